@@ -67,7 +67,7 @@ pub static REGISTRY: &[Entry] = &[
     Entry { probe: &Erased(Parallelism), share: Share([0.3, 1.0, 6.0]) },
     Entry { probe: &Erased(Prefetch), share: Share([0.3, 1.2, 6.0]) },
     Entry { probe: &Erased(Alignment), share: Share([0.15, 0.7, 4.0]) },
-    Entry { probe: &Loaded, share: Share([0.7, 3.0, 20.0]) },
+    Entry { probe: &Erased(Loaded), share: Share([0.7, 3.0, 20.0]) },
     Entry { probe: &Erased(CoreToCore), share: Share([0.5, 2.5, 15.0]) },
     Entry { probe: &Erased(FalseSharing), share: Share([0.15, 0.8, 4.0]) },
     Entry { probe: &Erased(Fault), share: Share([0.5, 1.6, 10.0]) },

@@ -102,6 +102,7 @@ pub struct Findings {
 
 /// Time of one access.
 #[derive(Serialize, JsonSchema)]
+#[expect(clippy::struct_field_names, reason = "a name ends with its unit")]
 struct Costs {
     aligned_ns: Option<f64>,
     within_line_ns: Option<f64>,

@@ -8,53 +8,22 @@
 mod curve;
 mod loaders;
 
-use std::collections::HashMap;
-
 use latlab_harness::{
-    AnyProbe, AnySession, Batch, Block, Env, MemorySource, Operations, Planned, PointResult, ProbeError,
-    Proof, Rank, Spec, Support, Tier,
+    Batch, Block, Env, Figure, MemorySource, Operations, Plan, Planned, PointFields, Probe, ProbeError,
+    Proof, Rank, Session, Spec, Tier,
 };
-use latlab_record::{Check, Estimate, Header, Order, Pages, Point, Profile, Record, Unit, binary_size};
-use serde_json::json;
+use latlab_record::{Check, Estimate, Header, Order, Pages, Profile, Unit, binary_size};
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
 
+use super::common::median;
+use curve::Curve;
+use latlab_probes_shared::Compared;
 use latlab_probes_shared::walk::{Arena, Chain, Cycle, LINE_BYTES, Layout, PAGE_BYTES, SPARSE_BYTES};
-use loaders::{Clocking, Loaders, Mix, Run};
+use loaders::{Clocking, Loaders, Mix, Run, Shown};
 
 /// The probe.
 pub struct Loaded;
-
-static SPEC: Spec = Spec {
-    id: "memory.loaded",
-    tier: Tier::Memory,
-    title: "latency under load",
-    question: "How much longer does an access to memory take while other cores use the memory too?",
-    method: "One core follows a chain of pointers while every other allowed CPU of its NUMA node moves data: the chain has a node on every fourth line and goes through those of 512 pages (4 KiB each) in random order, then through those of the next 512, so translations stay in the second-level TLB and cost next to nothing. \
-Nodes on every line of 64 pages, as in memory.load.dependent, would let prefetchers answer up to half of the loads, half a millisecond on and half a millisecond off; the load would be lost in that. The idle latency here is therefore RAM's alone, above the page-local figure there. \
-The other threads are pinned, one a CPU, and each passes over memory of its own, larger than its share of the last-level cache, with the loops of memory.bandwidth at the CPU's full width. \
-They work in turns of 4 KiB and wait between two turns for a number of delay steps (a chain of multiplications in registers, about a nanosecond each), so the load goes from none to all that these cores can ask for without long bursts.
-
-A mix is a fixed pattern of reading and writing turns. A line that is written with ordinary stores is read first and written back later, so writing alone is traffic of 50 % reads, two reading turns and one writing turn are 75 %. \
-CPUs that notice full lines being overwritten may leave the read out; the share of reads is then smaller than its name. Loads are given as traffic between caches and memory: 64 bytes a line read, 128 a line written.
-
-The threads are started anew for each block and settle for three milliseconds while the chain is followed untimed; then their counters and the time are read, the chain is timed, counters and time are read again, and they are parked. \
-The load is thus counted in the very time that the latency is from. A thread that waited for its CPU for more than a tenth of its time, or made no turn, marks the block as disturbed; it is taken again. The idle point, with all threads parked, is taken between the others like any point, and shows whether the machine drifted. \
-A value is the mean of a window of 1,024 loads (0.15 ms when idle). The p99 is that of such means: it shows how steady the latency is under load, not the slowest single load.
-
-The knee of a curve is the load at which the latency crosses 1.5 times the idle latency and stays above, interpolated between the two points around it. Below it an access waits mostly for the memory itself, above it mostly for others; half as much again is far outside of what repeated idle points differ by. \
-A curve that does not get there has no knee: these cores cannot saturate this memory. Where the idle point or points of the curve were disturbed no knee is given either. The saturated end is the point without delay.
-
-Proof: every pointer is checked once, and each block must end at the line where its length puts it. Each reading turn's checksum is compared with that of the known contents; before each block the words that will be written next are spoilt and must be right afterwards; and the turns that were counted must be those that the position in memory tells.",
-    method_version: 1,
-    unit: Unit::Ns,
-    convention: "one 8-byte load a line, every fourth line; load_bytes_per_s is traffic of the other threads: 64 bytes a line read, 128 a line written (read before, written back)",
-    needs: &["two CPUs", "64 MiB of memory"],
-    touches: &[
-        "memory: up to 256 MiB, and up to 384 MiB for each other CPU, at most a quarter of what may be used",
-        "memory bandwidth of all allowed CPUs at once",
-    ],
-    saturates: true,
-    operations: Operations::Unwatched,
-};
 
 /// What the chain covers, by profile.
 const CHASE_BYTES: [u64; 3] = [128 << 20, 256 << 20, 256 << 20];
@@ -82,113 +51,168 @@ const DELAYS_QUICK: [u32; 3] = [0, 200, 800];
 const DELAYS: [u32; 6] = [0, 200, 800, 100, 400, 3200];
 const DELAYS_FINE: [u32; 12] = [0, 200, 800, 100, 400, 3200, 50, 25, 300, 600, 1600, 12_800];
 
-impl AnyProbe for Loaded {
-    fn spec(&self) -> &'static Spec {
-        &SPEC
-    }
+/// The chain, and the load beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Place {
+    working_set_bytes: u64,
+    pages: Pages,
+    order: Order,
+    /// Distance of the nodes. Conclusions do without it.
+    stride_bytes: Option<u64>,
+    /// Load threads; the idle point has none.
+    threads: u32,
+    read_percent: Option<u32>,
+    delay_steps: Option<u32>,
+}
 
-    fn supports(&self, env: &Env) -> Support {
+/// Traffic while the chain was timed, bytes a second.
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub struct Details {
+    /// Of all load threads together.
+    #[serde(deserialize_with = "read_estimate")]
+    load_bytes_per_s: Estimate,
+    #[serde(default)]
+    per_thread_bytes_per_s: Vec<Option<f64>>,
+    chase_bytes_per_s: Option<f64>,
+    /// Of the windows' means; from the samples, when there are enough of them.
+    p99_ns: Option<f64>,
+}
+
+/// An estimate, or a plain number.
+fn read_estimate<'de, D: Deserializer<'de>>(from: D) -> Result<Estimate, D::Error> {
+    let found = serde_json::Value::deserialize(from)?;
+    Estimate::read(&found).ok_or_else(|| serde::de::Error::custom("no estimate"))
+}
+
+/// What follows from the points.
+#[derive(Serialize, JsonSchema)]
+pub struct Findings {
+    curves: Vec<Curve>,
+}
+
+impl Probe for Loaded {
+    type Point = Place;
+    type Evidence = Evidence;
+    type Details = Details;
+    type Findings = Findings;
+    type Session<'env> = Chasing<'env>;
+
+    const SPEC: Spec = Spec {
+        id: "memory.loaded",
+        tier: Tier::Memory,
+        title: "latency under load",
+        question: "How much longer does an access to memory take while other cores use the memory too?",
+        method: "One core follows a chain of pointers while every other allowed CPU of its NUMA node moves data: the chain has a node on every fourth line and goes through those of 512 pages (4 KiB each) in random order, then through those of the next 512, so translations stay in the second-level TLB and cost next to nothing. \
+Nodes on every line of 64 pages, as in memory.load.dependent, would let prefetchers answer up to half of the loads, half a millisecond on and half a millisecond off; the load would be lost in that. The idle latency here is therefore RAM's alone, above the page-local figure there. \
+The other threads are pinned, one a CPU, and each passes over memory of its own, larger than its share of the last-level cache, with the loops of memory.bandwidth at the CPU's full width. \
+They work in turns of 4 KiB and wait between two turns for a number of delay steps (a chain of multiplications in registers, about a nanosecond each), so the load goes from none to all that these cores can ask for without long bursts.
+
+A mix is a fixed pattern of reading and writing turns. A line that is written with ordinary stores is read first and written back later, so writing alone is traffic of 50 % reads, two reading turns and one writing turn are 75 %. \
+CPUs that notice full lines being overwritten may leave the read out; the share of reads is then smaller than its name. Loads are given as traffic between caches and memory: 64 bytes a line read, 128 a line written.
+
+The threads are started anew for each block and settle for three milliseconds while the chain is followed untimed; then their counters and the time are read, the chain is timed, counters and time are read again, and they are parked. \
+The load is thus counted in the very time that the latency is from. A thread that waited for its CPU for more than a tenth of its time, or made no turn, marks the block as disturbed; it is taken again. The idle point, with all threads parked, is taken between the others like any point, and shows whether the machine drifted. \
+A value is the mean of a window of 1,024 loads (0.15 ms when idle). The p99 is that of such means: it shows how steady the latency is under load, not the slowest single load.
+
+The knee of a curve is the load at which the latency crosses 1.5 times the idle latency and stays above, interpolated between the two points around it. Below it an access waits mostly for the memory itself, above it mostly for others; half as much again is far outside of what repeated idle points differ by. \
+A curve that does not get there has no knee: these cores cannot saturate this memory. Where the idle point or points of the curve were disturbed no knee is given either. The saturated end is the point without delay.
+
+Proof: every pointer is checked once, and each block must end at the line where its length puts it. Each reading turn's checksum is compared with that of the known contents; before each block the words that will be written next are spoilt and must be right afterwards; and the turns that were counted must be those that the position in memory tells.",
+        method_version: 1,
+        unit: Unit::Ns,
+        convention: "one 8-byte load a line, every fourth line; load_bytes_per_s is traffic of the other threads: 64 bytes a line read, 128 a line written (read before, written back)",
+        needs: &["two CPUs", "64 MiB of memory"],
+        touches: &[
+            "memory: up to 256 MiB, and up to 384 MiB for each other CPU, at most a quarter of what may be used",
+            "memory bandwidth of all allowed CPUs at once",
+        ],
+        saturates: true,
+        operations: Operations::Unwatched,
+    };
+
+    fn plan(&self, env: &Env) -> Plan<Place> {
         if let MemorySource::Simulated(_) = env.memory {
-            return Support::No("simulated memory is nobody else's to load".to_owned());
+            return Plan::no("simulated memory is nobody else's to load");
         }
-        if load_cpus(env).is_empty() {
-            return Support::No(
-                "needs two CPUs of one NUMA node: one to measure on and one to load the memory; only one may be used here"
-                    .to_owned(),
+        let loaders = load_cpus(env).len();
+        if loaders == 0 {
+            return Plan::no(
+                "needs two CPUs of one NUMA node: one to measure on and one to load the memory; only one may be used here",
             );
         }
         let (sizes, wanted) = (Sizes::of(env), env.settings.profile.of(LOAD_BYTES));
         if env.memory_bytes < LEAST_MEMORY || sizes.load < LEAST_LOAD_BYTES {
-            return Support::No(format!(
-                "needs {} of memory and {} for each of {} load threads; {} may be used here",
+            return Plan::no(format!(
+                "needs {} of memory and {} for each of {loaders} load threads; {} may be used here",
                 binary_size(LEAST_MEMORY),
                 binary_size(LEAST_LOAD_BYTES),
-                load_cpus(env).len(),
                 binary_size(env.memory_bytes)
             ));
         }
+        let plan = Plan::of(points(env, sizes))
+            .memory(sizes.chase + sizes.load * 3 / 2 * loaders as u64)
+            .cpus(u32::try_from(loaders + 1).unwrap_or(u32::MAX));
         if sizes.load < wanted {
-            return Support::Degraded(format!(
+            return plan.degraded(format!(
                 "each load thread has {} instead of {} (a quarter of the memory that may be used): part of the load may stay in the last-level cache",
                 binary_size(sizes.load),
                 binary_size(wanted)
             ));
         }
-        Support::Yes
+        plan
     }
 
-    fn points(&self, env: &Env) -> Vec<Planned> {
-        let most = u32::try_from(load_cpus(env).len()).unwrap_or(1);
-        let chase = Point {
-            working_set_bytes: Some(Sizes::of(env).chase),
-            pages: Some(Pages::Base),
-            order: Some(Order::PageLocal),
-            stride_bytes: Some(SPARSE_BYTES),
-            threads: Some(0),
-            ..Point::default()
-        };
-        let mut points =
-            vec![Planned { rank: env.headline_but_quick(Rank::Curve), ..planned(chase.clone(), 0) }];
-        let mut add = |threads: u32, percent: u32, delays: &[u32], priority: u8| {
-            for delay in delays {
-                let point = Point {
-                    threads: Some(threads),
-                    read_percent: Some(percent),
-                    delay_steps: Some(*delay),
-                    ..chase.clone()
-                };
-                // Without a load, and beside the heaviest: how much slower, before how it becomes so.
-                let heaviest = threads == most && percent == 100 && *delay == 0;
-                let rank = if heaviest { env.headline_but_quick(Rank::Curve) } else { Rank::Curve };
-                if !points.iter().any(|known| known.point == point) {
-                    points.push(Planned { rank, ..planned(point, priority) });
-                }
-            }
-        };
-        match env.settings.profile {
-            Profile::Quick => {
-                add(most, 100, &DELAYS_QUICK, 0);
-                add(most, 50, &DELAYS_QUICK[..1], 1);
-            }
-            Profile::Standard => {
-                add(most, 100, &DELAYS, 0);
-                add(most, 50, &DELAYS[..3], 1);
-                add(most, 75, &DELAYS[..3], 1);
-            }
-            Profile::Thorough => {
-                add(most, 100, &DELAYS_FINE, 0);
-                add(most, 75, &DELAYS_FINE, 1);
-                add(most, 50, &DELAYS_FINE, 1);
-                add(1, 100, &DELAYS, 2);
+    fn open<'env>(&'env self, env: &'env Env, group: &[Place]) -> Result<Chasing<'env>, ProbeError> {
+        Chasing::open(env, group)
+    }
+
+    fn conclude(&self, _header: &Header, figures: &[Figure<Self>]) -> Option<Findings> {
+        let curves = curve::curves(figures);
+        (!curves.is_empty()).then_some(Findings { curves })
+    }
+}
+
+fn points(env: &Env, sizes: Sizes) -> Vec<Planned<Place>> {
+    let most = u32::try_from(load_cpus(env).len()).unwrap_or(1);
+    let idle = Place {
+        working_set_bytes: sizes.chase,
+        pages: Pages::Base,
+        order: Order::PageLocal,
+        stride_bytes: Some(SPARSE_BYTES),
+        threads: 0,
+        read_percent: None,
+        delay_steps: None,
+    };
+    let mut points = vec![Planned { rank: env.headline_but_quick(Rank::Curve), ..planned(idle, 0) }];
+    let mut add = |threads: u32, percent: u32, delays: &[u32], priority: u8| {
+        for delay in delays {
+            let point = Place { threads, read_percent: Some(percent), delay_steps: Some(*delay), ..idle };
+            // Without a load, and beside the heaviest: how much slower, before how it becomes so.
+            let heaviest = threads == most && percent == 100 && *delay == 0;
+            let rank = if heaviest { env.headline_but_quick(Rank::Curve) } else { Rank::Curve };
+            if !points.iter().any(|known| known.point == point) {
+                points.push(Planned { rank, ..planned(point, priority) });
             }
         }
-        points
-    }
-
-    fn memory_bytes(&self, env: &Env) -> u64 {
-        let sizes = Sizes::of(env);
-        sizes.chase + sizes.load * 3 / 2 * load_cpus(env).len() as u64
-    }
-
-    fn cpus(&self, env: &Env) -> u32 {
-        u32::try_from(load_cpus(env).len() + 1).unwrap_or(u32::MAX)
-    }
-
-    fn open<'env>(
-        &'env self,
-        env: &'env Env,
-        group: &[Planned],
-    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
-        Ok(Box::new(Chasing::open(env, group)?))
-    }
-
-    fn conclude(&self, _header: &Header, results: &[PointResult]) -> Vec<Record> {
-        let curves = curve::curves(results);
-        if curves.is_empty() {
-            return Vec::new();
+    };
+    match env.settings.profile {
+        Profile::Quick => {
+            add(most, 100, &DELAYS_QUICK, 0);
+            add(most, 50, &DELAYS_QUICK[..1], 1);
         }
-        vec![SPEC.derived(json!({ "curves": curves }))]
+        Profile::Standard => {
+            add(most, 100, &DELAYS, 0);
+            add(most, 50, &DELAYS[..3], 1);
+            add(most, 75, &DELAYS[..3], 1);
+        }
+        Profile::Thorough => {
+            add(most, 100, &DELAYS_FINE, 0);
+            add(most, 75, &DELAYS_FINE, 1);
+            add(most, 50, &DELAYS_FINE, 1);
+            add(1, 100, &DELAYS, 2);
+        }
     }
+    points
 }
 
 /// CPUs for load threads: of the home CPU's node, because memory lies near the thread that touches it first; no more than the quota
@@ -232,7 +256,7 @@ impl Sizes {
     }
 }
 
-fn planned(point: Point, priority: u8) -> Planned {
+fn planned(point: Place, priority: u8) -> Planned<Place> {
     Planned {
         priority,
         setup_s: 1e-4,
@@ -242,58 +266,49 @@ fn planned(point: Point, priority: u8) -> Planned {
 }
 
 /// What the load threads of a point do; none when it is idle.
-fn run_of(point: &Point) -> Result<Option<Run>, ProbeError> {
-    let incomplete = || ProbeError::no_point(point);
-    if point.threads.ok_or_else(incomplete)? == 0 {
+fn run_of(point: &Place) -> Result<Option<Run>, ProbeError> {
+    if point.threads == 0 {
         return Ok(None);
     }
-    Ok(Some(Run {
-        threads: point.threads.ok_or_else(incomplete)? as usize,
-        mix: point.read_percent.and_then(Mix::of).ok_or_else(incomplete)?,
-        delay_steps: point.delay_steps.ok_or_else(incomplete)?,
-    }))
+    let mix = point.read_percent.and_then(Mix::of);
+    let run = mix.zip(point.delay_steps).map(|(mix, delay_steps)| Run {
+        threads: point.threads as usize,
+        mix,
+        delay_steps,
+    });
+    run.map(Some).ok_or_else(|| ProbeError::no_point(&point.to_point()))
 }
 
 /// What the blocks of a point have proved.
 #[derive(Clone, Default)]
-struct Evidence {
-    walks: u64,
-    wrong_walks: u64,
-    /// Blocks, and those through which every load thread kept its CPU.
-    blocks: u64,
-    whole: u64,
-    /// Load threads that made no turn from their start to their end.
-    idle_threads: u64,
-    checksums: u64,
-    wrong_checksums: u64,
-    words: u64,
-    wrong_words: u64,
-    wrong_counts: u64,
+pub struct Evidence {
+    walks: Compared,
+    load: Shown,
+    /// Of each block.
     rates: Vec<Rates>,
-    engine: String,
 }
 
 /// Traffic in one block, bytes a second.
 #[derive(Clone)]
 struct Rates {
+    /// Every load thread kept its CPU and worked.
     whole: bool,
     threads: Vec<f64>,
     chase: f64,
 }
 
-struct Chasing<'env> {
+/// The chain, and the threads that load the memory.
+pub struct Chasing<'env> {
     env: &'env Env,
     // Dropped first: nobody works any more when memory goes.
     loaders: Option<Loaders>,
     chain: Chain,
     permutation: Check,
     arena: Arena,
-    selected: Option<(Point, Option<Run>)>,
-    evidence: HashMap<Point, Evidence>,
 }
 
 impl<'env> Chasing<'env> {
-    fn open(env: &'env Env, group: &[Planned]) -> Result<Self, ProbeError> {
+    fn open(env: &'env Env, group: &[Place]) -> Result<Self, ProbeError> {
         let sizes = Sizes::of(env);
         let arena = Arena::new(sizes.chase, Pages::Base, &env.populating_cpus())?;
         let cycle = Cycle::windowed(sizes.chase / SPARSE_BYTES, LOCAL_NODES, env.seed(40));
@@ -301,7 +316,7 @@ impl<'env> Chasing<'env> {
         let chain = unsafe { Chain::build(arena.base(), Layout::Sparse, cycle) };
         let permutation = chain.permutation_check();
         // After the chain: filling their memory drives it out of the caches.
-        let wanted = group.iter().filter_map(|planned| planned.point.threads).max().unwrap_or(0);
+        let wanted = group.iter().map(|point| point.threads).max().unwrap_or(0);
         let cpus = load_cpus(env);
         let loaders = if wanted > 0 {
             let clocking = Clocking::of(&env.clock)
@@ -316,7 +331,7 @@ impl<'env> Chasing<'env> {
         } else {
             None
         };
-        Ok(Self { env, loaders, chain, permutation, arena, selected: None, evidence: HashMap::new() })
+        Ok(Self { env, loaders, chain, permutation, arena })
     }
 
     /// Follows the chain for a while.
@@ -342,24 +357,21 @@ impl Batch for Counted<'_> {
     }
 }
 
-impl AnySession for Chasing<'_> {
-    fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
+impl Session<Loaded> for Chasing<'_> {
+    fn select(&mut self, point: &Place) -> Result<(), ProbeError> {
         let run = run_of(point)?;
         let have = self.loaders.as_ref().map_or(0, Loaders::len);
         if run.as_ref().is_some_and(|run| run.threads > have) {
             return Err(ProbeError::Other(format!(
                 "{} needs more than the {have} load threads there are",
-                point.label()
+                point.to_point().label()
             )));
         }
-        self.selected = Some((point.clone(), run));
         Ok(())
     }
 
-    fn block(&mut self, block: &mut Block) -> Result<(), ProbeError> {
-        let Some((point, run)) = self.selected.clone() else {
-            return Err(ProbeError::Other("no point is selected".to_owned()));
-        };
+    fn block(&mut self, point: &Place, evidence: &mut Evidence, block: &mut Block) -> Result<(), ProbeError> {
+        let run = run_of(point)?;
         if let (Some(run), Some(loaders)) = (&run, &mut self.loaders) {
             loaders.run(run)?;
         }
@@ -373,135 +385,98 @@ impl AnySession for Chasing<'_> {
         let loads = counted.loads;
         let took_ns = self.env.clock.now_ns() - begun;
         let after = self.loaders.as_ref().map(Loaders::counts);
-        let ended = match (&run, &mut self.loaders) {
-            (Some(_), Some(loaders)) => Some(loaders.park()?),
-            _ => None,
+        let kept_their_cpus = match (&run, &mut self.loaders) {
+            (Some(_), Some(loaders)) => loaders.park(&mut evidence.load)?,
+            _ => true,
         };
-        let right = self.chain.verify_position();
+        evidence.walks.one(self.chain.verify_position());
 
-        let evidence = self.evidence.entry(point).or_default();
-        evidence.walks += 1;
-        evidence.wrong_walks += u64::from(!right);
-        evidence.blocks += 1;
         let per_second = |bytes: u64| bytes as f64 * 1e9 / took_ns.max(1.0);
         let mut rates = Rates { whole: true, threads: Vec::new(), chase: per_second(loads * LINE_BYTES) };
-        if let (Some(run), Some(ended), Some(before), Some(after)) = (&run, ended, before, after) {
+        if let (Some(run), Some(before), Some(after)) = (&run, before, after) {
             rates.threads = before
                 .iter()
                 .zip(&after)
                 .take(run.threads)
                 .map(|(before, after)| per_second(after.traffic_since(before)))
                 .collect();
-            rates.whole = ended.kept_their_cpus && rates.threads.iter().all(|rate| *rate > 0.0);
-            evidence.idle_threads += ended.idle_threads;
-            evidence.checksums += ended.checksums;
-            evidence.wrong_checksums += ended.wrong_checksums;
-            evidence.words += ended.words;
-            evidence.wrong_words += ended.wrong_words;
-            evidence.wrong_counts += ended.wrong_counts;
-            ended.isa.clone_into(&mut evidence.engine);
+            rates.whole = kept_their_cpus && rates.threads.iter().all(|rate| *rate > 0.0);
         }
-        if rates.whole {
-            evidence.whole += 1;
-        } else {
+        if !rates.whole {
             block.mark_disturbed();
         }
         evidence.rates.push(rates);
         Ok(())
     }
 
-    fn proof(&mut self, point: &Point) -> Proof {
-        let evidence = self.evidence.get(point).cloned().unwrap_or_default();
-        let mut checks = vec![
-            self.permutation.clone(),
-            Check {
-                name: "walks end where they should".to_owned(),
-                ok: evidence.walks > 0 && evidence.wrong_walks == 0,
-                detail: format!("{} of {} walks", evidence.walks - evidence.wrong_walks, evidence.walks),
-            },
-        ];
+    fn proof(&mut self, point: &Place, evidence: &Evidence) -> Proof<Details> {
+        let walks = evidence.walks.check("walks end where they should", "", "walks");
+        let mut checks = vec![self.permutation.clone(), walks];
         if let Ok(Some(run)) = run_of(point) {
-            checks.extend(load_checks(&evidence, run.mix));
+            checks.extend(evidence.load_checks(run.mix));
         }
         checks.push(self.arena.pages_check());
         // A load that was not what it should be has no figure either.
-        let findings = checks.iter().all(|check| check.ok).then(|| findings(&evidence));
-        Proof {
-            checks,
-            engine: Some(if evidence.engine.is_empty() {
-                format!("{} loads in assembly", std::env::consts::ARCH)
-            } else {
-                format!("{} loads in assembly, load: {}", std::env::consts::ARCH, evidence.engine)
-            }),
-            findings,
-            ..Proof::default()
+        let findings = checks.iter().all(|check| check.ok).then(|| evidence.details());
+        let load = match evidence.load.isa {
+            "" => String::new(),
+            isa => format!(", load: {isa}"),
+        };
+        let engine = format!("{} loads in assembly{load}", std::env::consts::ARCH);
+        Proof { findings, ..Proof::of(checks).by(&engine) }
+    }
+}
+
+impl Evidence {
+    fn whole(&self) -> usize {
+        self.rates.iter().filter(|rates| rates.whole).count()
+    }
+
+    /// What the load threads have to prove.
+    fn load_checks(&self, mix: Mix) -> Vec<Check> {
+        let (load, blocks) = (&self.load, self.rates.len());
+        let mut checks = vec![
+            Check {
+                name: "every load thread worked".to_owned(),
+                ok: blocks > 0 && load.idle_threads == 0,
+                detail: format!(
+                    "{} threads without a turn; in {} of {blocks} blocks all of them kept their CPU, the others are marked as disturbed",
+                    load.idle_threads,
+                    self.whole()
+                ),
+            },
+            Check {
+                name: "turns counted are turns made".to_owned(),
+                ok: blocks > 0 && load.wrong_counts == 0,
+                detail: format!("{} counters differ from the place reached", load.wrong_counts),
+            },
+        ];
+        if mix.reads() {
+            let after = "reading turns found the known contents";
+            checks.push(load.checksums.check("checksum of the load", "", after));
+        }
+        if mix.writes() {
+            let after = "words looked at afterwards were what is written";
+            checks.push(load.words.check("destination of the load", "", after));
+        }
+        checks
+    }
+
+    fn details(&self) -> Details {
+        // Of blocks that count, when there are any.
+        let whole = self.whole();
+        let counted: Vec<&Rates> = self.rates.iter().filter(|rates| rates.whole || whole == 0).collect();
+        let threads = counted.first().map_or(0, |rates| rates.threads.len());
+        let all = median(counted.iter().map(|rates| rates.threads.iter().fold(0.0, |sum, rate| sum + rate)));
+        Details {
+            load_bytes_per_s: Estimate::once(all.unwrap_or(0.0)),
+            per_thread_bytes_per_s: (0..threads)
+                .map(|nth| median(counted.iter().map(|rates| rates.threads[nth])))
+                .collect(),
+            chase_bytes_per_s: median(counted.iter().map(|rates| rates.chase)),
+            p99_ns: None,
         }
     }
-}
-
-/// What the load threads have to prove.
-fn load_checks(evidence: &Evidence, mix: Mix) -> Vec<Check> {
-    let mut checks = vec![
-        Check {
-            name: "every load thread worked".to_owned(),
-            ok: evidence.blocks > 0 && evidence.idle_threads == 0,
-            detail: format!(
-                "{} threads without a turn; in {} of {} blocks all of them kept their CPU, the others are marked as disturbed",
-                evidence.idle_threads, evidence.whole, evidence.blocks
-            ),
-        },
-        Check {
-            name: "turns counted are turns made".to_owned(),
-            ok: evidence.blocks > 0 && evidence.wrong_counts == 0,
-            detail: format!("{} counters differ from the place reached", evidence.wrong_counts),
-        },
-    ];
-    if mix.reads() {
-        checks.push(Check {
-            name: "checksum of the load".to_owned(),
-            ok: evidence.checksums > 0 && evidence.wrong_checksums == 0,
-            detail: format!(
-                "{} of {} reading turns found the known contents",
-                evidence.checksums - evidence.wrong_checksums,
-                evidence.checksums
-            ),
-        });
-    }
-    if mix.writes() {
-        checks.push(Check {
-            name: "destination of the load".to_owned(),
-            ok: evidence.words > 0 && evidence.wrong_words == 0,
-            detail: format!(
-                "{} of {} words looked at afterwards were what is written",
-                evidence.words - evidence.wrong_words,
-                evidence.words
-            ),
-        });
-    }
-    checks
-}
-
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    (!values.is_empty()).then(|| latlab_stats::quantile(&values, 0.5))
-}
-
-fn findings(evidence: &Evidence) -> serde_json::Value {
-    // Of blocks that count, when there are any.
-    let counted: Vec<&Rates> =
-        evidence.rates.iter().filter(|rates| rates.whole || evidence.whole == 0).collect();
-    let threads = counted.first().map_or(0, |rates| rates.threads.len());
-    let each: Vec<Option<f64>> =
-        (0..threads).map(|nth| median(counted.iter().map(|rates| rates.threads[nth]).collect())).collect();
-    let all =
-        median(counted.iter().map(|rates| rates.threads.iter().fold(0.0, |sum, rate| sum + rate)).collect());
-    json!({
-        "load_bytes_per_s": Estimate::once(all.unwrap_or(0.0)),
-        "per_thread_bytes_per_s": each,
-        "chase_bytes_per_s": median(counted.iter().map(|rates| rates.chase).collect()),
-        // From the samples, when there are enough of them.
-        "p99_ns": null,
-    })
 }
 
 #[cfg(test)]

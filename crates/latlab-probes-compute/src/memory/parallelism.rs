@@ -50,14 +50,14 @@ const CHAINS_MANY: [u32; 12] = [1, 16, 8, 32, 4, 2, 12, 24, 10, 20, 6, 3];
 
 /// A working set, and how many chains lead through it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Chains {
+pub struct Place {
     working_set_bytes: u64,
     pages: Pages,
     order: Order,
     chains: u32,
 }
 
-impl Chains {
+impl Place {
     fn new(working_set_bytes: u64, pages: Pages, chains: u32) -> Self {
         Self { working_set_bytes, pages, order: Order::Random, chains }
     }
@@ -85,7 +85,7 @@ struct Set {
 }
 
 impl Probe for Parallelism {
-    type Point = Chains;
+    type Point = Place;
     /// Ends of chains after blocks.
     type Evidence = Compared;
     type Details = Nothing;
@@ -122,7 +122,7 @@ Best is the lowest time; best_chains is the smallest number of chains within 5 %
         operations: Operations::Unwatched,
     };
 
-    fn plan(&self, env: &Env) -> Plan<Chains> {
+    fn plan(&self, env: &Env) -> Plan<Place> {
         if let MemorySource::Simulated(_) = env.memory {
             return Plan::no("simulated memory answers one load at a time");
         }
@@ -146,7 +146,7 @@ Best is the lowest time; best_chains is the smallest number of chains within 5 %
         plan
     }
 
-    fn open<'env>(&'env self, env: &'env Env, group: &[Chains]) -> Result<Overlapping<'env>, ProbeError> {
+    fn open<'env>(&'env self, env: &'env Env, group: &[Place]) -> Result<Overlapping<'env>, ProbeError> {
         let bytes = group.iter().map(|point| point.working_set_bytes).max().unwrap_or(largest(env));
         let pages = group.first().map_or(Pages::Base, |point| point.pages);
         let mut session = Overlapping { env, bytes, fields: HashMap::new(), lanes: None };
@@ -161,12 +161,12 @@ Best is the lowest time; best_chains is the smallest number of chains within 5 %
     }
 }
 
-fn points(env: &Env) -> Vec<Planned<Chains>> {
+fn points(env: &Env) -> Vec<Planned<Place>> {
     let largest = largest(env);
     let few = env.settings.profile != Profile::Thorough;
     let mut points = Vec::new();
     let mut add = |bytes: u64, pages, chains: &[u32], priority| {
-        points.extend(chains.iter().map(|chains| planned(Chains::new(bytes, pages, *chains), priority, env)));
+        points.extend(chains.iter().map(|chains| planned(Place::new(bytes, pages, *chains), priority, env)));
     };
     if env.settings.profile == Profile::Quick {
         add(largest, Pages::Base, &CHAINS_QUICK, 0);
@@ -237,7 +237,7 @@ fn cached(env: &Env) -> [Option<u64>; 2] {
     [(inside < largest).then_some(inside), (third && beyond > second && beyond < largest).then_some(beyond)]
 }
 
-fn planned(point: Chains, priority: u8, env: &Env) -> Planned<Chains> {
+fn planned(point: Place, priority: u8, env: &Env) -> Planned<Place> {
     let bytes = point.working_set_bytes;
     let reach = levels::reach(bytes, &env.machine);
     let settling = if reach == Reach::Shared { 0.0 } else { SETTLING_NS * 1e-9 };
@@ -484,7 +484,7 @@ impl Overlapping<'_> {
 }
 
 impl Session<Parallelism> for Overlapping<'_> {
-    fn select(&mut self, point: &Chains) -> Result<(), ProbeError> {
+    fn select(&mut self, point: &Place) -> Result<(), ProbeError> {
         let (bytes, chains) = (point.working_set_bytes, point.chains as usize);
         self.lanes = None;
         let clock = &self.env.clock;
@@ -510,7 +510,7 @@ impl Session<Parallelism> for Overlapping<'_> {
         Ok(())
     }
 
-    fn block(&mut self, point: &Chains, ends: &mut Compared, block: &mut Block) -> Result<(), ProbeError> {
+    fn block(&mut self, point: &Place, ends: &mut Compared, block: &mut Block) -> Result<(), ProbeError> {
         let Some(mut lanes) = self.lanes.take() else {
             return Err(ProbeError::Other("no point is selected".to_owned()));
         };
@@ -529,7 +529,7 @@ impl Session<Parallelism> for Overlapping<'_> {
         Ok(())
     }
 
-    fn proof(&mut self, point: &Chains, ends: &Compared) -> Proof<Nothing> {
+    fn proof(&mut self, point: &Place, ends: &Compared) -> Proof<Nothing> {
         let field = self.fields.get(&point.pages);
         let ring = field.and_then(|field| field.rings.get(&point.working_set_bytes));
         let mut checks: Vec<Check> = ring.iter().map(|ring| ring.permutation.clone()).collect();
@@ -649,7 +649,7 @@ mod tests {
     #[test]
     fn what_overlaps_is_the_time_alone_over_the_best_time() {
         let figure = |(chains, p50)| {
-            let point = Chains::new(1 << 27, Pages::Base, chains);
+            let point = Place::new(1 << 27, Pages::Base, chains);
             Figure::of(&PointResult::new(point.to_point(), p50)).expect("a point of this probe")
         };
         let found = sets(&[(16, 10.2), (1, 120.0), (32, 10.0), (4, 30.0)].map(figure));

@@ -1,97 +1,124 @@
 //! Latency over load, from the points.
 
-use latlab_harness::{PointResult, Rounds};
-use serde_json::{Value, json};
+use latlab_harness::{Figure, Rounds};
+use latlab_record::Estimate;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::Loaded;
 
 /// The knee is where latency crosses so many times the idle latency.
 const KNEE: f64 = 1.5;
 /// A knee says something only between points enough to see a curve.
 const LEAST_POINTS: usize = 3;
 
-#[derive(Clone, Copy, Debug)]
-struct At<'a> {
-    result: &'a PointResult,
-    load: f64,
+/// Latency over the load of so many threads of one mix.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Curve {
+    read_percent: u32,
+    threads: u32,
+    /// By their load.
+    points: Vec<CurvePoint>,
+    idle_ns: Option<f64>,
+    /// Without delay.
+    saturated_ns: Option<f64>,
+    peak_bytes_per_s: Option<Estimate>,
+    knee: Option<Knee>,
+    /// Why there is no knee.
+    note: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct CurvePoint {
+    delay_steps: Option<u32>,
+    load_bytes_per_s: Estimate,
     latency_ns: f64,
+    p99_ns: Option<f64>,
+    disturbed: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Knee {
+    load_bytes_per_s: Estimate,
+    latency_ns: Estimate,
 }
 
 /// Number of load threads, and share of their reading.
 type Key = (u32, u32);
 
 /// One curve for each mix and number of load threads.
-pub(super) fn curves(results: &[PointResult]) -> Vec<Value> {
-    let idle_ns = idle(results).map(|result| result.p50);
-    let mut keys: Vec<Key> = results
+pub(super) fn curves(figures: &[Figure<Loaded>]) -> Vec<Curve> {
+    let mut keys: Vec<Key> = figures
         .iter()
-        .filter_map(|result| Some((result.point.threads?, result.point.read_percent?)))
+        .filter_map(|figure| Some((figure.point.threads, figure.point.read_percent?)))
         .collect();
     // Most threads and most reading first.
     keys.sort_unstable_by_key(|key| std::cmp::Reverse(*key));
     keys.dedup();
-    let rounds = Rounds::of(results);
+    let rounds = Rounds::of(figures);
     let [loads, latencies] = [|(load, _)| load, |(_, latency)| latency].map(|part: fn((f64, f64)) -> f64| {
-        rounds.estimates(&keys, |key, results| bend(results, *key).map(part))
+        rounds.estimates(&keys, |key, figures| bend(figures, *key).map(part))
     });
-    keys.iter()
-        .zip(loads.into_iter().zip(latencies))
-        .map(|(key, (load, latency))| {
-            let points = of(results, *key);
-            let saturated = points.iter().find(|at| at.result.point.delay_steps == Some(0));
-            let knee = load.zip(latency);
-            let (threads, percent) = *key;
-            json!({
-                "read_percent": percent,
-                "threads": threads,
-                "points": points.iter().map(|at| json!({
-                    "delay_steps": at.result.point.delay_steps,
-                    "load_bytes_per_s": at.result.estimate("load_bytes_per_s"),
-                    "latency_ns": at.latency_ns,
-                    "p99_ns": at.result.number("p99_ns"),
-                    "disturbed": at.result.disturbed,
-                })).collect::<Vec<_>>(),
-                "idle_ns": idle_ns,
-                "saturated_ns": saturated.map(|at| at.latency_ns),
-                "peak_bytes_per_s": points.last().and_then(|at| at.result.estimate("load_bytes_per_s")),
-                "knee": knee.map(|(load, latency)| json!({
-                    "load_bytes_per_s": load,
-                    "latency_ns": latency,
-                })),
-                "note": note(idle_ns, &pairs(&points), knee.is_some(), is_busy(results, &points), threads),
-            })
-        })
-        .collect()
+    let knees = loads
+        .into_iter()
+        .zip(latencies)
+        .map(|(load, latency)| Some(Knee { load_bytes_per_s: load?, latency_ns: latency? }));
+    keys.iter().zip(knees).map(|(key, knee)| curve(figures, *key, knee)).collect()
 }
 
-fn idle(results: &[PointResult]) -> Option<&PointResult> {
-    results.iter().find(|result| result.point.threads == Some(0))
+fn curve(figures: &[Figure<Loaded>], (threads, read_percent): Key, knee: Option<Knee>) -> Curve {
+    let idle_ns = idle(figures).map(|figure| figure.result.p50);
+    let points = of(figures, (threads, read_percent));
+    let saturated = points.iter().find(|point| point.delay_steps == Some(0));
+    Curve {
+        read_percent,
+        threads,
+        idle_ns,
+        saturated_ns: saturated.map(|point| point.latency_ns),
+        peak_bytes_per_s: points.last().map(|point| point.load_bytes_per_s),
+        note: note(idle_ns, &pairs(&points), knee.is_some(), is_busy(figures, &points), threads),
+        knee,
+        points,
+    }
+}
+
+fn idle(figures: &[Figure<Loaded>]) -> Option<&Figure<Loaded>> {
+    figures.iter().find(|figure| figure.point.threads == 0)
 }
 
 /// The points of a curve by their load.
-fn of(results: &[PointResult], (threads, percent): Key) -> Vec<At<'_>> {
-    let mut points: Vec<At> = results
+fn of(figures: &[Figure<Loaded>], (threads, percent): Key) -> Vec<CurvePoint> {
+    let mut points: Vec<CurvePoint> = figures
         .iter()
-        .filter(|result| (result.point.threads, result.point.read_percent) == (Some(threads), Some(percent)))
-        .filter_map(|result| {
-            Some(At { result, load: result.number("load_bytes_per_s")?, latency_ns: result.p50 })
+        .filter(|figure| (figure.point.threads, figure.point.read_percent) == (threads, Some(percent)))
+        .filter_map(|figure| {
+            let details = figure.details.as_ref()?;
+            Some(CurvePoint {
+                delay_steps: figure.point.delay_steps,
+                load_bytes_per_s: details.load_bytes_per_s,
+                latency_ns: figure.result.p50,
+                p99_ns: details.p99_ns,
+                disturbed: figure.result.disturbed,
+            })
         })
         .collect();
-    points.sort_by(|a, b| a.load.total_cmp(&b.load));
+    points.sort_by(|a, b| a.load_bytes_per_s.value.total_cmp(&b.load_bytes_per_s.value));
     points
 }
 
 /// Whether too few blocks were left in which everybody kept their CPU.
-fn is_busy(results: &[PointResult], points: &[At]) -> bool {
-    idle(results).is_some_and(|idle| idle.disturbed) || points.iter().any(|at| at.result.disturbed)
+fn is_busy(figures: &[Figure<Loaded>], points: &[CurvePoint]) -> bool {
+    idle(figures).is_some_and(|idle| idle.result.disturbed) || points.iter().any(|point| point.disturbed)
 }
 
-fn pairs(points: &[At]) -> Vec<(f64, f64)> {
-    points.iter().map(|at| (at.load, at.latency_ns)).collect()
+fn pairs(points: &[CurvePoint]) -> Vec<(f64, f64)> {
+    points.iter().map(|point| (point.load_bytes_per_s.value, point.latency_ns)).collect()
 }
 
-fn bend(results: &[PointResult], key: Key) -> Option<(f64, f64)> {
-    let points = of(results, key);
-    let idle = idle(results).filter(|_| !is_busy(results, &points))?;
-    knee(idle.p50, &pairs(&points))
+fn bend(figures: &[Figure<Loaded>], key: Key) -> Option<(f64, f64)> {
+    let points = of(figures, key);
+    let idle = idle(figures).filter(|_| !is_busy(figures, &points))?;
+    knee(idle.result.p50, &pairs(&points))
 }
 
 /// Load and latency at which the latency crosses the threshold for good: between the last point below it and the next one. The idle point
@@ -151,35 +178,6 @@ mod tests {
         assert!(knee(100.0, &points).is_none());
         let note = note(Some(100.0), &points, false, false, 3).expect("a reason");
         assert!(note.contains("1.12") && note.contains("3 load threads"), "{note}");
-    }
-
-    #[test]
-    fn disturbed_points_are_shown_and_make_no_knee() {
-        let result = |threads, delay_steps, p50: f64, load: f64, disturbed| PointResult {
-            disturbed,
-            findings: Some(json!({ "load_bytes_per_s": load })),
-            ..PointResult::new(
-                latlab_record::Point {
-                    threads: Some(threads),
-                    read_percent: (threads > 0).then_some(100),
-                    delay_steps,
-                    ..latlab_record::Point::default()
-                },
-                p50,
-            )
-        };
-        let found = |disturbed| {
-            curves(&[
-                result(0, None, 100.0, 0.0, false),
-                result(3, Some(800), 110.0, 10.0, false),
-                result(3, Some(200), 140.0, 20.0, disturbed),
-                result(3, Some(0), 300.0, 30.0, false),
-            ])
-        };
-        assert!(found(false)[0]["knee"].is_object());
-        let busy = &found(true)[0];
-        assert!(busy["knee"].is_null() && busy["points"][1]["disturbed"] == true);
-        assert!(busy["note"].as_str().expect("a reason").contains("others used the CPUs"));
     }
 
     #[test]

@@ -11,6 +11,8 @@ use latlab_harness::{Batch, ProbeError, Stamps, pin_this_thread};
 use latlab_observe::Observer;
 use latlab_record::{Observed, Pages};
 
+use latlab_probes_shared::Compared;
+
 use crate::vector::{self, Field, Kernels, Operation, Pass, Shape, Streams, Tally};
 
 /// Lines of one turn: a page, so that a delay between two turns spreads the load evenly (0.4 us at full speed) and still costs little
@@ -130,15 +132,13 @@ impl Count {
     }
 }
 
-/// What became of a run.
-#[derive(Clone, Debug)]
-pub(super) struct Ended {
-    /// Every thread had its CPU to itself.
-    pub(super) kept_their_cpus: bool,
-    pub(super) checksums: u64,
-    pub(super) wrong_checksums: u64,
-    pub(super) words: u64,
-    pub(super) wrong_words: u64,
+/// What load threads have shown.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Shown {
+    /// Of reading turns.
+    pub(super) checksums: Compared,
+    /// That were written.
+    pub(super) words: Compared,
     /// Counters of turns that differ from the place reached in memory.
     pub(super) wrong_counts: u64,
     /// Threads that made no turn.
@@ -310,49 +310,40 @@ impl Loaders {
         self.team.iter().map(Loader::count).collect()
     }
 
-    /// Parks all threads, and looks at what they did since they were started.
+    /// Parks all threads, and looks at what they did since they were started. Whether every thread had its CPU to itself.
     ///
     /// # Errors
     /// When one does not stop in time.
-    pub(super) fn park(&mut self) -> Result<Ended, ProbeError> {
+    pub(super) fn park(&mut self, shown: &mut Shown) -> Result<bool, ProbeError> {
         self.orders.command.store(PARK, Ordering::Release);
         self.wait_for("stop", |loaders| {
             loaders.iter().all(|loader| !loader.own.running.load(Ordering::Acquire))
         })?;
-        let mut ended = Ended {
-            kept_their_cpus: true,
-            checksums: 0,
-            wrong_checksums: 0,
-            words: 0,
-            wrong_words: 0,
-            wrong_counts: 0,
-            idle_threads: 0,
-            isa: self.isa,
-        };
+        shown.isa = self.isa;
+        let mut kept_their_cpus = true;
         let Some(run) = self.running.take() else {
-            return Ok(ended);
+            return Ok(kept_their_cpus);
         };
         for loader in &mut self.team {
             let Some(before) = loader.before.take() else {
                 continue;
             };
-            ended.kept_their_cpus &= !loader.own.lost_its_cpu.load(Ordering::Acquire);
+            kept_their_cpus &= !loader.own.lost_its_cpu.load(Ordering::Acquire);
             let count = loader.count();
             let Part { read, write } = &loader.part;
             let checksums = read.tally.checksums();
-            ended.checksums += checksums.0 - before.checksums.0;
-            ended.wrong_checksums += checksums.1 - before.checksums.1;
+            shown.checksums.add(checksums.0 - before.checksums.0, checksums.1 - before.checksums.1);
             let turns =
                 (count.read_turns - before.count.read_turns, count.write_turns - before.count.write_turns);
-            ended.idle_threads += u64::from(turns == (0, 0));
-            ended.wrong_counts += u64::from(read.after(before.read_at, turns.0) != read.tally.at());
-            ended.wrong_counts += u64::from(write.after(before.write_at, turns.1) != write.tally.at());
+            shown.idle_threads += u64::from(turns == (0, 0));
+            shown.wrong_counts += u64::from(read.after(before.read_at, turns.0) != read.tally.at());
+            shown.wrong_counts += u64::from(write.after(before.write_at, turns.1) != write.tally.at());
             if run.mix.writes() {
-                ended.words += write.streams.shape().slice_words();
-                ended.wrong_words += write.streams.wrong_words(before.write_at, TURN_LINES);
+                let wrong = write.streams.wrong_words(before.write_at, TURN_LINES);
+                shown.words.add(write.streams.shape().slice_words(), wrong);
             }
         }
-        Ok(ended)
+        Ok(kept_their_cpus)
     }
 
     fn wait_for(&self, what: &str, done: impl Fn(&[Loader]) -> bool) -> Result<(), ProbeError> {
@@ -520,6 +511,12 @@ mod tests {
         Loaders::start(&[0, 0], BYTES, 3, clocking, 20 * PATIENCE).expect("two threads start")
     }
 
+    fn parked(loaders: &mut Loaders) -> Shown {
+        let mut shown = Shown::default();
+        loaders.park(&mut shown).expect("they stop");
+        shown
+    }
+
     fn run(mix: Mix) -> Run {
         Run { threads: 2, mix, delay_steps: 10 }
     }
@@ -529,11 +526,11 @@ mod tests {
         let mut loaders = started();
         for mix in Mix::ALL {
             loaders.run(&run(mix)).expect("they begin");
-            let ended = loaders.park().expect("they stop");
+            let ended = parked(&mut loaders);
             assert_eq!((ended.idle_threads, ended.wrong_counts), (0, 0), "{mix:?}");
-            assert_eq!(ended.checksums > 0, mix.reads(), "{mix:?}");
-            assert_eq!(ended.words > 0, mix.writes(), "{mix:?}");
-            assert_eq!((ended.wrong_checksums, ended.wrong_words), (0, 0), "{mix:?}");
+            assert_eq!(ended.checksums.all > 0, mix.reads(), "{mix:?}");
+            assert_eq!(ended.words.all > 0, mix.writes(), "{mix:?}");
+            assert_eq!((ended.checksums.wrong, ended.words.wrong), (0, 0), "{mix:?}");
             let parked: Vec<u64> = loaders.counts().iter().map(|count| count.read_turns).collect();
             std::thread::sleep(Duration::from_millis(2));
             let later: Vec<u64> = loaders.counts().iter().map(|count| count.read_turns).collect();
@@ -547,7 +544,7 @@ mod tests {
         let one = Run { threads: 1, ..run(Mix::Read) };
         let before = loaders.counts();
         loaders.run(&one).expect("it begins");
-        loaders.park().expect("it stops");
+        parked(&mut loaders);
         let after = loaders.counts();
         assert!(after[0].traffic_since(&before[0]) > 0);
         assert_eq!(after[1].traffic_since(&before[1]), 0);
@@ -560,7 +557,7 @@ mod tests {
         // SAFETY: a byte of the field, whose thread is parked.
         unsafe { word.write(word.read() ^ 1) };
         loaders.run(&run(Mix::Read)).expect("they begin");
-        assert!(loaders.park().expect("they stop").wrong_checksums > 0);
+        assert!(parked(&mut loaders).checksums.wrong > 0);
     }
 
     #[test]
@@ -570,7 +567,7 @@ mod tests {
         let write = &loaders.team[0].part.write;
         write.streams.spoil(write.tally.at(), TURN_LINES, 1);
         loaders.running = Some(run(Mix::Write));
-        assert!(loaders.park().expect("they stop").wrong_words > 0);
+        assert!(parked(&mut loaders).words.wrong > 0);
     }
 
     #[test]
@@ -582,7 +579,7 @@ mod tests {
             .wait_for("stop", |all| all.iter().all(|loader| !loader.own.running.load(Ordering::Acquire)))
             .expect("they stop");
         count(&loaders.team[0].own.read_turns);
-        assert_eq!(loaders.park().expect("they are parked").wrong_counts, 1);
+        assert_eq!(parked(&mut loaders).wrong_counts, 1);
     }
 
     #[test]

@@ -1,5 +1,9 @@
-use super::*;
+use latlab_harness::{AnyProbe as _, Erased, PointResult, Support};
 use latlab_probes_testing as testing;
+use latlab_record::Point;
+use serde_json::{Value, json};
+
+use super::*;
 
 /// Two CPUs at least, as far as the probe knows: on a machine of one, both threads share it.
 fn env_of_two(memory_bytes: u64) -> Env {
@@ -15,7 +19,7 @@ fn env_of_two(memory_bytes: u64) -> Env {
 
 #[test]
 fn one_cpu_is_refused_with_the_reason() {
-    let Support::No(reason) = Loaded.supports(&testing::env_of_one_cpu(1 << 30)) else {
+    let Support::No(reason) = Loaded.plan(&testing::env_of_one_cpu(1 << 30)).support else {
         panic!("one CPU cannot load and measure");
     };
     assert!(reason.contains("two CPUs"), "{reason}");
@@ -49,10 +53,10 @@ fn what_is_held_fits_what_may_be_used() {
             env.machine.limits.usable_cpus = None;
             env.machine.numa.clear();
             env.settings.profile = profile;
-            assert!(Loaded.memory_bytes(&env) <= memory_bytes, "{memory_bytes}");
+            assert!(Loaded.plan(&env).memory_bytes <= memory_bytes, "{memory_bytes}");
         }
     }
-    let Support::No(reason) = Loaded.supports(&env_of_two(8 << 20)) else {
+    let Support::No(reason) = Loaded.plan(&env_of_two(8 << 20)).support else {
         panic!("8 MiB do not do");
     };
     assert!(reason.contains("8 MiB may be used"), "{reason}");
@@ -62,13 +66,13 @@ fn what_is_held_fits_what_may_be_used() {
 fn points_fit_64_mib_and_prove_their_work() {
     let mut env = env_of_two(64 << 20);
     env.settings.profile = Profile::Standard;
-    let points: Vec<Planned> = Loaded
+    let points: Vec<Planned> = Erased(Loaded)
         .points(&env)
         .into_iter()
         .filter(|planned| [None, Some(0)].contains(&planned.point.delay_steps))
         .collect();
     assert_eq!(points.len(), 4, "idle and three mixes");
-    let proofs = testing::assert_proved(&Loaded, &env, &points);
+    let proofs = testing::assert_proved(&Erased(Loaded), &env, &points);
     for (planned, proof) in points.iter().zip(proofs) {
         let findings = proof.findings.expect("loads");
         let load = findings["load_bytes_per_s"]["value"].as_f64().expect("a number");
@@ -82,40 +86,55 @@ fn points_fit_64_mib_and_prove_their_work() {
 #[test]
 fn a_load_that_failed_its_proof_takes_the_figures_away() {
     let env = env_of_two(64 << 20);
-    let points = Loaded.points(&env);
-    let point = points[1].point.clone();
-    let mut session = Chasing::open(&env, &points[..1]).expect("the chain fits");
-    let sound = Evidence { walks: 6, blocks: 6, whole: 6, checksums: 100, ..Evidence::default() };
-    let proof_of = |session: &mut Chasing, evidence| {
-        session.evidence.insert(point.clone(), evidence);
-        let proof = session.proof(&point);
+    let points: Vec<Place> = Loaded.plan(&env).points.iter().map(|planned| planned.point).collect();
+    let mut session = Loaded.open(&env, &points[..1]).expect("the chain fits");
+    let right = |all| Compared { all, wrong: 0 };
+    let rates = Rates { whole: true, threads: vec![1.0], chase: 1.0 };
+    let load = Shown { checksums: right(100), ..Shown::default() };
+    let sound = Evidence { walks: right(6), load, rates: vec![rates; 6] };
+    let mut proof_of = |evidence: &Evidence| {
+        let proof = session.proof(&points[1], evidence);
         (proof.checks.iter().all(|check| check.ok), proof.findings.is_some())
     };
-    assert_eq!(proof_of(&mut session, sound.clone()), (true, true));
+    assert_eq!(proof_of(&sound), (true, true));
     let faults: [fn(&mut Evidence); 5] = [
-        |evidence| evidence.wrong_walks = 1,
-        |evidence| evidence.idle_threads = 1,
-        |evidence| evidence.wrong_counts = 1,
-        |evidence| evidence.wrong_checksums = 1,
-        |evidence| evidence.checksums = 0,
+        |evidence| evidence.walks.wrong = 1,
+        |evidence| evidence.load.idle_threads = 1,
+        |evidence| evidence.load.wrong_counts = 1,
+        |evidence| evidence.load.checksums.wrong = 1,
+        |evidence| evidence.load.checksums.all = 0,
     ];
     for plant in faults {
         let mut planted = sound.clone();
         plant(&mut planted);
-        assert_eq!(proof_of(&mut session, planted), (false, false));
+        assert_eq!(proof_of(&planted), (false, false));
     }
+}
+
+/// A figure whose load is a plain number.
+fn result(threads: u32, percent: Option<u32>, delay: Option<u32>, p50: f64, load: f64) -> PointResult {
+    let point = Point {
+        working_set_bytes: Some(1 << 28),
+        pages: Some(Pages::Base),
+        order: Some(Order::PageLocal),
+        threads: Some(threads),
+        read_percent: percent,
+        delay_steps: delay,
+        ..Point::default()
+    };
+    let findings = Some(json!({ "load_bytes_per_s": load, "p99_ns": null }));
+    PointResult { findings, ..PointResult::new(point, p50) }
+}
+
+fn curves(results: &[PointResult]) -> Vec<Value> {
+    let header = testing::header(&testing::env(1 << 30));
+    let findings = Erased(Loaded).conclude(&header, results).remove(0).findings.expect("curves");
+    findings["curves"].as_array().expect("a list").clone()
 }
 
 #[test]
 fn what_follows_is_a_curve_a_mix_in_the_order_of_load() {
-    let result = |threads, percent, delay, p50: f64, load: f64| PointResult {
-        findings: Some(json!({ "load_bytes_per_s": load, "p99_ns": null })),
-        ..PointResult::new(
-            Point { threads: Some(threads), read_percent: percent, delay_steps: delay, ..Point::default() },
-            p50,
-        )
-    };
-    let curves = curve::curves(&[
+    let curves = curves(&[
         result(3, Some(100), Some(0), 300.0, 60e9),
         result(3, Some(100), Some(800), 105.0, 10e9),
         result(0, None, None, 100.0, 0.0),
@@ -137,4 +156,20 @@ fn what_follows_is_a_curve_a_mix_in_the_order_of_load() {
     assert!(reading["knee"]["load_bytes_per_s"]["value"].as_f64().expect("a knee") > 30e9);
     assert!(curves[1]["knee"].is_null() && curves[1]["note"].is_string());
     assert_eq!(reading["points"][0]["disturbed"], false);
+}
+
+#[test]
+fn disturbed_points_are_shown_and_make_no_knee() {
+    let found = |disturbed| {
+        curves(&[
+            result(0, None, None, 100.0, 0.0),
+            result(3, Some(100), Some(800), 110.0, 10.0),
+            PointResult { disturbed, ..result(3, Some(100), Some(200), 140.0, 20.0) },
+            result(3, Some(100), Some(0), 300.0, 30.0),
+        ])
+    };
+    assert!(found(false)[0]["knee"].is_object());
+    let busy = &found(true)[0];
+    assert!(busy["knee"].is_null() && busy["points"][1]["disturbed"] == true);
+    assert!(busy["note"].as_str().expect("a reason").contains("others used the CPUs"));
 }

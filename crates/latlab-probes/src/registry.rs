@@ -83,7 +83,7 @@ pub static REGISTRY: &[Entry] = &[
     Entry { probe: &Erased(Spawn), share: Share([0.3, 0.9, 5.0]) },
     Entry { probe: &Erased(Timer), share: Share([0.2, 0.4, 3.0]) },
     Entry { probe: &Erased(Mutex), share: Share([0.2, 0.5, 3.0]) },
-    Entry { probe: &Noise, share: Share([1.5, 4.0, 30.0]) },
+    Entry { probe: &Erased(Noise), share: Share([1.5, 4.0, 30.0]) },
     Entry { probe: &ReadSequential, share: Share([1.8, 5.0, 30.5]) },
     Entry { probe: &WriteSequential, share: Share([1.9, 5.0, 30.5]) },
     Entry { probe: &read_random::PROBE, share: Share([0.8, 2.5, 25.0]) },

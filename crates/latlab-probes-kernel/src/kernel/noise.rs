@@ -1,41 +1,19 @@
 //! `kernel.noise`: what keeps a thread from its work that only looks at the clock.
 
 use latlab_harness::{
-    AnyProbe, AnySession, Block, Env, KnownCause, KnownCauses, Operations, Planned, ProbeError, Proof, Rank,
-    Reach, Spec, Support, Tier, is_pinned_to,
+    Block, Env, KnownCause, KnownCauses, Nothing, Operations, Plan, Planned, Probe, ProbeError, Proof, Rank,
+    Reach, Session, Spec, Tier, is_pinned_to,
 };
 use latlab_observe::noise::{Judged, Listener, NoiseError, Request};
 use latlab_observe::{Cause, Level};
 use latlab_probes_shared::no_kernel;
-use latlab_record::{Check, Point, Profile, Unit};
-use serde_json::{Value, json};
+use latlab_record::{Check, Profile, Unit};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// The probe.
 pub struct Noise;
-
-static SPEC: Spec = Spec {
-    id: "kernel.noise",
-    tier: Tier::Kernel,
-    title: "what keeps a thread from its work",
-    question: "How often, for how long and by what is a program kept from its work that asks for nothing?",
-    method: "A thread on one CPU does nothing but read the time stamp counter. Whenever two readings lie more than a microsecond apart, something kept it: that is a gap, and each gap is one value, with its time. \
-There is no system call, lock or allocation in the loop: a loop that asks the kernel something after each gap is preempted in its own call and misses half of the switches.
-
-Each gap gets its cause from what this user may see. Tracepoints of this CPU's interrupts, softirqs and switches need root. Records of this thread's switches and page faults, and the flag that the kernel takes back from a preempted thread, need no privilege, nor does a register that x86-64 processors clear on the way back from an interrupt: it says of each gap whether this kernel was entered. \
-What none of them names may be periodic: a comb is believed when most of its teeth have a gap, at odds of 1e-13. It is this kernel's tick when /proc/interrupts counts as many timer interrupts, and the host's when it has a tick's rate and its gaps had no interrupt of this kernel, or nothing here counts it. What only the register names is some interrupt, or, where this kernel was not entered, time that was taken outside of it. \
-What remains is unexplained and shown as that. A handler's own time is counted as explained; in a virtual machine about as much again goes into leaving and entering the guest, which is part of the gap.
-
-No block is left out as disturbed, because disturbances are what is asked for. Before each block a stall of known length is planted and must be found; it does not count. Between blocks, for less than a millisecond, nobody listens.
-
-Gaps are counted a second. How many operations meet one depends on how long an operation takes: at 300 gaps a second, one in 33,000 of 100 ns and one in 333 of 10 us.",
-    method_version: 1,
-    unit: Unit::Ns,
-    convention: "one look at the clock",
-    needs: &[],
-    touches: &["one CPU"],
-    saturates: false,
-    operations: Operations::Unwatched,
-};
 
 /// Shorter gaps are not looked at: of those, an interrupt-free core has some too.
 const THRESHOLD_NS: f64 = 1_000.0;
@@ -48,40 +26,77 @@ const TURN_NS: f64 = 250e6;
 /// Handlers are named; programs are not, as other people's business does not belong into a file.
 const NAMED: [Cause; 4] = [Cause::TimerTick, Cause::Ipi, Cause::DeviceInterrupt, Cause::Softirq];
 
-impl AnyProbe for Noise {
-    fn spec(&self) -> &'static Spec {
-        &SPEC
-    }
+/// A thread that listens.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Listened {
+    operation: Operation,
+}
 
-    fn supports(&self, env: &Env) -> Support {
-        match no_kernel(cfg!(target_os = "linux"), env) {
-            Some(reason) => Support::No(reason),
-            None => Support::Yes,
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Operation {
+    Listen,
+}
+
+/// The figures of `latlab noise`, without what the record holds already and without other programs' names.
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Heard {
+    /// Time in gaps, of the time listened to.
+    lost_share: f64,
+    /// Gaps a second.
+    per_s: f64,
+    /// As `latlab noise` tells them.
+    #[serde(flatten)]
+    noise: serde_json::Map<String, Value>,
+}
+
+impl Probe for Noise {
+    type Point = Listened;
+    type Evidence = ();
+    type Details = Heard;
+    type Findings = Nothing;
+    type Session<'env> = Listening<'env>;
+
+    const SPEC: Spec = Spec {
+        id: "kernel.noise",
+        tier: Tier::Kernel,
+        title: "what keeps a thread from its work",
+        question: "How often, for how long and by what is a program kept from its work that asks for nothing?",
+        method: "A thread on one CPU does nothing but read the time stamp counter. Whenever two readings lie more than a microsecond apart, something kept it: that is a gap, and each gap is one value, with its time. \
+There is no system call, lock or allocation in the loop: a loop that asks the kernel something after each gap is preempted in its own call and misses half of the switches.
+
+Each gap gets its cause from what this user may see. Tracepoints of this CPU's interrupts, softirqs and switches need root. Records of this thread's switches and page faults, and the flag that the kernel takes back from a preempted thread, need no privilege, nor does a register that x86-64 processors clear on the way back from an interrupt: it says of each gap whether this kernel was entered. \
+What none of them names may be periodic: a comb is believed when most of its teeth have a gap, at odds of 1e-13. It is this kernel's tick when /proc/interrupts counts as many timer interrupts, and the host's when it has a tick's rate and its gaps had no interrupt of this kernel, or nothing here counts it. What only the register names is some interrupt, or, where this kernel was not entered, time that was taken outside of it. \
+What remains is unexplained and shown as that. A handler's own time is counted as explained; in a virtual machine about as much again goes into leaving and entering the guest, which is part of the gap.
+
+No block is left out as disturbed, because disturbances are what is asked for. Before each block a stall of known length is planted and must be found; it does not count. Between blocks, for less than a millisecond, nobody listens.
+
+Gaps are counted a second. How many operations meet one depends on how long an operation takes: at 300 gaps a second, one in 33,000 of 100 ns and one in 333 of 10 us.",
+        method_version: 1,
+        unit: Unit::Ns,
+        convention: "one look at the clock",
+        needs: &[],
+        touches: &["one CPU"],
+        saturates: false,
+        operations: Operations::Unwatched,
+    };
+
+    fn plan(&self, env: &Env) -> Plan<Listened> {
+        if let Some(reason) = no_kernel(cfg!(target_os = "linux"), env) {
+            return Plan::no(reason);
         }
-    }
-
-    fn points(&self, env: &Env) -> Vec<Planned> {
-        let block_s = block_s(env.settings.profile);
-        vec![Planned {
+        Plan::of(vec![Planned {
             rank: Rank::Once,
             setup_s: 1e-3,
-            block_s,
+            block_s: block_s(env.settings.profile),
             // It ends when its time does: gaps come when they come, and each second tells more of the rare ones.
             least_blocks: usize::MAX,
             reach: Reach::Disturbances,
-            ..Planned::new(Point { operation: Some("listen".to_owned()), ..Point::default() })
-        }]
+            ..Planned::new(Listened { operation: Operation::Listen })
+        }])
     }
 
-    fn memory_bytes(&self, _env: &Env) -> u64 {
-        0
-    }
-
-    fn open<'env>(
-        &'env self,
-        env: &'env Env,
-        _group: &[Planned],
-    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
+    fn open<'env>(&'env self, env: &'env Env, _group: &[Listened]) -> Result<Listening<'env>, ProbeError> {
         let request = Request {
             seconds: 0.0,
             cpu: env.home_cpu,
@@ -89,11 +104,11 @@ impl AnyProbe for Noise {
             highest: Level::Tracepoints,
         };
         let listener = Listener::of_this_thread(&env.clock, request, is_pinned_to(env.home_cpu));
-        Ok(Box::new(Listening {
+        Ok(Listening {
             listener: listener.map_err(failed)?,
             block_ns: block_s(env.settings.profile) * 1e9,
             stalls: Vec::new(),
-        }))
+        })
     }
 }
 
@@ -111,20 +126,21 @@ fn failed(error: NoiseError) -> ProbeError {
     ProbeError::Other(error.to_string())
 }
 
-struct Listening<'a> {
+/// Listens on this CPU.
+pub struct Listening<'a> {
     listener: Listener<'a>,
     block_ns: f64,
     /// What was found of each planted stall, ns.
     stalls: Vec<Option<f64>>,
 }
 
-impl AnySession for Listening<'_> {
-    fn select(&mut self, _point: &Point) -> Result<(), ProbeError> {
+impl Session<Noise> for Listening<'_> {
+    fn select(&mut self, _point: &Listened) -> Result<(), ProbeError> {
         self.stalls.push(self.listener.rehearse(STALL_NS).map_err(failed)?);
         Ok(())
     }
 
-    fn block(&mut self, block: &mut Block) -> Result<(), ProbeError> {
+    fn block(&mut self, _point: &Listened, _evidence: &mut (), block: &mut Block) -> Result<(), ProbeError> {
         block.set_tail_threshold_ns(THRESHOLD_NS);
         let (mut heard_ns, mut gaps) = (0.0, 0);
         while heard_ns < self.block_ns || (gaps == 0 && heard_ns < MOST_PER_BLOCK_S * 1e9) {
@@ -144,13 +160,13 @@ impl AnySession for Listening<'_> {
         Ok(())
     }
 
-    fn proof(&mut self, _point: &Point) -> Proof {
+    fn proof(&mut self, _point: &Listened, _evidence: &()) -> Proof<Heard> {
         let judged = self.listener.judge();
         Proof {
             checks: checks(judged.as_ref(), &self.stalls),
             engine: judged.as_ref().map(|judged| judged.noise.level.name().to_owned()),
             causes: judged.as_ref().map(causes),
-            findings: judged.map(findings),
+            findings: judged.map(heard),
             ..Proof::default()
         }
     }
@@ -218,8 +234,8 @@ fn checks(judged: Option<&Judged>, stalls: &[Option<f64>]) -> Vec<Check> {
     checks
 }
 
-/// The figures of `latlab noise`, without what the record holds already and without other programs' names.
-fn findings(judged: Judged) -> Value {
+/// Without other programs' names and what the record holds already.
+fn heard(judged: Judged) -> Heard {
     let mut noise = judged.noise;
     noise.longest.clear();
     for row in &mut noise.causes {
@@ -229,17 +245,22 @@ fn findings(judged: Judged) -> Value {
     }
     // Devices are numbered by the kernel; their names may be somebody's.
     noise.counted.interrupts.clear();
-    let (lost_share, per_s) = (noise.gaps_ns / (noise.seconds * 1e9), noise.gaps as f64 / noise.seconds);
-    let mut findings = json!(noise);
-    findings["lost_share"] = json!(lost_share);
-    findings["per_s"] = json!(per_s);
-    findings
+    Heard {
+        lost_share: noise.gaps_ns / (noise.seconds * 1e9),
+        per_s: noise.gaps as f64 / noise.seconds,
+        noise: serde_json::to_value(noise)
+            .ok()
+            .and_then(|noise| noise.as_object().cloned())
+            .unwrap_or_default(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use latlab_harness::Erased;
     use latlab_probes_testing as testing;
+
+    use super::*;
 
     /// Each hears one gap at least, and a median takes six.
     const VISITS: usize = 8;
@@ -247,7 +268,7 @@ mod tests {
     #[test]
     fn its_record_holds_each_gap_with_a_time_and_shares_that_add_up() {
         let env = testing::env(64 << 20);
-        let records = testing::records_of_visits(&Noise, &env, VISITS);
+        let records = testing::records_of_visits(&Erased(Noise), &env, VISITS);
         let record = &records[0];
         assert!(record.error.is_none(), "{:?}", record.error);
         assert_eq!(record.tail.len() as u64 + record.tail_dropped, record.samples);
@@ -279,17 +300,9 @@ mod tests {
     #[test]
     fn no_block_is_left_out_as_disturbed() {
         let env = testing::env_of_one_cpu(64 << 20);
-        let records = testing::records_of_visits(&Noise, &env, VISITS);
+        let records = testing::records_of_visits(&Erased(Noise), &env, VISITS);
         assert!(!records[0].blocks.is_empty(), "{:?}", records[0].error);
         assert!(records[0].blocks.iter().all(|block| !block.disturbed));
-    }
-
-    #[test]
-    fn its_work_is_proved_on_one_cpu() {
-        let env = testing::env_of_one_cpu(64 << 20);
-        let points = Noise.points(&env);
-        let proofs = testing::assert_proved(&Noise, &env, &points);
-        assert_eq!(proofs[0].checks.len(), 3);
     }
 
     #[test]
@@ -324,7 +337,7 @@ mod tests {
     #[test]
     fn names_of_programs_stay_out_of_the_file() {
         let env = testing::env(64 << 20);
-        let records = testing::records_of_visits(&Noise, &env, VISITS);
+        let records = testing::records_of_visits(&Erased(Noise), &env, VISITS);
         assert!(records[0].error.is_none(), "{:?}", records[0].error);
         let findings = records[0].findings.as_ref().expect("figures");
         for row in findings["causes"].as_array().expect("rows") {

@@ -10,6 +10,7 @@ use std::ptr::null_mut;
 use std::time::Instant;
 
 use latlab_harness::{ProbeError, RemoteBlock};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::ahead;
@@ -39,7 +40,8 @@ const SLACK: usize = 1 << 20;
 const WARM: usize = 16 << 10;
 
 /// A way to come by nodes; the three last ones are parts of the first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub(super) enum Way {
     Malloc,
     Arena,
@@ -66,21 +68,6 @@ impl Way {
         Self::ArenaAligned,
         Self::ArenaPrefetch,
     ];
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Malloc => "malloc",
-            Self::Arena => "arena",
-            Self::ArenaAligned => "arena-aligned",
-            Self::ArenaPrefetch => "arena-prefetch",
-            Self::Pool => "pool",
-            Self::ArenaTouched => "arena-touched",
-            Self::Vec => "vec",
-            Self::Touch => "touch",
-            Self::MallocKept => "malloc-kept",
-            Self::Stores => "stores",
-        }
-    }
 
     /// Bytes of new pages that a build touches for each node; none where the pages are there already. `chunk` is what `malloc` takes.
     pub(super) fn new_bytes_per_node(self, chunk: usize) -> usize {
@@ -586,7 +573,7 @@ mod tests {
         for way in Way::ALL {
             for _ in 0..3 {
                 let built = workshop.build(way, 3_000).expect("a small list");
-                assert_eq!((built.walked, built.intact), (3_000, true), "{} {built:?}", way.name());
+                assert_eq!((built.walked, built.intact), (3_000, true), "{way:?} {built:?}");
             }
         }
     }

@@ -76,7 +76,7 @@ pub static REGISTRY: &[Entry] = &[
     Entry { probe: &Erased(Malloc), share: Share([0.5, 1.8, 10.0]) },
     Entry { probe: &Erased(Nodes), share: Share([0.6, 2.1, 10.0]) },
     Entry { probe: &Erased(Reuse), share: Share([0.2, 0.8, 4.0]) },
-    Entry { probe: &Object, share: Share([0.4, 1.3, 8.0]) },
+    Entry { probe: &Erased(Object), share: Share([0.4, 1.3, 8.0]) },
     Entry { probe: &Erased(Syscall), share: Share([0.2, 0.6, 4.0]) },
     Entry { probe: &Erased(ContextSwitch), share: Share([0.4, 1.2, 7.0]) },
     Entry { probe: &Erased(Wakeup), share: Share([0.2, 0.7, 5.0]) },

@@ -3,47 +3,17 @@
 use std::path::Path;
 
 use latlab_harness::{
-    AnyProbe, AnySession, Batch, Block, Env, Interpreter, Operations, Planned, PointResult, ProbeError,
-    Proof, Rank, Reach, Spec, Support, Tier, ratio,
+    Batch, Block, Env, Figure, Interpreter, Operations, Plan, Planned, PointFields as _, Probe, ProbeError,
+    Proof, Rank, Reach, Session, Spec, Tier, ratio,
 };
-use latlab_record::{Check, Header, Point, Profile, Record, Unit};
-use serde_json::json;
+use latlab_record::{Check, Estimate, Header, Profile, Unit};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::kept;
 
 /// The probe.
 pub struct Object;
-
-static SPEC: Spec = Spec {
-    id: "python.object",
-    tier: Tier::Python,
-    title: "attributes, calls, objects, lists and arrays in Python",
-    question: "What do Python's own steps cost here, before any data is moved?",
-    method: "Each program is Python code that runs in the interpreter that measures: the one that latlab was started with, bare (-I -S), its garbage collector on, as programs have it \
-(python -m timeit switches it off). A value is the mean of a window of about 100 us.
-
-Short operations stand sixteen times in a turn of the loop, on local variables; the loop itself is measured as the operation \"loop\" and is not subtracted: the derived record says what share of each figure it is. \
-Calls hand on what the call before returned; attributes and lookups lead to the next object of a ring, so each waits for the one before it (about a nanosecond more than an attribute \
-of an object that is known), and no step can be left out without changing the result. \
-A function or method takes one argument and returns it. A small object is an instance of a class whose __init__ sets two attributes. \
-The dictionaries have strings as keys; insertion grows one from empty to 1,024, which includes its growing. Strings are hashed with a seed of the process, so dictionaries differ a little from run to run.
-
-A list is one operation, whatever its length, and freeing the one that it replaces is part of it: a literal of constants (copied from a constant), a comprehension, one item multiplied, or appends in a loop. \
-From some 100 KiB on it matters whether the C library gives freed memory back to the kernel and takes it anew, which depends on what was allocated before: figures of large objects then differ by a factor of three or more between runs, \
-and the record's minor faults tell which it was. \
-Strings are put together from pieces of eight characters that exist already. Concatenation is the favourable case: nobody else holds the string, so CPython extends it in place; where somebody does, every step copies all of it.
-
-NumPy is imported from where the user has it, outside anything timed and with one thread. Each array is freed when the next one exists, so memory is mostly recycled: numpy-empty then takes no new page, and numpy-zeros has to clear it. \
-An array that is kept has fresh pages instead, already zero, and whoever writes them first pays then (vm.fault). \
-numpy-in-place adds to an array of floats where it is; numpy-temporary makes a new array for each sum and frees the old one.
-
-Proof: what every window's run returns is compared with what so many operations must give; for array creation, the same code runs once with a creator that counts.",
-    method_version: 1,
-    unit: Unit::Ns,
-    convention: "one operation; of lists, strings and arrays one whole object made and the one before it freed",
-    needs: &["the interpreter; NumPy for the arrays"],
-    touches: &["memory up to 24 MiB"],
-    saturates: false,
-    operations: Operations::Unwatched,
-};
 
 /// Long beside the call of the program from outside (0.2 us), short beside a second.
 const WINDOW_NS: f64 = 100e3;
@@ -51,6 +21,8 @@ const WINDOW_NS: f64 = 100e3;
 const UNROLLED: u64 = 16;
 /// Lists up to this length are made sixteen in a turn (`FEW` in the programs).
 const FEW: u64 = 100;
+/// The operation that is nothing but the loop.
+const LOOP: &str = "loop";
 /// Objects up to this size are near the core.
 const NEAR_BYTES: u64 = 64 << 10;
 /// A program that keeps more than this is built again at each visit.
@@ -58,6 +30,38 @@ const KEPT_BYTES: u64 = 1 << 20;
 /// The literal in the program that longer ones replace, and its length.
 const LITERAL: &str = "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]";
 const LITERAL_ELEMENTS: u64 = 10;
+
+/// What is done, and to how many elements where it has a size.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    operation: String,
+    elements: Option<u64>,
+}
+
+/// What an operation makes, where it has a size.
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Made {
+    elements_per_operation: u64,
+}
+
+/// All operations beside each other.
+#[derive(Serialize, JsonSchema)]
+pub struct Findings {
+    /// A turn of the loop around them.
+    loop_ns: Option<f64>,
+    operations: Vec<Cost>,
+}
+
+/// What an operation costs.
+#[derive(Serialize, JsonSchema)]
+struct Cost {
+    operation: &'static str,
+    elements: Option<u64>,
+    p50_ns: f64,
+    per_element_ns: Option<f64>,
+    /// Part of it that is the loop.
+    loop_share: Option<Estimate>,
+}
 
 /// One operation and the program that does it.
 struct Program {
@@ -152,7 +156,7 @@ fn of_literals(ops: u64, elements: u64) -> u64 {
 
 /// In the order in which they are given up last.
 static PROGRAMS: &[Program] = &[
-    plain("loop", include_str!("programs/loop.py"), sixteen, |ops, _| ops / UNROLLED),
+    plain(LOOP, include_str!("programs/loop.py"), sixteen, |ops, _| ops / UNROLLED),
     plain("attribute", include_str!("programs/attribute.py"), sixteen, |ops, _| ops % 61),
     plain("call", include_str!("programs/call.py"), sixteen, |ops, _| ops / UNROLLED),
     plain("method-call", include_str!("programs/method_call.py"), sixteen, |ops, _| ops / UNROLLED),
@@ -181,8 +185,8 @@ static PROGRAMS: &[Program] = &[
 const NUMPY_IMPORT: &str = include_str!("programs/numpy_import.py");
 
 impl Program {
-    fn of(point: &Point) -> Option<&'static Self> {
-        PROGRAMS.iter().find(|program| Some(program.operation) == point.operation.as_deref())
+    fn of(point: &Step) -> Option<&'static Self> {
+        PROGRAMS.iter().find(|program| program.operation == point.operation)
     }
 
     /// The text for so many elements.
@@ -206,7 +210,7 @@ impl Program {
         self.element_bytes * elements
     }
 
-    fn planned(&self, elements: Option<u64>, priority: u8) -> Planned {
+    fn planned(&self, elements: Option<u64>, priority: u8) -> Planned<Step> {
         let bytes = self.bytes(elements.unwrap_or(0));
         let near = bytes <= NEAR_BYTES;
         Planned {
@@ -218,34 +222,62 @@ impl Program {
             setup_s: if bytes <= KEPT_BYTES { 3e-4 } else { 1e-3 + 1e-9 * bytes as f64 },
             block_s: if near { 3e-3 } else { 1e-2 },
             reach: if near { Reach::First } else { Reach::Shared },
-            ..Planned::new(Point { operation: Some(self.operation.to_owned()), elements, ..Point::default() })
+            ..Planned::new(Step { operation: self.operation.to_owned(), elements })
         }
     }
 }
 
-impl AnyProbe for Object {
-    fn spec(&self) -> &'static Spec {
-        &SPEC
-    }
+impl Probe for Object {
+    type Point = Step;
+    type Evidence = ();
+    type Details = Made;
+    type Findings = Findings;
+    type Session<'env> = Running<'env>;
 
-    fn supports(&self, env: &Env) -> Support {
+    const SPEC: Spec = Spec {
+        id: "python.object",
+        tier: Tier::Python,
+        title: "attributes, calls, objects, lists and arrays in Python",
+        question: "What do Python's own steps cost here, before any data is moved?",
+        method: "Each program is Python code that runs in the interpreter that measures: the one that latlab was started with, bare (-I -S), its garbage collector on, as programs have it \
+(python -m timeit switches it off). A value is the mean of a window of about 100 us.
+
+Short operations stand sixteen times in a turn of the loop, on local variables; the loop itself is measured as the operation \"loop\" and is not subtracted: the derived record says what share of each figure it is. \
+Calls hand on what the call before returned; attributes and lookups lead to the next object of a ring, so each waits for the one before it (about a nanosecond more than an attribute \
+of an object that is known), and no step can be left out without changing the result. \
+A function or method takes one argument and returns it. A small object is an instance of a class whose __init__ sets two attributes. \
+The dictionaries have strings as keys; insertion grows one from empty to 1,024, which includes its growing. Strings are hashed with a seed of the process, so dictionaries differ a little from run to run.
+
+A list is one operation, whatever its length, and freeing the one that it replaces is part of it: a literal of constants (copied from a constant), a comprehension, one item multiplied, or appends in a loop. \
+From some 100 KiB on it matters whether the C library gives freed memory back to the kernel and takes it anew, which depends on what was allocated before: figures of large objects then differ by a factor of three or more between runs, \
+and the record's minor faults tell which it was. \
+Strings are put together from pieces of eight characters that exist already. Concatenation is the favourable case: nobody else holds the string, so CPython extends it in place; where somebody does, every step copies all of it.
+
+NumPy is imported from where the user has it, outside anything timed and with one thread. Each array is freed when the next one exists, so memory is mostly recycled: numpy-empty then takes no new page, and numpy-zeros has to clear it. \
+An array that is kept has fresh pages instead, already zero, and whoever writes them first pays then (vm.fault). \
+numpy-in-place adds to an array of floats where it is; numpy-temporary makes a new array for each sum and frees the old one.
+
+Proof: what every window's run returns is compared with what so many operations must give; for array creation, the same code runs once with a creator that counts.",
+        method_version: 1,
+        unit: Unit::Ns,
+        convention: "one operation; of lists, strings and arrays one whole object made and the one before it freed",
+        needs: &["the interpreter; NumPy for the arrays"],
+        touches: &["memory up to 24 MiB"],
+        saturates: false,
+        operations: Operations::Unwatched,
+    };
+
+    fn plan(&self, env: &Env) -> Plan<Step> {
         if env.interpreter.is_none() {
-            return Support::No("the measuring core runs here without a Python interpreter".to_owned());
+            return Plan::no("the measuring core runs here without a Python interpreter");
         }
-        if env.packages.is_none() {
-            return Support::Degraded("NumPy was not found: no arrays".to_owned());
-        }
-        Support::Yes
-    }
-
-    fn points(&self, env: &Env) -> Vec<Planned> {
         // What is beyond has not the time to be measured.
         let last = match env.settings.profile {
             Profile::Quick => 1,
             Profile::Standard => 3,
             Profile::Thorough => 4,
         };
-        let mut points = Vec::new();
+        let (mut points, mut memory_bytes) = (Vec::new(), 0);
         for program in PROGRAMS {
             // Importing NumPy takes a quarter of the quick profile's time for all of this.
             if program.numpy && (env.packages.is_none() || env.settings.profile == Profile::Quick) {
@@ -259,88 +291,68 @@ impl AnyProbe for Object {
                 };
                 points.push(Planned { rank, ..program.planned(None, 0) });
             }
-            let fits = |elements| program.bytes(elements) <= env.memory_bytes;
-            points.extend(
-                program
-                    .sizes
-                    .iter()
-                    .filter(|(elements, priority)| fits(*elements) && *priority <= last)
-                    .map(|(elements, priority)| program.planned(Some(*elements), *priority)),
-            );
+            for (elements, priority) in program.sizes {
+                let bytes = program.bytes(*elements);
+                if bytes <= env.memory_bytes && *priority <= last {
+                    memory_bytes = bytes.max(memory_bytes);
+                    points.push(program.planned(Some(*elements), *priority));
+                }
+            }
         }
-        points
+        let plan = Plan::of(points).memory(memory_bytes);
+        if env.packages.is_none() { plan.degraded("NumPy was not found: no arrays") } else { plan }
     }
 
-    fn memory_bytes(&self, env: &Env) -> u64 {
-        self.points(env)
-            .iter()
-            .filter_map(|planned| {
-                Some(Program::of(&planned.point)?.bytes(planned.point.elements.unwrap_or(0)))
-            })
-            .max()
-            .unwrap_or(0)
-    }
-
-    fn open<'env>(
-        &'env self,
-        env: &'env Env,
-        group: &[Planned],
-    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
+    fn open<'env>(&'env self, env: &'env Env, group: &[Step]) -> Result<Running<'env>, ProbeError> {
         let interpreter = env
             .interpreter
             .as_deref()
             .ok_or_else(|| ProbeError::Other("there is no interpreter".to_owned()))?;
-        let arrays =
-            group.iter().filter_map(|planned| Program::of(&planned.point)).any(|program| program.numpy);
-        Ok(Box::new(Running {
+        let arrays = group.iter().filter_map(Program::of).any(|program| program.numpy);
+        Ok(Running {
             env,
             interpreter,
             numpy: arrays.then(|| import_numpy(interpreter, env.packages.as_deref())),
             works: Vec::new(),
-            selected: None,
-        }))
+        })
     }
 
-    fn conclude(&self, _header: &Header, results: &[PointResult]) -> Vec<Record> {
-        let operation = |result: &PointResult| result.point.operation.clone();
-        let empty = results.iter().find(|result| operation(result).as_deref() == Some("loop"));
-        let operations: Vec<serde_json::Value> = PROGRAMS
+    fn conclude(&self, _header: &Header, figures: &[Figure<Self>]) -> Option<Findings> {
+        let of = |program: &'static Program| {
+            figures.iter().filter(move |figure| figure.point.operation == program.operation)
+        };
+        let empty = figures.iter().find(|figure| figure.point.operation == LOOP).map(|figure| &figure.result);
+        let cost = |(program, figure): (&'static Program, &Figure<Self>)| {
+            let (elements, result) = (figure.point.elements, &figure.result);
+            // A turn of the loop around each operation, or around sixteen.
+            let turns = if (program.multiple)(elements.unwrap_or(0)) == 1 && !program.numpy {
+                UNROLLED as f64
+            } else {
+                1.0
+            };
+            Cost {
+                operation: program.operation,
+                elements,
+                p50_ns: result.p50,
+                per_element_ns: elements.map(|elements| result.p50 / elements as f64),
+                loop_share: empty.map(|empty| ratio(empty, result).map(|share| turns * share)),
+            }
+        };
+        let operations: Vec<Cost> = PROGRAMS
             .iter()
-            .filter(|program| program.operation != "loop")
-            .flat_map(|program| {
-                results
-                    .iter()
-                    .filter(move |result| operation(result).as_deref() == Some(program.operation))
-                    .map(move |result| (program, result))
-            })
-            .map(|(program, result)| {
-                let elements = result.point.elements;
-                // A turn of the loop around each operation, or around sixteen.
-                let turns = if (program.multiple)(elements.unwrap_or(0)) == 1 && !program.numpy {
-                    UNROLLED as f64
-                } else {
-                    1.0
-                };
-                json!({
-                    "operation": program.operation,
-                    "elements": elements,
-                    "p50_ns": result.p50,
-                    "per_element_ns": elements.map(|elements| result.p50 / elements as f64),
-                    "loop_share": empty.map(|empty| ratio(empty, result).map(|share| turns * share)),
-                })
-            })
+            .filter(|program| program.operation != LOOP)
+            .flat_map(|program| of(program).map(move |figure| (program, figure)))
+            .map(cost)
             .collect();
-        if operations.is_empty() {
-            return Vec::new();
-        }
-        vec![SPEC.derived(json!({ "loop_ns": empty.map(|empty| empty.p50), "operations": operations }))]
+        let loop_ns = empty.map(|empty| empty.p50);
+        (!operations.is_empty()).then_some(Findings { loop_ns, operations })
     }
 }
 
 /// A program under way, and whether what it returned was right.
 struct Work {
-    point: Point,
     program: &'static Program,
+    elements: u64,
     batch: Option<Box<dyn Batch>>,
     /// Of all windows, once chosen.
     ops: Option<u64>,
@@ -352,8 +364,15 @@ struct Work {
 }
 
 impl Work {
-    fn elements(&self) -> u64 {
-        self.point.elements.unwrap_or(0)
+    fn of(point: &Step) -> Result<Self, ProbeError> {
+        let program = Program::of(point)
+            .ok_or_else(|| ProbeError::Other(format!("no program for {}", point.to_point().label())))?;
+        let elements = point.elements.unwrap_or(0);
+        Ok(Self { program, elements, batch: None, ops: None, runs: 0, wrong: None, counted: None })
+    }
+
+    fn bytes(&self) -> u64 {
+        self.program.bytes(self.elements)
     }
 }
 
@@ -362,7 +381,7 @@ impl Batch for Work {
         let Some(batch) = &mut self.batch else { return 0 };
         let answer = batch.run(ops);
         self.runs += 1;
-        let expected = (self.program.expected)(ops, self.point.elements.unwrap_or(0));
+        let expected = (self.program.expected)(ops, self.elements);
         if answer != expected && self.wrong.is_none() {
             self.wrong = Some(format!("{ops} operations gave {answer}, not {expected}"));
         }
@@ -370,13 +389,14 @@ impl Batch for Work {
     }
 }
 
-struct Running<'env> {
+/// The interpreter and the programs that it runs.
+pub struct Running<'env> {
     env: &'env Env,
     interpreter: &'env dyn Interpreter,
     /// `NumPy`'s version, or why it could not be imported; `None` where no array is asked for.
     numpy: Option<Result<String, String>>,
-    works: Vec<Work>,
-    selected: Option<usize>,
+    /// Selecting a point runs its program too: what that returned is judged with what its blocks did.
+    works: Vec<(Step, Work)>,
 }
 
 fn import_numpy(interpreter: &dyn Interpreter, packages: Option<&Path>) -> Result<String, String> {
@@ -389,65 +409,45 @@ fn import_numpy(interpreter: &dyn Interpreter, packages: Option<&Path>) -> Resul
     Ok(parts.join("."))
 }
 
-impl AnySession for Running<'_> {
-    fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
-        let program = Program::of(point)
-            .ok_or_else(|| ProbeError::Other(format!("no program for {}", point.label())))?;
-        if let (true, Some(Err(reason))) = (program.numpy, &self.numpy) {
-            return Err(ProbeError::Other(format!("NumPy: {reason}")));
-        }
-        let known = self.works.iter().position(|work| work.point == *point);
-        let index = known.unwrap_or_else(|| {
-            self.works.push(Work {
-                point: point.clone(),
-                program,
-                batch: None,
-                ops: None,
-                runs: 0,
-                wrong: None,
-                counted: None,
-            });
-            self.works.len() - 1
-        });
-        for (other, work) in self.works.iter_mut().enumerate() {
-            if other != index && work.program.bytes(work.elements()) > KEPT_BYTES {
+impl Session<Object> for Running<'_> {
+    fn select(&mut self, point: &Step) -> Result<(), ProbeError> {
+        for (other, work) in &mut self.works {
+            if other != point && work.bytes() > KEPT_BYTES {
                 work.batch = None;
             }
         }
-        let work = &mut self.works[index];
+        let work = kept(&mut self.works, point.clone(), || Work::of(point))?;
+        if let (true, Some(Err(reason))) = (work.program.numpy, &self.numpy) {
+            return Err(ProbeError::Other(format!("NumPy: {reason}")));
+        }
         if work.batch.is_none() {
-            let text = program.text(work.elements());
+            let text = work.program.text(work.elements);
             if text.contains("def audit(") && work.counted.is_none() {
                 let mut audit =
                     self.interpreter.compile(&format!("{text}\nrun = audit\n")).map_err(ProbeError::Other)?;
                 // Enough for both loops of the program.
                 let ops = 2 * UNROLLED + 3;
-                work.counted = Some((audit.run(ops), ops * work.elements()));
+                work.counted = Some((audit.run(ops), ops * work.elements));
             }
             work.batch = Some(self.interpreter.compile(&text).map_err(ProbeError::Other)?);
         }
         if work.ops.is_none() {
-            let multiple = (program.multiple)(work.elements());
+            let multiple = (work.program.multiple)(work.elements);
             work.ops = Some(window_ops(self.env, multiple, work));
         }
-        self.selected = Some(index);
         Ok(())
     }
 
-    fn block(&mut self, block: &mut Block) -> Result<(), ProbeError> {
-        let work = self
-            .selected
-            .map(|index| &mut self.works[index])
-            .ok_or_else(|| ProbeError::Other("no program is selected".to_owned()))?;
-        let ops = work.ops.unwrap_or(1);
-        block.set_window_ops(ops);
-        block.set_windows(windows(self.env.settings.profile, work.program.bytes(work.elements())));
+    fn block(&mut self, point: &Step, _evidence: &mut (), block: &mut Block) -> Result<(), ProbeError> {
+        let work = kept(&mut self.works, point.clone(), || Work::of(point))?;
+        block.set_window_ops(work.ops.unwrap_or(1));
+        block.set_windows(windows(self.env.settings.profile, work.bytes()));
         block.batches(work);
         Ok(())
     }
 
-    fn proof(&mut self, point: &Point) -> Proof {
-        let Some(work) = self.works.iter().find(|work| work.point == *point) else {
+    fn proof(&mut self, point: &Step, _evidence: &()) -> Proof<Made> {
+        let Some((_, work)) = self.works.iter().find(|(own, _)| own == point) else {
             return Proof::default();
         };
         let mut checks = vec![Check {
@@ -464,12 +464,8 @@ impl AnySession for Running<'_> {
         if let (true, Some(Ok(version))) = (work.program.numpy, &self.numpy) {
             engine = format!("{engine}, NumPy {version}");
         }
-        Proof {
-            checks,
-            engine: Some(engine),
-            findings: point.elements.map(|elements| json!({ "elements_per_operation": elements })),
-            ..Proof::default()
-        }
+        let made = point.elements.map(|elements_per_operation| Made { elements_per_operation });
+        Proof { engine: Some(engine), findings: made, ..Proof::of(checks) }
     }
 }
 

@@ -1,5 +1,9 @@
-use super::*;
+use latlab_harness::{AnyProbe as _, Erased, PointResult, Support};
 use latlab_probes_testing as testing;
+use latlab_record::Record;
+use serde_json::json;
+
+use super::*;
 
 /// An interpreter that knows the probe's programs by their text and answers as they would; real ones run them in the tests of the
 /// installed command.
@@ -83,9 +87,9 @@ fn env(skipping: Option<&'static str>, numpy: bool) -> Env {
 #[test]
 fn every_program_proves_its_work_on_one_cpu_and_64_mib() {
     let env = env(None, true);
-    let points = Object.points(&env);
-    assert!(Object.memory_bytes(&env) <= env.memory_bytes);
-    let proofs = testing::assert_proved(&Object, &env, &points);
+    let points = Erased(Object).points(&env);
+    assert!(Object.plan(&env).memory_bytes <= env.memory_bytes);
+    let proofs = testing::assert_proved(&Erased(Object), &env, &points);
     for (planned, proof) in points.iter().zip(proofs) {
         let array =
             planned.point.operation.as_deref().is_some_and(|operation| operation.starts_with("numpy-"));
@@ -97,14 +101,14 @@ fn every_program_proves_its_work_on_one_cpu_and_64_mib() {
 #[test]
 fn a_program_that_skips_work_fails_its_proof() {
     let mut env = env(None, true);
-    let points = Object.points(&env);
+    let points = Erased(Object).points(&env);
     for program in PROGRAMS {
         env.interpreter = Some(Box::new(Reader { skipping: Some(program.operation), numpy: true }));
         let planned = points
             .iter()
             .find(|planned| planned.point.operation.as_deref() == Some(program.operation))
             .expect("planned");
-        let outcomes = latlab_harness::measure_once(&Object, &env, std::slice::from_ref(planned));
+        let outcomes = latlab_harness::measure_once(&Erased(Object), &env, std::slice::from_ref(planned));
         let failed = outcomes[0].1.checks.iter().any(|check| !check.ok);
         assert!(failed, "{}", program.operation);
     }
@@ -112,7 +116,7 @@ fn a_program_that_skips_work_fails_its_proof() {
 
 #[test]
 fn without_numpy_its_points_fail_with_the_reason_and_the_others_go_on() {
-    let records = testing::records(&Object, &env(None, false));
+    let records = testing::records(&Erased(Object), &env(None, false));
     let reason = |record: &Record| record.error.as_ref().map(|error| error.text.clone());
     let failed: Vec<String> = records.iter().filter_map(reason).collect();
     assert!(failed.iter().any(|text| text.contains("No module named 'numpy'")), "{failed:?}");
@@ -123,25 +127,21 @@ fn without_numpy_its_points_fail_with_the_reason_and_the_others_go_on() {
 fn where_the_folder_of_numpy_is_unknown_no_array_is_offered() {
     let mut env = env(None, true);
     env.packages = None;
-    assert!(matches!(Object.supports(&env), Support::Degraded(reason) if reason.contains("NumPy")));
-    assert!(
-        Object
-            .points(&env)
-            .iter()
-            .all(|planned| Program::of(&planned.point).is_some_and(|program| !program.numpy))
-    );
+    let plan = Object.plan(&env);
+    assert!(matches!(plan.support, Support::Degraded(reason) if reason.contains("NumPy")));
+    let is_array = |point| Program::of(point).is_none_or(|program| program.numpy);
+    assert!(!plan.points.iter().any(|planned| is_array(&planned.point)));
 }
 
 #[test]
 fn the_core_alone_has_no_interpreter() {
     let env = testing::env_of_one_cpu(64 << 20);
-    assert!(matches!(Object.supports(&env), Support::No(reason) if reason.contains("interpreter")));
+    assert!(matches!(Object.plan(&env).support, Support::No(reason) if reason.contains("interpreter")));
 }
 
 #[test]
 fn a_longer_literal_replaces_the_one_in_the_program() {
-    let literal = Program::of(&Point { operation: Some("list-literal".to_owned()), ..Point::default() })
-        .expect("known");
+    let literal = Program::of(&Step { operation: "list-literal".to_owned(), elements: None }).expect("known");
     assert!(literal.text(10).contains(LITERAL));
     let text = literal.text(1_000);
     assert!(text.contains("ELEMENTS = 1000\n") && text.contains(", 998, 999]") && !text.contains(LITERAL));
@@ -150,11 +150,11 @@ fn a_longer_literal_replaces_the_one_in_the_program() {
 #[test]
 fn what_follows_says_the_cost_of_an_element_and_the_share_of_the_loop() {
     let result = |operation: &str, elements, p50| {
-        PointResult::new(Point { operation: Some(operation.to_owned()), elements, ..Point::default() }, p50)
+        PointResult::new(Step { operation: operation.to_owned(), elements }.to_point(), p50)
     };
     let results =
         [result("loop", None, 1.0), result("call", None, 40.0), result("list-append", Some(1_000), 32_000.0)];
-    let records = Object.conclude(&testing::header(&env(None, true)), &results);
+    let records = Erased(Object).conclude(&testing::header(&env(None, true)), &results);
     let findings = records[0].findings.clone().expect("findings");
     assert_eq!(
         findings,
@@ -163,5 +163,5 @@ fn what_follows_says_the_cost_of_an_element_and_the_share_of_the_loop() {
             {"operation": "list-append", "elements": 1_000, "p50_ns": 32_000.0, "per_element_ns": 32.0, "loop_share": {"value": 0.0005}},
         ]})
     );
-    assert!(Object.conclude(&testing::header(&env(None, true)), &[]).is_empty());
+    assert!(Erased(Object).conclude(&testing::header(&env(None, true)), &[]).is_empty());
 }

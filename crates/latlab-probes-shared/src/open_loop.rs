@@ -1,6 +1,8 @@
 //! What operations that come at a fixed rate show together.
 
-use latlab_harness::PointResult;
+use latlab_harness::{Flight, PointResult};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// One row a rate, ascending: counted from when it was due and from when it was sent, and how many came and were done.
@@ -25,4 +27,71 @@ pub fn curve(results: &[PointResult]) -> Vec<Value> {
             })
         })
         .collect()
+}
+
+/// How operations came and were done at one rate.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Offered {
+    /// Operations that were due in a second.
+    pub offered_per_s: f64,
+    /// Operations that ended in a second.
+    pub achieved_per_s: f64,
+    /// Operations that found as many under way as there may be, and waited.
+    pub held_back: u64,
+    /// Median from the submission to the end, ns.
+    pub service_p50_ns: f64,
+}
+
+impl Offered {
+    /// What all blocks of a point came to.
+    #[must_use]
+    pub fn of(flight: &Flight) -> Self {
+        Self {
+            offered_per_s: flight.offered_per_s(),
+            achieved_per_s: flight.rate_per_s(),
+            held_back: flight.held_back,
+            service_p50_ns: median_service(flight),
+        }
+    }
+}
+
+/// The median time from submission to end, ns; 0 without any.
+#[must_use]
+pub fn median_service(flight: &Flight) -> f64 {
+    match flight.service.total() {
+        0 => 0.0,
+        _ => latlab_stats::weighted::quantile_counts(&flight.service.occupied(), 0.5),
+    }
+}
+
+/// One rate of a curve.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct AtRate {
+    /// Operations a second.
+    pub rate_per_s: u64,
+    /// Median from when an operation was due to its end, ns.
+    pub p50_ns: f64,
+    /// From the submission, ns.
+    pub service_p50_ns: Option<f64>,
+    /// Operations that were due in a second.
+    pub offered_per_s: Option<f64>,
+    /// Operations that ended in a second.
+    pub achieved_per_s: Option<f64>,
+    /// Operations that waited because too many were under way.
+    pub held_back: Option<u64>,
+}
+
+impl AtRate {
+    /// A rate, the median there, and what came of it.
+    #[must_use]
+    pub fn of(rate_per_s: u64, p50_ns: f64, offered: Option<&Offered>) -> Self {
+        Self {
+            rate_per_s,
+            p50_ns,
+            service_p50_ns: offered.map(|own| own.service_p50_ns),
+            offered_per_s: offered.map(|own| own.offered_per_s),
+            achieved_per_s: offered.map(|own| own.achieved_per_s),
+            held_back: offered.map(|own| own.held_back),
+        }
+    }
 }

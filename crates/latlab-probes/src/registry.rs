@@ -100,7 +100,7 @@ pub static REGISTRY: &[Entry] = &[
     Entry { probe: &Erased(NetworkLoaded), share: Share([0.4, 1.5, 10.0]) },
     Entry { probe: &Erased(Connect), share: Share([0.3, 1.0, 5.0]) },
     Entry { probe: &Transfer, share: Share([0.8, 2.5, 20.0]) },
-    Entry { probe: &Http, share: HTTP_SHARE },
+    Entry { probe: &Erased(Http), share: HTTP_SHARE },
 ];
 
 #[cfg(test)]

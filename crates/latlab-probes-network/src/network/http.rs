@@ -1,48 +1,25 @@
 //! `network.http`: how long HTTP requests take that come at a fixed rate, counted from when they were due.
 
 use latlab_harness::{
-    AnyProbe, AnySession, Env, Operations, Planned, PointResult, ProbeError, Rank, Reach, Share, Spec,
-    Support, Tier,
+    Env, Figure, Operations, Plan, Planned, Probe, ProbeError, Rank, Reach, Share, Spec, Support, Tier,
 };
-use latlab_record::{Header, Point, Profile, Record, Settings, Unit};
-use serde_json::json;
+use latlab_record::{Header, Profile, Settings, Unit};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-use crate::peer::{path_asked, support_beside};
-use latlab_probes_shared::open_loop::curve;
+use super::Transport;
+#[cfg(not(target_os = "linux"))]
+use super::elsewhere as work;
+use crate::peer::{path_asked, plan, support_beside};
+use latlab_probes_shared::open_loop::AtRate;
 use latlab_probes_shared::{no_kernel, other_cpu};
 
-#[cfg_attr(target_os = "linux", path = "http/linux.rs")]
-#[cfg_attr(not(target_os = "linux"), path = "http/elsewhere.rs")]
+#[cfg(target_os = "linux")]
+#[path = "http/linux.rs"]
 mod work;
 
 /// The probe.
 pub struct Http;
-
-static SPEC: Spec = Spec {
-    id: "network.http",
-    tier: Tier::Network,
-    title: "HTTP requests at a fixed rate",
-    question: "When requests come at their own rate, how long does each wait for its answer, counted from when it was due?",
-    method: "GET requests (HTTP/1.1, kept connections) are sent at a rate: the times at which they are due are drawn before (a Poisson process, as of many independent users), and nothing moves them. A value is one request from its due time until the last byte of its answer was read; \
-the channel service holds the same requests from when they were sent. That is what a client reports that waits for its answers before it asks again: while the server stalls it asks nothing, and its quantiles hide the stall (coordinated omission). \
-While a server stood still for 2 of 10 seconds, p99 was 1.9 s counted from the due times and below 10 ms counted from the sending: both are shown, the first is the users'.
-
-Up to 32 requests are under way at once, each on a connection of its own, all of one thread. A request that finds 32 of them waits, and its wait counts (held_back). A block that ends while the server stalls goes on until its requests are answered, and whoever was due by then counts as well: \
-a stall is never cut off by a block's end. The last 120 us before a due time are spun, because a sleeping thread is woken late; a request that was sent more than 50 us late although there was room is late by this program's fault: counted (late), no sample, and flagged beyond one in a hundred.
-
-Without --url the server is latlab's own, in a process and on a CPU of its own, and answers 1 KiB from memory; every byte is compared, and both sides count. With --url requests leave this machine: 10 a second unless --requests says otherwise (50 as well in the thorough profile), to that URL alone, without following redirections. \
-The certificate must be one that this system trusts; --secret-file holds the secret of another latlab's server (latlab serve).
-
-Connections are opened, and some requests sent, before the first that counts. One that the server closes between two requests is opened again by the request that finds it so, and that is part of its time. \
-The first request that fails (refused, reset, truncated, no HTTP, another status than 200, no answer within 5 s) ends the probe with that reason: a server that refuses is not asked again.",
-    method_version: 1,
-    unit: Unit::Ns,
-    convention: "one request, from its due time to the last byte of its answer",
-    needs: &["child processes"],
-    touches: &["sockets on the loopback interface and a child process; with --url the server that it names"],
-    saturates: false,
-    operations: Operations::SystemCalls,
-};
 
 /// Connections, and so requests under way at most.
 const CONNECTIONS: u32 = 32;
@@ -63,7 +40,7 @@ fn seconds(settings: &Settings) -> f64 {
     let own = if settings.url.is_some() { AWAY } else { SHARE };
     match settings.budget_s {
         // Starting and ending take some of it.
-        Some(budget_s) if settings.only.as_slice() == [SPEC.id] => (budget_s - 4.0).max(budget_s / 2.0),
+        Some(budget_s) if settings.only.as_slice() == [Http::SPEC.id] => (budget_s - 4.0).max(budget_s / 2.0),
         _ => settings.profile.of(own.0),
     }
 }
@@ -84,13 +61,82 @@ fn requests(settings: &Settings, rate_per_s: u64) -> u64 {
     requests.max(1)
 }
 
-impl AnyProbe for Http {
-    fn spec(&self) -> &'static Spec {
-        &SPEC
-    }
+/// Requests at a rate.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Requests {
+    transport: Transport,
+    rate_per_s: u64,
+    /// Of an answer of our own server.
+    file_bytes: Option<u64>,
+}
+
+/// How requests were answered, and when they were sent.
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Answers {
+    /// Whose it is.
+    server: String,
+    /// Whether it was reached by IPv6.
+    #[serde(default)]
+    ipv6: bool,
+    connections: u32,
+    /// As many were opened, those included that the server had closed between two requests.
+    connections_opened: u64,
+    least_body_bytes: Option<u64>,
+    most_body_bytes: Option<u64>,
+    /// Requests that were due in a second.
+    offered_per_s: f64,
+    /// Requests that were answered in a second.
+    achieved_per_s: f64,
+    /// Requests that waited because all connections had one under way.
+    held_back: u64,
+    /// Requests that were sent late by this program's fault.
+    late: u64,
+    /// Median from the sending to the answer.
+    service_p50_ns: Option<f64>,
+}
+
+/// What the rates show together.
+#[derive(Serialize, JsonSchema)]
+pub struct Findings {
+    /// By rate, ascending.
+    curve: Vec<AtRate>,
+}
+
+impl Probe for Http {
+    type Point = Requests;
+    type Evidence = work::Evidence;
+    type Details = Answers;
+    type Findings = Findings;
+    type Session<'env> = work::Session<'env>;
+
+    const SPEC: Spec = Spec {
+        id: "network.http",
+        tier: Tier::Network,
+        title: "HTTP requests at a fixed rate",
+        question: "When requests come at their own rate, how long does each wait for its answer, counted from when it was due?",
+        method: "GET requests (HTTP/1.1, kept connections) are sent at a rate: the times at which they are due are drawn before (a Poisson process, as of many independent users), and nothing moves them. A value is one request from its due time until the last byte of its answer was read; \
+the channel service holds the same requests from when they were sent. That is what a client reports that waits for its answers before it asks again: while the server stalls it asks nothing, and its quantiles hide the stall (coordinated omission). \
+While a server stood still for 2 of 10 seconds, p99 was 1.9 s counted from the due times and below 10 ms counted from the sending: both are shown, the first is the users'.
+
+Up to 32 requests are under way at once, each on a connection of its own, all of one thread. A request that finds 32 of them waits, and its wait counts (held_back). A block that ends while the server stalls goes on until its requests are answered, and whoever was due by then counts as well: \
+a stall is never cut off by a block's end. The last 120 us before a due time are spun, because a sleeping thread is woken late; a request that was sent more than 50 us late although there was room is late by this program's fault: counted (late), no sample, and flagged beyond one in a hundred.
+
+Without --url the server is latlab's own, in a process and on a CPU of its own, and answers 1 KiB from memory; every byte is compared, and both sides count. With --url requests leave this machine: 10 a second unless --requests says otherwise (50 as well in the thorough profile), to that URL alone, without following redirections. \
+The certificate must be one that this system trusts; --secret-file holds the secret of another latlab's server (latlab serve).
+
+Connections are opened, and some requests sent, before the first that counts. One that the server closes between two requests is opened again by the request that finds it so, and that is part of its time. \
+The first request that fails (refused, reset, truncated, no HTTP, another status than 200, no answer within 5 s) ends the probe with that reason: a server that refuses is not asked again.",
+        method_version: 1,
+        unit: Unit::Ns,
+        convention: "one request, from its due time to the last byte of its answer",
+        needs: &["child processes"],
+        touches: &["sockets on the loopback interface and a child process; with --url the server that it names"],
+        saturates: false,
+        operations: Operations::SystemCalls,
+    };
 
     fn wanted(&self, settings: &Settings) -> bool {
-        let named = settings.only.iter().any(|glob| glob == SPEC.id);
+        let named = settings.only.iter().any(|glob| glob == Self::SPEC.id);
         settings.profile != Profile::Quick || settings.url.is_some() || named
     }
 
@@ -98,73 +144,70 @@ impl AnyProbe for Http {
         settings.url.is_some().then_some(AWAY)
     }
 
-    fn supports(&self, env: &Env) -> Support {
-        if env.settings.url.is_some() {
-            return no_kernel(work::HERE, env).map_or(Support::Yes, Support::No);
-        }
-        let usual = support_beside(
-            work::HERE,
-            env,
-            "a child process that answers",
-            "the server and its client take turns on it",
-        );
-        if !matches!(usual, Support::No(_)) && matches!(path_asked(&env.settings), Ok(Some(_))) {
-            return Support::Degraded(
-                "the path of --delay, --rate or --distance is not put under this probe: one thread of the measuring process holds all of \
-its connections and opens them again when they are closed, and that process has threads and can enter no path; its requests go over the loopback"
-                    .to_owned(),
-            );
-        }
-        usual
-    }
-
-    fn points(&self, env: &Env) -> Vec<Planned> {
+    fn plan(&self, env: &Env) -> Plan<Requests> {
         let away = env.settings.url.is_some();
-        rates(&env.settings)
-            .into_iter()
-            .enumerate()
-            .map(|(place, rate_per_s)| Planned {
-                rank: if away { Rank::Once } else { Rank::Detail },
-                priority: u8::from(place > 0),
-                // A second server's connections take some of its round trips.
-                setup_s: 1e-3,
-                first_s: if away { 0.5 } else { 0.02 },
-                block_s: requests(&env.settings, rate_per_s) as f64 / rate_per_s as f64,
-                // The tail is the question: a narrow median is no reason to end.
-                least_blocks: BLOCKS,
-                reach: Reach::Disturbances,
-                ..Planned::new(Point {
-                    transport: Some("tcp".to_owned()),
-                    rate_per_s: Some(rate_per_s),
-                    file_bytes: (!away).then_some(ANSWER_BYTES),
-                    ..Point::default()
-                })
+        let points = rates(&env.settings).into_iter().enumerate().map(|(place, rate_per_s)| Planned {
+            rank: if away { Rank::Once } else { Rank::Detail },
+            priority: u8::from(place > 0),
+            // A second server's connections take some of its round trips.
+            setup_s: 1e-3,
+            first_s: if away { 0.5 } else { 0.02 },
+            block_s: requests(&env.settings, rate_per_s) as f64 / rate_per_s as f64,
+            // The tail is the question: a narrow median is no reason to end.
+            least_blocks: BLOCKS,
+            reach: Reach::Disturbances,
+            ..Planned::new(Requests {
+                transport: Transport::Tcp,
+                rate_per_s,
+                file_bytes: (!away).then_some(ANSWER_BYTES),
             })
-            .collect()
+        });
+        plan(supported(env), points)
+            // What is read at once, and the server's block of bytes.
+            .memory(1 << 20)
+            .cpus(1 + u32::from(!away && other_cpu(env).is_some()))
     }
 
-    fn memory_bytes(&self, _env: &Env) -> u64 {
-        // What is read at once, and the server's block of bytes.
-        1 << 20
+    fn open<'env>(&'env self, env: &'env Env, group: &[Requests]) -> Result<work::Session<'env>, ProbeError> {
+        work::open(env, group)
     }
 
-    fn cpus(&self, env: &Env) -> u32 {
-        1 + u32::from(env.settings.url.is_none() && other_cpu(env).is_some())
+    fn conclude(&self, _header: &Header, figures: &[Figure<Self>]) -> Option<Findings> {
+        let mut curve: Vec<AtRate> = figures.iter().map(at_rate).collect();
+        curve.sort_by_key(|own| own.rate_per_s);
+        (!curve.is_empty()).then_some(Findings { curve })
     }
+}
 
-    fn open<'env>(
-        &'env self,
-        env: &'env Env,
-        _group: &[Planned],
-    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
-        work::open(env)
+fn supported(env: &Env) -> Support {
+    if env.settings.url.is_some() {
+        return no_kernel(work::HERE, env).map_or(Support::Yes, Support::No);
     }
+    let usual = support_beside(
+        work::HERE,
+        env,
+        "a child process that answers",
+        "the server and its client take turns on it",
+    );
+    if !matches!(usual, Support::No(_)) && matches!(path_asked(&env.settings), Ok(Some(_))) {
+        return Support::Degraded(
+            "the path of --delay, --rate or --distance is not put under this probe: one thread of the measuring process holds all of \
+its connections and opens them again when they are closed, and that process has threads and can enter no path; its requests go over the loopback"
+                .to_owned(),
+        );
+    }
+    usual
+}
 
-    fn conclude(&self, _header: &Header, results: &[PointResult]) -> Vec<Record> {
-        if results.is_empty() {
-            return Vec::new();
-        }
-        vec![SPEC.derived(json!({ "curve": curve(results) }))]
+fn at_rate(figure: &Figure<Http>) -> AtRate {
+    let details = figure.details.as_ref();
+    AtRate {
+        rate_per_s: figure.point.rate_per_s,
+        p50_ns: figure.result.p50,
+        service_p50_ns: details.and_then(|own| own.service_p50_ns),
+        offered_per_s: details.map(|own| own.offered_per_s),
+        achieved_per_s: details.map(|own| own.achieved_per_s),
+        held_back: details.map(|own| own.held_back),
     }
 }
 

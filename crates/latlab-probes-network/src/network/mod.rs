@@ -10,12 +10,12 @@ pub mod loaded;
 pub mod roundtrip;
 pub mod throughput;
 pub mod transfer;
-#[cfg(all(test, target_os = "linux"))]
-mod trial;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+#[cfg(all(test, target_os = "linux"))]
+use linux::trial;
 #[cfg(target_os = "linux")]
 pub(crate) use linux::{serve_echoes, serve_sockets, serve_streams};
 

@@ -3,12 +3,11 @@
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 
-use latlab_harness::{AnyProbe, Planned, Support};
+use latlab_harness::{AnyProbe as _, Erased, Probe as _, Session as _};
+use latlab_probes_testing as testing;
 
 use super::*;
-use crate::network::http::Http;
-use crate::network::http::SPEC;
-use latlab_probes_testing as testing;
+use crate::network::trial;
 
 /// For servers that never answer; those that do have [`testing::LONG`].
 const SHORT: Duration = Duration::from_millis(300);
@@ -22,7 +21,7 @@ fn env(url: Option<String>, cpus: usize) -> Env {
     env.settings.requests_per_s = Some(RATE);
     // Half a second.
     env.settings.budget_s = Some(1.0);
-    env.settings.only = vec![SPEC.id.to_owned()];
+    env.settings.only = vec![Http::SPEC.id.to_owned()];
     env
 }
 
@@ -30,14 +29,12 @@ fn env(url: Option<String>, cpus: usize) -> Env {
 fn requests_at_a_rate_are_answered_and_prove_themselves_on_one_cpu_and_on_all() {
     for cpus in [1, usize::MAX] {
         let env = env(None, cpus);
-        let points = Http.points(&env);
-        let proofs = testing::assert_proved(&Http, &env, &points);
-        let findings = proofs[0].findings.as_ref().expect("findings");
-        for name in ["offered_per_s", "held_back", "late", "service_p50_ns"] {
-            assert!(findings[name].is_number(), "{findings}");
-        }
-        assert_eq!(findings["connections_opened"], 32);
-        assert_eq!(findings["least_body_bytes"], 1024);
+        let points = Erased(Http).points(&env);
+        let proofs = testing::assert_proved(&Erased(Http), &env, &points);
+        let findings = proofs[0].findings.clone().expect("findings");
+        let answers: Answers = serde_json::from_value(findings).expect("as it was said");
+        assert!(answers.offered_per_s > 0.0 && answers.service_p50_ns > Some(0.0));
+        assert_eq!((answers.connections_opened, answers.least_body_bytes), (32, Some(1024)));
     }
 }
 
@@ -64,42 +61,11 @@ fn server(right: usize, then: fn(TcpStream)) -> String {
     format!("http://{address}/")
 }
 
-/// The probe, with a patience of its own.
-struct Waiting(Duration);
-
-impl AnyProbe for Waiting {
-    fn spec(&self) -> &'static latlab_harness::Spec {
-        Http.spec()
-    }
-    fn supports(&self, env: &Env) -> Support {
-        Http.supports(env)
-    }
-    fn points(&self, env: &Env) -> Vec<Planned> {
-        Http.points(env)
-    }
-    fn memory_bytes(&self, _: &Env) -> u64 {
-        0
-    }
-    fn open<'env>(
-        &'env self,
-        env: &'env Env,
-        _: &[Planned],
-    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
-        Ok(Box::new(Asking::new(env, self.0)?))
-    }
-}
-
-/// Why the one record of a run has no figure.
+/// Why there is no figure.
 fn reason(url: &str, patience: Duration) -> String {
-    let begun = Instant::now();
     let env = env(Some(url.to_owned()), usize::MAX);
-    let records = testing::records(&Waiting(patience), &env);
-    assert!(begun.elapsed() < 3 * testing::LONG, "every wait is bounded");
-    let [record] = &records[..] else {
-        panic!("{records:?}");
-    };
-    assert!(record.summary.is_none());
-    record.error.as_ref().expect("a reason").text.clone()
+    let point = Http.plan(&env).points[0].point;
+    trial::reason(&env, || Session::new(&env, patience), &point)
 }
 
 /// As `reason`, and that it holds these words.
@@ -147,16 +113,21 @@ fn a_request_that_one_side_did_not_count_fails_the_proof() {
     assert!(counted(5, 5).ok);
     assert!(!counted(5, 4).ok);
     let env = env(None, usize::MAX);
-    let mut session = Asking::new(&env, PATIENCE).expect("a server of ours");
-    let point = Http.points(&env).remove(0).point;
+    let mut session = Session::new(&env, PATIENCE).expect("a server of ours");
+    let point = Http.plan(&env).points[0].point;
     session.select(&point).expect("open");
-    session.all[0].flight.operations = 1;
-    assert!(testing::failed(&session.proof(&point)).is_empty());
+    let mut evidence = Evidence::default();
+    evidence.flight.operations = 1;
+    let failed = |session: &mut Session<'_>| -> Vec<String> {
+        let proof = session.proof(&point, &evidence);
+        trial::failed(&proof).into_iter().map(str::to_owned).collect()
+    };
+    assert!(failed(&mut session).is_empty());
     // One that was sent and is not answered.
     session.asker.asked += 1;
-    assert_eq!(testing::failed(&session.proof(&point)), ["every request was answered", COUNTED]);
+    assert_eq!(failed(&mut session), ["every request was answered", COUNTED]);
     // One that was cut.
     session.asker.asked -= 1;
     session.asker.bodies = Some((1, ANSWER_BYTES));
-    assert_eq!(testing::failed(&session.proof(&point)), ["every answer was the one expected"]);
+    assert_eq!(failed(&mut session), ["every answer was the one expected"]);
 }

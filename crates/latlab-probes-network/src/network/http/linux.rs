@@ -2,15 +2,15 @@
 
 use std::time::{Duration, Instant};
 
-use latlab_harness::{AnySession, Arrivals, Block, Env, Flight, Limits, ProbeError, Proof, Queue, Wait};
+use latlab_harness::{Arrivals, Block, Env, Flight, Limits, ProbeError, Proof, Queue, Wait};
 use latlab_net::fetch::{Answer, Expected, FetchError, Pool, Trust, Url};
 use latlab_net::serve::is_body;
-use latlab_record::{Check, Point, Work};
-use serde_json::json;
+use latlab_record::{Check, Work};
 
-use super::{ANSWER_BYTES, CONNECTIONS, requests};
+use super::{ANSWER_BYTES, Answers, CONNECTIONS, Http, Requests, requests};
 use crate::peer::{Route, WebServer, secret, told};
 use latlab_probes_shared::linux::Pinned;
+use latlab_probes_shared::open_loop::median_service;
 use latlab_probes_shared::other_cpu;
 
 pub(super) const HERE: bool = true;
@@ -26,8 +26,8 @@ const SLOW_NS: f64 = 1e6;
 /// More late requests than this share are named.
 const LATE_SHARE: f64 = 0.01;
 
-pub(super) fn open<'env>(env: &'env Env) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
-    Ok(Box::new(Asking::new(env, PATIENCE)?))
+pub(super) fn open<'env>(env: &'env Env, _group: &[Requests]) -> Result<Session<'env>, ProbeError> {
+    Session::new(env, PATIENCE)
 }
 
 /// Requests under way, as the harness drives them.
@@ -97,19 +97,18 @@ impl Queue for Asker {
 }
 
 /// What came of a point.
-struct Found {
-    point: Point,
+#[derive(Default)]
+pub struct Evidence {
     flight: Flight,
     body_bytes: u64,
 }
 
-struct Asking<'env> {
+/// Many connections of one thread.
+pub struct Session<'env> {
     env: &'env Env,
     /// Before the server: connections end first.
     asker: Asker,
     own: Option<WebServer>,
-    selected: Option<usize>,
-    all: Vec<Found>,
     /// Why nothing more is asked.
     failed: Option<String>,
     slow_ns: f64,
@@ -117,7 +116,7 @@ struct Asking<'env> {
     _home: Pinned,
 }
 
-impl<'env> Asking<'env> {
+impl<'env> Session<'env> {
     fn new(env: &'env Env, patience: Duration) -> Result<Self, ProbeError> {
         let home = Pinned::to(env.home_cpu)?;
         let failed = |error: FetchError| told(&error, patience);
@@ -165,8 +164,6 @@ impl<'env> Asking<'env> {
             env,
             asker,
             own,
-            selected: None,
-            all: Vec::new(),
             failed: None,
             slow_ns: (SLOW_TIMES * took[took.len() / 2]).max(SLOW_NS),
             blocks: 0,
@@ -174,10 +171,9 @@ impl<'env> Asking<'env> {
         })
     }
 
-    fn checks(&mut self, found: usize) -> Vec<Check> {
+    fn checks(&mut self, evidence: &Evidence) -> Vec<Check> {
         let (asked, answered) = (self.asker.asked, self.asker.answered);
-        let flight = &self.all[found].flight;
-        let samples = flight.operations;
+        let samples = evidence.flight.operations;
         let mut checks = vec![Check {
             name: "every request was answered".to_owned(),
             ok: samples > 0 && asked == answered,
@@ -215,41 +211,36 @@ fn anything(_: u64, _: &[u8]) -> bool {
     true
 }
 
-impl AnySession for Asking<'_> {
-    fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
-        if let Some(why) = &self.failed {
-            return Err(ProbeError::Other(why.clone()));
+impl latlab_harness::Session<Http> for Session<'_> {
+    fn select(&mut self, _point: &Requests) -> Result<(), ProbeError> {
+        match &self.failed {
+            Some(why) => Err(ProbeError::Other(why.clone())),
+            None => Ok(()),
         }
-        let known = self.all.iter().position(|found| found.point == *point);
-        self.selected = Some(known.unwrap_or_else(|| {
-            self.all.push(Found { point: point.clone(), flight: Flight::default(), body_bytes: 0 });
-            self.all.len() - 1
-        }));
-        Ok(())
     }
 
-    fn block(&mut self, block: &mut Block) -> Result<(), ProbeError> {
-        let Some(found) = self.selected else {
-            return Err(ProbeError::Other("no point was selected".to_owned()));
-        };
-        let found = &mut self.all[found];
-        let rate_per_s = found.point.rate_per_s.unwrap_or(1);
+    fn block(
+        &mut self,
+        point: &Requests,
+        evidence: &mut Evidence,
+        block: &mut Block,
+    ) -> Result<(), ProbeError> {
         block.set_tail_threshold_ns(self.slow_ns);
         self.blocks += 1;
         let arrivals = Arrivals::Poisson {
-            per_s: rate_per_s as f64,
+            per_s: point.rate_per_s as f64,
             seed: self.env.seed(DUE.wrapping_add(self.blocks)),
         };
         let limits = Limits {
-            operations: requests(&self.env.settings, rate_per_s),
+            operations: requests(&self.env.settings, point.rate_per_s),
             // Each request has its own time-out.
             begin_within_ns: 1e18,
         };
         let before = self.asker.body_bytes;
         match block.in_flight(&mut self.asker, CONNECTIONS, arrivals, limits) {
             Ok(flight) => {
-                found.flight.add(&flight);
-                found.body_bytes += self.asker.body_bytes - before;
+                evidence.flight.add(&flight);
+                evidence.body_bytes += self.asker.body_bytes - before;
                 Ok(())
             }
             Err(error) => {
@@ -260,12 +251,9 @@ impl AnySession for Asking<'_> {
         }
     }
 
-    fn proof(&mut self, point: &Point) -> Proof {
-        let Some(place) = self.all.iter().position(|found| found.point == *point) else {
-            return Proof::default();
-        };
-        let checks = self.checks(place);
-        let Found { flight, body_bytes, .. } = &self.all[place];
+    fn proof(&mut self, _point: &Requests, evidence: &Evidence) -> Proof<Answers> {
+        let checks = self.checks(evidence);
+        let flight = &evidence.flight;
         let mut flags = Vec::new();
         if flight.late as f64 > LATE_SHARE * flight.operations as f64 {
             flags.push(format!(
@@ -277,28 +265,23 @@ impl AnySession for Asking<'_> {
             flags.push("client and server share a CPU".to_owned());
         }
         let bodies = self.asker.bodies;
-        let services = &flight.service;
-        let service_p50_ns = (services.total() > 0)
-            .then(|| latlab_stats::weighted::quantile_counts(&services.occupied(), 0.5));
+        let answers = Answers {
+            server: if self.own.is_some() { "latlab's own" } else { "the URL's" }.to_owned(),
+            ipv6: self.asker.pool.address().is_ipv6(),
+            connections: CONNECTIONS,
+            connections_opened: self.asker.pool.opened(),
+            least_body_bytes: bodies.map(|(least, _)| least),
+            most_body_bytes: bodies.map(|(_, most)| most),
+            offered_per_s: flight.offered_per_s(),
+            achieved_per_s: flight.rate_per_s(),
+            held_back: flight.held_back,
+            late: flight.late,
+            service_p50_ns: (flight.service.total() > 0).then(|| median_service(flight)),
+        };
         Proof {
-            checks,
-            work: Work { bytes: *body_bytes, ..Work::default() },
-            engine: Some("http/1.1".to_owned()),
+            work: Work { bytes: evidence.body_bytes, ..Work::default() },
             flags,
-            findings: Some(json!({
-                "server": if self.own.is_some() { "latlab's own" } else { "the URL's" },
-                "ipv6": self.asker.pool.address().is_ipv6(),
-                "connections": CONNECTIONS,
-                "connections_opened": self.asker.pool.opened(),
-                "least_body_bytes": bodies.map(|(least, _)| least),
-                "most_body_bytes": bodies.map(|(_, most)| most),
-                "offered_per_s": flight.offered_per_s(),
-                "achieved_per_s": flight.rate_per_s(),
-                "held_back": flight.held_back,
-                "late": flight.late,
-                "service_p50_ns": service_p50_ns,
-            })),
-            ..Proof::default()
+            ..Proof::of(checks).with(answers).by("http/1.1")
         }
     }
 }

@@ -4,6 +4,8 @@ mod echo;
 mod load;
 mod middle;
 mod reach;
+#[cfg(test)]
+pub(crate) mod trial;
 mod visits;
 
 use std::net::IpAddr;

@@ -1,4 +1,4 @@
-use latlab_harness::{PointFields as _, PointResult, Support};
+use latlab_harness::{PointFields as _, PointResult};
 use latlab_probes_testing as testing;
 
 use super::*;
@@ -53,7 +53,7 @@ fn a_path_that_is_asked_for_comes_first_and_has_a_session_of_its_own() {
 #[cfg(target_os = "linux")]
 fn one_cpu_says_what_a_round_trip_waits_for() {
     let plan = Loaded.plan(&testing::env_of_one_cpu(64 << 20));
-    let Support::Degraded(reason) = plan.support else {
+    let latlab_harness::Support::Degraded(reason) = plan.support else {
         panic!("both sides share it");
     };
     assert!(reason.contains("one CPU"), "{reason}");

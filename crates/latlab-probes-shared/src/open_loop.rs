@@ -3,7 +3,7 @@
 use latlab_harness::{Flight, PointResult};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Number, Value, json};
 
 /// One row a rate, ascending: counted from when it was due and from when it was sent, and how many came and were done.
 #[must_use]
@@ -29,17 +29,21 @@ pub fn curve(results: &[PointResult]) -> Vec<Value> {
         .collect()
 }
 
-/// How operations came and were done at one rate.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+/// How operations came and were done at one rate. The numbers stay as they were written: a conclusion only hands them on.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Offered {
     /// Operations that were due in a second.
-    pub offered_per_s: f64,
+    #[schemars(with = "Option<f64>")]
+    pub offered_per_s: Option<Number>,
     /// Operations that ended in a second.
-    pub achieved_per_s: f64,
+    #[schemars(with = "Option<f64>")]
+    pub achieved_per_s: Option<Number>,
     /// Operations that found as many under way as there may be, and waited.
-    pub held_back: u64,
+    #[schemars(with = "Option<u64>")]
+    pub held_back: Option<Number>,
     /// Median from the submission to the end, ns.
-    pub service_p50_ns: f64,
+    #[schemars(with = "Option<f64>")]
+    pub service_p50_ns: Option<Number>,
 }
 
 impl Offered {
@@ -47,10 +51,10 @@ impl Offered {
     #[must_use]
     pub fn of(flight: &Flight) -> Self {
         Self {
-            offered_per_s: flight.offered_per_s(),
-            achieved_per_s: flight.rate_per_s(),
-            held_back: flight.held_back,
-            service_p50_ns: median_service(flight),
+            offered_per_s: Number::from_f64(flight.offered_per_s()),
+            achieved_per_s: Number::from_f64(flight.rate_per_s()),
+            held_back: Some(flight.held_back.into()),
+            service_p50_ns: Number::from_f64(median_service(flight)),
         }
     }
 }
@@ -71,27 +75,7 @@ pub struct AtRate {
     pub rate_per_s: u64,
     /// Median from when an operation was due to its end, ns.
     pub p50_ns: f64,
-    /// From the submission, ns.
-    pub service_p50_ns: Option<f64>,
-    /// Operations that were due in a second.
-    pub offered_per_s: Option<f64>,
-    /// Operations that ended in a second.
-    pub achieved_per_s: Option<f64>,
-    /// Operations that waited because too many were under way.
-    pub held_back: Option<u64>,
-}
-
-impl AtRate {
-    /// A rate, the median there, and what came of it.
-    #[must_use]
-    pub fn of(rate_per_s: u64, p50_ns: f64, offered: Option<&Offered>) -> Self {
-        Self {
-            rate_per_s,
-            p50_ns,
-            service_p50_ns: offered.map(|own| own.service_p50_ns),
-            offered_per_s: offered.map(|own| own.offered_per_s),
-            achieved_per_s: offered.map(|own| own.achieved_per_s),
-            held_back: offered.map(|own| own.held_back),
-        }
-    }
+    /// What came of it.
+    #[serde(flatten)]
+    pub offered: Offered,
 }

@@ -15,26 +15,93 @@ pub(crate) mod curve;
 
 use latlab_clock::Source;
 use latlab_harness::{Env, ProbeError, Stamps, Support};
-use latlab_record::{Check, binary_size};
+use latlab_record::{Check, Point, binary_size};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use system::lay_out;
 pub(crate) use system::*;
 
-/// Past the page cache.
-pub(crate) const DIRECT: &str = "direct";
-/// Through the page cache, which holds nothing of the file.
-pub(crate) const COLD: &str = "buffered-cold";
-/// Through the page cache, which holds what is read.
-pub(crate) const WARM: &str = "buffered-warm";
-/// Into the page cache.
-pub(crate) const BUFFERED: &str = "buffered";
+/// How a file is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Access {
+    /// Past the page cache.
+    Direct,
+    /// Through the page cache, which holds nothing of the file.
+    BufferedCold,
+    /// Through the page cache, which holds what is read.
+    BufferedWarm,
+    /// Into the page cache.
+    Buffered,
+    /// Into the page cache, and flushed after each block.
+    BufferedFsyncEach,
+    /// Into the page cache, and flushed once after all blocks.
+    BufferedFsyncEnd,
+}
 
-/// Into the page cache, and flushed after each block.
-pub(crate) const FSYNC_EACH: &str = "buffered-fsync-each";
-/// Into the page cache, and flushed once after all blocks.
-pub(crate) const FSYNC_END: &str = "buffered-fsync-end";
+impl Access {
+    /// As points have it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Direct => "direct",
+            Self::BufferedCold => "buffered-cold",
+            Self::BufferedWarm => "buffered-warm",
+            Self::Buffered => "buffered",
+            Self::BufferedFsyncEach => "buffered-fsync-each",
+            Self::BufferedFsyncEnd => "buffered-fsync-end",
+        }
+    }
+
+    /// The one of a point; warm where it says nothing.
+    pub(crate) fn of(point: &Point) -> Self {
+        [DIRECT, COLD].into_iter().find(|own| point.path.as_deref() == Some(own.name())).unwrap_or(WARM)
+    }
+}
+
+pub(crate) const DIRECT: Access = Access::Direct;
+pub(crate) const COLD: Access = Access::BufferedCold;
+pub(crate) const WARM: Access = Access::BufferedWarm;
+pub(crate) const BUFFERED: Access = Access::Buffered;
+pub(crate) const FSYNC_EACH: Access = Access::BufferedFsyncEach;
+pub(crate) const FSYNC_END: Access = Access::BufferedFsyncEnd;
+
+/// What carries transfers out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Engine {
+    /// One system call after the other.
+    Psync,
+    /// Several at once, by one ring.
+    IoUring,
+    /// A thread for each.
+    Threads,
+}
+
+/// A rule of which one knows beforehand that it holds where figures are sound, and what was seen.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Sanity {
+    pub(crate) rule: &'static str,
+    pub(crate) holds: bool,
+    pub(crate) detail: String,
+}
+
+/// A rule that people hold of disks, and what is seen of it here.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Claim {
+    pub(crate) rule: &'static str,
+    pub(crate) verdict: Holds,
+    pub(crate) detail: String,
+}
+
+/// Whether a rule holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Holds {
+    True,
+    False,
+    Undecided,
+}
 
 /// How much of the mean time of an operation its requests were with the device and its queue.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -100,6 +167,12 @@ fn of_budget(env: &Env) -> u64 {
 
 fn wanted_bytes(env: &Env) -> u64 {
     env.settings.profile.of(FILE_BYTES)
+}
+
+/// Where the nth block of samples of a point begins: stretches of so many bytes follow each other, round and round, from one that the seed decides.
+pub(crate) fn nth_stretch(file_bytes: u64, stretch_bytes: u64, seed: u64, nth: u64) -> u64 {
+    let stretches = (file_bytes / stretch_bytes).max(1);
+    (seed % stretches + nth) % stretches * stretch_bytes
 }
 
 /// Whether there is a disk to measure. Makes no file.
@@ -170,6 +243,12 @@ pub(crate) fn answered_by_a_device(median_ns: f64) -> Check {
             FASTEST_DEVICE_NS / 1e3
         ),
     }
+}
+
+/// The same of the fastest of several medians.
+pub(crate) fn fastest_answered_by_a_device(medians: impl Iterator<Item = f64>) -> Sanity {
+    let check = answered_by_a_device(medians.fold(f64::INFINITY, f64::min));
+    Sanity { rule: "answered by a device", holds: check.ok, detail: check.detail }
 }
 
 #[cfg(test)]

@@ -38,13 +38,18 @@ use latlab_probes_network::network::transfer::Transfer;
 use latlab_probes_storage::storage::files::Files;
 use latlab_probes_storage::storage::first_touch::FirstTouch;
 use latlab_probes_storage::storage::poke::Poke as FilePoke;
+use latlab_probes_storage::storage::random::Random;
+use latlab_probes_storage::storage::random::Random;
 use latlab_probes_storage::storage::rate::Rate;
+use latlab_probes_storage::storage::read_random::Read as RandomRead;
+use latlab_probes_storage::storage::read_random::Read as RandomRead;
 use latlab_probes_storage::storage::read_sequential::ReadSequential;
 use latlab_probes_storage::storage::reread::Reread;
 use latlab_probes_storage::storage::steady::Steady;
 use latlab_probes_storage::storage::sync::Durable;
+use latlab_probes_storage::storage::write_random::Write as RandomWrite;
+use latlab_probes_storage::storage::write_random::Write as RandomWrite;
 use latlab_probes_storage::storage::write_sequential::WriteSequential;
-use latlab_probes_storage::storage::{read_random, write_random};
 
 /// A probe and its share of a run.
 pub struct Entry {
@@ -84,17 +89,17 @@ pub static REGISTRY: &[Entry] = &[
     Entry { probe: &Erased(Timer), share: Share([0.2, 0.4, 3.0]) },
     Entry { probe: &Erased(Mutex), share: Share([0.2, 0.5, 3.0]) },
     Entry { probe: &Erased(Noise), share: Share([1.5, 4.0, 30.0]) },
-    Entry { probe: &ReadSequential, share: Share([1.8, 5.0, 30.5]) },
-    Entry { probe: &WriteSequential, share: Share([1.9, 5.0, 30.5]) },
-    Entry { probe: &read_random::PROBE, share: Share([0.8, 2.5, 25.0]) },
-    Entry { probe: &write_random::PROBE, share: Share([0.6, 2.0, 25.0]) },
-    Entry { probe: &Rate, share: Share([0.6, 2.5, 20.0]) },
+    Entry { probe: &Erased(ReadSequential), share: Share([1.8, 5.0, 30.5]) },
+    Entry { probe: &Erased(WriteSequential), share: Share([1.9, 5.0, 30.5]) },
+    Entry { probe: &Erased(Random(RandomRead)), share: Share([0.8, 2.5, 25.0]) },
+    Entry { probe: &Erased(Random(RandomWrite)), share: Share([0.6, 2.0, 25.0]) },
+    Entry { probe: &Erased(Rate), share: Share([0.6, 2.5, 20.0]) },
     Entry { probe: &FilePoke, share: Share([0.7, 3.0, 20.0]) },
     Entry { probe: &Erased(Durable), share: Share([0.6, 2.0, 10.0]) },
     Entry { probe: &Files, share: Share([0.7, 4.0, 20.0]) },
     Entry { probe: &Erased(Reread), share: Share([0.1, 0.3, 2.0]) },
-    Entry { probe: &FirstTouch, share: Share([0.0, 0.0, 10.0]) },
-    Entry { probe: &Steady, share: Share([0.0, 0.0, 45.0]) },
+    Entry { probe: &Erased(FirstTouch), share: Share([0.0, 0.0, 10.0]) },
+    Entry { probe: &Erased(Steady), share: Share([0.0, 0.0, 45.0]) },
     Entry { probe: &Erased(RoundTrip), share: Share([1.4, 3.5, 12.0]) },
     Entry { probe: &Erased(Throughput), share: Share([1.3, 3.0, 10.0]) },
     Entry { probe: &Erased(NetworkLoaded), share: Share([0.4, 1.5, 10.0]) },
@@ -201,7 +206,7 @@ mod tests {
             "network.throughput",
             "network.loaded",
         ];
-        if testing::has_disk(&read_random::PROBE, env) {
+        if testing::has_disk(&Erased(Random(RandomRead)), env) {
             names.extend([
                 "storage.read.random",
                 "storage.read.sequential",
@@ -219,7 +224,7 @@ mod tests {
         let env = described(Profile::Standard);
         let plans = plans(&env);
         let headline = of_rank(&plans, Rank::Headline);
-        let has_disk = testing::has_disk(&read_random::PROBE, &env);
+        let has_disk = testing::has_disk(&Erased(Random(RandomRead)), &env);
         let least = if has_disk { 80 } else { 60 };
         assert!((least..=120).contains(&headline.len()), "{}", headline.len());
         for id in named_by_rungs(&env) {
@@ -244,7 +249,7 @@ mod tests {
             "kernel.syscall",
             "kernel.context_switch",
         ];
-        if testing::has_disk(&read_random::PROBE, &env) {
+        if testing::has_disk(&Erased(Random(RandomRead)), &env) {
             wanted.extend([
                 "storage.read.sequential",
                 "storage.read.random",

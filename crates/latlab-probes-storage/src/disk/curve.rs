@@ -1,10 +1,12 @@
 //! What follows from a curve of bandwidth by block size: the affine fit, the best block, and the rules that people hold of block sizes.
 
-use latlab_harness::{Planned, PointResult, Spec};
-use latlab_record::Record;
-use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
-use super::{COLD, DIRECT, FASTEST_DEVICE_NS, WARM};
+use latlab_harness::{Figure, Planned, Probe};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Access, COLD, Claim, DIRECT, DevicePart, Engine, FASTEST_DEVICE_NS, Holds, Sanity, WARM};
 
 /// What a job of everyday size has to read, bytes.
 const JOB_BYTES: f64 = 30e9;
@@ -13,113 +15,156 @@ const AS_GOOD: f64 = 0.95;
 /// Figures that differ by less decide nothing.
 const UNDECIDED: f64 = 1.25;
 
+/// Blocks of a size, one after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Blocks {
+    pub(crate) block_bytes: u64,
+    pub(crate) path: Access,
+    engine: Engine,
+}
+
+impl Blocks {
+    /// With one system call each.
+    pub(crate) fn of(path: Access, block_bytes: u64) -> Self {
+        Self { block_bytes, path, engine: Engine::Psync }
+    }
+}
+
+/// How fast the blocks of a point were.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Bandwidth {
+    /// All bytes over all time.
+    pub(crate) bytes_per_s: f64,
+    /// The same of the slowest and of the fastest block of samples.
+    pub(crate) bytes_per_s_between_blocks: Option<[f64; 2]>,
+    /// Where each block is a request, or requests, of the device.
+    pub(crate) device_time: Option<DevicePart>,
+}
+
+/// What one way through a file says of its disk.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Findings {
+    fits: Vec<Fit>,
+    best_block_bytes: Option<u64>,
+    rules: [Claim; 1],
+    sanity: Vec<Sanity>,
+}
+
+/// The blocks of one path, and the line through their times, `alpha + bytes / beta`, where they are one.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Fit {
+    path: Access,
+    /// Whether the time of a block is its median or its share of everything.
+    from: From,
+    /// What reading or writing 30 GB would take, by block size.
+    thirty_gb: Vec<Job>,
+    #[serde(flatten)]
+    line: Option<Line>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum From {
+    Medians,
+    Totals,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Job {
+    block_bytes: u64,
+    seconds: f64,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Line {
+    /// The price of a call, ns.
+    alpha_ns: f64,
+    /// The bandwidth of endless blocks.
+    beta_bytes_per_s: f64,
+    /// By block size, the measured time over the line's.
+    residuals: BTreeMap<String, f64>,
+    half_bandwidth_block_bytes: f64,
+    ninety_percent_block_bytes: f64,
+}
+
 /// What a session of these points holds: one buffer for the largest block, bytes.
-pub(crate) fn largest_block(points: &[Planned]) -> u64 {
-    let blocks = points.iter().filter_map(|planned| planned.point.block_bytes);
-    blocks.max().unwrap_or(0)
+pub(crate) fn largest_block(points: &[Planned<Blocks>]) -> u64 {
+    points.iter().map(|planned| planned.point.block_bytes).max().unwrap_or(0)
 }
 
 /// What one way through a file says of its disk: a fit for each of these paths, which for `totals` is of whole stretches, and the best block on the first
-/// of the paths `best` that was measured. Whether reading beats writing takes both ways, and is concluded by who reads both.
-pub(crate) fn conclude(
-    spec: &Spec,
-    results: &[PointResult],
-    paths: &[&str],
-    totals: &[&str],
-    best: &[&str],
-) -> Vec<Record> {
-    let all = measured(results);
-    if all.is_empty() {
-        return Vec::new();
-    }
-    let findings = json!({
-        "fits": fits(&all, paths, totals),
-        "best_block_bytes": best_block(&all, best).map(|best| best.block_bytes),
-        "rules": [large_beat_small(&all, DIRECT)],
-        "sanity": sanity(&all),
-    });
-    vec![spec.derived(findings)]
+/// of the paths `best` that was measured. Whether reading beats writing takes both ways, and is concluded by who reads both. `bandwidth` of a point's
+/// details.
+pub(crate) fn conclude<P: Probe<Point = Blocks>>(
+    figures: &[Figure<P>],
+    bandwidth: impl Fn(&P::Details) -> &Bandwidth,
+    paths: &[Access],
+    totals: &[Access],
+    best: &[Access],
+) -> Option<Findings> {
+    let measured = |figure: &Figure<P>| {
+        let bytes_per_s = bandwidth(figure.details.as_ref()?).bytes_per_s;
+        let Blocks { path, block_bytes, .. } = figure.point;
+        Some(Measured { path, block_bytes, p50_ns: figure.result.p50, bytes_per_s })
+    };
+    let mut all: Vec<Measured> = figures.iter().filter_map(measured).collect();
+    all.sort_by_key(|point| point.block_bytes);
+    (!all.is_empty()).then(|| Findings {
+        fits: fits(&all, paths, totals),
+        best_block_bytes: best_block(&all, best).map(|best| best.block_bytes),
+        rules: [large_beat_small(&all)],
+        sanity: sanity(&all),
+    })
 }
 
-/// One point of the curve.
+/// One point of the curve. Those of a path are in the order of their block sizes.
 #[derive(Clone, Debug, PartialEq)]
 struct Measured {
-    path: String,
+    path: Access,
     block_bytes: u64,
     p50_ns: f64,
     /// All bytes over all time.
     bytes_per_s: f64,
 }
 
-/// The points that have a figure, ascending block sizes within a path.
-fn measured(results: &[PointResult]) -> Vec<Measured> {
-    let mut all: Vec<Measured> = results
-        .iter()
-        .filter_map(|result| {
-            Some(Measured {
-                path: result.point.path.clone()?,
-                block_bytes: result.point.block_bytes?,
-                p50_ns: result.p50,
-                bytes_per_s: result.findings.as_ref()?.get("bytes_per_s")?.as_f64()?,
-            })
-        })
-        .collect();
-    all.sort_by(|a, b| (&a.path, a.block_bytes).cmp(&(&b.path, b.block_bytes)));
-    all
-}
-
 /// One fit a path. Where one flush at the end belongs to all blocks (`totals`), the time of a block is its share of everything, else the median.
-fn fits(all: &[Measured], paths: &[&str], totals: &[&str]) -> Vec<Value> {
-    paths
-        .iter()
-        .filter_map(|path| {
-            let own: Vec<&Measured> = all.iter().filter(|point| point.path == *path).collect();
-            let from_totals = totals.contains(path);
-            let times: Vec<(f64, f64)> = own
+fn fits(all: &[Measured], paths: &[Access], totals: &[Access]) -> Vec<Fit> {
+    let fit = |path: &Access| {
+        let own: Vec<&Measured> = all.iter().filter(|point| point.path == *path).collect();
+        let from = if totals.contains(path) { From::Totals } else { From::Medians };
+        let time = |point: &&Measured| {
+            let bytes = point.block_bytes as f64;
+            let ns = match from {
+                From::Totals => bytes * 1e9 / point.bytes_per_s,
+                From::Medians => point.p50_ns,
+            };
+            (bytes, ns)
+        };
+        let job = |point: &&Measured| Job {
+            block_bytes: point.block_bytes,
+            seconds: rounded(JOB_BYTES / point.bytes_per_s),
+        };
+        let times: Vec<(f64, f64)> = own.iter().map(time).collect();
+        // What the page cache reads ahead is no such line: its first blocks wait, the others do not.
+        let line = if *path == COLD { None } else { latlab_stats::affine(&times) };
+        let line = line.map(|line| Line {
+            alpha_ns: rounded(line.alpha_ns),
+            beta_bytes_per_s: rounded(line.beta_bytes_per_s()),
+            residuals: times
                 .iter()
-                .map(|point| {
-                    let bytes = point.block_bytes as f64;
-                    let ns = if from_totals {
-                        bytes * 1e9 / point.bytes_per_s
-                    } else {
-                        point.p50_ns
-                    };
-                    (bytes, ns)
-                })
-                .collect();
-            let jobs: Vec<Value> = own
-                .iter()
-                .map(|point| json!({ "block_bytes": point.block_bytes, "seconds": rounded(JOB_BYTES / point.bytes_per_s) }))
-                .collect();
-            if own.is_empty() {
-                return None;
-            }
-            let mut fit = json!({
-                "path": path,
-                "from": if from_totals { "totals" } else { "medians" },
-                "thirty_gb": jobs,
-            });
-            // What the page cache reads ahead is no such line: its first blocks wait, the others do not.
-            if *path != COLD
-                && let Some(line) = latlab_stats::affine(&times)
-            {
-                let residuals: serde_json::Map<String, Value> = times
-                    .iter()
-                    .map(|(bytes, ns)| (format!("{bytes:.0}"), json!(rounded(ns / line.ns(*bytes)))))
-                    .collect();
-                fit["alpha_ns"] = json!(rounded(line.alpha_ns));
-                fit["beta_bytes_per_s"] = json!(rounded(line.beta_bytes_per_s()));
-                fit["residuals"] = Value::Object(residuals);
-                fit["half_bandwidth_block_bytes"] = json!(line.block_for_share(0.5).round());
-                fit["ninety_percent_block_bytes"] = json!(line.block_for_share(0.9).round());
-            }
-            Some(fit)
-        })
-        .collect()
+                .map(|(bytes, ns)| (format!("{bytes:.0}"), rounded(ns / line.ns(*bytes))))
+                .collect(),
+            half_bandwidth_block_bytes: line.block_for_share(0.5).round(),
+            ninety_percent_block_bytes: line.block_for_share(0.9).round(),
+        });
+        let thirty_gb = own.iter().map(job).collect();
+        (!own.is_empty()).then_some(Fit { path: *path, from, thirty_gb, line })
+    };
+    paths.iter().filter_map(fit).collect()
 }
 
 /// The smallest block that no larger or smaller one beats by more than 5 %, on the first of these paths that was measured.
-fn best_block(all: &[Measured], paths: &[&str]) -> Option<Measured> {
+fn best_block(all: &[Measured], paths: &[Access]) -> Option<Measured> {
     let own = paths
         .iter()
         .map(|path| all.iter().filter(|point| point.path == *path).collect::<Vec<_>>())
@@ -129,10 +174,10 @@ fn best_block(all: &[Measured], paths: &[&str]) -> Option<Measured> {
 }
 
 /// Large blocks beat small ones: 1 MiB and more against 4 KiB and less.
-fn large_beat_small(all: &[Measured], path: &str) -> Value {
+fn large_beat_small(all: &[Measured]) -> Claim {
     let fastest = |wanted: &dyn Fn(u64) -> bool| {
         all.iter()
-            .filter(|point| point.path == path && wanted(point.block_bytes))
+            .filter(|point| point.path == DIRECT && wanted(point.block_bytes))
             .max_by(|a, b| a.bytes_per_s.total_cmp(&b.bytes_per_s))
     };
     let (small, large) = (fastest(&|bytes| bytes <= 4096), fastest(&|bytes| bytes >= 1 << 20));
@@ -141,14 +186,14 @@ fn large_beat_small(all: &[Measured], path: &str) -> Value {
             let ratio = large.bytes_per_s / small.bytes_per_s;
             (
                 if ratio > UNDECIDED {
-                    "true"
+                    Holds::True
                 } else if ratio < 1.0 / UNDECIDED {
-                    "false"
+                    Holds::False
                 } else {
-                    "undecided"
+                    Holds::Undecided
                 },
                 format!(
-                    "{path}: {} in blocks of {}, {} in blocks of {}: {ratio:.1} times",
+                    "direct: {} in blocks of {}, {} in blocks of {}: {ratio:.1} times",
                     rate(large.bytes_per_s),
                     latlab_record::binary_size(large.block_bytes),
                     rate(small.bytes_per_s),
@@ -156,49 +201,55 @@ fn large_beat_small(all: &[Measured], path: &str) -> Value {
                 ),
             )
         }
-        _ => ("undecided", "small and large blocks were not both measured".to_owned()),
+        _ => (Holds::Undecided, "small and large blocks were not both measured".to_owned()),
     };
-    json!({ "rule": "large blocks beat small ones", "verdict": verdict, "detail": detail })
+    Claim { rule: "large blocks beat small ones", verdict, detail }
 }
 
 /// What cannot be, with what was seen.
-fn sanity(all: &[Measured]) -> Vec<Value> {
+fn sanity(all: &[Measured]) -> Vec<Sanity> {
     let mut rules = Vec::new();
     let direct: Vec<&Measured> = all.iter().filter(|point| point.path == DIRECT).collect();
     if let Some(fastest) = direct.iter().map(|point| point.p50_ns).reduce(f64::min) {
-        rules.push(json!({
-            "rule": "no direct median is below what a device needs",
-            "holds": fastest >= FASTEST_DEVICE_NS,
-            "detail": format!("the fastest takes {:.1} us", fastest / 1e3),
-        }));
+        rules.push(Sanity {
+            rule: "no direct median is below what a device needs",
+            holds: fastest >= FASTEST_DEVICE_NS,
+            detail: format!("the fastest takes {:.1} us", fastest / 1e3),
+        });
     }
     if let (Some(first), Some(last)) = (direct.first(), direct.last())
         && first.block_bytes < last.block_bytes
     {
-        rules.push(json!({
-            "rule": "a transfer of more bytes does not take less time",
-            "holds": first.p50_ns <= last.p50_ns,
-            "detail": format!("{:.1} us for {} bytes, {:.1} us for {}", first.p50_ns / 1e3, first.block_bytes, last.p50_ns / 1e3, last.block_bytes),
-        }));
+        rules.push(Sanity {
+            rule: "a transfer of more bytes does not take less time",
+            holds: first.p50_ns <= last.p50_ns,
+            detail: format!(
+                "{:.1} us for {} bytes, {:.1} us for {}",
+                first.p50_ns / 1e3,
+                first.block_bytes,
+                last.p50_ns / 1e3,
+                last.block_bytes
+            ),
+        });
     }
-    let pairs: Vec<(&Measured, &Measured)> = all
+    let cold_of = |warm: &Measured| {
+        all.iter().find(|point| point.path == COLD && point.block_bytes == warm.block_bytes)
+    };
+    let pairs = all
         .iter()
         .filter(|point| point.path == WARM)
-        .filter_map(|warm| {
-            let cold =
-                all.iter().find(|point| point.path == COLD && point.block_bytes == warm.block_bytes)?;
-            Some((warm, cold))
-        })
-        .collect();
-    if let Some((warm, cold)) = pairs
-        .iter()
-        .min_by(|a, b| (a.0.bytes_per_s / a.1.bytes_per_s).total_cmp(&(b.0.bytes_per_s / b.1.bytes_per_s)))
-    {
-        rules.push(json!({
-            "rule": "an empty page cache is not faster than a full one",
-            "holds": warm.bytes_per_s >= cold.bytes_per_s,
-            "detail": format!("{} warm, {} cold in blocks of {}", rate(warm.bytes_per_s), rate(cold.bytes_per_s), latlab_record::binary_size(warm.block_bytes)),
-        }));
+        .filter_map(|warm| Some((warm, cold_of(warm)?, warm.bytes_per_s / cold_of(warm)?.bytes_per_s)));
+    if let Some((warm, cold, _)) = pairs.min_by(|a, b| a.2.total_cmp(&b.2)) {
+        rules.push(Sanity {
+            rule: "an empty page cache is not faster than a full one",
+            holds: warm.bytes_per_s >= cold.bytes_per_s,
+            detail: format!(
+                "{} warm, {} cold in blocks of {}",
+                rate(warm.bytes_per_s),
+                rate(cold.bytes_per_s),
+                latlab_record::binary_size(warm.block_bytes)
+            ),
+        });
     }
     rules
 }
@@ -225,18 +276,16 @@ fn rounded(value: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::FSYNC_END;
     use super::*;
 
-    fn planted(path: &str, alpha_ns: f64, beta: f64) -> Vec<Measured> {
+    fn planted(path: Access, alpha_ns: f64, beta: f64) -> Vec<Measured> {
         [4096u64, 65_536, 1 << 20, 16 << 20]
             .map(|block_bytes| {
                 let ns = alpha_ns + block_bytes as f64 * 1e9 / beta;
-                Measured {
-                    path: path.to_owned(),
-                    block_bytes,
-                    p50_ns: ns,
-                    bytes_per_s: block_bytes as f64 * 1e9 / ns,
-                }
+                Measured { path, block_bytes, p50_ns: ns, bytes_per_s: block_bytes as f64 * 1e9 / ns }
             })
             .to_vec()
     }
@@ -246,8 +295,8 @@ mod tests {
         let mut all = planted(DIRECT, 55_000.0, 1e9);
         all.extend(planted(WARM, 500.0, 8e9));
         all.extend(planted(COLD, 1_000.0, 0.9e9));
-        let fits = fits(&all, &[DIRECT, COLD, WARM], &[]);
-        assert_eq!(fits.len(), 3);
+        let fits = json!(fits(&all, &[DIRECT, COLD, WARM], &[]));
+        assert_eq!(fits.as_array().map(Vec::len), Some(3));
         let close =
             |value: &Value, expected: f64| (value.as_f64().expect("a number") / expected - 1.0).abs() < 1e-3;
         assert!(close(&fits[0]["half_bandwidth_block_bytes"], 55_000.0), "{}", fits[0]);
@@ -258,20 +307,20 @@ mod tests {
         assert!(close(&fits[0]["thirty_gb"][0]["seconds"], 30e9 / 4096.0 * 59.096e-6));
         let best = best_block(&all, &[DIRECT]).expect("measured");
         assert_eq!(best.block_bytes, 1 << 20, "95.3 % of what 16 MiB reach");
-        assert_eq!(large_beat_small(&all, DIRECT)["verdict"], "true");
-        assert!(sanity(&all).iter().all(|rule| rule["holds"] == true));
+        assert_eq!(large_beat_small(&all).verdict, Holds::True);
+        assert!(sanity(&all).iter().all(|rule| rule.holds));
     }
 
     #[test]
     fn what_cannot_be_is_named() {
         let all = planted(DIRECT, 600.0, 100e9);
-        assert_eq!(sanity(&all)[0]["holds"], false);
+        assert!(!sanity(&all)[0].holds);
         let mut all = planted(WARM, 55_000.0, 1e9);
         all.extend(planted(COLD, 1_000.0, 2e9));
-        assert_eq!(sanity(&all)[0]["holds"], false);
-        assert_eq!(large_beat_small(&all, DIRECT)["verdict"], "undecided");
+        assert!(!sanity(&all)[0].holds);
+        assert_eq!(large_beat_small(&all).verdict, Holds::Undecided);
         let flat: Vec<Measured> = planted(DIRECT, 1.0, 1e9);
-        assert_eq!(large_beat_small(&flat, DIRECT)["verdict"], "undecided");
+        assert_eq!(large_beat_small(&flat).verdict, Holds::Undecided);
         assert!(best_block(&[], &[DIRECT]).is_none());
     }
 
@@ -283,11 +332,11 @@ mod tests {
 
     #[test]
     fn a_flush_at_the_end_belongs_to_all_blocks() {
-        let mut all = planted("buffered-fsync-end", 2_000.0, 5e9);
+        let mut all = planted(FSYNC_END, 2_000.0, 5e9);
         for point in &mut all {
             point.bytes_per_s /= 4.0;
         }
-        let fits = fits(&all, &["buffered-fsync-end"], &["buffered-fsync-end"]);
+        let fits = json!(fits(&all, &[FSYNC_END], &[FSYNC_END]));
         let beta = fits[0]["beta_bytes_per_s"].as_f64().expect("a line");
         assert!((beta / 1.25e9 - 1.0).abs() < 1e-3, "{beta}");
     }

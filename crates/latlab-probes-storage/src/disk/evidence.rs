@@ -4,7 +4,7 @@ use latlab_record::Check;
 use latlab_storage::{BLOCK_BYTES, Contents, Direction, Extents, ProcessCounters, Residency};
 
 use super::{Asked, DeviceCount, Target};
-use crate::disk::{BUFFERED, COLD, DIRECT, DevicePart, WARM};
+use crate::disk::{Access, BUFFERED, COLD, DIRECT, DevicePart, WARM};
 
 /// What speaks for the blocks of one point: gathered while they are taken, told as checks.
 #[derive(Clone, Debug, Default)]
@@ -83,7 +83,7 @@ impl Evidence {
     }
 
     /// Before a block of samples: what the kernel and the device have counted until now.
-    pub(crate) fn begin(&mut self, target: &Target, path: &str) {
+    pub(crate) fn begin(&mut self, target: &Target, path: Access) {
         if reaches_the_device(path) {
             self.device.begin(&target.device);
         }
@@ -133,7 +133,7 @@ impl Evidence {
     }
 
     /// As checks of a record. `path` decides which: a cold figure needs its evictions, a direct or cold one the kernel's count.
-    pub(crate) fn checks(&self, target: &Target, path: &str, direction: Direction) -> Vec<Check> {
+    pub(crate) fn checks(&self, target: &Target, path: Access, direction: Direction) -> Vec<Check> {
         let mut checks = vec![written_extents(&target.test.extents)];
         // What was written is looked at where it was read back.
         if direction == Direction::Read || self.verified > 0 {
@@ -195,7 +195,7 @@ impl Evidence {
 }
 
 /// Whether what is read or written this way has been at the device when its block of samples ends.
-fn reaches_the_device(path: &str) -> bool {
+fn reaches_the_device(path: Access) -> bool {
     path != WARM && path != BUFFERED
 }
 

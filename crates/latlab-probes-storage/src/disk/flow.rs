@@ -12,6 +12,7 @@ use latlab_storage::{
 };
 
 use super::{Evidence, Places, Target, refused};
+use crate::disk::Access;
 
 /// A device that has not answered for so long will not.
 const SILENT: Duration = Duration::from_secs(30);
@@ -81,7 +82,7 @@ pub(crate) struct Flow {
     owners: Vec<u32>,
     under_way: usize,
     ended: Vec<u32>,
-    /// What was seen.
+    /// What was seen since the last block of samples.
     pub(crate) evidence: Evidence,
     /// A loss that every record of this flow must name.
     pub(crate) flag: Option<String>,
@@ -94,7 +95,7 @@ impl Flow {
     /// When there is no direct I/O, or no engine.
     pub(crate) fn reading(
         target: &Target,
-        path: &str,
+        path: Access,
         depth: u32,
         block_bytes: u64,
         places: Places,
@@ -108,7 +109,7 @@ impl Flow {
     /// As [`Self::reading`], and for a file of the user's.
     pub(crate) fn writing(
         target: &Target,
-        path: &str,
+        path: Access,
         depth: u32,
         slots: u32,
         block_bytes: u64,
@@ -125,7 +126,7 @@ impl Flow {
 
     fn open(
         target: &Target,
-        path: &str,
+        path: Access,
         direction: Direction,
         [depth, slots]: [u32; 2],
         block_bytes: u64,
@@ -156,9 +157,18 @@ impl Flow {
         })
     }
 
-    /// Gives engine and buffers back, and the order of blocks with what was seen to who goes on with them.
-    pub(crate) fn end(self) -> (Places, Evidence) {
-        (self.places, self.evidence)
+    /// Gives engine and buffers back, and the order of blocks to who goes on with it.
+    pub(crate) fn end(self) -> Places {
+        self.places
+    }
+
+    /// Takes a block of samples, of which this evidence gets what is seen, with what was seen since the block before.
+    pub(crate) fn seen_by<T>(&mut self, evidence: &mut Evidence, take: impl FnOnce(&mut Self) -> T) -> T {
+        evidence.join(std::mem::take(&mut self.evidence));
+        std::mem::swap(&mut self.evidence, evidence);
+        let taken = take(self);
+        std::mem::swap(&mut self.evidence, evidence);
+        taken
     }
 
     /// `psync`, `io_uring`, `threads`.

@@ -6,11 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use latlab_harness::{Env, ProbeError};
-use latlab_record::Point;
 use latlab_storage::{Contents, CutShort, Residency, StorageError, TestFile, open_existing};
 use rustix::fs::{Advice, fadvise};
 
-use super::{DIRECT, file_bytes};
+use super::{Access, DIRECT, file_bytes};
 
 mod device;
 mod evidence;
@@ -109,7 +108,7 @@ impl Target {
     ///
     /// # Errors
     /// When the file system has no direct I/O, with the reason.
-    pub(crate) fn file(&self, path: &str) -> Result<(Arc<OwnedFd>, u64), ProbeError> {
+    pub(crate) fn file(&self, path: Access) -> Result<(Arc<OwnedFd>, u64), ProbeError> {
         if path != DIRECT {
             return Ok((Arc::clone(&self.test.file), 1));
         }
@@ -122,21 +121,18 @@ impl Target {
         Ok((Arc::clone(&direct.file), alignment.memory_bytes.max(alignment.offset_bytes)))
     }
 
-    /// Path and block of a point, and the descriptor for them.
+    /// The descriptor for blocks of a size.
     ///
     /// # Errors
-    /// When the point lacks one of them, the file system has no direct I/O, or its direct transfers are no such blocks.
-    pub(crate) fn file_of(&self, point: &Point) -> Result<(String, u64, Arc<OwnedFd>), ProbeError> {
-        let (Some(path), Some(block_bytes)) = (point.path.clone(), point.block_bytes) else {
-            return Err(ProbeError::no_point(point));
-        };
-        let (file, alignment) = self.file(&path)?;
+    /// When the file system has no direct I/O, or its direct transfers are no such blocks.
+    pub(crate) fn file_for(&self, path: Access, block_bytes: u64) -> Result<Arc<OwnedFd>, ProbeError> {
+        let (file, alignment) = self.file(path)?;
         if !block_bytes.is_multiple_of(alignment) {
             return Err(ProbeError::Other(format!(
                 "direct transfers here are multiples of {alignment} bytes"
             )));
         }
-        Ok((path, block_bytes, file))
+        Ok(file)
     }
 
     /// Puts the whole file out of the page cache and looks. Before each cold block, outside of what is timed.

@@ -209,7 +209,7 @@ mod linux {
         assert!(!failed(&evidence, &target, COLD).contains(&"evicted".to_owned()));
     }
 
-    fn failed(evidence: &Evidence, target: &Target, path: &str) -> Vec<String> {
+    fn failed(evidence: &Evidence, target: &Target, path: Access) -> Vec<String> {
         evidence
             .checks(target, path, Direction::Read)
             .into_iter()

@@ -3,7 +3,8 @@
 use latlab_record::Work;
 
 use super::{Asked, Evidence};
-use crate::disk::{DevicePart, quantile};
+use crate::disk::curve::Bandwidth;
+use crate::disk::quantile;
 
 /// Times and bytes of a point whose session times its operations one by one.
 #[derive(Clone, Debug, Default)]
@@ -34,9 +35,13 @@ impl Timed {
         self.bytes += bytes;
     }
 
-    /// How much of their mean time was the device's.
-    pub(crate) fn device_time(&self, evidence: &Evidence, asked: Asked) -> DevicePart {
-        evidence.device_time(asked, self.operations, self.total_ns)
+    /// How fast they were; `asked` says which requests of the device they were, where it had any.
+    pub(crate) fn bandwidth(&self, evidence: &Evidence, asked: Option<Asked>) -> Bandwidth {
+        Bandwidth {
+            bytes_per_s: self.bytes_per_s(),
+            bytes_per_s_between_blocks: self.between_blocks,
+            device_time: asked.map(|asked| evidence.device_time(asked, self.operations, self.total_ns)),
+        }
     }
 
     /// Time that belongs to all operations, such as a flush at their end.
@@ -57,11 +62,6 @@ impl Timed {
         let rate = bytes as f64 * 1e9 / ns.max(1.0);
         let [slowest, fastest] = self.between_blocks.unwrap_or([rate, rate]);
         self.between_blocks = Some([slowest.min(rate), fastest.max(rate)]);
-    }
-
-    /// Rate of the slowest and of the fastest block, bytes a second.
-    pub(crate) fn between_blocks(&self) -> Option<[f64; 2]> {
-        self.between_blocks
     }
 
     /// All bytes over all time.

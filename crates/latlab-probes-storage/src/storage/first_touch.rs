@@ -1,12 +1,13 @@
 //! `storage.first_touch`: blocks of files that were there before, read for the first time by this run, and again.
 
 use latlab_harness::{
-    AnyProbe, AnySession, Env, Operations, Planned, PointResult, ProbeError, Rank, Reach, Spec, Support, Tier,
+    Env, Figure, Operations, Plan, Planned, Probe, ProbeError, Rank, Reach, Spec, Support, Tier,
 };
-use latlab_record::{Header, Point, Profile, Record, Settings, Unit, binary_size};
-use serde_json::{Value, json};
+use latlab_record::{Header, Profile, Settings, Unit, binary_size};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-use crate::disk::{COLD, DIRECT};
+use crate::disk::{Access, COLD, DIRECT};
 
 #[cfg_attr(target_os = "linux", path = "first_touch/linux.rs")]
 #[cfg_attr(not(target_os = "linux"), path = "first_touch/elsewhere.rs")]
@@ -15,34 +16,70 @@ mod work;
 /// The probe.
 pub struct FirstTouch;
 
-static SPEC: Spec = Spec {
-    id: "storage.first_touch",
-    tier: Tier::Storage,
-    title: "the first reading of a block against the second",
-    question: "What does it cost to be the first who reads a block?",
-    method: "Only when a directory is named (--first-touch DIR): disks of clouds, images of containers and lazily restored snapshots fetch a block from far away when it is first read, and nobody can measure that twice on the same block. \
-Regular files of at least 2 MiB in that directory and below are opened for reading only, never through a symbolic link, on its own file system only, and without noting the access where the system allows that (O_NOATIME). They are cut into regions of up to 16 MiB in random order; each block of samples takes a region that this run has not read yet, reads \
-random blocks of it (256 of 4 KiB, or 8 of 1 MiB), and then the same blocks again in the same order. The two readings are two points, and each pair is one region apart from all others, because what fetches, fetches megabytes at a time.
+/// Which reading of blocks of a size.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Reading {
+    operation: Nth,
+    block_bytes: u64,
+    path: Access,
+}
 
-Reading is direct (O_DIRECT), so that the page cache of this machine has no part in it; where that cannot be had, the file is put out of the page cache before each of the two readings, and the kernel is asked whether it is gone. Both readings must bring the same bytes, and the kernel must have counted them as fetched. Files with holes, and files of which more than a tenth lies in the page cache (something has read them), are left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Nth {
+    First,
+    Second,
+}
 
-The ratio is the median over the regions of the first reading's time over the second's, with its distribution-free 95 % interval between regions (six at least). Medians of single blocks hide it: one block in a hundred waits for the fetch, and the others find what it brought; so the ratio is one of total times, and the tails stand side by side.
+/// What the regions of a size of blocks have shown.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Details {
+    /// Of this reading.
+    bytes_per_s: f64,
+    /// Median over the regions of the first reading's time over the second's.
+    ratio: Option<f64>,
+    /// Its 95 % interval between regions; none of fewer than six.
+    interval: Option<[f64; 2]>,
+    /// The first reading's time over the second's, of all regions together.
+    total_ratio: f64,
+    regions: u64,
+    /// Regions that were not read yet.
+    left_regions: u64,
+    left_bytes: u64,
+}
 
-First means first by latlab in this run. Whether anything else, or an earlier run, has read a block since the machine was started cannot be known; where it has, the two readings are alike. What was read is used up; how much is left is said.",
-    method_version: 1,
-    unit: Unit::Ns,
-    convention: "each byte read counts once a reading",
-    needs: &[
-        "a directory of files that nothing has read (--first-touch)",
-        "the thorough profile",
-    ],
-    touches: &["files in the directory that was named: at most 216 MiB of them are read, twice; nothing is written"],
-    saturates: false,
-    operations: Operations::Disk,
-};
+/// What the first readings cost.
+#[derive(Serialize, JsonSchema)]
+pub struct Findings {
+    ratios: Vec<OfSize>,
+    /// What cannot be known.
+    since: &'static str,
+}
 
-const FIRST: &str = "first";
-const SECOND: &str = "second";
+/// Of one size of blocks.
+#[derive(Serialize, JsonSchema)]
+struct OfSize {
+    block_bytes: u64,
+    ratio: f64,
+    interval: Option<[f64; 2]>,
+    regions: u64,
+    total_ratio: f64,
+    verdict: Verdict,
+    /// A sentence.
+    detail: String,
+}
+
+/// What a ratio with its interval says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+enum Verdict {
+    #[serde(rename = "first reading costs more")]
+    CostsMore,
+    #[serde(rename = "alike")]
+    Alike,
+    #[serde(rename = "undecided")]
+    Undecided,
+}
+
 /// Blocks, and how many of them are read in one region.
 const SIZES: [(u64, u64); 2] = [(4096, 256), (1 << 20, 8)];
 /// Regions of one size of blocks.
@@ -80,9 +117,7 @@ impl Survey {
             .map(|(block_bytes, _)| (*block_bytes, each))
             .collect()
     }
-}
 
-impl Survey {
     fn support(&self) -> Support {
         if self.sizes().is_empty() {
             return Support::No(format!(
@@ -99,11 +134,11 @@ impl Survey {
         Support::Yes
     }
 
-    fn points(&self) -> Vec<Planned> {
+    fn points(&self) -> Vec<Planned<Reading>> {
         let path = if self.direct { DIRECT } else { COLD };
         let mut points = Vec::new();
         for (block_bytes, regions) in self.sizes() {
-            for operation in [FIRST, SECOND] {
+            for operation in [Nth::First, Nth::Second] {
                 points.push(Planned {
                     rank: Rank::Once,
                     block_s: 0.05,
@@ -111,12 +146,7 @@ impl Survey {
                     least_blocks: usize::MAX,
                     // What is marked as disturbed is left out and cannot be repeated: a neighbour's use of the memory is no reason for that.
                     reach: Reach::Private,
-                    ..Planned::new(Point {
-                        operation: Some(operation.to_owned()),
-                        block_bytes: Some(block_bytes),
-                        path: Some(path.to_owned()),
-                        ..Point::default()
-                    })
+                    ..Planned::new(Reading { operation, block_bytes, path })
                 });
             }
         }
@@ -130,87 +160,84 @@ fn blocks_of(block_bytes: u64, region_bytes: u64) -> u64 {
     most.min(region_bytes / block_bytes.max(1))
 }
 
-impl AnyProbe for FirstTouch {
-    fn spec(&self) -> &'static Spec {
-        &SPEC
-    }
+impl Probe for FirstTouch {
+    type Point = Reading;
+    /// The two readings of a region are two points: what is known of them is the session's.
+    type Evidence = ();
+    type Details = Details;
+    type Findings = Findings;
+    type Session<'env> = work::Session<'env>;
+
+    const SPEC: Spec = Spec {
+        id: "storage.first_touch",
+        tier: Tier::Storage,
+        title: "the first reading of a block against the second",
+        question: "What does it cost to be the first who reads a block?",
+        method: "Only when a directory is named (--first-touch DIR): disks of clouds, images of containers and lazily restored snapshots fetch a block from far away when it is first read, and nobody can measure that twice on the same block. \
+Regular files of at least 2 MiB in that directory and below are opened for reading only, never through a symbolic link, on its own file system only, and without noting the access where the system allows that (O_NOATIME). They are cut into regions of up to 16 MiB in random order; each block of samples takes a region that this run has not read yet, reads \
+random blocks of it (256 of 4 KiB, or 8 of 1 MiB), and then the same blocks again in the same order. The two readings are two points, and each pair is one region apart from all others, because what fetches, fetches megabytes at a time.
+
+Reading is direct (O_DIRECT), so that the page cache of this machine has no part in it; where that cannot be had, the file is put out of the page cache before each of the two readings, and the kernel is asked whether it is gone. Both readings must bring the same bytes, and the kernel must have counted them as fetched. Files with holes, and files of which more than a tenth lies in the page cache (something has read them), are left out.
+
+The ratio is the median over the regions of the first reading's time over the second's, with its distribution-free 95 % interval between regions (six at least). Medians of single blocks hide it: one block in a hundred waits for the fetch, and the others find what it brought; so the ratio is one of total times, and the tails stand side by side.
+
+First means first by latlab in this run. Whether anything else, or an earlier run, has read a block since the machine was started cannot be known; where it has, the two readings are alike. What was read is used up; how much is left is said.",
+        method_version: 1,
+        unit: Unit::Ns,
+        convention: "each byte read counts once a reading",
+        needs: &[
+            "a directory of files that nothing has read (--first-touch)",
+            "the thorough profile",
+        ],
+        touches: &["files in the directory that was named: at most 216 MiB of them are read, twice; nothing is written"],
+        saturates: false,
+        operations: Operations::Disk,
+    };
 
     fn wanted(&self, settings: &Settings) -> bool {
-        settings.first_touch.is_some() || super::asked_for(settings, SPEC.id)
+        settings.first_touch.is_some() || super::asked_for(settings, Self::SPEC.id)
     }
 
-    fn supports(&self, env: &Env) -> Support {
+    fn plan(&self, env: &Env) -> Plan<Reading> {
         if env.settings.first_touch.is_none() {
-            return Support::No(
-                "only where a directory with files that nothing has read yet is named: --first-touch DIR"
-                    .to_owned(),
+            return Plan::no(
+                "only where a directory with files that nothing has read yet is named: --first-touch DIR",
             );
         }
         if env.settings.profile != Profile::Thorough {
-            return Support::No(
-                "first readings cannot be repeated, so they are taken only where there is time for all of them: in the thorough profile (--profile thorough)"
-                    .to_owned(),
+            return Plan::no(
+                "first readings cannot be repeated, so they are taken only where there is time for all of them: in the thorough profile (--profile thorough)",
             );
         }
         match work::survey(env) {
-            Err(reason) => Support::No(reason),
-            Ok(survey) => survey.support(),
+            Err(reason) => Plan::no(reason),
+            Ok(survey) => Plan { support: survey.support(), ..Plan::of(survey.points()).memory(2 << 20) },
         }
     }
 
-    fn points(&self, env: &Env) -> Vec<Planned> {
-        work::survey(env).map_or_else(|_| Vec::new(), |survey| survey.points())
-    }
-
-    fn memory_bytes(&self, _env: &Env) -> u64 {
-        2 << 20
-    }
-
-    fn open<'env>(
-        &'env self,
-        env: &'env Env,
-        _group: &[Planned],
-    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
+    fn open<'env>(&'env self, env: &'env Env, _group: &[Reading]) -> Result<Self::Session<'env>, ProbeError> {
         work::open(env)
     }
 
-    fn conclude(&self, _header: &Header, results: &[PointResult]) -> Vec<Record> {
-        let ratios: Vec<Value> = results
-            .iter()
-            .filter(|result| result.point.operation.as_deref() == Some(FIRST))
-            .filter_map(|result| {
-                let own = result.findings.as_ref()?;
-                let block_bytes = result.point.block_bytes?;
-                let ratio = own.get("ratio")?.as_f64()?;
-                let interval = own
-                    .get("interval")
-                    .and_then(|ends| Some([ends.get(0)?.as_f64()?, ends.get(1)?.as_f64()?]));
-                let (verdict, detail) = judge(block_bytes, ratio, interval);
-                Some(json!({
-                    "block_bytes": block_bytes,
-                    "ratio": ratio,
-                    "interval": interval,
-                    "regions": own.get("regions"),
-                    "total_ratio": own.get("total_ratio"),
-                    "verdict": verdict,
-                    "detail": detail,
-                }))
-            })
-            .collect();
-        if ratios.is_empty() {
-            return Vec::new();
-        }
-        let findings = json!({ "ratios": ratios, "since": SINCE });
-        vec![SPEC.derived(findings)]
+    fn conclude(&self, _header: &Header, figures: &[Figure<Self>]) -> Option<Findings> {
+        let first = figures.iter().filter(|figure| figure.point.operation == Nth::First);
+        let ratio = |figure: &Figure<Self>| {
+            let Details { ratio, interval, total_ratio, regions, .. } = *figure.details.as_ref()?;
+            let (ratio, block_bytes) = (ratio?, figure.point.block_bytes);
+            let (verdict, detail) = judge(block_bytes, ratio, interval);
+            Some(OfSize { block_bytes, ratio, interval, regions, total_ratio, verdict, detail })
+        };
+        let ratios: Vec<_> = first.filter_map(ratio).collect();
+        (!ratios.is_empty()).then_some(Findings { ratios, since: SINCE })
     }
 }
 
 /// What a ratio with its interval says, and a sentence.
-fn judge(block_bytes: u64, ratio: f64, interval: Option<[f64; 2]>) -> (&'static str, String) {
+fn judge(block_bytes: u64, ratio: f64, interval: Option<[f64; 2]>) -> (Verdict, String) {
     let size = binary_size(block_bytes);
     let Some([low, high]) = interval else {
         return (
-            "undecided",
+            Verdict::Undecided,
             format!(
                 "blocks of {size}: {ratio:.2} times as long the first time, of too few regions for an interval"
             ),
@@ -219,20 +246,23 @@ fn judge(block_bytes: u64, ratio: f64, interval: Option<[f64; 2]>) -> (&'static 
     let figures = format!("{ratio:.2} times ({low:.2} to {high:.2})");
     if low > MORE {
         (
-            "first reading costs more",
+            Verdict::CostsMore,
             format!(
                 "blocks of {size} take {figures} as long the first time: what is below fetches them when they are first asked for, or keeps what was read"
             ),
         )
     } else if low > 1.0 / ALIKE && high < ALIKE {
         (
-            "alike",
+            Verdict::Alike,
             format!(
                 "blocks of {size} take {figures} as long the first time: nothing is fetched here, or something has read them since the machine was started"
             ),
         )
     } else {
-        ("undecided", format!("blocks of {size} take {figures} as long the first time: too wide to say"))
+        (
+            Verdict::Undecided,
+            format!("blocks of {size} take {figures} as long the first time: too wide to say"),
+        )
     }
 }
 

@@ -3,6 +3,7 @@
 pub mod files;
 pub mod first_touch;
 pub mod poke;
+pub mod random;
 pub mod rate;
 pub mod read_random;
 pub mod read_sequential;
@@ -11,8 +12,6 @@ pub mod steady;
 pub mod sync;
 pub mod write_random;
 pub mod write_sequential;
-
-mod random;
 
 /// What the probes that make files with names share on Linux.
 #[cfg(target_os = "linux")]

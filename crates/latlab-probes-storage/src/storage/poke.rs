@@ -6,7 +6,7 @@ use latlab_harness::{
 use latlab_record::{Header, Point, Profile, Record, Unit};
 use serde_json::json;
 
-use crate::disk::{self, COLD, DIRECT, WARM};
+use crate::disk::{self, Access, COLD, DIRECT, WARM};
 
 #[cfg_attr(target_os = "linux", path = "poke/linux.rs")]
 #[cfg_attr(not(target_os = "linux"), path = "poke/elsewhere.rs")]
@@ -71,11 +71,11 @@ const EVICTION_S: f64 = 200e-6;
 /// Reading the test file to warm it, bytes a second.
 const WARMING: f64 = 1e9;
 
-fn point(file_bytes: u64, path: &str) -> Point {
+fn point(file_bytes: u64, path: Access) -> Point {
     Point {
         operation: Some(READ_WRITE.to_owned()),
         file_bytes: Some(file_bytes),
-        path: Some(path.to_owned()),
+        path: Some(path.name().to_owned()),
         ..Point::default()
     }
 }
@@ -90,7 +90,7 @@ fn wanted(env: &Env) -> Vec<u64> {
 }
 
 /// Of each size as much as there is: the test file's, and what may be kept in memory.
-fn large(env: &Env, path: &str) -> Vec<u64> {
+fn large(env: &Env, path: Access) -> Vec<u64> {
     let most = if path == WARM { env.memory_bytes } else { u64::MAX };
     let mut sizes: Vec<u64> = wanted(env)
         .into_iter()
@@ -106,7 +106,7 @@ fn pages(file_bytes: u64) -> u64 {
 }
 
 /// Pokes of one block.
-fn pokes(profile: Profile, file_bytes: u64, path: &str) -> u64 {
+fn pokes(profile: Profile, file_bytes: u64, path: Access) -> u64 {
     let row = profile.of([[1_000, 200, 60], [2_000, 1_000, 150], [10_000, 4_000, 1_000]]);
     match path {
         WARM if file_bytes <= SMALL[1] => row[0],
@@ -119,7 +119,7 @@ fn pokes(profile: Profile, file_bytes: u64, path: &str) -> u64 {
 }
 
 /// Bytes that one block writes.
-fn written(profile: Profile, file_bytes: u64, path: &str) -> u64 {
+fn written(profile: Profile, file_bytes: u64, path: Access) -> u64 {
     let pokes = pokes(profile, file_bytes, path);
     match (file_bytes, path) {
         (0, _) => 0,
@@ -129,7 +129,7 @@ fn written(profile: Profile, file_bytes: u64, path: &str) -> u64 {
     }
 }
 
-fn planned(env: &Env, file_bytes: u64, path: &str) -> Planned {
+fn planned(env: &Env, file_bytes: u64, path: Access) -> Planned {
     let profile = env.settings.profile;
     let planned = Planned::new(point(file_bytes, path));
     let most_blocks = if profile == Profile::Thorough { planned.most_blocks } else { FEW_BLOCKS };
@@ -235,7 +235,7 @@ impl AnyProbe for Poke {
             for (path, other) in [(COLD, cold), (DIRECT, direct)] {
                 let Some(other) = other else { continue };
                 sanity.push(json!({
-                    "rule": format!("{path} pokes are slower than warm ones ({size} bytes)"),
+                    "rule": format!("{} pokes are slower than warm ones ({size} bytes)", path.name()),
                     "holds": other > warm,
                     "detail": format!("{:.1} us against {:.1} us", other / 1e3, warm / 1e3),
                 }));

@@ -1,14 +1,15 @@
 //! `storage.rate`: how long reads take when they come at a fixed rate, counted from when they were due.
 
 use latlab_harness::{
-    AnyProbe, AnySession, Env, Operations, Planned, PointResult, ProbeError, Rank, Reach, Spec, Support, Tier,
+    Env, Figure, Operations, Plan, Planned, Probe, ProbeError, Rank, Reach, Spec, Support, Tier,
 };
-use latlab_record::{Header, Point, Profile, Record, Unit};
-use serde_json::json;
+use latlab_probes_shared::open_loop::{AtRate, Offered};
+use latlab_record::{Header, Profile, Unit};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::random::{self, KIB_4};
-use crate::disk::DIRECT;
-use latlab_probes_shared::open_loop::curve;
+use crate::disk::{self, Access, DIRECT, DevicePart, Engine, Sanity};
 
 #[cfg_attr(target_os = "linux", path = "rate/linux.rs")]
 #[cfg_attr(not(target_os = "linux"), path = "rate/elsewhere.rs")]
@@ -16,30 +17,6 @@ mod work;
 
 /// The probe.
 pub struct Rate;
-
-static SPEC: Spec = Spec {
-    id: "storage.rate",
-    tier: Tier::Storage,
-    title: "random reads at a fixed rate",
-    question: "When requests come at their own rate, how long does each wait for its block, counted from when it was due?",
-    method: "Random 4 KiB blocks of the run's test file are read past the page cache at a rate: the times at which reads are due are drawn before (a Poisson process, as of many independent users), and nothing moves them. A value is one read from its due time until this program learnt that it had ended; \
-the channel service holds the same reads from their submission. Up to 64 are under way at once; a read that finds 64 of them waits, and its wait counts.
-
-A loop that waits for its answers asks less while the disk stalls, and its quantiles hide the stall (coordinated omission): at the same 14,000 reads a second the p99 was 123 us asked that way and 741 us asked in time. fio's lat begins when a request is built, not when it was due.
-
-Low rates are slower for each read than high ones, because devices, hosts and cores fall asleep in between: that is found here and not corrected. The last 120 us before a due time are spun, because a sleeping thread is woken up to 60 us late. \
-A read that was handed over more than 50 us late although there was room, and although no other was just being handed over, is late by the fault of this program's thread, which slept too long or lost its CPU. Such reads are counted (late) and are no samples; where they are more than one in a hundred, the figure is flagged. \
-held_back counts reads that came while 64 were under way: their wait is the disk's and stays in their time.
-
-Rates above what the disk reads one at a time (a short trial before) are not asked for. A block has a fixed number of reads, so none is empty at low rates; those that are due before all of them have ended are read as well, so that no stall is cut off by a block's end. The proof is that of storage.read.random: contents, extents, the kernel's and the device's count of bytes.",
-    method_version: 3,
-    unit: Unit::Ns,
-    convention: "one 4 KiB block, from its due time to its end",
-    needs: &["a disk with direct I/O", "room for the test file"],
-    touches: &["the run's test file, read"],
-    saturates: false,
-    operations: Operations::Disk,
-};
 
 /// Most reads under way: a second's tenth of stall at 10,000 a second would be a thousand, and is told as held back.
 const DEPTH: u32 = 64;
@@ -60,59 +37,100 @@ fn reads(profile: Profile, rate_per_s: u64) -> u64 {
     GRID.iter().find(|(rate, ..)| *rate == rate_per_s).map_or(1, |(.., reads)| profile.of(*reads).max(1))
 }
 
-impl AnyProbe for Rate {
-    fn spec(&self) -> &'static Spec {
-        &SPEC
+/// Reads of 4 KiB at a rate.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Reads {
+    rate_per_s: u64,
+    block_bytes: u64,
+    path: Access,
+    engine: Engine,
+}
+
+/// How the reads of a point came and ended.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Details {
+    #[serde(flatten)]
+    offered: Offered,
+    /// Reads that were handed over too late by this program; they are no samples.
+    late: Option<u64>,
+    device_time: Option<DevicePart>,
+    /// What the disk reads in a second when one read waits for the other.
+    one_at_a_time_per_s: Option<f64>,
+}
+
+/// All rates together.
+#[derive(Serialize, JsonSchema)]
+pub struct Findings {
+    /// Ascending.
+    curve: Vec<AtRate>,
+    sanity: [Sanity; 1],
+}
+
+impl Probe for Rate {
+    type Point = Reads;
+    type Evidence = work::Gathered;
+    type Details = Details;
+    type Findings = Findings;
+    type Session<'env> = work::Session<'env>;
+
+    const SPEC: Spec = Spec {
+        id: "storage.rate",
+        tier: Tier::Storage,
+        title: "random reads at a fixed rate",
+        question: "When requests come at their own rate, how long does each wait for its block, counted from when it was due?",
+        method: "Random 4 KiB blocks of the run's test file are read past the page cache at a rate: the times at which reads are due are drawn before (a Poisson process, as of many independent users), and nothing moves them. A value is one read from its due time until this program learnt that it had ended; \
+the channel service holds the same reads from their submission. Up to 64 are under way at once; a read that finds 64 of them waits, and its wait counts.
+
+A loop that waits for its answers asks less while the disk stalls, and its quantiles hide the stall (coordinated omission): at the same 14,000 reads a second the p99 was 123 us asked that way and 741 us asked in time. fio's lat begins when a request is built, not when it was due.
+
+Low rates are slower for each read than high ones, because devices, hosts and cores fall asleep in between: that is found here and not corrected. The last 120 us before a due time are spun, because a sleeping thread is woken up to 60 us late. \
+A read that was handed over more than 50 us late although there was room, and although no other was just being handed over, is late by the fault of this program's thread, which slept too long or lost its CPU. Such reads are counted (late) and are no samples; where they are more than one in a hundred, the figure is flagged. \
+held_back counts reads that came while 64 were under way: their wait is the disk's and stays in their time.
+
+Rates above what the disk reads one at a time (a short trial before) are not asked for. A block has a fixed number of reads, so none is empty at low rates; those that are due before all of them have ended are read as well, so that no stall is cut off by a block's end. The proof is that of storage.read.random: contents, extents, the kernel's and the device's count of bytes.",
+        method_version: 3,
+        unit: Unit::Ns,
+        convention: "one 4 KiB block, from its due time to its end",
+        needs: &["a disk with direct I/O", "room for the test file"],
+        touches: &["the run's test file, read"],
+        saturates: false,
+        operations: Operations::Disk,
+    };
+
+    fn plan(&self, env: &Env) -> Plan<Reads> {
+        let support = disk::support(env);
+        if let Support::No(reason) = support {
+            return Plan::no(reason);
+        }
+        let (profile, engine) = (env.settings.profile, random::work::deep_engine());
+        let rates = GRID.into_iter().filter(|(.., reads)| profile.of(*reads) > 0);
+        let planned = |(rate_per_s, priority, reads)| Planned {
+            rank: Rank::Curve,
+            reach: Reach::Disturbances,
+            priority,
+            setup_s: 1e-4,
+            block_s: profile.of(reads) as f64 / rate_per_s as f64 + 2e-4,
+            ..Planned::new(Reads { rate_per_s, block_bytes: KIB_4, path: DIRECT, engine })
+        };
+        let plan = Plan::of(rates.map(planned).collect());
+        Plan { support, ..plan.memory(KIB_4 * u64::from(DEPTH + 1)).test_file(disk::file_bytes(env)) }
     }
 
-    fn supports(&self, env: &Env) -> Support {
-        crate::disk::support(env)
-    }
-
-    fn points(&self, env: &Env) -> Vec<Planned> {
-        let profile = env.settings.profile;
-        let engine = random::work::deep_engine();
-        GRID.into_iter()
-            .filter(|(.., reads)| profile.of(*reads) > 0)
-            .map(|(rate_per_s, priority, reads)| Planned {
-                rank: Rank::Curve,
-                reach: Reach::Disturbances,
-                priority,
-                setup_s: 1e-4,
-                block_s: profile.of(reads) as f64 / rate_per_s as f64 + 2e-4,
-                ..Planned::new(Point {
-                    rate_per_s: Some(rate_per_s),
-                    block_bytes: Some(KIB_4),
-                    path: Some(DIRECT.to_owned()),
-                    engine: Some(engine.to_owned()),
-                    ..Point::default()
-                })
-            })
-            .collect()
-    }
-
-    fn memory_bytes(&self, _env: &Env) -> u64 {
-        KIB_4 * u64::from(DEPTH + 1)
-    }
-
-    fn test_file_bytes(&self, env: &Env) -> u64 {
-        crate::disk::file_bytes(env)
-    }
-
-    fn open<'env>(
-        &'env self,
-        env: &'env Env,
-        _group: &[Planned],
-    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
+    fn open<'env>(&'env self, env: &'env Env, _group: &[Reads]) -> Result<Self::Session<'env>, ProbeError> {
         work::open(env)
     }
 
-    fn conclude(&self, _header: &Header, results: &[PointResult]) -> Vec<Record> {
-        if results.is_empty() {
-            return Vec::new();
-        }
-        let findings = json!({ "curve": curve(results), "sanity": [random::fast_enough(results)] });
-        vec![SPEC.derived(findings)]
+    fn conclude(&self, _header: &Header, figures: &[Figure<Self>]) -> Option<Findings> {
+        let at_rate = |figure: &Figure<Self>| AtRate {
+            rate_per_s: figure.point.rate_per_s,
+            p50_ns: figure.result.p50,
+            offered: figure.details.clone().unwrap_or_default().offered,
+        };
+        let mut curve: Vec<AtRate> = figures.iter().map(at_rate).collect();
+        curve.sort_by_key(|own| own.rate_per_s);
+        let medians = figures.iter().map(|figure| figure.result.p50);
+        let sanity = [disk::fastest_answered_by_a_device(medians)];
+        (!curve.is_empty()).then_some(Findings { curve, sanity })
     }
 }
 

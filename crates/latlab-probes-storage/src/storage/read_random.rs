@@ -3,17 +3,20 @@
 use latlab_harness::{Operations, Spec, Tier};
 use latlab_record::Unit;
 
-use super::random::{Random, Way};
+use super::random::{Marker, Way};
 
-/// The probe.
-pub static PROBE: Random = Random { way: Way::Read, spec: &SPEC };
+/// Blocks that are read.
+pub struct Read;
 
-static SPEC: Spec = Spec {
-    id: "storage.read.random",
-    tier: Tier::Storage,
-    title: "random reads by queue depth",
-    question: "How long does a read at a random place of the disk take, and how many a second are there when several are under way?",
-    method: "Blocks of the run's test file are read past the page cache (O_DIRECT), at random places: each block once in random order before any comes again, in an order that is new in every run, because a cache in the drive or the host answers what was asked before. \
+impl Marker for Read {
+    const WAY: Way = Way::Read;
+
+    const SPEC: Spec = Spec {
+        id: "storage.read.random",
+        tier: Tier::Storage,
+        title: "random reads by queue depth",
+        question: "How long does a read at a random place of the disk take, and how many a second are there when several are under way?",
+        method: "Blocks of the run's test file are read past the page cache (O_DIRECT), at random places: each block once in random order before any comes again, in an order that is new in every run, because a cache in the drive or the host answers what was asked before. \
 A closed loop keeps as many reads under way as the queue depth says: when one ends, the next is submitted. A value is one read, from before its submission until this program learnt that it had ended; time between building a request and handing it over is inside, as in fio's lat and not as in its clat. \
 At depth 1 each is one preadv2 call; deeper queues are io_uring's, or a thread for each read where io_uring is refused, which is flagged. The engine is part of the point, because at depth 1 io_uring is about 11 % slower.
 
@@ -27,11 +30,12 @@ and the kernel's count of bytes fetched from storage must grow by all that was r
 
 Before the blocks of single 4 KiB reads there are a few rounds of a read far away in the file (a quarter of it or more), one 128 KiB behind it and one 4 MiB on. A spinning disk moves its arm and waits for the rotation: the far read takes milliseconds more and spreads over a rotation. To solid state the distance is nothing. \
 Where everything takes milliseconds, or only some far reads do, nothing is concluded (a limit, a network, a cache before a spinning disk); the kernel's flag \"rotational\" is shown and not believed. A cache as large as the file counts as the solid state that it is.",
-    method_version: 2,
-    unit: Unit::Ns,
-    convention: "one block, from before its submission to its end; bytes as read",
-    needs: &["a disk with direct I/O", "room for the test file"],
-    touches: &["the run's test file, read", "the disk, up to 64 reads at a time"],
-    saturates: true,
-    operations: Operations::Disk,
-};
+        method_version: 2,
+        unit: Unit::Ns,
+        convention: "one block, from before its submission to its end; bytes as read",
+        needs: &["a disk with direct I/O", "room for the test file"],
+        touches: &["the run's test file, read", "the disk, up to 64 reads at a time"],
+        saturates: true,
+        operations: Operations::Disk,
+    };
+}

@@ -1,11 +1,10 @@
 //! `storage.read.sequential`: reading a file from front to back in blocks of each size, past the page cache, through it, and from it.
 
-use latlab_harness::{
-    AnyProbe, AnySession, Env, Operations, Planned, PointResult, ProbeError, Rank, Spec, Support, Tier,
-};
-use latlab_record::{Header, Point, Profile, Record, Unit};
+use latlab_harness::{Env, Figure, Operations, Plan, Planned, Probe, ProbeError, Rank, Spec, Support, Tier};
+use latlab_record::{Header, Profile, Unit};
 
-use crate::disk::{self, COLD, DIRECT, WARM, curve};
+use crate::disk::curve::{self, Bandwidth, Blocks, Findings};
+use crate::disk::{self, Access, COLD, DIRECT, WARM};
 
 #[cfg_attr(target_os = "linux", path = "read_sequential/linux.rs")]
 #[cfg_attr(not(target_os = "linux"), path = "elsewhere/mod.rs")]
@@ -13,31 +12,6 @@ mod work;
 
 /// The probe.
 pub struct ReadSequential;
-
-static SPEC: Spec = Spec {
-    id: "storage.read.sequential",
-    tier: Tier::Storage,
-    title: "reading a file front to back by block size",
-    question: "How fast is a file read from front to back, in small blocks and in large ones?",
-    method: "One thread reads one block after the other with one system call each (pread), always the next block of the file; a value is the time of one call. bytes_per_s is all bytes over the time of all calls. \
-Each block of samples reads a stretch of the file and the next one goes on behind it.
-
-direct goes past the page cache (O_DIRECT): each call is one request that waits for the device. buffered-cold goes through a page cache that holds nothing of the file: before each stretch the file is flushed and put out of the cache, and the kernel is asked (cachestat or mincore) \
-whether anything is left; if so there is no figure. The kernel reads ahead, so most calls find their block there and few wait: the median is a copy, the mean is the disk. buffered-warm reads a stretch that lies in the page cache as reading ahead left it (in large folios where the file system has them), counted page by page before: no disk, a copy from memory. A kernel may take pages back by itself: a stretch for which some had to be fetched does not count and is read again.
-
-The test file has no name, is written whole with bytes that cannot be compressed and that tell their own place, flushed, and its map is looked at: a range that is only reserved reads at 100 GB/s. The first and the last header of each block that was read are compared outside of what is timed (blocks below 4 KiB whole). \
-Direct and cold reads must show in what the kernel counted for this process (/proc/self/io), and in what the device under the file counted (others can only add to it; a file system without a device of its own is named). What lies below the device (a host's cache, the drive's own) cannot be emptied and is part of the figure.
-
-Over the medians a line is fitted, T = alpha + bytes / beta, to relative errors: alpha is the price of a call, beta the bandwidth of endless blocks. At alpha x beta bytes half of the bandwidth is reached, at nine times that 90 %. Reads through an empty page cache are no such line, because of reading ahead. \
-To compare, pinned to the same CPU (where the device interrupts one CPU only, others wait for it): fio --ioengine=psync --direct=1 --rw=read --bs=...; its lat, not its clat.",
-    method_version: 2,
-    unit: Unit::Ns,
-    convention: "each byte read counts once",
-    needs: &["a disk: no file system in memory", "room for the test file"],
-    touches: &["disk: a test file without a name, written once (96 MiB quick, 1 GiB standard, 4 GiB thorough)"],
-    saturates: true,
-    operations: Operations::Disk,
-};
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -48,14 +22,14 @@ const BLOCKS: [u64; 10] =
     [4 * KIB, 64 * KIB, MIB, 16 * MIB, 16 * KIB, 256 * KIB, 4 * MIB, 512, 64 * MIB, 128 * MIB];
 /// How many of them each profile takes.
 const TAKEN: [usize; 3] = [4, 9, 10];
-const PATHS: [&str; 3] = [DIRECT, COLD, WARM];
+const PATHS: [Access; 3] = [DIRECT, COLD, WARM];
 
 /// What the plan reckons with: a small request, and bytes a second. Slower disks show it at the first visit.
 const REQUEST_S: f64 = 60e-6;
 const BYTES_PER_S: f64 = 1e9;
 
 /// Bytes of a file that one block of samples reads.
-fn stretch(profile: Profile, file_bytes: u64, path: &str, block_bytes: u64) -> u64 {
+fn stretch(profile: Profile, file_bytes: u64, path: Access, block_bytes: u64) -> u64 {
     let (operations, bytes) = match path {
         DIRECT => (128, profile.of([8 * MIB, 16 * MIB, 32 * MIB])),
         // Reading ahead begins small and grows: a short stretch would be its beginning.
@@ -74,7 +48,7 @@ fn warm_bytes(profile: Profile, file_bytes: u64, block_bytes: u64) -> u64 {
     bytes.min(file_bytes / 3).max(block_bytes)
 }
 
-fn plan(profile: Profile, file_bytes: u64, path: &'static str, block_bytes: u64, nth: usize) -> Planned {
+fn planned(profile: Profile, file_bytes: u64, path: Access, block_bytes: u64, nth: usize) -> Planned<Blocks> {
     let bytes = stretch(profile, file_bytes, path, block_bytes) as f64;
     let calls = bytes / block_bytes as f64;
     let (setup_s, block_s) = match path {
@@ -108,25 +82,47 @@ fn plan(profile: Profile, file_bytes: u64, path: &'static str, block_bytes: u64,
         priority: first + if nth < TAKEN[0] { 0 } else { 3 },
         setup_s,
         block_s,
-        ..Planned::new(Point {
-            block_bytes: Some(block_bytes),
-            path: Some(path.to_owned()),
-            engine: Some("psync".to_owned()),
-            ..Point::default()
-        })
+        ..Planned::new(Blocks::of(path, block_bytes))
     }
 }
 
-impl AnyProbe for ReadSequential {
-    fn spec(&self) -> &'static Spec {
-        &SPEC
-    }
+impl Probe for ReadSequential {
+    type Point = Blocks;
+    type Evidence = work::Evidence;
+    type Details = Bandwidth;
+    type Findings = Findings;
+    type Session<'env> = work::Session<'env>;
 
-    fn supports(&self, env: &Env) -> Support {
-        disk::support(env)
-    }
+    const SPEC: Spec = Spec {
+        id: "storage.read.sequential",
+        tier: Tier::Storage,
+        title: "reading a file front to back by block size",
+        question: "How fast is a file read from front to back, in small blocks and in large ones?",
+        method: "One thread reads one block after the other with one system call each (pread), always the next block of the file; a value is the time of one call. bytes_per_s is all bytes over the time of all calls. \
+Each block of samples reads a stretch of the file and the next one goes on behind it.
 
-    fn points(&self, env: &Env) -> Vec<Planned> {
+direct goes past the page cache (O_DIRECT): each call is one request that waits for the device. buffered-cold goes through a page cache that holds nothing of the file: before each stretch the file is flushed and put out of the cache, and the kernel is asked (cachestat or mincore) \
+whether anything is left; if so there is no figure. The kernel reads ahead, so most calls find their block there and few wait: the median is a copy, the mean is the disk. buffered-warm reads a stretch that lies in the page cache as reading ahead left it (in large folios where the file system has them), counted page by page before: no disk, a copy from memory. A kernel may take pages back by itself: a stretch for which some had to be fetched does not count and is read again.
+
+The test file has no name, is written whole with bytes that cannot be compressed and that tell their own place, flushed, and its map is looked at: a range that is only reserved reads at 100 GB/s. The first and the last header of each block that was read are compared outside of what is timed (blocks below 4 KiB whole). \
+Direct and cold reads must show in what the kernel counted for this process (/proc/self/io), and in what the device under the file counted (others can only add to it; a file system without a device of its own is named). What lies below the device (a host's cache, the drive's own) cannot be emptied and is part of the figure.
+
+Over the medians a line is fitted, T = alpha + bytes / beta, to relative errors: alpha is the price of a call, beta the bandwidth of endless blocks. At alpha x beta bytes half of the bandwidth is reached, at nine times that 90 %. Reads through an empty page cache are no such line, because of reading ahead. \
+To compare, pinned to the same CPU (where the device interrupts one CPU only, others wait for it): fio --ioengine=psync --direct=1 --rw=read --bs=...; its lat, not its clat.",
+        method_version: 2,
+        unit: Unit::Ns,
+        convention: "each byte read counts once",
+        needs: &["a disk: no file system in memory", "room for the test file"],
+        touches: &["disk: a test file without a name, written once (96 MiB quick, 1 GiB standard, 4 GiB thorough)"],
+        saturates: true,
+        operations: Operations::Disk,
+    };
+
+    fn plan(&self, env: &Env) -> Plan<Blocks> {
+        let support = disk::support(env);
+        if let Support::No(reason) = support {
+            return Plan::no(reason);
+        }
         let profile = env.settings.profile;
         let file = if env.settings.file.is_some() { disk::users_bytes(env) } else { disk::file_bytes(env) };
         let mut points = Vec::new();
@@ -135,32 +131,21 @@ impl AnyProbe for ReadSequential {
                 let needed = stretch(profile, file, path, block_bytes);
                 let fits = block_bytes <= env.memory_bytes / 2 && 2 * needed <= file;
                 if nth < profile.of(TAKEN) && fits {
-                    points.push(plan(profile, file, path, block_bytes, nth));
+                    points.push(planned(profile, file, path, block_bytes, nth));
                 }
             }
         }
         points.sort_by_key(|planned| planned.priority);
-        points
+        let memory = curve::largest_block(&points);
+        Plan { support, ..Plan::of(points).memory(memory).test_file(disk::file_bytes(env)) }
     }
 
-    fn memory_bytes(&self, env: &Env) -> u64 {
-        curve::largest_block(&self.points(env))
-    }
-
-    fn test_file_bytes(&self, env: &Env) -> u64 {
-        disk::file_bytes(env)
-    }
-
-    fn open<'env>(
-        &'env self,
-        env: &'env Env,
-        _group: &[Planned],
-    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
+    fn open<'env>(&'env self, env: &'env Env, _group: &[Blocks]) -> Result<Self::Session<'env>, ProbeError> {
         work::open(env)
     }
 
-    fn conclude(&self, _header: &Header, results: &[PointResult]) -> Vec<Record> {
-        curve::conclude(&SPEC, results, &PATHS, &[], &[DIRECT, COLD])
+    fn conclude(&self, _header: &Header, figures: &[Figure<Self>]) -> Option<Findings> {
+        curve::conclude(figures, |details| details, &PATHS, &[], &[DIRECT, COLD])
     }
 }
 

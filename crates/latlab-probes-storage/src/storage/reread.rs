@@ -45,12 +45,12 @@ pub struct Handled {
 /// What reading again costs.
 #[derive(Serialize, JsonSchema)]
 pub struct Findings {
-    ratios: Vec<Ratio>,
+    ratios: Vec<OfSize>,
 }
 
 /// Medians of one size of file, and how many times the one is the other.
 #[derive(Serialize, JsonSchema)]
-struct Ratio {
+struct OfSize {
     file_bytes: u64,
     reread_ns: f64,
     kept_ns: f64,
@@ -122,7 +122,7 @@ Both sums must be that of what was written, so neither can be left out. Memory t
         };
         let ratio = |(file_bytes, _)| {
             let (reread_ns, kept_ns) = (p50(Way::Reread, file_bytes)?, p50(Way::Kept, file_bytes)?);
-            Some(Ratio { file_bytes, reread_ns, kept_ns, ratio: reread_ns / kept_ns })
+            Some(OfSize { file_bytes, reread_ns, kept_ns, ratio: reread_ns / kept_ns })
         };
         let ratios: Vec<_> = SIZES.into_iter().filter_map(ratio).collect();
         (!ratios.is_empty()).then_some(Findings { ratios })

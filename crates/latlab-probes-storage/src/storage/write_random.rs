@@ -3,17 +3,20 @@
 use latlab_harness::{Operations, Spec, Tier};
 use latlab_record::Unit;
 
-use super::random::{Random, Way};
+use super::random::{Marker, Way};
 
-/// The probe.
-pub static PROBE: Random = Random { way: Way::Write, spec: &SPEC };
+/// Blocks that are written.
+pub struct Write;
 
-static SPEC: Spec = Spec {
-    id: "storage.write.random",
-    tier: Tier::Storage,
-    title: "random overwrites by queue depth",
-    question: "How long does a write at a random place of the disk take, and how many a second are there when several are under way?",
-    method: "Blocks of the run's test file are overwritten past the page cache (O_DIRECT), at random places: each block once in random order before any comes again. Nothing is allocated, because the file was written whole before: writing into a hole or a reserved extent takes up to twice as long and is another experiment. \
+impl Marker for Write {
+    const WAY: Way = Way::Write;
+
+    const SPEC: Spec = Spec {
+        id: "storage.write.random",
+        tier: Tier::Storage,
+        title: "random overwrites by queue depth",
+        question: "How long does a write at a random place of the disk take, and how many a second are there when several are under way?",
+        method: "Blocks of the run's test file are overwritten past the page cache (O_DIRECT), at random places: each block once in random order before any comes again. Nothing is allocated, because the file was written whole before: writing into a hole or a reserved extent takes up to twice as long and is another experiment. \
 A value is one write, from before its submission until this program learnt that it had ended. That it has ended means that the device has it, not that it would survive a power cut: what makes writes durable is storage.sync's subject.
 
 A closed loop keeps as many writes under way as the queue depth says. At depth 1 each is one pwritev2 call; deeper queues are io_uring's, or a thread for each write where io_uring is refused, which is flagged. \
@@ -22,11 +25,12 @@ The rate is counted while the depth was kept; the achieved depth is the rate tim
 Each block is overwritten with what it held, bytes that cannot be compressed, so that the file still verifies itself for the probes that read it after; the buffers are filled before the block is timed. \
 Every byte is taken from the run's budget before it is written, so a block has a number of writes and not a time: 45 s of writing would be 100 GB of wear. \
 The kernel's count of bytes sent to storage must grow by all that was written, so must the count of the device under the file, and a median below 2 us is no device's.",
-    method_version: 1,
-    unit: Unit::Ns,
-    convention: "one block, from before its submission to its end; bytes as written",
-    needs: &["a disk with direct I/O", "room for the test file"],
-    touches: &["the run's test file, overwritten with its own contents", "the disk, up to 64 writes at a time"],
-    saturates: true,
-    operations: Operations::Disk,
-};
+        method_version: 1,
+        unit: Unit::Ns,
+        convention: "one block, from before its submission to its end; bytes as written",
+        needs: &["a disk with direct I/O", "room for the test file"],
+        touches: &["the run's test file, overwritten with its own contents", "the disk, up to 64 writes at a time"],
+        saturates: true,
+        operations: Operations::Disk,
+    };
+}

@@ -5,16 +5,15 @@ use std::ffi::CString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use latlab_harness::{AnySession, Block, Env, ProbeError, Proof, Stamps};
-use latlab_record::{Check, Point, Work};
-use latlab_stats::{between_blocks_interval, quantile};
+use latlab_harness::{self as harness, Block, Env, ProbeError, Proof, Stamps};
+use latlab_record::{Check, Work};
+use latlab_stats::between_blocks_interval;
 use latlab_storage::{Buffer, ProcessCounters, evict, extents, residency};
 use rustix::fs::{Advice, AtFlags, Dir, FileType, Mode, OFlags, fadvise, fstat, openat, statat};
 use rustix::io::Errno;
-use serde_json::json;
 
-use super::{FIRST, SECOND, SIZES, Survey, blocks_of};
-use crate::disk::{Places, Timed, answered_by_a_device, refused, whole};
+use super::{Details, FirstTouch, Reading, Survey, blocks_of};
+use crate::disk::{Places, Timed, answered_by_a_device, quantile, refused, stamps, whole};
 
 /// What lies closer together is fetched together: 6 to 69 MiB were seen.
 const REGION: u64 = 16 << 20;
@@ -260,14 +259,14 @@ impl Walk {
     }
 }
 
-/// Begin and end of each transfer.
-type Reading = Vec<(u64, u64)>;
+/// Begin and end of each transfer of a reading.
+type Transfers = Vec<(u64, u64)>;
 
 /// What is known of the blocks of one size.
 #[derive(Default)]
 struct State {
     /// Readings that were taken with their other half and wait to be asked for.
-    waiting: [VecDeque<Reading>; 2],
+    waiting: [VecDeque<Transfers>; 2],
     /// First over second, of each region.
     ratios: Vec<f64>,
     timed: [Timed; 2],
@@ -281,15 +280,11 @@ struct State {
     again: u64,
 }
 
-pub(super) fn open<'env>(env: &'env Env) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
-    Ok(Box::new(Touching::open(env)?))
-}
-
-pub(super) struct Touching<'env> {
+/// The regions, and what is known of those that were read.
+pub struct Session<'env> {
     env: &'env Env,
     stamps: Stamps,
     pub(super) pool: Pool,
-    selected: (usize, u64),
     states: HashMap<u64, State>,
     read: HashSet<(u64, u64, u64)>,
     buffer: Buffer,
@@ -304,23 +299,20 @@ fn sum(bytes: &[u8]) -> u64 {
     words.iter().fold(0, |sum: u64, word| sum.rotate_left(5).wrapping_add(u64::from_ne_bytes(*word)))
 }
 
-impl<'env> Touching<'env> {
-    pub(super) fn open(env: &'env Env) -> Result<Self, ProbeError> {
-        let stamps = Stamps::of(&env.clock)
-            .ok_or_else(|| ProbeError::Other("simulated time does not pass on a disk".to_owned()))?;
-        Ok(Self {
-            env,
-            stamps,
-            pool: Pool::look(env).map_err(ProbeError::Other)?,
-            selected: (0, SIZES[0].0),
-            states: HashMap::new(),
-            read: HashSet::new(),
-            buffer: Buffer::new(1 << 20, 4096),
-            #[cfg(test)]
-            plant_other_bytes: false,
-        })
-    }
+pub(super) fn open(env: &Env) -> Result<Session<'_>, ProbeError> {
+    Ok(Session {
+        env,
+        stamps: stamps(env)?,
+        pool: Pool::look(env).map_err(ProbeError::Other)?,
+        states: HashMap::new(),
+        read: HashSet::new(),
+        buffer: Buffer::new(1 << 20, 4096),
+        #[cfg(test)]
+        plant_other_bytes: false,
+    })
+}
 
+impl Session<'_> {
     /// Reads a fresh region for the first time, and again.
     fn touch(&mut self, block: &Block, block_bytes: u64) -> Result<(), ProbeError> {
         let taken = self.pool.next().ok_or_else(|| {
@@ -349,7 +341,7 @@ impl<'env> Touching<'env> {
                 state.evicted += 1;
                 state.source = left.source;
             }
-            let mut reading = Reading::with_capacity(offsets.len());
+            let mut reading = Transfers::with_capacity(offsets.len());
             for (place, offset) in offsets.iter().enumerate() {
                 let bytes = &mut self.buffer.bytes_mut()[..length];
                 // What is not brought must be missing from the sum.
@@ -388,35 +380,25 @@ impl<'env> Touching<'env> {
     }
 }
 
-impl AnySession for Touching<'_> {
-    fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
-        let nth = usize::from(point.operation.as_deref() == Some(SECOND));
-        self.selected = (nth, point.block_bytes.unwrap_or(0));
-        Ok(())
-    }
-
-    fn block(&mut self, block: &mut Block) -> Result<(), ProbeError> {
+impl harness::Session<FirstTouch> for Session<'_> {
+    fn block(&mut self, point: &Reading, (): &mut (), block: &mut Block) -> Result<(), ProbeError> {
         block.set_waits();
-        let (nth, block_bytes) = self.selected;
+        let (nth, block_bytes) = (point.operation as usize, point.block_bytes);
         block.set_tail_threshold_ns(Timed::tail_ns(false, block_bytes));
         // Both readings of a region are taken together, whichever is asked for first; the other one waits for its turn.
         if self.states.entry(block_bytes).or_default().waiting[nth].is_empty() {
             self.touch(block, block_bytes)?;
         }
-        let reading = self
-            .states
-            .get_mut(&block_bytes)
-            .and_then(|state| state.waiting[nth].pop_front())
-            .unwrap_or_default();
-        for (from, to) in reading {
+        let state = self.states.entry(block_bytes).or_default();
+        for (from, to) in state.waiting[nth].pop_front().unwrap_or_default() {
             block.span(from, to);
         }
         Ok(())
     }
 
-    fn proof(&mut self, point: &Point) -> Proof {
-        let nth = usize::from(point.operation.as_deref() != Some(FIRST));
-        let Some(state) = point.block_bytes.and_then(|bytes| self.states.get(&bytes)) else {
+    fn proof(&mut self, point: &Reading, (): &()) -> Proof<Details> {
+        let nth = point.operation as usize;
+        let Some(state) = self.states.get(&point.block_bytes) else {
             return Proof::default();
         };
         let mut checks = vec![
@@ -458,28 +440,20 @@ impl AnySession for Touching<'_> {
             });
         }
         checks.extend(state.timed[nth].median_ns().map(answered_by_a_device));
-        let mut sorted = state.ratios.clone();
-        sorted.sort_by(f64::total_cmp);
         let each: Vec<&[f64]> = state.ratios.chunks(1).collect();
         let interval = between_blocks_interval(&each, 0.5, 0.95).ok();
         let [first, second] = &state.timed;
-        let mut work = Work { device_bytes: state.counted, ..Work::default() };
-        work.bytes = state.blocks * point.block_bytes.unwrap_or(0);
-        Proof {
-            checks,
-            work,
-            engine: Some("psync".to_owned()),
-            flags: Vec::new(),
-            findings: Some(json!({
-                "bytes_per_s": state.timed[nth].bytes_per_s(),
-                "ratio": if sorted.is_empty() { None } else { Some(quantile(&sorted, 0.5)) },
-                "interval": interval.map(|interval| [interval.lo, interval.hi]),
-                "total_ratio": second.bytes_per_s() / first.bytes_per_s().max(f64::MIN_POSITIVE),
-                "regions": state.ratios.len(),
-                "left_regions": self.pool.survey.regions,
-                "left_bytes": self.pool.survey.bytes,
-            })),
-            ..Proof::default()
-        }
+        let details = Details {
+            bytes_per_s: state.timed[nth].bytes_per_s(),
+            ratio: quantile(&state.ratios, 0.5),
+            interval: interval.map(|interval| [interval.lo, interval.hi]),
+            total_ratio: second.bytes_per_s() / first.bytes_per_s().max(f64::MIN_POSITIVE),
+            regions: state.ratios.len() as u64,
+            left_regions: self.pool.survey.regions,
+            left_bytes: self.pool.survey.bytes,
+        };
+        let bytes = state.blocks * point.block_bytes;
+        let work = Work { bytes, device_bytes: state.counted, ..Work::default() };
+        Proof { work, ..Proof::of(checks).with(details).by("psync") }
     }
 }

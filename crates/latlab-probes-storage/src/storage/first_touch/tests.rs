@@ -1,38 +1,41 @@
-use super::*;
 use latlab_probes_testing as testing;
+
+use super::*;
 
 #[test]
 fn it_is_planned_only_where_a_directory_is_named_and_says_what_it_needs() {
     let mut env = testing::env(64 << 20);
     assert!(!FirstTouch.wanted(&env.settings));
-    env.settings.only = vec![SPEC.id.to_owned()];
+    env.settings.only = vec![FirstTouch::SPEC.id.to_owned()];
     assert!(FirstTouch.wanted(&env.settings));
-    assert!(matches!(FirstTouch.supports(&env), Support::No(reason) if reason.contains("--first-touch DIR")));
+    assert!(
+        matches!(FirstTouch.plan(&env).support, Support::No(reason) if reason.contains("--first-touch DIR"))
+    );
     env.settings.only.clear();
     env.settings.first_touch = Some("/nowhere at all".to_owned());
     assert!(FirstTouch.wanted(&env.settings));
     assert!(
-        matches!(FirstTouch.supports(&env), Support::No(reason) if reason.contains("--profile thorough"))
+        matches!(FirstTouch.plan(&env).support, Support::No(reason) if reason.contains("--profile thorough"))
     );
     env.settings.profile = Profile::Thorough;
-    assert!(matches!(FirstTouch.supports(&env), Support::No(reason) if reason.len() > 20));
-    assert!(FirstTouch.points(&env).is_empty());
+    assert!(matches!(FirstTouch.plan(&env).support, Support::No(reason) if reason.len() > 20));
+    assert!(FirstTouch.plan(&env).points.is_empty());
 }
 
 #[test]
 fn a_ratio_is_called_what_its_interval_allows() {
     let (verdict, detail) = judge(4096, 1.9, Some([1.4, 2.6]));
-    assert_eq!(verdict, "first reading costs more");
+    assert_eq!(verdict, Verdict::CostsMore);
     assert_eq!(
         detail,
         "blocks of 4 KiB take 1.90 times (1.40 to 2.60) as long the first time: what is below fetches them when they are first asked for, or keeps what was read"
     );
     let (verdict, detail) = judge(1 << 20, 1.01, Some([0.95, 1.08]));
-    assert_eq!(verdict, "alike");
+    assert_eq!(verdict, Verdict::Alike);
     assert!(detail.starts_with("blocks of 1 MiB take 1.01 times (0.95 to 1.08) as long"), "{detail}");
     assert!(detail.contains("has read them since the machine was started"), "{detail}");
-    assert_eq!(judge(4096, 1.5, Some([0.9, 2.6])).0, "undecided");
-    assert_eq!(judge(4096, 1.5, None).0, "undecided");
+    assert_eq!(judge(4096, 1.5, Some([0.9, 2.6])).0, Verdict::Undecided);
+    assert_eq!(judge(4096, 1.5, None).0, Verdict::Undecided);
     assert!(SINCE.contains("is not known"));
 }
 
@@ -55,11 +58,12 @@ mod on_a_disk {
     use std::os::unix::fs::{MetadataExt, symlink};
     use std::path::PathBuf;
 
-    use latlab_harness::RemoteBlock;
+    use latlab_harness::{AnyProbe as _, Erased, Session as _};
     use latlab_storage::{Contents, evict};
 
-    use super::super::work::Touching;
+    use super::super::work::{Session, open};
     use super::*;
+    use crate::storage::{failed, take_once};
 
     /// A directory of files beside the test binary, put out of the page cache; removed at the end.
     struct Own(PathBuf);
@@ -105,9 +109,9 @@ mod on_a_disk {
         }
         let path = own.0.join("below/file-3");
         let before = std::fs::metadata(&path).expect("there");
-        let points = FirstTouch.points(&env);
+        let points = Erased(FirstTouch).points(&env);
         assert_eq!(points.len(), 4);
-        let proofs = testing::assert_proved(&FirstTouch, &env, &points);
+        let proofs = testing::assert_proved(&Erased(FirstTouch), &env, &points);
         assert_eq!(proofs.len(), 4);
         let findings = proofs[3].findings.as_ref().expect("findings");
         assert!(findings["ratio"].as_f64().expect("a ratio") > 0.0, "{findings}");
@@ -125,7 +129,7 @@ mod on_a_disk {
         if !is_on_a_disk(&env) {
             return;
         }
-        let records = testing::records(&FirstTouch, &env);
+        let records = testing::records(&Erased(FirstTouch), &env);
         let derived = records.last().and_then(|record| record.findings.as_ref()).expect("concluded");
         assert_eq!(derived["ratios"].as_array().expect("ratios").len(), 2, "{derived}");
         assert_eq!(derived["ratios"][0]["regions"], 6);
@@ -151,13 +155,8 @@ mod on_a_disk {
         std::fs::write(own.0.join("read"), vec![7; 2 << 20]).expect("written");
         let survey = super::super::work::survey(&env).expect("looked at");
         assert_eq!((survey.files, survey.regions, survey.left_out), (3, 3, 2), "{survey:?}");
-        let reason = FirstTouch.supports(&env);
+        let reason = FirstTouch.plan(&env).support;
         assert!(matches!(&reason, Support::No(text) if text.contains("3 of 6 regions")), "{reason:?}");
-    }
-
-    fn failed(touching: &mut Touching, point: &Point) -> Vec<String> {
-        let checks = touching.proof(point).checks;
-        checks.into_iter().filter(|check| !check.ok).map(|check| check.name).collect()
     }
 
     #[test]
@@ -167,28 +166,23 @@ mod on_a_disk {
         if !is_on_a_disk(&env) {
             return;
         }
-        let point = &FirstTouch.points(&env)[0].point;
-        let mut touching = Touching::open(&env).expect("opened");
-        touching.select(point).expect("selected");
-        // Only the work matters here: single operations make no windows.
-        let once = |touching: &mut Touching| {
-            assert!(RemoteBlock::take(&env.clock, None, |block| touching.block(block)).is_err());
+        let point = FirstTouch.plan(&env).points[0].point;
+        let proof = |session: &mut Session| {
+            take_once(session, &env, &point, &mut ()).expect("read");
+            session.proof(&point, &())
         };
-        touching.pool.plant_again();
-        once(&mut touching);
-        assert_eq!(failed(&mut touching, point), Vec::<String>::new());
-        once(&mut touching);
-        assert_eq!(failed(&mut touching, point), ["each region once"]);
-        let mut touching = Touching::open(&env).expect("opened");
-        touching.select(point).expect("selected");
-        touching.plant_other_bytes = true;
-        once(&mut touching);
-        assert_eq!(failed(&mut touching, point), ["the same bytes both times"]);
+        let mut session = open(&env).expect("opened");
+        session.pool.plant_again();
+        assert_eq!(failed(&proof(&mut session)), Vec::<&str>::new());
+        assert_eq!(failed(&proof(&mut session)), ["each region once"]);
+        let mut session = open(&env).expect("opened");
+        session.plant_other_bytes = true;
+        assert_eq!(failed(&proof(&mut session)), ["the same bytes both times"]);
     }
 
     /// As where the file system refuses to open a file for direct transfers.
-    fn without_direct(env: &Env) -> Touching<'_> {
-        let mut touching = Touching::open(env).expect("opened");
+    fn without_direct(env: &Env) -> Session<'_> {
+        let mut touching = open(env).expect("opened");
         touching.pool.survey.direct = false;
         touching
     }
@@ -204,14 +198,11 @@ mod on_a_disk {
         let survey = touching.pool.survey;
         assert!(matches!(survey.support(), Support::Degraded(reason) if reason.contains("no direct I/O")));
         let points = survey.points();
-        assert!(points.iter().all(|planned| planned.point.path.as_deref() == Some(COLD)));
+        assert!(points.iter().all(|planned| planned.point.path == COLD));
         for (planned, readings) in points.iter().zip([2, 2, 2, 2]) {
-            let point = &planned.point;
-            touching.select(point).expect("selected");
-            assert!(RemoteBlock::take(&env.clock, None, |block| touching.block(block)).is_err());
-            let proof = touching.proof(point);
-            let wrong: Vec<_> = proof.checks.iter().filter(|check| !check.ok).collect();
-            assert!(wrong.is_empty(), "{wrong:?}");
+            take_once(&mut touching, &env, &planned.point, &mut ()).expect("read");
+            let proof = touching.proof(&planned.point, &());
+            assert!(failed(&proof).is_empty(), "{:?}", proof.checks);
             let evicted = proof.checks.iter().find(|check| check.name == "evicted");
             assert!(
                 evicted.is_some_and(|check| check.detail.ends_with(&format!("before {readings} readings"))),
@@ -237,10 +228,8 @@ mod on_a_disk {
             // SAFETY: a new mapping at an address of the kernel's choice; a test's, it stays until the end of the process.
             unsafe { mmap(std::ptr::null_mut(), 2 << 20, ProtFlags::READ, flags, &file, 0) }.expect("mapped");
         }
-        touching.select(&touching.pool.survey.points()[0].point).expect("selected");
-        let Err(error) = RemoteBlock::take(&env.clock, None, |block| touching.block(block)) else {
-            panic!("a reading of pages that were in memory counted as cold")
-        };
+        let point = touching.pool.survey.points()[0].point;
+        let error = take_once(&mut touching, &env, &point, &mut ()).expect_err("pages were in memory");
         assert!(error.to_string().contains("could be evicted"), "{error}");
     }
 
@@ -251,13 +240,10 @@ mod on_a_disk {
         if !is_on_a_disk(&env) {
             return;
         }
-        let mut touching = Touching::open(&env).expect("opened");
-        let point = &FirstTouch.points(&env)[0].point;
-        touching.select(point).expect("selected");
+        let mut touching = open(&env).expect("opened");
+        let point = FirstTouch.plan(&env).points[0].point;
         while touching.pool.next().is_some() {}
-        let Err(error) = RemoteBlock::take(&env.clock, None, |block| touching.block(block)) else {
-            panic!("nothing was left to read")
-        };
+        let error = take_once(&mut touching, &env, &point, &mut ()).expect_err("nothing was left to read");
         assert!(error.to_string().contains("cannot be repeated"), "{error}");
     }
 }

@@ -13,7 +13,9 @@ use rustix::io::{Errno, pread, pwrite, read};
 use serde_json::json;
 
 use super::{LARGE, PAGE_BYTES, QUICK_LARGEST, SMALL, pages, pokes, wanted, written};
-use crate::disk::{Asked, COLD, DIRECT, Evidence, Places, Target, WARM, answered_by_a_device, refused};
+use crate::disk::{
+    Access, Asked, COLD, DIRECT, Evidence, Places, Target, WARM, answered_by_a_device, refused,
+};
 
 /// Pokes slower than this keep their time stamps, ns: several times the median.
 const WARM_TAIL_NS: f64 = 10e3;
@@ -198,7 +200,7 @@ fn helpers(env: &Env, file_bytes: u64) -> Vec<u32> {
 }
 
 /// What a poke asks of the device before it is over; what the page cache took is flushed later.
-fn asked_of(path: &str) -> Option<Asked> {
+fn asked_of(path: Access) -> Option<Asked> {
     match path {
         COLD => Some(Asked::One(Direction::Read)),
         DIRECT => Some(Asked::ReadThenWrite),
@@ -206,8 +208,8 @@ fn asked_of(path: &str) -> Option<Asked> {
     }
 }
 
-fn asked(point: &Point) -> (u64, &str) {
-    (point.file_bytes.unwrap_or(0), point.path.as_deref().unwrap_or(WARM))
+fn asked(point: &Point) -> (u64, Access) {
+    (point.file_bytes.unwrap_or(0), Access::of(point))
 }
 
 impl<'env> Poking<'env> {

@@ -7,7 +7,7 @@ fn its_points_fit_one_cpu_and_little_memory_and_say_their_real_size() {
     let points = Poke.points(&env);
     for planned in &points {
         let size = planned.point.file_bytes.expect("each has one");
-        let path = planned.point.path.as_deref().expect("each has one");
+        let path = Access::of(&planned.point);
         assert!(path != WARM || size <= env.memory_bytes);
         assert!(size <= SMALL[1] || size <= disk::file_bytes(&env));
         assert_eq!(planned.written_bytes, written(env.settings.profile, size, path));
@@ -82,8 +82,8 @@ mod linux {
         }
     }
 
-    fn of(env: &Env, paths: &[&str]) -> Vec<Planned> {
-        paths.iter().map(|path| planned(env, SMALL[1], path)).collect()
+    fn of(env: &Env, paths: &[Access]) -> Vec<Planned> {
+        paths.iter().map(|path| planned(env, SMALL[1], *path)).collect()
     }
 
     #[test]
@@ -106,8 +106,7 @@ mod linux {
         assert_eq!(size(&env), [real]);
         assert!(matches!(Poke.supports(&env), Support::No(reason) if reason.contains("the disk was slower")));
         let mut points = Poke.points(&env);
-        points
-            .retain(|each| each.point.file_bytes == Some(real) && each.point.path.as_deref() != Some(DIRECT));
+        points.retain(|each| each.point.file_bytes == Some(real) && Access::of(&each.point) != DIRECT);
         let proofs = measure_once(&Poke, &env, &points);
         assert_eq!(proofs.len(), 2);
         for (_, proof) in proofs {
@@ -124,7 +123,7 @@ mod linux {
         }
         let direct = env.disk.test_file(disk::file_bytes(&env)).is_ok_and(|file| file.direct.is_ok());
         let mut points = Poke.points(&env);
-        points.retain(|planned| direct || planned.point.path.as_deref() != Some(DIRECT));
+        points.retain(|planned| direct || Access::of(&planned.point) != DIRECT);
         let proofs = testing::assert_proved(&Poke, &env, &points);
         assert!(proofs[0].flags[0].contains("zero"));
     }
@@ -227,7 +226,7 @@ mod linux {
         }
         for path in [WARM, COLD] {
             let outcomes = measure_once(&Faulty(Fault::OtherBytes), &env, &of(&env, &[path]));
-            assert!(testing::failed(&outcomes[0].1).contains(&"contents unchanged"), "{path}");
+            assert!(testing::failed(&outcomes[0].1).contains(&"contents unchanged"), "{path:?}");
         }
         let test = env.disk.test_file(disk::file_bytes(&env)).expect("room");
         if test.direct.is_ok() {

@@ -5,15 +5,17 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use latlab_harness::{
-    AnySession, Arrivals, Block, Env, Flight, Limits, ProbeError, Proof, Queue, Wait, without,
+    self as harness, Arrivals, Block, Env, Flight, Limits, ProbeError, Proof, Queue, Wait, without,
 };
-use latlab_record::{Point, Work};
+use latlab_probes_shared::open_loop::median_service;
+use latlab_record::Work;
 use latlab_storage::{Direction, uring_allowed};
-use serde_json::json;
 
 use self::seek::Seeks;
-use super::{KIB_4, WARM_UP_S, Way, buffers, is_warmed, read_s, seeks_at, sizes, writes};
-use crate::disk::{Asked, DIRECT, Evidence, Flow, Places, Target, answered_by_a_device};
+use super::{
+    Blocks, Details, KIB_4, Marker, Random, WARM_UP_S, Way, buffers, is_warmed, read_s, seeks_at, writes,
+};
+use crate::disk::{Asked, DIRECT, Engine, Evidence, Flow, Places, Target, answered_by_a_device, quantile};
 
 mod seek;
 
@@ -26,44 +28,22 @@ const PATIENCE: f64 = 3.0;
 const MOST_WARM_UP: u32 = 10_000;
 
 /// What carries out more than one transfer at a time here.
-pub(crate) fn deep_engine() -> &'static str {
+pub(crate) fn deep_engine() -> Engine {
     let allowed = File::open("/dev/null").map(|file| uring_allowed(&Arc::new(OwnedFd::from(file))));
-    if matches!(allowed, Ok(Ok(()))) { "io_uring" } else { "threads" }
+    if matches!(allowed, Ok(Ok(()))) { Engine::IoUring } else { Engine::Threads }
 }
 
 /// What was gathered at one point.
 #[derive(Default)]
-pub(crate) struct Gathered {
-    pub(crate) flight: Flight,
-    pub(crate) evidence: Evidence,
-    pub(crate) engine: &'static str,
-    pub(crate) flag: Option<String>,
+pub struct Gathered {
+    pub(super) flight: Flight,
+    pub(super) evidence: Evidence,
+    pub(super) engine: &'static str,
+    pub(super) flag: Option<String>,
     /// The flights of the blocks that count.
     pub(super) blocks: Vec<Flight>,
     /// How long each of the first reads of a visit took, ns.
-    first_ns: Vec<f64>,
-}
-
-/// Of all points so far, each once.
-#[derive(Default)]
-pub(crate) struct Ledger(Vec<(Point, Gathered)>);
-
-impl Ledger {
-    pub(crate) fn of(&mut self, point: &Point) -> &mut Gathered {
-        let place = self.0.iter().position(|(own, _)| own == point).unwrap_or_else(|| {
-            self.0.push((point.clone(), Gathered::default()));
-            self.0.len() - 1
-        });
-        &mut self.0[place].1
-    }
-}
-
-/// The median time from submission to end, ns; 0 without any.
-pub(crate) fn median_service(flight: &Flight) -> f64 {
-    match flight.service.total() {
-        0 => 0.0,
-        _ => latlab_stats::weighted::quantile_counts(&flight.service.occupied(), 0.5),
-    }
+    pub(super) first_ns: Vec<f64>,
 }
 
 /// Lets a few reads pass before the first that counts: the first through a new ring waits for its set-up.
@@ -85,33 +65,35 @@ pub(crate) fn warm_up(flow: &mut Flow, depth: u32) -> Result<(), ProbeError> {
     Ok(())
 }
 
-pub(crate) fn open<'env>(env: &'env Env, way: Way) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
-    Ok(Box::new(Random::on(env, way, Target::open(env)?)))
+pub(crate) fn open(env: &Env, way: Way) -> Result<Session<'_>, ProbeError> {
+    Ok(Session::on(env, way, Target::open(env)?))
 }
 
-/// One point's flow, and what all points came to.
-pub(super) struct Random<'env> {
+/// Blocks of the test file, in random order.
+pub struct Session<'env> {
     env: &'env Env,
     way: Way,
     target: Target,
     /// The order goes on from point to point, one for each block size: no place comes twice before all came.
     orders: Vec<(u64, Places)>,
-    selected: Option<(Point, Flow)>,
+    /// Of the point that was selected.
+    flow: Option<(Blocks, Flow)>,
+    /// Of this visit: how long each of its first reads took, ns.
+    first_ns: Vec<f64>,
     /// At the point of single small reads.
     seeks: Option<Seeks>,
-    pub(super) ledger: Ledger,
 }
 
-impl<'env> Random<'env> {
+impl<'env> Session<'env> {
     pub(super) fn on(env: &'env Env, way: Way, target: Target) -> Self {
         Self {
             env,
             way,
             target,
             orders: Vec::new(),
-            selected: None,
+            flow: None,
+            first_ns: Vec::new(),
             seeks: if way == Way::Read { Seeks::new(env) } else { None },
-            ledger: Ledger::default(),
         }
     }
 
@@ -132,14 +114,12 @@ impl<'env> Random<'env> {
     }
 
     /// Reads one block at a time for [`WARM_UP_S`], and keeps how long the first of them took.
-    fn settle(&mut self) -> Result<(), ProbeError> {
-        let Some((point, flow)) = self.selected.as_mut().filter(|(point, _)| is_warmed(self.way, point))
-        else {
+    fn settle(&mut self, point: &Blocks, flow: &mut Flow) -> Result<(), ProbeError> {
+        if !is_warmed(self.way, point) {
             return Ok(());
-        };
+        }
         let clock = &self.env.clock;
-        let first_ns = 1e9 * read_s(self.env.settings.profile, sizes(point).0, 1);
-        let gathered = self.ledger.of(point);
+        let first_ns = 1e9 * read_s(self.env.settings.profile, point.block_bytes, 1);
         let begun = clock.now_ns();
         let mut now = begun;
         // Counted too: simulated time does not pass by reading.
@@ -150,67 +130,42 @@ impl<'env> Random<'env> {
             warm_up(flow, 1)?;
             let ended = clock.now_ns();
             if now - begun < first_ns {
-                gathered.first_ns.push(ended - now);
+                self.first_ns.push(ended - now);
             }
             now = ended;
         }
         Ok(())
     }
 
-    /// Closes the flow that is open, and keeps what it saw.
-    fn put_away(&mut self) {
-        if let Some((point, flow)) = self.selected.take() {
-            let (places, evidence) = flow.end();
-            self.orders.push((sizes(&point).0, places));
-            self.ledger.of(&point).evidence = evidence;
+    /// The flow of a point: the one that is open, or a new one in its place.
+    fn flow(&mut self, point: &Blocks) -> Result<Flow, ProbeError> {
+        match self.flow.take() {
+            Some((own, flow)) if own == *point => return Ok(flow),
+            Some((own, flow)) => self.orders.push((own.block_bytes, flow.end())),
+            None => {}
         }
-    }
-}
-
-impl AnySession for Random<'_> {
-    fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
-        if seeks_at(self.way, point)
-            && let Some(seeks) = &mut self.seeks
-        {
-            seeks.take(self.env, &self.target, &mut self.ledger.of(point).evidence)?;
-        }
-        if self.selected.as_ref().is_some_and(|(own, _)| own == point) {
-            return self.settle();
-        }
-        self.put_away();
-        let (block_bytes, depth) = sizes(point);
+        let Blocks { block_bytes, queue_depth: depth, .. } = *point;
         let places = self.order(block_bytes);
-        let mut flow = match self.way {
-            Way::Read => Flow::reading(&self.target, DIRECT, depth, block_bytes, places)?,
+        match self.way {
+            Way::Read => {
+                let mut flow = Flow::reading(&self.target, DIRECT, depth, block_bytes, places)?;
+                // A look at the blocks of the warming up is kept too: they hold what they must.
+                warm_up(&mut flow, depth)?;
+                Ok(flow)
+            }
             Way::Write => {
                 let wanted = writes(self.env.settings.profile, block_bytes, depth);
                 let slots = buffers(self.env, block_bytes, wanted);
                 let slots = u32::try_from(slots).unwrap_or(u32::MAX);
-                Flow::writing(&self.target, DIRECT, depth, slots, block_bytes, places)?
+                Flow::writing(&self.target, DIRECT, depth, slots, block_bytes, places)
             }
-        };
-        if self.way == Way::Read {
-            warm_up(&mut flow, depth)?;
         }
-        let gathered = self.ledger.of(point);
-        gathered.engine = flow.engine();
-        gathered.flag.clone_from(&flow.flag);
-        // A look at the blocks of the warming up is kept too: they hold what they must.
-        let warming = std::mem::replace(&mut flow.evidence, std::mem::take(&mut gathered.evidence));
-        flow.evidence.join(warming);
-        self.selected = Some((point.clone(), flow));
-        self.settle()
     }
 
-    fn block(&mut self, block: &mut Block) -> Result<(), ProbeError> {
-        let direction = self.direction();
-        let Some((point, flow)) = &mut self.selected else {
-            return Err(ProbeError::Other("no point was selected".to_owned()));
-        };
-        let profile = self.env.settings.profile;
-        let (block_bytes, depth) = sizes(point);
-        // Four times what a disk of 1 GB/s needs for all that is under way, and never what every second read takes.
-        block.set_tail_threshold_ns(1e6 + 4.0 * (block_bytes * u64::from(depth)) as f64);
+    /// Reads as many blocks as are begun in a time, or writes as many as were planned.
+    fn fly(&self, point: &Blocks, flow: &mut Flow, block: &mut Block) -> Result<Flight, ProbeError> {
+        let (profile, direction) = (self.env.settings.profile, self.direction());
+        let Blocks { block_bytes, queue_depth: depth, .. } = *point;
         let begin_within_ns = 1e9 * read_s(profile, block_bytes, depth);
         let mut flown = Flight::default();
         if self.way == Way::Read {
@@ -218,82 +173,102 @@ impl AnySession for Random<'_> {
             flow.evidence.begin(&self.target, DIRECT);
             flown = block.in_flight(flow, depth, Arrivals::Closed, limits)?;
             flow.evidence.end(&self.target, direction, flown.operations * block_bytes);
-        } else {
-            let wanted = writes(profile, block_bytes, depth);
-            let mut left_ns = PATIENCE * begin_within_ns;
-            while flown.operations < wanted && left_ns > 0.0 {
-                let ready = flow.prepare(self.env.disk.budget(), wanted - flown.operations)?;
-                let limits = Limits { operations: ready, begin_within_ns: left_ns };
-                flow.evidence.begin(&self.target, DIRECT);
-                let part = block.in_flight(flow, depth, Arrivals::Closed, limits)?;
-                flow.evidence.end(&self.target, direction, part.operations * block_bytes);
-                left_ns -= part.elapsed_ns;
-                flown.add(&part);
-            }
+            return Ok(flown);
         }
-        let gathered = self.ledger.of(point);
+        let wanted = writes(profile, block_bytes, depth);
+        let mut left_ns = PATIENCE * begin_within_ns;
+        while flown.operations < wanted && left_ns > 0.0 {
+            let ready = flow.prepare(self.env.disk.budget(), wanted - flown.operations)?;
+            let limits = Limits { operations: ready, begin_within_ns: left_ns };
+            flow.evidence.begin(&self.target, DIRECT);
+            let part = block.in_flight(flow, depth, Arrivals::Closed, limits)?;
+            flow.evidence.end(&self.target, direction, part.operations * block_bytes);
+            left_ns -= part.elapsed_ns;
+            flown.add(&part);
+        }
+        Ok(flown)
+    }
+}
+
+impl<M: Marker> harness::Session<Random<M>> for Session<'_> {
+    fn select(&mut self, point: &Blocks) -> Result<(), ProbeError> {
+        self.first_ns.clear();
+        let mut seen = Evidence::default();
+        if seeks_at(self.way, point)
+            && let Some(seeks) = &mut self.seeks
+        {
+            seeks.take(self.env, &self.target, &mut seen)?;
+        }
+        let mut flow = self.flow(point)?;
+        flow.evidence.join(seen);
+        let settled = self.settle(point, &mut flow);
+        self.flow = Some((*point, flow));
+        settled
+    }
+
+    fn block(
+        &mut self,
+        point: &Blocks,
+        gathered: &mut Gathered,
+        block: &mut Block,
+    ) -> Result<(), ProbeError> {
+        let Some((own, mut flow)) = self.flow.take() else {
+            return Err(ProbeError::Other("no point was selected".to_owned()));
+        };
+        // Four times what a disk of 1 GB/s needs for all that is under way, and never what every second read takes.
+        let under_way = (point.block_bytes * u64::from(point.queue_depth)) as f64;
+        block.set_tail_threshold_ns(1e6 + 4.0 * under_way);
+        gathered.engine = flow.engine();
+        gathered.flag.clone_from(&flow.flag);
+        gathered.first_ns.append(&mut self.first_ns);
+        let flown = flow.seen_by(&mut gathered.evidence, |flow| self.fly(point, flow, block));
+        self.flow = Some((own, flow));
+        let flown = flown?;
         gathered.flight.add(&flown);
         gathered.blocks.push(flown);
         Ok(())
     }
 
-    fn leave_out(&mut self, point: &Point, blocks: &[usize]) {
-        without(&mut self.ledger.of(point).blocks, blocks);
+    fn leave_out(&mut self, gathered: &mut Gathered, blocks: &[usize]) {
+        without(&mut gathered.blocks, blocks);
     }
 
-    fn proof(&mut self, point: &Point) -> Proof {
-        if self.selected.as_ref().is_some_and(|(own, _)| own == point) {
-            self.put_away();
-        }
+    fn proof(&mut self, point: &Blocks, gathered: &Gathered) -> Proof<Details> {
         let direction = self.direction();
-        let gathered = self.ledger.of(point);
-        let (block_bytes, depth) = sizes(point);
-        let mut checks = gathered.evidence.checks(&self.target, DIRECT, direction);
+        let Gathered { flight, evidence, blocks, .. } = gathered;
+        let Blocks { block_bytes, queue_depth: depth, .. } = *point;
+        let mut checks = evidence.checks(&self.target, DIRECT, direction);
         if block_bytes == KIB_4 {
-            checks.push(answered_by_a_device(median_service(&gathered.flight)));
+            checks.push(answered_by_a_device(median_service(flight)));
         }
         let mut counted = Flight::default();
-        gathered.blocks.iter().for_each(|block| counted.add(block));
-        let (rate, achieved) = (counted.rate_per_s(), counted.achieved_depth());
+        for block in blocks {
+            counted.add(block);
+        }
+        let (rate_per_s, achieved_depth) = (counted.rate_per_s(), counted.achieved_depth());
         let mut flags = self.target.flags();
         flags.extend(gathered.flag.clone());
-        let seek = (self.seeks.as_ref())
-            .filter(|_| seeks_at(self.way, point))
-            .and_then(|seeks| seeks.findings(self.env, &self.target));
-        if achieved < REACHED * f64::from(depth) {
-            flags.push(format!("depth {achieved:.1} of {depth} was reached"));
+        if achieved_depth < REACHED * f64::from(depth) {
+            flags.push(format!("depth {achieved_depth:.1} of {depth} was reached"));
         }
-        Proof {
-            checks,
-            work: Work {
-                bytes: gathered.flight.operations * block_bytes,
-                device_bytes: gathered.evidence.device_bytes(),
-                ..Work::default()
-            },
-            engine: Some(gathered.engine.to_owned()),
-            flags,
-            findings: Some(json!({
-                "rate_per_s": rate,
-                "bytes_per_s": rate * block_bytes as f64,
-                "achieved_depth": achieved,
-                "first_reads_ns": median(&mut gathered.first_ns),
-                "second_half_to_first": second_to_first(&gathered.blocks),
-                "device_time": gathered.evidence.device_time(
-                    Asked::One(direction),
-                    gathered.flight.operations,
-                    gathered.flight.under_way_ns,
-                ),
-                "seek": seek,
-            })),
-            ..Proof::default()
-        }
+        let seeks = self.seeks.as_ref().filter(|_| seeks_at(self.way, point));
+        let details = Details {
+            rate_per_s,
+            bytes_per_s: rate_per_s * block_bytes as f64,
+            achieved_depth,
+            first_reads_ns: quantile(&gathered.first_ns, 0.5),
+            second_half_to_first: second_to_first(blocks),
+            device_time: Some(evidence.device_time(
+                Asked::One(direction),
+                flight.operations,
+                flight.under_way_ns,
+            )),
+            seek: seeks.and_then(|seeks| seeks.findings(self.env, &self.target)),
+        };
+        let bytes = flight.operations * block_bytes;
+        let work = Work { bytes, device_bytes: evidence.device_bytes(), ..Work::default() };
+        Proof { work, flags, ..Proof::of(checks).with(details).by(gathered.engine) }
     }
-}
-
-/// `None` of nothing.
-fn median(values: &mut [f64]) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    (!values.is_empty()).then(|| latlab_stats::quantile(values, 0.5))
 }
 
 /// The mean rate of the later half of the blocks over that of the earlier half; none of fewer than four.

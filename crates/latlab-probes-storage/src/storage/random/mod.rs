@@ -1,10 +1,13 @@
 //! What random reads and random writes share: block sizes and depths, how much of each, and what follows from them.
 
-use latlab_harness::{AnyProbe, AnySession, Env, Planned, PointResult, ProbeError, Rank, Spec, Support};
-use latlab_record::{Header, Point, Profile, Record};
-use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
-use crate::disk::{self, DIRECT};
+use latlab_harness::{Env, Figure, Plan, Planned, Probe, ProbeError, Rank, Spec, Support};
+use latlab_record::{Header, Profile};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::disk::{self, Access, Claim, DIRECT, DevicePart, Engine, Holds, Sanity};
 
 #[cfg_attr(target_os = "linux", path = "linux.rs")]
 #[cfg_attr(not(target_os = "linux"), path = "elsewhere.rs")]
@@ -16,51 +19,141 @@ const MIB: u64 = 1 << 20;
 
 /// Which way the blocks go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub enum Way {
+    /// From the disk.
     Read,
+    /// To the disk.
     Write,
 }
 
-/// The probe of either way.
-pub struct Random {
-    pub(super) way: Way,
-    pub(super) spec: &'static Spec,
+/// Blocks of a size at a depth.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Blocks {
+    block_bytes: u64,
+    queue_depth: u32,
+    path: Access,
+    engine: Engine,
 }
 
-impl AnyProbe for Random {
-    fn spec(&self) -> &'static Spec {
-        self.spec
-    }
+/// How fast the blocks of a point were.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Details {
+    /// Blocks a second.
+    rate_per_s: f64,
+    bytes_per_s: f64,
+    /// Blocks that were under way on average.
+    achieved_depth: f64,
+    /// Median of the first reads of the visits, where one at a time is under way, ns.
+    first_reads_ns: Option<f64>,
+    /// Rate of the second half of the blocks of samples over that of the first.
+    second_half_to_first: Option<f64>,
+    device_time: Option<DevicePart>,
+    /// Near and far reads, at one of the points.
+    seek: Option<Seek>,
+}
 
-    fn supports(&self, env: &Env) -> Support {
-        match self.way {
+/// What near and far reads took, and what the disk is by them.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+struct Seek {
+    /// `solid state`, `spinning` or `undecided`.
+    medium: String,
+    /// Why, a clause.
+    reason: String,
+    /// Median far away less the median near by, ns.
+    difference_ns: f64,
+    /// Its 95 % interval, ns.
+    interval_ns: [f64; 2],
+    near_ns: f64,
+    far_ns: f64,
+    /// What the kernel says.
+    rotational_flag: Option<bool>,
+    by_distance: Vec<AtDistance>,
+}
+
+/// Reads at a distance from the one before.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+struct AtDistance {
+    distance: String,
+    p50_ns: f64,
+    p90_ns: f64,
+    reads: usize,
+}
+
+/// Where more depth gives no more, and whether the figures can be a disk's.
+#[derive(Serialize, JsonSchema)]
+pub struct Findings {
+    saturation: Vec<Saturation>,
+    sanity: Vec<OfPoint>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    rules: Vec<Claim>,
+}
+
+/// The least depth that has nine tenths of the best rate of a block size.
+#[derive(Serialize, JsonSchema)]
+struct Saturation {
+    block_bytes: u64,
+    depth: u32,
+    rate_per_s: f64,
+    /// Saturated at the deepest queue that was tried is not known to be saturated.
+    reached: bool,
+}
+
+/// A rule, and the point that it is about where it is about one.
+#[derive(Serialize, JsonSchema)]
+struct OfPoint {
+    #[serde(flatten)]
+    rule: Sanity,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<latlab_record::Point>")]
+    point: Option<Blocks>,
+}
+
+impl From<Sanity> for OfPoint {
+    fn from(rule: Sanity) -> Self {
+        Self { rule, point: None }
+    }
+}
+
+/// The probe of either way.
+pub struct Random<M>(pub M);
+
+/// What tells the two probes apart.
+pub trait Marker: Sync + 'static {
+    /// Which way its blocks go.
+    const WAY: Way;
+    /// Its description.
+    const SPEC: Spec;
+}
+
+impl<M: Marker> Probe for Random<M> {
+    type Point = Blocks;
+    type Evidence = work::Gathered;
+    type Details = Details;
+    type Findings = Findings;
+    type Session<'env> = work::Session<'env>;
+
+    const SPEC: Spec = M::SPEC;
+
+    fn plan(&self, env: &Env) -> Plan<Blocks> {
+        let support = match M::WAY {
             Way::Read => disk::support(env),
             Way::Write => disk::support_writing(env),
+        };
+        if let Support::No(reason) = support {
+            return Plan::no(reason);
         }
+        let points = plan(env, M::WAY, work::deep_engine());
+        let memory = memory_bytes(env, M::WAY, &points);
+        Plan { support, ..Plan::of(points).memory(memory).test_file(disk::file_bytes(env)) }
     }
 
-    fn points(&self, env: &Env) -> Vec<Planned> {
-        plan(env, self.way, work::deep_engine())
+    fn open<'env>(&'env self, env: &'env Env, _group: &[Blocks]) -> Result<Self::Session<'env>, ProbeError> {
+        work::open(env, M::WAY)
     }
 
-    fn memory_bytes(&self, env: &Env) -> u64 {
-        memory_bytes(env, self.way)
-    }
-
-    fn test_file_bytes(&self, env: &Env) -> u64 {
-        disk::file_bytes(env)
-    }
-
-    fn open<'env>(
-        &'env self,
-        env: &'env Env,
-        _group: &[Planned],
-    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
-        work::open(env, self.way)
-    }
-
-    fn conclude(&self, _header: &Header, results: &[PointResult]) -> Vec<Record> {
-        conclude(self.spec, results)
+    fn conclude(&self, _header: &Header, figures: &[Figure<Self>]) -> Option<Findings> {
+        let figures: Vec<Measured> = figures.iter().map(Measured::of).collect();
+        (!figures.is_empty()).then(|| conclude(&figures))
     }
 }
 
@@ -114,8 +207,8 @@ fn read_s(profile: Profile, block_bytes: u64, depth: u32) -> f64 {
 const WARM_UP_S: f64 = 0.1;
 
 /// Whether each visit of this point begins with such reads.
-fn is_warmed(way: Way, point: &Point) -> bool {
-    way == Way::Read && sizes(point).1 == 1
+fn is_warmed(way: Way, point: &Blocks) -> bool {
+    way == Way::Read && point.queue_depth == 1
 }
 
 /// A read so far behind the last one is near: farther than the platter turns while a program asks again, and on the same track.
@@ -126,8 +219,8 @@ const MIDDLE_BYTES: u64 = 4 << 20;
 const FAR: f64 = 0.25;
 
 /// Whether near and far reads are compared when this point is visited.
-fn seeks_at(way: Way, point: &Point) -> bool {
-    way == Way::Read && sizes(point) == (KIB_4, 1)
+fn seeks_at(way: Way, point: &Blocks) -> bool {
+    way == Way::Read && (point.block_bytes, point.queue_depth) == (KIB_4, 1)
 }
 
 /// Seconds of near and far reads in one visit.
@@ -160,23 +253,17 @@ fn buffers(env: &Env, block_bytes: u64, wanted: u64) -> u64 {
 
 /// The points; `deep` is the engine of all depths but 1. Blocks that are alone under way come first, apart from the others: between deep
 /// queues they took 56 us on a disk that needs 64 for them otherwise, as if something below were still awake.
-fn plan(env: &Env, way: Way, deep: &str) -> Vec<Planned> {
+fn plan(env: &Env, way: Way, deep: Engine) -> Vec<Planned<Blocks>> {
     let profile = env.settings.profile;
-    let mut planned: Vec<Planned> = GRID
+    let mut planned: Vec<Planned<Blocks>> = GRID
         .into_iter()
         .filter(|(block_bytes, depth, priority, _)| {
             *priority <= deepest_priority(profile, way)
                 && buffers(env, *block_bytes, u64::from(*depth)) == u64::from(*depth)
         })
         .map(|(block_bytes, depth, priority, _)| {
-            let engine = if depth == 1 { "psync" } else { deep };
-            let point = Point {
-                block_bytes: Some(block_bytes),
-                queue_depth: Some(depth),
-                path: Some(DIRECT.to_owned()),
-                engine: Some(engine.to_owned()),
-                ..Point::default()
-            };
+            let engine = if depth == 1 { Engine::Psync } else { deep };
+            let point = Blocks { block_bytes, queue_depth: depth, path: DIRECT, engine };
             let rank = match (block_bytes, depth, way) {
                 (KIB_4, 1, Way::Read) => Rank::Headline,
                 (KIB_4, 1 | 32, _) => env.headline_but_quick(Rank::Curve),
@@ -198,7 +285,7 @@ fn plan(env: &Env, way: Way, deep: &str) -> Vec<Planned> {
         .collect();
     if way == Way::Write {
         for planned in &mut planned {
-            let (block_bytes, depth) = sizes(&planned.point);
+            let Blocks { block_bytes, queue_depth: depth, .. } = planned.point;
             let bytes = writes(profile, block_bytes, depth) * block_bytes;
             planned.most_blocks = profile.of(WRITE_BLOCKS);
             planned.written_bytes = bytes;
@@ -211,25 +298,17 @@ fn plan(env: &Env, way: Way, deep: &str) -> Vec<Planned> {
     planned
 }
 
-/// Block size and depth of a point of this plan.
-fn sizes(point: &Point) -> (u64, u32) {
-    (point.block_bytes.unwrap_or(KIB_4), point.queue_depth.unwrap_or(1))
-}
-
-/// Most bytes of buffers that a session holds: those of one point.
-fn memory_bytes(env: &Env, way: Way) -> u64 {
-    plan(env, way, "io_uring")
-        .iter()
-        .map(|planned| {
-            let (block_bytes, depth) = sizes(&planned.point);
-            let wanted = match way {
-                Way::Read => u64::from(depth),
-                Way::Write => writes(env.settings.profile, block_bytes, depth),
-            };
-            buffers(env, block_bytes, wanted) * block_bytes
-        })
-        .max()
-        .unwrap_or(0)
+/// Most bytes of buffers that a session of these points holds: those of one point.
+fn memory_bytes(env: &Env, way: Way, points: &[Planned<Blocks>]) -> u64 {
+    let of_point = |planned: &Planned<Blocks>| {
+        let Blocks { block_bytes, queue_depth, .. } = planned.point;
+        let wanted = match way {
+            Way::Read => u64::from(queue_depth),
+            Way::Write => writes(env.settings.profile, block_bytes, queue_depth),
+        };
+        buffers(env, block_bytes, wanted) * block_bytes
+    };
+    points.iter().map(of_point).max().unwrap_or(0)
 }
 
 /// The first and the second half of a point's blocks may differ so much; repeats on a shared machine spread by up to 80 % of the least.
@@ -239,81 +318,69 @@ const SAME: f64 = 1e-3;
 /// From this share of the best rate on a queue is saturated.
 const SATURATED: f64 = 0.9;
 
-/// Where more depth gives no more, and whether the figures can be a disk's.
-fn conclude(spec: &Spec, results: &[PointResult]) -> Vec<Record> {
-    if results.is_empty() {
-        return Vec::new();
-    }
-    // A point that is not like itself says nothing of the others, and nothing is concluded from it.
-    let like: Vec<PointResult> = results.iter().filter(|result| unlike(result).is_none()).cloned().collect();
-    let best = best_rates(&like);
-    let saturation: Vec<Value> =
-        best.iter().filter_map(|(block_bytes, best)| saturation(&like, *block_bytes, *best)).collect();
-    let mut sanity = vec![fast_enough(results)];
-    sanity.extend(own_rates(&best));
-    sanity.extend(halves(results));
-    let mut findings = json!({ "saturation": saturation, "sanity": sanity });
-    if let Some(rule) = solid_state_beats_spinning(results) {
-        findings["rules"] = json!([rule]);
-    }
-    vec![spec.derived(findings)]
+/// A figure of either probe.
+#[derive(Clone)]
+struct Measured {
+    point: Blocks,
+    p50_ns: f64,
+    details: Option<Details>,
 }
 
-pub(super) fn finding(result: &PointResult, name: &str) -> Option<f64> {
-    result.findings.as_ref()?.get(name)?.as_f64()
+impl Measured {
+    fn of<M: Marker>(figure: &Figure<Random<M>>) -> Self {
+        Self { point: figure.point, p50_ns: figure.result.p50, details: figure.details.clone() }
+    }
+
+    fn rate_per_s(&self) -> Option<f64> {
+        Some(self.details.as_ref()?.rate_per_s)
+    }
+
+    fn second_half_to_first(&self) -> Option<f64> {
+        self.details.as_ref()?.second_half_to_first
+    }
+}
+
+fn conclude(figures: &[Measured]) -> Findings {
+    // A point that is not like itself says nothing of the others, and nothing is concluded from it.
+    let like: Vec<&Measured> = figures.iter().filter(|figure| unlike(figure).is_none()).collect();
+    let best = best_rates(&like);
+    let fast_enough = disk::fastest_answered_by_a_device(figures.iter().map(|figure| figure.p50_ns));
+    let mut sanity = vec![OfPoint::from(fast_enough)];
+    sanity.extend(own_rates(&best).map(OfPoint::from));
+    sanity.extend(halves(figures));
+    Findings {
+        saturation: best.iter().filter_map(|(bytes, best)| saturation(&like, *bytes, *best)).collect(),
+        sanity,
+        rules: solid_state_beats_spinning(figures).into_iter().collect(),
+    }
 }
 
 /// For each block size, ascending, its highest rate.
-fn best_rates(results: &[PointResult]) -> Vec<(u64, f64)> {
-    let mut best: Vec<(u64, f64)> = Vec::new();
-    for result in results {
-        let (block_bytes, _) = sizes(&result.point);
-        let Some(rate) = finding(result, "rate_per_s") else {
-            continue;
-        };
-        match best.iter_mut().find(|(own, _)| *own == block_bytes) {
-            Some((_, most)) => *most = most.max(rate),
-            None => best.push((block_bytes, rate)),
+fn best_rates(figures: &[&Measured]) -> Vec<(u64, f64)> {
+    let mut best = BTreeMap::new();
+    for figure in figures {
+        if let Some(rate) = figure.rate_per_s() {
+            let most = best.entry(figure.point.block_bytes).or_insert(rate);
+            *most = most.max(rate);
         }
     }
-    best.sort_by_key(|(block_bytes, _)| *block_bytes);
-    best
+    best.into_iter().collect()
 }
 
-/// The least depth that has nine tenths of the best rate; none where one depth was measured.
-fn saturation(results: &[PointResult], block_bytes: u64, best: f64) -> Option<Value> {
-    let mut rates: Vec<(u32, f64)> = results
-        .iter()
-        .filter(|result| sizes(&result.point).0 == block_bytes)
-        .filter_map(|result| Some((sizes(&result.point).1, finding(result, "rate_per_s")?)))
-        .collect();
+/// None where one depth was measured.
+fn saturation(figures: &[&Measured], block_bytes: u64, best: f64) -> Option<Saturation> {
+    let own = figures.iter().filter(|figure| figure.point.block_bytes == block_bytes);
+    let mut rates: Vec<(u32, f64)> =
+        own.filter_map(|figure| Some((figure.point.queue_depth, figure.rate_per_s()?))).collect();
     rates.sort_by_key(|(depth, _)| *depth);
     let deepest = rates.last()?.0;
-    let (depth, rate) = rates.iter().find(|(_, rate)| *rate >= SATURATED * best)?;
-    (rates.len() > 1).then(|| {
-        json!({
-            "block_bytes": block_bytes,
-            "depth": depth,
-            "rate_per_s": rate,
-            // Saturated at the deepest queue that was tried is not known to be saturated.
-            "reached": *depth < deepest,
-        })
-    })
-}
-
-fn rule(rule: &str, holds: bool, detail: &str) -> Value {
-    json!({ "rule": rule, "holds": holds, "detail": detail })
-}
-
-pub(super) fn fast_enough(results: &[PointResult]) -> Value {
-    let least = results.iter().map(|result| result.p50).fold(f64::INFINITY, f64::min);
-    let check = disk::answered_by_a_device(least);
-    rule("answered by a device", check.ok, &check.detail)
+    let (depth, rate_per_s) = *rates.iter().find(|(_, rate)| *rate >= SATURATED * best)?;
+    (rates.len() > 1).then_some(Saturation { block_bytes, depth, rate_per_s, reached: depth < deepest })
 }
 
 /// Rates that are the same for all block sizes, that is bandwidth over rate equal to the block size everywhere, are a limiter's, or one figure
 /// under two names.
-fn own_rates(best: &[(u64, f64)]) -> Option<Value> {
+fn own_rates(best: &[(u64, f64)]) -> Option<Sanity> {
     let (first, others) = best.split_first()?;
     if others.is_empty() {
         return None;
@@ -323,39 +390,31 @@ fn own_rates(best: &[(u64, f64)]) -> Option<Value> {
         .iter()
         .map(|(block_bytes, rate)| format!("{} {rate:.0} a second", latlab_record::binary_size(*block_bytes)))
         .collect();
-    Some(rule(
-        "each block size has its own rate",
-        !same,
-        &format!("{}; one rate for all would be a limiter's", told.join(", ")),
-    ))
+    Some(Sanity {
+        rule: "each block size has its own rate",
+        holds: !same,
+        detail: format!("{}; one rate for all would be a limiter's", told.join(", ")),
+    })
 }
 
 /// How many times the rate of the first half of its blocks the second half had, where that is beyond what a busy machine does.
-fn unlike(result: &PointResult) -> Option<f64> {
-    finding(result, "second_half_to_first").filter(|times| !(HALVES.recip()..=HALVES).contains(times))
+fn unlike(figure: &Measured) -> Option<f64> {
+    figure.second_half_to_first().filter(|times| !(HALVES.recip()..=HALVES).contains(times))
 }
 
-const LIKE: &str = "the first run is like the second";
-
 /// A first half unlike the second is a cache that filled, or a first touch. Each point for itself: a noise at one depth is none of the others'.
-fn halves(results: &[PointResult]) -> Vec<Value> {
-    let broken: Vec<Value> = results
-        .iter()
-        .filter_map(|result| {
-            let times = unlike(result)?;
-            let detail = format!("the second half of its blocks had {times:.2} times the rate of the first");
-            let mut rule = rule(LIKE, false, &detail);
-            rule["point"] = json!(result.point);
-            Some(rule)
-        })
-        .collect();
-    let known = results.iter().filter(|result| finding(result, "second_half_to_first").is_some()).count();
+fn halves(figures: &[Measured]) -> Vec<OfPoint> {
+    let rule = |holds, detail| Sanity { rule: "the first run is like the second", holds, detail };
+    let broken = |figure: &Measured| {
+        let times = unlike(figure)?;
+        let detail = format!("the second half of its blocks had {times:.2} times the rate of the first");
+        Some(OfPoint { rule: rule(false, detail), point: Some(figure.point) })
+    };
+    let broken: Vec<OfPoint> = figures.iter().filter_map(broken).collect();
+    let known = figures.iter().filter(|figure| figure.second_half_to_first().is_some()).count();
     if broken.is_empty() && known > 0 {
-        return vec![rule(
-            LIKE,
-            true,
-            &format!("the halves of {known} points differ by less than {HALVES} times"),
-        )];
+        let detail = format!("the halves of {known} points differ by less than {HALVES} times");
+        return vec![OfPoint::from(rule(true, detail))];
     }
     broken
 }
@@ -366,32 +425,26 @@ const SOLID_MS: [f64; 2] = [0.01, 0.2];
 const SPINNING_MS: [f64; 2] = [4.0, 15.0];
 
 /// The third rule that is said of disks. One disk cannot decide it; what it is, and what its kind and the other take elsewhere, is told.
-fn solid_state_beats_spinning(results: &[PointResult]) -> Option<Value> {
-    let alone = results.iter().find(|result| sizes(&result.point) == (KIB_4, 1))?;
-    let seek = alone.findings.as_ref()?.get("seek")?;
-    let number = |name: &str| seek.get(name).and_then(Value::as_f64);
-    let text = |name: &str| seek.get(name).and_then(Value::as_str);
+fn solid_state_beats_spinning(figures: &[Measured]) -> Option<Claim> {
+    let alone = figures.iter().find(|own| (own.point.block_bytes, own.point.queue_depth) == (KIB_4, 1))?;
+    let seek = alone.details.as_ref()?.seek.as_ref()?;
     // What rounds to nothing has no sign.
     let us = |ns: f64| format!("{:.0} us", (ns / 1e3).round() + 0.0);
-    let kind = match text("medium")? {
+    let kind = match seek.medium.as_str() {
         "undecided" => "not known what it is",
         known => known,
     };
-    let interval = seek["interval_ns"].as_array().and_then(|ends| ends.first_chunk());
-    let told = match (number("near_ns"), number("far_ns"), number("difference_ns"), interval) {
-        (Some(near), Some(far), Some(difference), Some([low, high])) => format!(
-            ": a read {} behind the last one takes {}, one far away {} ({} more, 95 % interval {} to {}); {}",
-            latlab_record::binary_size(NEAR_BYTES),
-            us(near),
-            us(far),
-            us(difference),
-            us(low.as_f64().unwrap_or(0.0)),
-            us(high.as_f64().unwrap_or(0.0)),
-            text("reason").unwrap_or_default(),
-        ),
-        _ => String::new(),
-    };
-    let flag = match seek.get("rotational_flag").and_then(Value::as_bool) {
+    let told = format!(
+        ": a read {} behind the last one takes {}, one far away {} ({} more, 95 % interval {} to {}); {}",
+        latlab_record::binary_size(NEAR_BYTES),
+        us(seek.near_ns),
+        us(seek.far_ns),
+        us(seek.difference_ns),
+        us(seek.interval_ns[0]),
+        us(seek.interval_ns[1]),
+        seek.reason,
+    );
+    let flag = match seek.rotational_flag {
         Some(flag) => {
             format!("; the kernel's flag \"rotational\" is {} and counts for nothing", u8::from(flag))
         }
@@ -400,17 +453,13 @@ fn solid_state_beats_spinning(results: &[PointResult]) -> Option<Value> {
     let detail = format!(
         "undecided here, where there is one disk. By its seeks it is {kind}{told}. A random 4 KiB block takes {:.2} ms here, \
 {} to {} ms from solid state elsewhere and {} to {} ms from spinning disks{flag}",
-        alone.p50 / 1e6,
+        alone.p50_ns / 1e6,
         SOLID_MS[0],
         SOLID_MS[1],
         SPINNING_MS[0],
         SPINNING_MS[1],
     );
-    Some(json!({
-        "rule": "solid state beats spinning",
-        "verdict": "undecided",
-        "detail": detail,
-    }))
+    Some(Claim { rule: "solid state beats spinning", verdict: Holds::Undecided, detail })
 }
 
 #[cfg(test)]

@@ -6,9 +6,8 @@ use latlab_harness::{Env, ProbeError, Stamps};
 use latlab_stats::rng::Rng;
 use latlab_stats::{Medium, Seeking, quantile, seeking};
 use latlab_storage::Buffer;
-use serde_json::{Value, json};
 
-use super::super::{FAR, KIB_4, MIDDLE_BYTES, NEAR_BYTES, seek_s};
+use super::super::{AtDistance, FAR, KIB_4, MIDDLE_BYTES, NEAR_BYTES, Seek, seek_s};
 use crate::disk::{DIRECT, Evidence, Target, whole};
 
 /// A file in which nothing is far away.
@@ -107,7 +106,7 @@ impl Seeks {
     }
 
     /// What the distances say, for the record; `None` for too few reads.
-    pub(super) fn findings(&self, env: &Env, target: &Target) -> Option<Value> {
+    pub(super) fn findings(&self, env: &Env, target: &Target) -> Option<Seek> {
         let found = seeking(&self.near, &self.far)?;
         let (medium, reason) = judged(&found, target.contents().is_some());
         let flag = target.device.name().and_then(|name| {
@@ -120,27 +119,27 @@ impl Seeks {
         let of = |distance: &str, times: &[f64]| {
             let mut sorted = times.to_vec();
             sorted.sort_by(f64::total_cmp);
-            json!({
-                "distance": distance,
-                "p50_ns": quantile(&sorted, 0.5),
-                "p90_ns": quantile(&sorted, 0.9),
-                "reads": sorted.len(),
-            })
+            AtDistance {
+                distance: distance.to_owned(),
+                p50_ns: quantile(&sorted, 0.5),
+                p90_ns: quantile(&sorted, 0.9),
+                reads: sorted.len(),
+            }
         };
-        Some(json!({
-            "medium": medium,
-            "reason": reason,
-            "difference_ns": found.difference_ns,
-            "interval_ns": found.interval_ns,
-            "near_ns": found.near_ns,
-            "far_ns": found.far_ns,
-            "rotational_flag": flag,
-            "by_distance": [
+        Some(Seek {
+            medium: medium.to_owned(),
+            reason: reason.to_owned(),
+            difference_ns: found.difference_ns,
+            interval_ns: found.interval_ns,
+            near_ns: found.near_ns,
+            far_ns: found.far_ns,
+            rotational_flag: flag,
+            by_distance: vec![
                 of("128 KiB behind", &self.near),
                 of("4 MiB away", &self.middle),
                 of("a quarter of the file or more away", &self.far),
             ],
-        }))
+        })
     }
 }
 

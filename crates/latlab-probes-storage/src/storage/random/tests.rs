@@ -1,25 +1,33 @@
-use latlab_harness::AnyProbe;
+use latlab_harness::{PointFields as _, PointResult};
+use latlab_probes_testing as testing;
+use serde_json::{Value, json};
 
 use super::*;
-use crate::storage::{read_random, write_random};
-use latlab_probes_testing as testing;
+use crate::storage::read_random::Read;
+use crate::storage::write_random::Write;
 
 const MEMORY: u64 = 64 << 20;
 
-fn result(block_bytes: u64, depth: u32, rate_per_s: f64) -> PointResult {
-    PointResult {
-        findings: Some(json!({ "rate_per_s": rate_per_s, "second_half_to_first": 1.1 })),
-        ..PointResult::new(
-            Point { block_bytes: Some(block_bytes), queue_depth: Some(depth), ..Point::default() },
-            50_000.0,
-        )
-    }
+fn blocks(block_bytes: u64, queue_depth: u32) -> Blocks {
+    Blocks { block_bytes, queue_depth, path: DIRECT, engine: Engine::Psync }
 }
 
-fn concluded(results: &[PointResult]) -> Value {
-    let mut records = read_random::PROBE.conclude(&testing::header(&testing::env(MEMORY)), results);
-    assert_eq!(records.len(), 1);
-    records.remove(0).findings.expect("findings")
+fn result(block_bytes: u64, depth: u32, rate_per_s: f64) -> Figure<Random<Read>> {
+    let point = blocks(block_bytes, depth);
+    let details = Details { rate_per_s, second_half_to_first: Some(1.1), ..Details::default() };
+    Figure { point, details: Some(details), result: PointResult::new(point.to_point(), 50_000.0) }
+}
+
+/// With another rate of its second half.
+fn unlike_itself(block_bytes: u64, depth: u32, rate_per_s: f64, times: f64) -> Figure<Random<Read>> {
+    let mut own = result(block_bytes, depth, rate_per_s);
+    own.details.as_mut().expect("set").second_half_to_first = Some(times);
+    own
+}
+
+fn concluded(figures: &[Figure<Random<Read>>]) -> Value {
+    let findings = Random(Read).conclude(&testing::header(&testing::env(MEMORY)), figures);
+    json!(findings.expect("measured"))
 }
 
 fn holds(findings: &Value, rule: &str) -> bool {
@@ -41,9 +49,9 @@ fn the_points_fit_one_cpu_64_mib_and_the_bytes_of_their_profile() {
     {
         env.settings.profile = profile;
         for way in [Way::Read, Way::Write] {
-            let points = plan(&env, way, "io_uring");
+            let points = plan(&env, way, Engine::IoUring);
             assert!(points.len() >= 7, "{profile:?} {way:?}");
-            assert!(memory_bytes(&env, way) <= MEMORY, "{profile:?} {way:?}");
+            assert!(memory_bytes(&env, way, &points) <= MEMORY, "{profile:?} {way:?}");
             let bytes: u64 = points.iter().map(|planned| planned.run_bytes(profile)).sum();
             assert!(bytes <= most_bytes, "{profile:?} {way:?}: {bytes}");
             assert_eq!(bytes == 0, way == Way::Read);
@@ -86,18 +94,15 @@ fn one_rate_for_all_block_sizes_is_a_limiters() {
 #[test]
 fn figures_of_memory_or_of_a_cache_that_filled_are_not_sane() {
     let mut fast = result(KIB_4, 1, 900e3);
-    fast.p50 = 700.0;
-    let mut filled = result(KIB_4, 4, 16e3);
-    filled.findings = Some(json!({ "rate_per_s": 16e3, "second_half_to_first": 0.2 }));
-    let findings = concluded(&[fast, filled]);
+    fast.result.p50 = 700.0;
+    let findings = concluded(&[fast, unlike_itself(KIB_4, 4, 16e3, 0.2)]);
     assert!(!holds(&findings, "answered by a device"));
     assert!(!holds(&findings, "the first run is like the second"));
 }
 
 #[test]
 fn a_point_that_is_not_like_itself_is_named_and_the_others_stand() {
-    let mut noisy = result(KIB_4, 4, 400e3);
-    noisy.findings = Some(json!({ "rate_per_s": 400e3, "second_half_to_first": 3.0 }));
+    let noisy = unlike_itself(KIB_4, 4, 400e3, 3.0);
     let findings =
         concluded(&[result(KIB_4, 1, 16e3), noisy, result(KIB_4, 32, 66e3), result(KIB_4, 16, 61e3)]);
     let broken: Vec<&Value> =
@@ -109,12 +114,18 @@ fn a_point_that_is_not_like_itself_is_named_and_the_others_stand() {
 
 #[test]
 fn the_third_rule_of_disks_is_undecided_and_says_what_this_disk_is() {
+    assert!(concluded(&[result(KIB_4, 1, 16e3)]).get("rules").is_none(), "no seeks");
     let mut alone = result(KIB_4, 1, 16e3);
-    assert!(concluded(&[alone.clone()]).get("rules").is_none(), "no seeks");
-    alone.findings = Some(json!({ "rate_per_s": 16e3, "seek": {
-        "medium": "solid state", "reason": "the distance adds nothing that an arm or a rotation would",
-        "near_ns": 52e3, "far_ns": 55e3, "difference_ns": 3e3, "interval_ns": [-1e3, 6e3], "rotational_flag": true,
-    }}));
+    alone.details.as_mut().expect("set").seek = Some(Seek {
+        medium: "solid state".to_owned(),
+        reason: "the distance adds nothing that an arm or a rotation would".to_owned(),
+        near_ns: 52e3,
+        far_ns: 55e3,
+        difference_ns: 3e3,
+        interval_ns: [-1e3, 6e3],
+        rotational_flag: Some(true),
+        by_distance: Vec::new(),
+    });
     let findings = concluded(&[alone]);
     let rule = &findings["rules"][0];
     assert_eq!(rule["verdict"], "undecided");
@@ -131,12 +142,13 @@ mod linux {
     use std::os::fd::OwnedFd;
     use std::sync::Arc;
 
-    use latlab_harness::{AnySession, Env, Flight, Proof, Support};
+    use latlab_harness::{self as harness, AnyProbe as _, Erased, Flight, Proof};
     use latlab_storage::{DeviceSource, Direct, DirectEvidence, TestFile};
 
-    use super::super::work::Random;
+    use super::super::work::{Gathered, Session};
     use super::*;
     use crate::disk::{Device, Evidence, Target};
+    use crate::storage::{failed, take_once};
 
     /// `None` where the build folder is in memory, or has no direct I/O.
     fn target(env: &Env) -> Option<Target> {
@@ -145,38 +157,16 @@ mod linux {
         target.test.direct.is_ok().then_some(target)
     }
 
-    /// The proof after one block of 4 KiB reads at depth 2.
-    fn read_from(env: &Env, target: Target) -> Proof {
-        let mut points = plan(env, Way::Read, super::super::work::deep_engine());
-        points.retain(|planned| planned.point.queue_depth == Some(2));
-        let probe = On(target);
-        let mut outcomes = latlab_harness::measure_once(&probe, env, &points);
-        outcomes.remove(0).1
+    /// The proof of 4 KiB reads at depth 2.
+    fn proof_of(session: &mut Session, gathered: &Gathered) -> Proof<Details> {
+        harness::Session::<Random<Read>>::proof(session, &blocks(KIB_4, 2), gathered)
     }
 
-    /// The probe with a target that a test gives it.
-    struct On(Target);
-
-    impl AnyProbe for On {
-        fn spec(&self) -> &'static Spec {
-            read_random::PROBE.spec()
-        }
-        fn supports(&self, env: &Env) -> Support {
-            read_random::PROBE.supports(env)
-        }
-        fn points(&self, env: &Env) -> Vec<Planned> {
-            read_random::PROBE.points(env)
-        }
-        fn memory_bytes(&self, env: &Env) -> u64 {
-            read_random::PROBE.memory_bytes(env)
-        }
-        fn open<'env>(
-            &'env self,
-            env: &'env Env,
-            _group: &[Planned],
-        ) -> Result<Box<dyn AnySession + 'env>, latlab_harness::ProbeError> {
-            Ok(Box::new(Random::on(env, Way::Read, self.0.clone())))
-        }
+    /// The same after one block of them.
+    fn read_from(env: &Env, target: Target) -> Proof<Details> {
+        let (mut session, mut gathered) = (Session::on(env, Way::Read, target), Gathered::default());
+        take_once::<Random<Read>>(&mut session, env, &blocks(KIB_4, 2), &mut gathered).expect("read");
+        proof_of(&mut session, &gathered)
     }
 
     #[test]
@@ -184,20 +174,20 @@ mod linux {
         let env = testing::env(MEMORY);
         let Some(target) = target(&env) else { return };
         // A whole quick plan of writes is more than this test's budget.
-        let writes: Vec<Planned> = write_random::PROBE
+        let writes: Vec<Planned> = Erased(Random(Write))
             .points(&env)
             .into_iter()
             .filter(|planned| planned.point.queue_depth <= Some(4))
             .collect();
         let spent = env.disk.budget().spent_bytes();
-        for proof in testing::assert_proved(&write_random::PROBE, &env, &writes) {
+        for proof in testing::assert_proved(&Erased(Random(Write)), &env, &writes) {
             assert!(proof.work.bytes > 0);
         }
         let announced: u64 = writes.iter().map(|planned| planned.written_bytes).sum();
         assert!(env.disk.budget().spent_bytes() - spent <= announced);
-        let reads = read_random::PROBE.points(&env);
+        let reads = Erased(Random(Read)).points(&env);
         for (proof, planned) in
-            testing::assert_proved(&read_random::PROBE, &env, &reads).into_iter().zip(&reads)
+            testing::assert_proved(&Erased(Random(Read)), &env, &reads).into_iter().zip(&reads)
         {
             let findings = proof.findings.expect("findings");
             let rate = findings["rate_per_s"].as_f64().expect("a rate");
@@ -229,16 +219,14 @@ mod linux {
     fn rates_are_of_the_blocks_that_count() {
         let env = testing::env(MEMORY);
         let Some(target) = target(&env) else { return };
-        let mut session = Random::on(&env, Way::Read, target);
-        let mut points = plan(&env, Way::Read, "psync");
-        points.retain(|planned| planned.point.queue_depth == Some(2));
-        let point = &points[0].point;
-        session.ledger.of(point).blocks = [900, 100, 920]
+        let mut session = Session::on(&env, Way::Read, target);
+        let blocks = [900, 100, 920]
             .map(|operations| Flight { operations, elapsed_ns: 1e9, ..Flight::default() })
             .to_vec();
-        session.leave_out(point, &[1]);
-        let findings = session.proof(point).findings.expect("findings");
-        assert_eq!(findings["rate_per_s"], 910.0);
+        let mut gathered = Gathered { blocks, ..Gathered::default() };
+        harness::Session::<Random<Read>>::leave_out(&mut session, &mut gathered, &[1]);
+        let details = proof_of(&mut session, &gathered).findings.expect("details");
+        assert!((details.rate_per_s - 910.0).abs() < 1e-9);
     }
 
     #[test]
@@ -253,7 +241,7 @@ mod linux {
             file.sync_data().expect("flushed");
         }
         let proof = read_from(&env, target);
-        assert!(testing::failed(&proof).contains(&"contents verified"), "{:?}", proof.checks);
+        assert!(failed(&proof).contains(&"contents verified"), "{:?}", proof.checks);
     }
 
     /// The test file, as if this descriptor were the direct one.
@@ -277,21 +265,20 @@ mod linux {
         let evidence =
             DirectEvidence { asked_bytes: 64 * 4096, counted_bytes: Some(0), resident_bytes: 64 * 4096 };
         let proof = read_from(&env, through(&target, Some(evidence)));
-        assert!(testing::failed(&proof).contains(&"direct"), "{:?}", proof.checks);
+        assert!(failed(&proof).contains(&"direct"), "{:?}", proof.checks);
     }
 
     #[test]
     fn a_kernel_that_counts_nothing_fails_the_proof() {
         let env = testing::env(MEMORY);
         let Some(target) = target(&env) else { return };
-        let point = &plan(&env, Way::Read, "io_uring")[0].point;
-        let mut session = Random::on(&env, Way::Read, target);
+        let mut session = Session::on(&env, Way::Read, target);
         let mut proof_of = |counted| {
-            session.ledger.of(point).evidence = Evidence::of_counts(1 << 20, Some(counted));
-            session.proof(point)
+            let evidence = Evidence::of_counts(1 << 20, Some(counted));
+            proof_of(&mut session, &Gathered { evidence, ..Gathered::default() })
         };
-        assert!(testing::failed(&proof_of(0)).contains(&"counted by the kernel"));
-        assert!(!testing::failed(&proof_of(1 << 20)).contains(&"counted by the kernel"));
+        assert!(failed(&proof_of(0)).contains(&"counted by the kernel"));
+        assert!(!failed(&proof_of(1 << 20)).contains(&"counted by the kernel"));
     }
 
     #[test]
@@ -306,7 +293,7 @@ mod linux {
         std::fs::remove_file(&stat).expect("ours");
         target.device = Device::planted(still);
         let proof = read_from(&env, target);
-        assert_eq!(testing::failed(&proof), ["device counted"], "{:?}", proof.checks);
+        assert_eq!(failed(&proof), ["device counted"], "{:?}", proof.checks);
     }
 
     #[test]
@@ -315,7 +302,7 @@ mod linux {
         let Some(mut target) = target(&env) else { return };
         target.device = Device::planted(DeviceSource::of(0, 42));
         let proof = read_from(&env, target);
-        assert!(testing::failed(&proof).is_empty(), "{:?}", proof.checks);
+        assert!(failed(&proof).is_empty(), "{:?}", proof.checks);
         let told = proof.checks.iter().find(|check| check.name == "device counted");
         assert!(told.expect("a check").detail.starts_with("no device counter"));
     }

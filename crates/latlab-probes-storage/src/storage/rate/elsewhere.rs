@@ -1,8 +1,11 @@
 //! Systems for which reads at a rate were not written.
 
-use latlab_harness::{AnySession, Env, ProbeError};
+use latlab_harness::{Env, NoSession, ProbeError};
+
+pub(super) type Gathered = ();
+pub(super) type Session<'env> = NoSession;
 
 /// Never called: the probe says that it is not supported.
-pub(super) fn open<'env>(_env: &'env Env) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
+pub(super) fn open(_env: &Env) -> Result<NoSession, ProbeError> {
     Err(ProbeError::Other("measured on Linux only".to_owned()))
 }

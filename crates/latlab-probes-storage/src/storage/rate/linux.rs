@@ -2,14 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use latlab_harness::{AnySession, Arrivals, Block, Env, Limits, ProbeError, Proof};
-use latlab_record::{Point, Work};
+use latlab_harness::{self as harness, Arrivals, Block, Env, Flight, Limits, ProbeError, Proof};
+use latlab_probes_shared::open_loop::{Offered, median_service};
+use latlab_record::Work;
 use latlab_storage::Direction;
-use serde_json::json;
 
-use super::{DEPTH, KIB_4, reads};
-use crate::disk::{Asked, DIRECT, Flow, Places, Target, answered_by_a_device};
-use crate::storage::random::work::{Ledger, median_service, warm_up};
+use super::{DEPTH, Details, KIB_4, Rate, Reads, reads};
+use crate::disk::{Asked, DIRECT, Evidence, Flow, Places, Target, answered_by_a_device};
+use crate::storage::random::work::warm_up;
 
 /// Salts of the order of blocks, of the trial's, and of the due times.
 const ORDER: u64 = 0x7261_7465;
@@ -25,51 +25,36 @@ const LATE_SHARE: f64 = 0.01;
 /// A block that was to take a time takes so many times it at most.
 const PATIENCE: f64 = 12.0;
 
-pub(super) fn open<'env>(env: &'env Env) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
-    Ok(Box::new(AtRate::on(env, Target::open(env)?)?))
+/// What was gathered at one rate.
+#[derive(Default)]
+pub struct Gathered {
+    flight: Flight,
+    evidence: Evidence,
 }
 
 /// Reads at a rate, all through one engine.
-pub(super) struct AtRate<'env> {
+pub struct Session<'env> {
     env: &'env Env,
     target: Target,
     flow: Flow,
     /// Reads a second one at a time.
     one_at_a_time_per_s: f64,
-    selected: Option<Point>,
-    ledger: Ledger,
     /// Blocks so far: each has due times of its own.
     blocks: u64,
 }
 
-impl<'env> AtRate<'env> {
-    pub(super) fn on(env: &'env Env, target: Target) -> Result<Self, ProbeError> {
-        let blocks = target.blocks(KIB_4);
-        let places = Places::random(KIB_4, blocks, env.seed(TRIAL));
-        let mut one = Flow::reading(&target, DIRECT, 1, KIB_4, places)?;
-        let one_at_a_time_per_s = trial(&mut one)?;
-        let places = Places::random(KIB_4, blocks, env.seed(ORDER));
-        let mut flow = Flow::reading(&target, DIRECT, DEPTH, KIB_4, places)?;
-        warm_up(&mut flow, DEPTH)?;
-        // What was looked at in warming up belongs to no point.
-        flow.evidence = crate::disk::Evidence::default();
-        Ok(Self {
-            env,
-            target,
-            flow,
-            one_at_a_time_per_s,
-            selected: None,
-            ledger: Ledger::default(),
-            blocks: 0,
-        })
-    }
-
-    /// Gives the point that was selected what was seen of its blocks.
-    fn put_away(&mut self) {
-        if let Some(point) = self.selected.take() {
-            self.ledger.of(&point).evidence = std::mem::take(&mut self.flow.evidence);
-        }
-    }
+pub(super) fn open(env: &Env) -> Result<Session<'_>, ProbeError> {
+    let target = Target::open(env)?;
+    let blocks = target.blocks(KIB_4);
+    let places = Places::random(KIB_4, blocks, env.seed(TRIAL));
+    let mut one = Flow::reading(&target, DIRECT, 1, KIB_4, places)?;
+    let one_at_a_time_per_s = trial(&mut one)?;
+    let places = Places::random(KIB_4, blocks, env.seed(ORDER));
+    let mut flow = Flow::reading(&target, DIRECT, DEPTH, KIB_4, places)?;
+    warm_up(&mut flow, DEPTH)?;
+    // What was looked at in warming up belongs to no point.
+    flow.evidence = Evidence::default();
+    Ok(Session { env, target, flow, one_at_a_time_per_s, blocks: 0 })
 }
 
 /// Reads a second when one waits for the other: from the fastest quarter, because a disturbance only slows.
@@ -98,89 +83,57 @@ fn trial_of(
     Ok(1.0 / seconds[seconds.len() / 4].max(1e-9))
 }
 
-impl AnySession for AtRate<'_> {
-    fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
-        if self.selected.as_ref() == Some(point) {
-            return Ok(());
-        }
-        let rate = point.rate_per_s.unwrap_or(1) as f64;
-        if rate > self.one_at_a_time_per_s {
+impl harness::Session<Rate> for Session<'_> {
+    fn select(&mut self, point: &Reads) -> Result<(), ProbeError> {
+        if point.rate_per_s as f64 > self.one_at_a_time_per_s {
             return Err(ProbeError::Other(format!(
                 "not asked for: one at a time this disk reads {:.0} blocks a second",
                 self.one_at_a_time_per_s
             )));
         }
-        self.put_away();
-        let gathered = self.ledger.of(point);
-        gathered.engine = self.flow.engine();
-        gathered.flag.clone_from(&self.flow.flag);
-        self.flow.evidence = std::mem::take(&mut gathered.evidence);
-        self.selected = Some(point.clone());
         Ok(())
     }
 
-    fn block(&mut self, block: &mut Block) -> Result<(), ProbeError> {
-        let Some(point) = &self.selected else {
-            return Err(ProbeError::Other("no point was selected".to_owned()));
-        };
-        let rate_per_s = point.rate_per_s.unwrap_or(1);
-        let operations = reads(self.env.settings.profile, rate_per_s);
+    fn block(&mut self, point: &Reads, gathered: &mut Gathered, block: &mut Block) -> Result<(), ProbeError> {
+        let operations = reads(self.env.settings.profile, point.rate_per_s);
+        let per_s = point.rate_per_s as f64;
         block.set_tail_threshold_ns(1e6);
         self.blocks += 1;
-        let arrivals = Arrivals::Poisson {
-            per_s: rate_per_s as f64,
-            seed: self.env.seed(DUE.wrapping_add(self.blocks)),
-        };
-        let limits =
-            Limits { operations, begin_within_ns: PATIENCE * 1e9 * operations as f64 / rate_per_s as f64 };
-        self.flow.evidence.begin(&self.target, DIRECT);
-        let flight = block.in_flight(&mut self.flow, DEPTH, arrivals, limits)?;
-        self.flow.evidence.end(&self.target, Direction::Read, flight.operations * KIB_4);
-        self.ledger.of(point).flight.add(&flight);
+        let arrivals = Arrivals::Poisson { per_s, seed: self.env.seed(DUE.wrapping_add(self.blocks)) };
+        let limits = Limits { operations, begin_within_ns: PATIENCE * 1e9 * operations as f64 / per_s };
+        let target = &self.target;
+        let flight = self.flow.seen_by(&mut gathered.evidence, |flow| {
+            flow.evidence.begin(target, DIRECT);
+            let flight = block.in_flight(flow, DEPTH, arrivals, limits)?;
+            flow.evidence.end(target, Direction::Read, flight.operations * KIB_4);
+            Ok::<_, ProbeError>(flight)
+        })?;
+        gathered.flight.add(&flight);
         Ok(())
     }
 
-    fn proof(&mut self, point: &Point) -> Proof {
-        if self.selected.as_ref() == Some(point) {
-            self.put_away();
-        }
-        let gathered = self.ledger.of(point);
-        let flight = &gathered.flight;
-        let service_ns = median_service(flight);
-        let mut checks = gathered.evidence.checks(&self.target, DIRECT, Direction::Read);
-        checks.push(answered_by_a_device(service_ns));
+    fn proof(&mut self, _point: &Reads, gathered: &Gathered) -> Proof<Details> {
+        let Gathered { flight, evidence } = gathered;
+        let mut checks = evidence.checks(&self.target, DIRECT, Direction::Read);
+        checks.push(answered_by_a_device(median_service(flight)));
         let mut flags = self.target.flags();
-        flags.extend(gathered.flag.clone());
+        flags.extend(self.flow.flag.clone());
         if flight.late as f64 > LATE_SHARE * flight.operations as f64 {
             flags.push(format!(
                 "{} of {} reads were handed over more than 50 us late by this thread, not by the disk, and are left out",
                 flight.late, flight.operations
             ));
         }
-        Proof {
-            checks,
-            work: Work {
-                bytes: flight.operations * KIB_4,
-                device_bytes: gathered.evidence.device_bytes(),
-                ..Work::default()
-            },
-            engine: Some(gathered.engine.to_owned()),
-            flags,
-            findings: Some(json!({
-                "offered_per_s": flight.offered_per_s(),
-                "achieved_per_s": flight.rate_per_s(),
-                "held_back": flight.held_back,
-                "late": flight.late,
-                "service_p50_ns": service_ns,
-                "device_time": gathered.evidence.device_time(
-                    Asked::One(Direction::Read),
-                    flight.operations,
-                    flight.under_way_ns,
-                ),
-                "one_at_a_time_per_s": self.one_at_a_time_per_s,
-            })),
-            ..Proof::default()
-        }
+        let asked = Asked::One(Direction::Read);
+        let details = Details {
+            offered: Offered::of(flight),
+            late: Some(flight.late),
+            device_time: Some(evidence.device_time(asked, flight.operations, flight.under_way_ns)),
+            one_at_a_time_per_s: Some(self.one_at_a_time_per_s),
+        };
+        let bytes = flight.operations * KIB_4;
+        let work = Work { bytes, device_bytes: evidence.device_bytes(), ..Work::default() };
+        Proof { work, flags, ..Proof::of(checks).with(details).by(self.flow.engine()) }
     }
 }
 

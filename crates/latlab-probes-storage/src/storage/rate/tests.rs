@@ -1,22 +1,26 @@
-use super::*;
+use latlab_harness::{AnyProbe as _, Erased, PointFields as _, PointResult};
 use latlab_probes_testing as testing;
+
+use super::*;
 
 const MEMORY: u64 = 64 << 20;
 
-fn planned(profile: Profile) -> Vec<Planned> {
+fn planned(profile: Profile) -> Vec<Planned<Reads>> {
     let mut env = testing::env_of_one_cpu(MEMORY);
     env.settings.profile = profile;
-    Rate.points(&env)
+    Rate.plan(&env).points
 }
 
 #[test]
 fn rates_of_ten_and_below_are_left_to_the_thorough_profile() {
-    let rates = |profile| -> Vec<Option<u64>> {
-        planned(profile).iter().map(|planned| planned.point.rate_per_s).collect()
-    };
-    assert_eq!(rates(Profile::Quick), [Some(1_000), Some(100)]);
-    assert!(rates(Profile::Standard).iter().all(|rate| *rate >= Some(100)));
-    assert!(rates(Profile::Thorough).contains(&Some(1)));
+    if !testing::has_disk(&Erased(Rate), &testing::env_of_one_cpu(MEMORY)) {
+        return;
+    }
+    let rates =
+        |profile| -> Vec<u64> { planned(profile).iter().map(|planned| planned.point.rate_per_s).collect() };
+    assert_eq!(rates(Profile::Quick), [1_000, 100]);
+    assert!(rates(Profile::Standard).iter().all(|rate| *rate >= 100));
+    assert!(rates(Profile::Thorough).contains(&1));
 }
 
 #[test]
@@ -28,32 +32,34 @@ fn the_points_of_each_profile_fit_their_seconds_and_64_mib() {
         // A stall is not left out because something else on this machine was slow too.
         assert!(planned(profile).iter().all(|planned| planned.reach == Reach::Disturbances));
     }
-    assert!(Rate.memory_bytes(&testing::env(MEMORY)) <= MEMORY);
+    assert!(Rate.plan(&testing::env(MEMORY)).memory_bytes <= MEMORY);
 }
 
 #[test]
 fn the_curve_comes_in_the_order_of_its_rates() {
-    let result = |rate: u64, p50: f64| PointResult {
-        findings: Some(json!({ "held_back": 3, "achieved_per_s": 990.0 })),
-        ..PointResult::new(Point { rate_per_s: Some(rate), ..Point::default() }, p50)
+    let offered = Offered { held_back: Some(3.into()), ..Offered::default() };
+    let figure = |rate_per_s: u64, p50: f64| {
+        let point = Reads { rate_per_s, block_bytes: KIB_4, path: DIRECT, engine: Engine::IoUring };
+        let details = Details { offered: offered.clone(), ..Details::default() };
+        Figure { point, details: Some(details), result: PointResult::new(point.to_point(), p50) }
     };
-    let records =
-        Rate.conclude(&testing::header(&testing::env(MEMORY)), &[result(1_000, 104e3), result(100, 200e3)]);
-    let findings = records[0].findings.clone().expect("findings");
+    let header = testing::header(&testing::env(MEMORY));
+    let findings = Rate.conclude(&header, &[figure(1_000, 104e3), figure(100, 200e3)]);
+    let findings = serde_json::json!(findings);
     assert_eq!(findings["curve"][0]["rate_per_s"], 100);
-    assert_eq!(findings["curve"][1]["held_back"], 3.0);
+    assert_eq!(findings["curve"][1]["held_back"], 3);
     assert_eq!(findings["sanity"][0]["holds"], true);
 }
 
 #[test]
 fn reads_at_a_rate_are_counted_from_their_due_times_and_prove_themselves() {
     let env = testing::env(MEMORY);
-    if matches!(Rate.supports(&env), Support::No(_)) {
+    if !testing::has_disk(&Erased(Rate), &env) {
         return;
     }
-    let mut points = Rate.points(&env);
+    let mut points = Erased(Rate).points(&env);
     points.retain(|planned| planned.point.rate_per_s == Some(1_000));
-    let mut kept = testing::assert_proved(&Rate, &env, &points);
+    let mut kept = testing::assert_proved(&Erased(Rate), &env, &points);
     let findings = kept.remove(0).findings.expect("findings");
     for name in ["offered_per_s", "achieved_per_s", "held_back", "service_p50_ns"] {
         assert!(findings[name].is_number(), "{name}");

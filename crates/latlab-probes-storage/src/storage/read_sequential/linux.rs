@@ -4,17 +4,12 @@ use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use latlab_harness::{AnySession, Block, Env, ProbeError, Proof, Stamps};
-use latlab_record::{Check, Point, Profile};
+use latlab_harness::{self as harness, Block, Env, ProbeError, Proof, Stamps};
+use latlab_record::Check;
 use latlab_storage::{Buffer, Direction, ProcessCounters, missing};
-use serde_json::json;
 
-use super::{COLD, DIRECT, WARM, stretch, warm_bytes};
-use crate::disk::{Asked, Evidence, Places, Target, Timed, answered_by_a_device, refused, whole};
-
-pub(super) fn open<'env>(env: &'env Env) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
-    Ok(Box::new(Reading::open(env)?))
-}
+use super::{Bandwidth, Blocks, COLD, DIRECT, ReadSequential, WARM, stretch, warm_bytes};
+use crate::disk::{self, Asked, Target, Timed, answered_by_a_device, nth_stretch, refused, stamps, whole};
 
 /// In what blocks what is to be warm is read: what one call asks for beyond what was read ahead comes as single pages, so not in large ones.
 const WARMED_BY: usize = 1 << 16;
@@ -23,16 +18,12 @@ const ROUNDS: u32 = 3;
 /// How often a warm stretch is read that the kernel takes pages of: of stretches of 128 MiB one in five was met by that on a machine whose memory is watched.
 const TRIES: u32 = 8;
 
-/// What is known of one point.
-struct State {
-    point: Point,
-    path: String,
-    block_bytes: u64,
-    file: Arc<OwnedFd>,
-    /// Where each block of samples begins.
-    stretches: Places,
-    stretch_bytes: u64,
-    evidence: Evidence,
+/// What the blocks of a point have shown.
+#[derive(Default)]
+pub struct Evidence {
+    /// Blocks that were begun.
+    begun: u64,
+    disk: disk::Evidence,
     timed: Timed,
     /// Blocks of samples whose bytes lay in the page cache.
     resident: u64,
@@ -40,13 +31,11 @@ struct State {
     again: u64,
 }
 
-pub(super) struct Reading {
+/// The file that is read.
+pub struct Session<'env> {
+    env: &'env Env,
     target: Target,
     stamps: Stamps,
-    profile: Profile,
-    seed: u64,
-    states: Vec<State>,
-    selected: usize,
     buffer: Buffer,
     /// Bytes at the file's begin that are in the page cache, and nothing else of it.
     warm: u64,
@@ -55,49 +44,24 @@ pub(super) struct Reading {
     pub(super) taken_back: u32,
 }
 
-impl Reading {
-    pub(super) fn open(env: &Env) -> Result<Self, ProbeError> {
-        let stamps = Stamps::of(&env.clock)
-            .ok_or_else(|| ProbeError::Other("simulated time does not pass on a disk".to_owned()))?;
-        Ok(Self {
-            target: Target::open(env)?,
-            stamps,
-            profile: env.settings.profile,
-            seed: env.seed(0xD15C),
-            states: Vec::new(),
-            selected: 0,
-            buffer: Buffer::new(1, 4096),
-            warm: 0,
-            #[cfg(test)]
-            taken_back: 0,
-        })
-    }
+pub(super) fn open(env: &Env) -> Result<Session<'_>, ProbeError> {
+    Ok(Session {
+        env,
+        stamps: stamps(env)?,
+        target: Target::open(env)?,
+        buffer: Buffer::new(1, 4096),
+        warm: 0,
+        #[cfg(test)]
+        taken_back: 0,
+    })
+}
 
-    fn state(&mut self, point: &Point) -> Result<usize, ProbeError> {
-        if let Some(place) = self.states.iter().position(|state| state.point == *point) {
-            return Ok(place);
-        }
-        let (path, block_bytes, file) = self.target.file_of(point)?;
-        let stretch_bytes = stretch(self.profile, self.target.test.bytes, &path, block_bytes);
-        let within = if path == WARM {
-            warm_bytes(self.profile, self.target.test.bytes, block_bytes)
-        } else {
-            self.target.test.bytes
-        };
-        let stretches = (within / stretch_bytes).max(1);
-        self.states.push(State {
-            point: point.clone(),
-            stretches: Places::in_order(stretch_bytes, stretches, self.seed ^ block_bytes),
-            path,
-            block_bytes,
-            file,
-            stretch_bytes,
-            evidence: Evidence::default(),
-            timed: Timed::default(),
-            resident: 0,
-            again: 0,
-        });
-        Ok(self.states.len() - 1)
+impl Session<'_> {
+    /// Bytes of one block of samples, and of the part of the file in which they lie.
+    fn stretch_of(&self, point: &Blocks) -> (u64, u64) {
+        let (profile, all) = (self.env.settings.profile, self.target.test.bytes);
+        let within = if point.path == WARM { warm_bytes(profile, all, point.block_bytes) } else { all };
+        (stretch(profile, all, point.path, point.block_bytes), within)
     }
 
     /// Puts the first `bytes` into the page cache, as a reader from front to back leaves them there: read ahead, in large folios. (Brought in
@@ -134,52 +98,63 @@ impl Reading {
     }
 
     /// Reads a stretch, block after block; `each` gets the stamps of one.
-    fn stretch(&mut self, begin: u64, each: &mut dyn FnMut(&mut Timed, u64, u64)) -> Result<(), ProbeError> {
+    fn stretch(
+        &mut self,
+        point: &Blocks,
+        evidence: &mut Evidence,
+        begin: u64,
+        each: &mut dyn FnMut(&mut Timed, u64, u64),
+    ) -> Result<(), ProbeError> {
         let contents = self.target.contents();
-        let state = &mut self.states[self.selected];
+        let file = self.target.file_for(point.path, point.block_bytes)?;
+        let end = begin + self.stretch_of(point).0;
         let bytes = self.buffer.bytes_mut();
         let mut offset = begin;
-        state.evidence.begin(&self.target, &state.path);
-        while offset < begin + state.stretch_bytes {
+        evidence.disk.begin(&self.target, point.path);
+        while offset < end {
             let from = self.stamps.begin();
-            let read = rustix::io::pread(&state.file, &mut *bytes, offset);
+            let read = rustix::io::pread(&file, &mut *bytes, offset);
             let to = self.stamps.end();
             whole(read, bytes.len(), "reading a block")?;
-            each(&mut state.timed, from, to);
-            state.evidence.look(contents, offset, bytes);
-            offset += state.block_bytes;
+            each(&mut evidence.timed, from, to);
+            evidence.disk.look(contents, offset, bytes);
+            offset += point.block_bytes;
         }
-        state.evidence.end(&self.target, Direction::Read, offset - begin);
-        state.evidence.look_at_all(contents, offset - state.block_bytes, bytes);
+        evidence.disk.end(&self.target, Direction::Read, offset - begin);
+        evidence.disk.look_at_all(contents, offset - point.block_bytes, bytes);
         Ok(())
     }
 
     /// A stretch that the page cache answered. The kernel may take pages back meanwhile: what met such pages does not count and is read again.
-    fn warm_block(&mut self, block: &mut Block, begin: u64) -> Result<(), ProbeError> {
+    fn warm_block(
+        &mut self,
+        point: &Blocks,
+        evidence: &mut Evidence,
+        begin: u64,
+        block: &mut Block,
+    ) -> Result<(), ProbeError> {
         let fetched = || ProcessCounters::of_this_thread().map(|now| now.read_bytes);
-        let block_bytes = self.states[self.selected].block_bytes;
         let mut stamps = Vec::new();
         for _ in 0..TRIES {
             stamps.clear();
             let before = fetched();
             #[cfg(test)]
             self.take_back();
-            self.stretch(begin, &mut |_, from, to| stamps.push((from, to)))?;
+            self.stretch(point, evidence, begin, &mut |_, from, to| stamps.push((from, to)))?;
             let answered = match before.zip(fetched()) {
                 Some((then, now)) => now == then,
                 None => missing(&*self.target.test.file, self.warm).map_err(refused)?.is_empty(),
             };
-            let state = &mut self.states[self.selected];
             if answered {
                 for &(from, to) in &stamps {
                     block.span(from, to);
-                    state.timed.add(block.span_ns(from, to), block_bytes);
+                    evidence.timed.add(block.span_ns(from, to), point.block_bytes);
                 }
-                state.timed.end_block();
-                state.resident += 1;
+                evidence.timed.end_block();
+                evidence.resident += 1;
                 return Ok(());
             }
-            state.again += 1;
+            evidence.again += 1;
             let bytes = self.warm;
             self.warm_up(bytes)?;
         }
@@ -215,75 +190,66 @@ fn read_through(file: &OwnedFd, chunk: &mut Buffer, part: Range<u64>) -> Result<
     Ok(())
 }
 
-impl AnySession for Reading {
-    fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
-        self.selected = self.state(point)?;
-        let state = &self.states[self.selected];
-        let (path, block_bytes) = (state.path.clone(), state.block_bytes);
-        let length = usize::try_from(block_bytes).unwrap_or(usize::MAX);
+impl harness::Session<ReadSequential> for Session<'_> {
+    fn select(&mut self, point: &Blocks) -> Result<(), ProbeError> {
+        self.target.file_for(point.path, point.block_bytes)?;
+        let length = usize::try_from(point.block_bytes).unwrap_or(usize::MAX);
         if self.buffer.bytes().len() != length {
             self.buffer = Buffer::new(length, 4096);
         }
-        match path.as_str() {
-            WARM => self.warm_up(warm_bytes(self.profile, self.target.test.bytes, block_bytes)),
+        match point.path {
+            WARM => self.warm_up(self.stretch_of(point).1),
             COLD => self.target.read_ahead(true),
             _ => Ok(()),
         }
     }
 
-    fn block(&mut self, block: &mut Block) -> Result<(), ProbeError> {
-        let state = &mut self.states[self.selected];
-        let (path, block_bytes) = (state.path.clone(), state.block_bytes);
+    fn block(
+        &mut self,
+        point: &Blocks,
+        evidence: &mut Evidence,
+        block: &mut Block,
+    ) -> Result<(), ProbeError> {
+        let Blocks { path, block_bytes, .. } = *point;
         block.set_tail_threshold_ns(Timed::tail_ns(path == WARM, block_bytes));
-        let begin = state.stretches.next();
+        let (stretch_bytes, within) = self.stretch_of(point);
+        let seed = self.env.seed(0xD15C) ^ block_bytes;
+        let begin = nth_stretch(within, stretch_bytes, seed, evidence.begun);
+        evidence.begun += 1;
         if path == WARM {
-            return self.warm_block(block, begin);
+            return self.warm_block(point, evidence, begin, block);
         }
         block.set_waits();
         if path == COLD {
             self.warm = 0;
-            let chilled = self.target.chill()?;
-            self.states[self.selected].evidence.chilled(chilled);
+            evidence.disk.chilled(self.target.chill()?);
         }
-        self.stretch(begin, &mut |timed, from, to| {
+        self.stretch(point, evidence, begin, &mut |timed, from, to| {
             block.span(from, to);
             timed.add(block.span_ns(from, to), block_bytes);
         })?;
-        self.states[self.selected].timed.end_block();
+        evidence.timed.end_block();
         Ok(())
     }
 
-    fn proof(&mut self, point: &Point) -> Proof {
-        let Some(state) = self.states.iter().find(|state| state.point == *point) else {
-            return Proof::default();
-        };
-        let mut checks = state.evidence.checks(&self.target, &state.path, Direction::Read);
-        if state.path == WARM {
+    fn proof(&mut self, point: &Blocks, evidence: &Evidence) -> Proof<Bandwidth> {
+        let Evidence { disk, timed, resident, again, .. } = evidence;
+        let mut checks = disk.checks(&self.target, point.path, Direction::Read);
+        if point.path == WARM {
             checks.push(Check {
                 name: "resident".to_owned(),
-                ok: state.resident > 0,
+                ok: *resident > 0,
                 detail: format!(
-                    "all of what was read lay in the page cache in {} blocks (nothing fetched by /proc/thread-self/io, or cachestat or mincore); {} readings for which the kernel \
-                     had taken pages back do not count",
-                    state.resident, state.again
+                    "all of what was read lay in the page cache in {resident} blocks (nothing fetched by /proc/thread-self/io, or cachestat or mincore); {again} readings for which the kernel \
+                     had taken pages back do not count"
                 ),
             });
         }
-        if state.path == DIRECT {
-            checks.extend(state.timed.median_ns().map(answered_by_a_device));
+        if point.path == DIRECT {
+            checks.extend(timed.median_ns().map(answered_by_a_device));
         }
-        Proof {
-            checks,
-            work: state.timed.work(&state.evidence),
-            engine: Some("psync".to_owned()),
-            flags: self.target.flags(),
-            findings: Some(json!({
-                "bytes_per_s": state.timed.bytes_per_s(),
-                "bytes_per_s_between_blocks": state.timed.between_blocks(),
-                "device_time": (state.path == DIRECT)
-                    .then(|| state.timed.device_time(&state.evidence, Asked::One(Direction::Read))),
-            })),
-            ..Proof::default()
-        }
+        let asked = (point.path == DIRECT).then_some(Asked::One(Direction::Read));
+        let (work, flags) = (timed.work(disk), self.target.flags());
+        Proof { work, flags, ..Proof::of(checks).with(timed.bandwidth(disk, asked)).by("psync") }
     }
 }

@@ -1,21 +1,29 @@
+use latlab_harness::{AnyProbe as _, Erased, PointFields as _};
+use latlab_probes_testing as testing;
 use latlab_record::Kind;
 
 use super::*;
-use latlab_probes_testing as testing;
+#[cfg(target_os = "linux")]
+use crate::storage::{failed, take_once};
+
+/// As the plan has it.
+fn of_path(path: Access, block_bytes: u64) -> latlab_harness::Planned {
+    latlab_harness::Planned::new(Blocks::of(path, block_bytes).to_point())
+}
 
 #[test]
 fn points_fit_a_small_machine() {
     let env = testing::env_of_one_cpu(64 << 20);
-    if !testing::has_disk(&ReadSequential, &env) {
+    if !testing::has_disk(&Erased(ReadSequential), &env) {
         return;
     }
-    let points = ReadSequential.points(&env);
-    assert!(points.iter().any(|planned| planned.point.path.as_deref() == Some(DIRECT)));
-    assert!(ReadSequential.memory_bytes(&env) <= 64 << 20);
-    assert!(points.iter().all(|planned| planned.round_bytes() == 0));
+    let plan = ReadSequential.plan(&env);
+    assert!(plan.points.iter().any(|planned| planned.point.path == DIRECT));
+    assert!(plan.memory_bytes <= 64 << 20);
+    assert!(plan.points.iter().all(|planned| planned.round_bytes() == 0));
     let mut small = testing::env_of_one_cpu(1 << 20);
     small.settings.profile = Profile::Thorough;
-    assert!(ReadSequential.memory_bytes(&small) <= 1 << 20);
+    assert!(ReadSequential.plan(&small).memory_bytes <= 1 << 20);
 }
 
 #[test]
@@ -24,7 +32,7 @@ fn stretches_are_whole_blocks_and_leave_room_for_another_one() {
         for path in PATHS {
             for block_bytes in BLOCKS {
                 let stretch = stretch(profile, 1 << 30, path, block_bytes);
-                assert!(stretch.is_multiple_of(block_bytes), "{path} {block_bytes}");
+                assert!(stretch.is_multiple_of(block_bytes), "{path:?} {block_bytes}");
                 assert!((block_bytes..=128 << 20).contains(&stretch));
             }
         }
@@ -34,17 +42,14 @@ fn stretches_are_whole_blocks_and_leave_room_for_another_one() {
 #[test]
 fn every_path_is_proved_in_one_block() {
     let env = testing::env(64 << 20);
-    if !testing::has_disk(&ReadSequential, &env) {
+    if !testing::has_disk(&Erased(ReadSequential), &env) {
         return;
     }
-    let file = disk::file_bytes(&env);
-    let points: Vec<Planned> =
-        [(COLD, 64 * KIB), (WARM, 4 * KIB), (WARM, 512), (DIRECT, 4 * KIB), (DIRECT, MIB), (COLD, 512)]
-            .map(|(path, block)| plan(Profile::Quick, file, path, block, 0))
-            .to_vec();
-    let proofs = testing::assert_proved(&ReadSequential, &env, &points);
-    for (planned, proof) in points.iter().zip(&proofs) {
-        let path = planned.point.path.as_deref().expect("planned");
+    let paths =
+        [(COLD, 64 * KIB), (WARM, 4 * KIB), (WARM, 512), (DIRECT, 4 * KIB), (DIRECT, MIB), (COLD, 512)];
+    let points = paths.map(|(path, block_bytes)| of_path(path, block_bytes));
+    let proofs = testing::assert_proved(&Erased(ReadSequential), &env, &points);
+    for ((path, _), proof) in paths.into_iter().zip(&proofs) {
         let names: Vec<&str> = proof.checks.iter().map(|check| check.name.as_str()).collect();
         assert!(names.contains(&"extents written") && names.contains(&"contents verified"), "{names:?}");
         assert_eq!(names.contains(&"evicted"), path == COLD);
@@ -60,20 +65,16 @@ fn every_path_is_proved_in_one_block() {
 fn a_users_file_is_read_and_nothing_is_written() {
     let mut env = testing::env(64 << 20);
     let binary = std::env::current_exe().expect("a path");
-    if !testing::has_disk(&ReadSequential, &env) {
+    if !testing::has_disk(&Erased(ReadSequential), &env) {
         return;
     }
     // The build may be reached by way of a link; only regular files are taken.
     let binary = binary.canonicalize().expect("it runs");
     env.settings.file = Some(binary.to_string_lossy().into_owned());
-    let points = ReadSequential.points(&env);
-    let direct: Vec<Planned> = points
-        .into_iter()
-        .filter(|planned| planned.point.path.as_deref() == Some(DIRECT))
-        .filter(|planned| planned.point.block_bytes == Some(4 * KIB))
-        .collect();
-    assert_eq!(direct.len(), 1);
-    let outcomes = latlab_harness::measure_once(&ReadSequential, &env, &direct);
+    let direct = of_path(DIRECT, 4 * KIB);
+    let planned = Erased(ReadSequential).points(&env);
+    assert_eq!(planned.iter().filter(|planned| planned.point == direct.point).count(), 1);
+    let outcomes = latlab_harness::measure_once(&Erased(ReadSequential), &env, &[direct]);
     let (samples, proof) = &outcomes[0];
     assert!(*samples > 0 && proof.flags.len() == 1, "{:?}", proof.flags);
     assert_eq!(env.disk.budget().spent_bytes(), 0);
@@ -83,10 +84,10 @@ fn a_users_file_is_read_and_nothing_is_written() {
 #[test]
 fn a_run_concludes_a_fit_from_its_points() {
     let env = testing::env(64 << 20);
-    if !testing::has_disk(&ReadSequential, &env) {
+    if !testing::has_disk(&Erased(ReadSequential), &env) {
         return;
     }
-    let records = testing::records_of_visits(&ReadSequential, &env, 60);
+    let records = testing::records_of_visits(&Erased(ReadSequential), &env, 60);
     for record in &records {
         // An emulated or overloaded disk may be slow, never unproved.
         assert!(record.checks.iter().all(|check| check.ok), "{:?}", record.checks);
@@ -97,51 +98,26 @@ fn a_run_concludes_a_fit_from_its_points() {
     }
 }
 
-/// The probe on a system that takes all pages back before so many readings.
-#[cfg(target_os = "linux")]
-struct TakenBack(u32);
-
-#[cfg(target_os = "linux")]
-impl AnyProbe for TakenBack {
-    fn spec(&self) -> &'static Spec {
-        &SPEC
-    }
-    fn supports(&self, env: &Env) -> Support {
-        ReadSequential.supports(env)
-    }
-    fn points(&self, env: &Env) -> Vec<Planned> {
-        vec![plan(Profile::Quick, disk::file_bytes(env), WARM, 64 * KIB, 0)]
-    }
-    fn memory_bytes(&self, env: &Env) -> u64 {
-        ReadSequential.memory_bytes(env)
-    }
-    fn open<'env>(
-        &'env self,
-        env: &'env Env,
-        _group: &[Planned],
-    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
-        let mut session = work::Reading::open(env)?;
-        session.taken_back = self.0;
-        Ok(Box::new(session))
-    }
-}
-
 #[cfg(target_os = "linux")]
 #[test]
 fn what_met_pages_that_the_kernel_took_back_does_not_count_and_is_read_again_or_has_no_figure() {
     let env = testing::env(64 << 20);
-    if !testing::has_disk(&ReadSequential, &env) {
+    if !testing::has_disk(&Erased(ReadSequential), &env) {
         return;
     }
-    let faulty = TakenBack(1);
-    let (samples, proof) = latlab_harness::measure_once(&faulty, &env, &faulty.points(&env)).remove(0);
-    assert!(samples > 0);
-    assert_eq!(testing::failed(&proof), Vec::<&str>::new());
+    let point = Blocks::of(WARM, 64 * KIB);
+    let mut session = work::open(&env).expect("room");
+    session.taken_back = 1;
+    let mut evidence = work::Evidence::default();
+    take_once(&mut session, &env, &point, &mut evidence).expect("read again");
+    let proof = latlab_harness::Session::proof(&mut session, &point, &evidence);
+    assert!(proof.work.bytes > 0);
+    assert_eq!(failed(&proof), Vec::<&str>::new());
     let resident = proof.checks.iter().find(|check| check.name == "resident");
     assert!(resident.is_some_and(|check| check.detail.contains("; 1 readings")), "{resident:?}");
-    let records = testing::records(&TakenBack(u32::MAX), &env);
-    let text = &records[0].error.as_ref().expect("no figure").text;
-    assert!(text.contains("the kernel takes pages back"), "{text}");
+    session.taken_back = u32::MAX;
+    let error = take_once(&mut session, &env, &point, &mut evidence).expect_err("no figure").to_string();
+    assert!(error.contains("the kernel takes pages back"), "{error}");
 }
 
 /// How many pages of the file's begin are parts of large folios, of how many that could be asked about; only root may ask.
@@ -191,7 +167,7 @@ fn in_large_folios(file: impl std::os::fd::AsFd, bytes: usize) -> Option<(usize,
 fn what_is_warm_lies_in_the_page_cache_as_a_reader_from_front_to_back_leaves_it() {
     const BYTES: usize = 8 << 20;
     let env = testing::env(64 << 20);
-    if !testing::has_disk(&ReadSequential, &env) {
+    if !testing::has_disk(&Erased(ReadSequential), &env) {
         return;
     }
     let target = crate::disk::Target::open(&env).expect("room");
@@ -212,9 +188,8 @@ fn what_is_warm_lies_in_the_page_cache_as_a_reader_from_front_to_back_leaves_it(
         return;
     }
     target.chill().expect("cold");
-    let mut session = work::Reading::open(&env).expect("room");
-    let planned = plan(Profile::Quick, disk::file_bytes(&env), WARM, 64 * KIB, 0);
-    session.select(&planned.point).expect("warm");
+    let mut session = work::open(&env).expect("room");
+    latlab_harness::Session::select(&mut session, &Blocks::of(WARM, 64 * KIB)).expect("warm");
     let (large, known) = in_large_folios(session.file(), BYTES).expect("asked before");
     assert!(2 * large > known, "{large} of {known}; read ahead {ahead}, apart {apart}");
 }
@@ -226,7 +201,7 @@ fn a_live_mapping_leaves_no_cold_figure() {
     use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
     let env = testing::env(64 << 20);
-    if !testing::has_disk(&ReadSequential, &env) {
+    if !testing::has_disk(&Erased(ReadSequential), &env) {
         return;
     }
     let target = crate::disk::Target::open(&env).expect("room");

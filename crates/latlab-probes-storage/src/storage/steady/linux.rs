@@ -5,19 +5,14 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
-use latlab_harness::{AnySession, Block, Env, ProbeError, Proof, Stamps, pin_this_thread};
-use latlab_record::Point;
+use latlab_harness::{self as harness, Block, Env, ProbeError, Proof, Stamps, pin_this_thread};
 use latlab_storage::{BLOCK_BYTES, Buffer, Contents, Direction};
-use serde_json::{Value, json};
+use serde_json::Number;
 
 use super::series::{SLICE_S, Series};
-use super::verdict::judge;
-use super::{BLOCK, READ, WRITE, stretch_s, written};
-use crate::disk::{DIRECT, Evidence, Places, Target, Timed, answered_by_a_device, refused, whole};
-
-pub(super) fn open<'env>(env: &'env Env) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
-    Ok(Box::new(Stream::open(env)?))
-}
+use super::verdict::{Regime, judge};
+use super::{BLOCK, Details, Level, Steady, Stream, Way, stretch_s, written};
+use crate::disk::{self, DIRECT, Places, Target, Timed, answered_by_a_device, refused, stamps, whole};
 
 /// Buffers that are filled ahead: as many ms as another thread may need to get its CPU back.
 const AHEAD: usize = 8;
@@ -108,24 +103,23 @@ impl Drop for Filler {
     }
 }
 
-/// What is known of an operation.
+/// What the blocks of a point have shown.
 #[derive(Default)]
-struct State {
+pub struct Evidence {
     series: Series,
-    evidence: Evidence,
+    disk: disk::Evidence,
     timed: Timed,
     /// First and last stamp.
     wall: Option<(u64, u64)>,
     wall_ns: f64,
 }
 
-pub(super) struct Stream<'env> {
+/// The file that is read and written.
+pub struct Session<'env> {
     env: &'env Env,
     target: Target,
     file: Arc<OwnedFd>,
     stamps: Stamps,
-    writing: bool,
-    states: [State; 2],
     reading_places: Places,
     buffer: Buffer,
     back: Buffer,
@@ -136,43 +130,39 @@ pub(super) struct Stream<'env> {
     allowed: Option<(u64, u64)>,
 }
 
-impl<'env> Stream<'env> {
-    pub(super) fn open(env: &'env Env) -> Result<Self, ProbeError> {
-        let stamps = Stamps::of(&env.clock)
-            .ok_or_else(|| ProbeError::Other("simulated time does not pass on a disk".to_owned()))?;
-        // Before the file is there: its size may depend on what is left.
-        let allowed = written(env);
-        let target = Target::open(env)?;
-        let (file, alignment) = target.file(DIRECT)?;
-        let blocks = target.blocks(BLOCK);
-        if blocks == 0 || !BLOCK.is_multiple_of(alignment) {
-            return Err(ProbeError::Other("the file has no block of 1 MiB to transfer directly".to_owned()));
-        }
-        // What others left in the page cache has no part in direct transfers, but would have to be put out by the first of them.
-        if target.contents().is_some() {
-            target.test.evict().map_err(refused)?;
-        }
-        Ok(Self {
-            env,
-            file,
-            stamps,
-            writing: false,
-            states: Default::default(),
-            reading_places: Places::in_order(BLOCK, blocks, 0),
-            buffer: Buffer::new(usize::try_from(BLOCK).unwrap_or(usize::MAX), 4096),
-            back: Buffer::new(BLOCK_BYTES, BLOCK_BYTES),
-            filler: None,
-            stretch_ns: stretch_s(&env.settings) * 1e9,
-            allowed,
-            target,
-        })
+pub(super) fn open(env: &Env) -> Result<Session<'_>, ProbeError> {
+    let stamps = stamps(env)?;
+    // Before the file is there: its size may depend on what is left.
+    let allowed = written(env);
+    let target = Target::open(env)?;
+    let (file, alignment) = target.file(DIRECT)?;
+    let blocks = target.blocks(BLOCK);
+    if blocks == 0 || !BLOCK.is_multiple_of(alignment) {
+        return Err(ProbeError::Other("the file has no block of 1 MiB to transfer directly".to_owned()));
     }
+    // What others left in the page cache has no part in direct transfers, but would have to be put out by the first of them.
+    if target.contents().is_some() {
+        target.test.evict().map_err(refused)?;
+    }
+    Ok(Session {
+        env,
+        file,
+        stamps,
+        reading_places: Places::in_order(BLOCK, blocks, 0),
+        buffer: Buffer::new(usize::try_from(BLOCK).unwrap_or(usize::MAX), 4096),
+        back: Buffer::new(BLOCK_BYTES, BLOCK_BYTES),
+        filler: None,
+        stretch_ns: stretch_s(&env.settings) * 1e9,
+        allowed,
+        target,
+    })
+}
 
-    fn read(&mut self, block: &mut Block) -> Result<(), ProbeError> {
+impl Session<'_> {
+    fn read(&mut self, seen: &mut Evidence, block: &mut Block) -> Result<(), ProbeError> {
         let contents = self.target.contents();
-        let state = &mut self.states[0];
         let bytes = self.buffer.bytes_mut();
-        state.evidence.begin(&self.target, DIRECT);
+        seen.disk.begin(&self.target, DIRECT);
         let (mut moved, mut offset) = (0, 0);
         let first = self.stamps.begin();
         let mut last = first;
@@ -182,23 +172,22 @@ impl<'env> Stream<'env> {
             let read = rustix::io::pread(&*self.file, &mut *bytes, offset);
             last = self.stamps.end();
             whole(read, bytes.len(), "reading a block")?;
-            state.transferred(block, from, last);
-            state.evidence.look(contents, offset, bytes);
+            seen.transferred(block, from, last);
+            seen.disk.look(contents, offset, bytes);
             moved += BLOCK;
         }
-        state.evidence.end(&self.target, Direction::Read, moved);
-        state.evidence.look_at_all(contents, offset, bytes);
+        seen.disk.end(&self.target, Direction::Read, moved);
+        seen.disk.look_at_all(contents, offset, bytes);
         Ok(())
     }
 
-    fn write(&mut self, block: &mut Block) -> Result<(), ProbeError> {
+    fn write(&mut self, seen: &mut Evidence, block: &mut Block) -> Result<(), ProbeError> {
         let (Some(contents), Some((_, stretch))) = (self.target.contents(), self.allowed) else {
             return Err(ProbeError::Other("a file of the user's (--file) is only read".to_owned()));
         };
         let places = Places::in_order(BLOCK, self.target.blocks(BLOCK), 0);
         let filler = self.filler.get_or_insert_with(|| Filler::new(self.env, contents, places));
-        let state = &mut self.states[1];
-        state.evidence.begin(&self.target, DIRECT);
+        seen.disk.begin(&self.target, DIRECT);
         let mut written = Vec::with_capacity(2);
         let mut moved = 0;
         let first = self.stamps.begin();
@@ -210,24 +199,24 @@ impl<'env> Stream<'env> {
             let done = rustix::io::pwrite(&*self.file, bytes, offset);
             last = self.stamps.end();
             whole(done, bytes.len(), "writing a block")?;
-            state.transferred(block, from, last);
+            seen.transferred(block, from, last);
             written.truncate(1);
             written.push(offset);
             moved += BLOCK;
         }
-        state.evidence.end(&self.target, Direction::Write, moved);
+        seen.disk.end(&self.target, Direction::Write, moved);
         // Untimed: the first and the last block are what they should be, as the disk has them.
         for begin in written {
             let at = begin + BLOCK - BLOCK_BYTES as u64;
             let read = rustix::io::pread(&*self.file, self.back.bytes_mut(), at);
             whole(read, BLOCK_BYTES, "reading a block back")?;
-            state.evidence.look(Some(contents), at, self.back.bytes());
+            seen.disk.look(Some(contents), at, self.back.bytes());
         }
         Ok(())
     }
 }
 
-impl State {
+impl Evidence {
     fn transferred(&mut self, block: &mut Block, from: u64, to: u64) {
         let ns = block.span_ns(from, to);
         block.span(from, to);
@@ -238,36 +227,30 @@ impl State {
         self.wall_ns = block.span_ns(begun, to);
     }
 
-    fn findings(&self, operation: &str, file_bytes: u64, allowed: Option<u64>) -> Value {
+    fn details(&self, operation: Way, file_bytes: u64, allowed: Option<u64>) -> Details {
         // A slow stretch leaves a little of its bytes, and there is none after the last.
-        let bytes_ended_it = operation == WRITE
+        let bytes_ended_it = operation == Way::Write
             && allowed.is_some_and(|allowed| self.series.total_bytes() >= allowed / 10 * 9);
         let verdict = judge(self.series.slices(), operation, file_bytes, bytes_ended_it);
-        let regimes: Vec<Value> = verdict
-            .regimes
-            .iter()
-            .map(|regime| {
-                json!({
-                    "from_bytes": regime.from_bytes.round(),
-                    "from_s": regime.from_s,
-                    "seconds": regime.seconds,
-                    "bytes_per_s": rounded(regime.bytes_per_s),
-                })
-            })
-            .collect();
-        json!({
-            "bytes_per_s": rounded(self.series.bytes_per_s()),
-            "bytes": self.series.total_bytes(),
-            "busy_share": rounded(self.series.total_ns() / self.wall_ns.max(1.0)),
-            "slice_s": SLICE_S,
-            "slices": self.series.slices().iter().copied().map(rounded).collect::<Vec<_>>(),
-            "seconds": self.series.seconds().into_iter().map(rounded).collect::<Vec<_>>(),
-            "regimes": regimes,
-            "trend": verdict.trend,
-            "sustained": verdict.sustained,
-            "why": verdict.why,
-            "steps": verdict.steps,
-        })
+        let level = |own: &Regime| Level {
+            from_bytes: Number::from_f64(own.from_bytes.round()),
+            from_s: own.from_s,
+            seconds: own.seconds,
+            bytes_per_s: rounded(own.bytes_per_s),
+        };
+        Details {
+            bytes_per_s: rounded(self.series.bytes_per_s()),
+            bytes: self.series.total_bytes(),
+            busy_share: rounded(self.series.total_ns() / self.wall_ns.max(1.0)),
+            slice_s: SLICE_S,
+            slices: self.series.slices().iter().copied().map(rounded).collect(),
+            seconds: self.series.seconds().into_iter().map(rounded).collect(),
+            regimes: verdict.regimes.iter().map(level).collect(),
+            trend: verdict.trend,
+            sustained: verdict.sustained,
+            why: verdict.why,
+            steps: verdict.steps,
+        }
     }
 }
 
@@ -276,42 +259,34 @@ fn rounded(value: f64) -> f64 {
     format!("{value:.3e}").parse().unwrap_or(value)
 }
 
-impl AnySession for Stream<'_> {
-    fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
-        self.writing = point.operation.as_deref() == Some(WRITE);
-        if !self.writing {
+impl harness::Session<Steady> for Session<'_> {
+    fn select(&mut self, point: &Stream) -> Result<(), ProbeError> {
+        if point.operation == Way::Read {
             // Its thread and its memory are of no more use.
             self.filler = None;
         }
         Ok(())
     }
 
-    fn block(&mut self, block: &mut Block) -> Result<(), ProbeError> {
+    fn block(&mut self, point: &Stream, seen: &mut Evidence, block: &mut Block) -> Result<(), ProbeError> {
         block.set_waits();
         block.set_tail_threshold_ns(Timed::tail_ns(false, BLOCK));
-        if self.writing { self.write(block) } else { self.read(block) }
+        match point.operation {
+            Way::Read => self.read(seen, block),
+            Way::Write => self.write(seen, block),
+        }
     }
 
-    fn proof(&mut self, point: &Point) -> Proof {
-        let operation = point.operation.as_deref().unwrap_or(READ);
-        let (state, direction) = if operation == WRITE {
-            (&self.states[1], Direction::Write)
-        } else {
-            (&self.states[0], Direction::Read)
+    fn proof(&mut self, point: &Stream, seen: &Evidence) -> Proof<Details> {
+        let direction = match point.operation {
+            Way::Read => Direction::Read,
+            Way::Write => Direction::Write,
         };
-        let mut checks = state.evidence.checks(&self.target, DIRECT, direction);
-        checks.extend(state.timed.median_ns().map(answered_by_a_device));
-        Proof {
-            checks,
-            work: state.timed.work(&state.evidence),
-            engine: Some("psync".to_owned()),
-            flags: self.target.flags(),
-            findings: Some(state.findings(
-                operation,
-                self.target.test.bytes,
-                self.allowed.map(|(bytes, _)| bytes),
-            )),
-            ..Proof::default()
-        }
+        let mut checks = seen.disk.checks(&self.target, DIRECT, direction);
+        checks.extend(seen.timed.median_ns().map(answered_by_a_device));
+        let allowed = self.allowed.map(|(bytes, _)| bytes);
+        let details = seen.details(point.operation, self.target.test.bytes, allowed);
+        let (work, flags) = (seen.timed.work(&seen.disk), self.target.flags());
+        Proof { work, flags, ..Proof::of(checks).with(details).by("psync") }
     }
 }

@@ -1,7 +1,7 @@
-use latlab_harness::Support;
+use latlab_harness::{AnyProbe as _, Erased};
+use latlab_probes_testing as testing;
 
 use super::*;
-use latlab_probes_testing as testing;
 
 fn thorough() -> Env {
     let mut env = testing::env_of_one_cpu(64 << 20);
@@ -15,11 +15,13 @@ fn it_is_planned_in_the_thorough_profile_only_and_says_so_to_who_names_it() {
     assert!(!Steady.wanted(&settings));
     settings.only = vec!["storage".to_owned()];
     assert!(!Steady.wanted(&settings), "not named");
-    settings.only = vec![SPEC.id.to_owned()];
+    settings.only = vec![Steady::SPEC.id.to_owned()];
     assert!(Steady.wanted(&settings));
     let mut env = testing::env(64 << 20);
-    assert!(Steady.points(&env).is_empty());
-    assert!(matches!(Steady.supports(&env), Support::No(reason) if reason.contains("--profile thorough")));
+    assert!(Steady.plan(&env).points.is_empty());
+    assert!(
+        matches!(Steady.plan(&env).support, Support::No(reason) if reason.contains("--profile thorough"))
+    );
     env.settings.profile = Profile::Thorough;
     assert!(Steady.wanted(&env.settings));
 }
@@ -28,7 +30,7 @@ fn it_is_planned_in_the_thorough_profile_only_and_says_so_to_who_names_it() {
 fn a_longer_budget_for_it_alone_is_used_up() {
     let mut settings = Settings { budget_s: Some(1_800.0), ..Settings::default() };
     assert!((stretch_s(&settings) - 1.0).abs() < 1e-9, "others have their share of it");
-    settings.only = vec![SPEC.id.to_owned()];
+    settings.only = vec![Steady::SPEC.id.to_owned()];
     assert!((stretch_s(&settings) * 54.0 - 1_800.0).abs() < 1e-9);
     settings.budget_s = None;
     assert!((stretch_s(&settings) - 1.0).abs() < 1e-9);
@@ -37,39 +39,40 @@ fn a_longer_budget_for_it_alone_is_used_up() {
 #[test]
 fn writing_takes_an_eighth_of_the_bytes_and_alone_what_the_file_leaves() {
     let mut env = thorough();
-    if !testing::has_disk(&Steady, &env) {
+    if !testing::has_disk(&Erased(Steady), &env) {
         return;
     }
     let limit = env.disk.budget().limit_bytes();
-    let announced = |env: &Env| -> u64 { Steady.points(env).iter().map(Planned::round_bytes).sum() };
+    let announced = |env: &Env| -> u64 { Steady.plan(env).points.iter().map(Planned::round_bytes).sum() };
     assert!(announced(&env) <= limit / 8 && announced(&env) >= limit / 16);
-    env.settings.only = vec![SPEC.id.to_owned()];
+    env.settings.only = vec![Steady::SPEC.id.to_owned()];
     let alone = announced(&env);
     assert!(alone + disk::file_bytes(&env) <= limit && alone > limit / 4, "{alone}");
     // Reading goes on without a byte to write.
     env.settings.file = Some("Cargo.toml".to_owned());
     assert!(written(&env).is_none());
-    assert_eq!(Steady.points(&env).len(), 1);
+    assert_eq!(points(&env).len(), 1);
 }
 
 #[cfg(target_os = "linux")]
 mod on_a_disk {
-    use latlab_harness::RemoteBlock;
+    use latlab_harness::Session as _;
     use latlab_storage::Contents;
 
-    use super::super::work::{Filler, Stream};
+    use super::super::work::{Evidence, Filler};
     use super::*;
     use crate::disk::Places;
+    use crate::storage::{failed, take_once};
 
     #[test]
     fn both_ways_are_proved_on_one_cpu_and_64_mib_and_pay_for_what_they_write() {
         let env = thorough();
-        if !testing::has_disk(&Steady, &env) {
+        if !testing::has_disk(&Erased(Steady), &env) {
             return;
         }
-        let points = Steady.points(&env);
+        let points = Erased(Steady).points(&env);
         assert_eq!(points.len(), 2);
-        let proofs = testing::assert_proved(&Steady, &env, &points);
+        let proofs = testing::assert_proved(&Erased(Steady), &env, &points);
         let (_, stretch) = written(&env).expect("planned");
         assert!(env.disk.budget().spent_bytes() <= disk::file_bytes(&env) + stretch);
         let findings = proofs[0].findings.as_ref().expect("findings");
@@ -94,26 +97,18 @@ mod on_a_disk {
     #[test]
     fn blocks_of_another_file_fail_the_proof_of_the_writes() {
         let env = thorough();
-        if !testing::has_disk(&Steady, &env) {
+        if !testing::has_disk(&Erased(Steady), &env) {
             return;
         }
-        let point = &Steady.points(&env)[0].point;
-        let mut stream = Stream::open(&env).expect("a file");
-        stream.select(point).expect("selected");
-        stream.filler = Some(Filler::new(
+        let point = points(&env)[0].point;
+        let mut session = Steady.open(&env, &[point]).expect("a file");
+        session.filler = Some(Filler::new(
             &env,
             Contents::new(77),
             Places::in_order(BLOCK, disk::file_bytes(&env) / BLOCK, 0),
         ));
-        // Only the work matters here: single operations make no windows.
-        assert!(RemoteBlock::take(&env.clock, None, |block| stream.block(block)).is_err());
-        let failed: Vec<String> = stream
-            .proof(point)
-            .checks
-            .into_iter()
-            .filter(|check| !check.ok)
-            .map(|check| check.name)
-            .collect();
-        assert_eq!(failed, ["contents verified"]);
+        let mut seen = Evidence::default();
+        take_once(&mut session, &env, &point, &mut seen).expect("written");
+        assert_eq!(failed(&session.proof(&point, &seen)), ["contents verified"]);
     }
 }

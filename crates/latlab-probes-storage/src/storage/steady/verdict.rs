@@ -3,8 +3,8 @@
 use latlab_record::binary_size;
 use latlab_stats::{Changes, changes, rise};
 
+use super::Way;
 use super::series::{SLICE_S, mean};
-use super::{READ, WRITE};
 use crate::disk::curve;
 
 /// Seconds below which nothing is called sustained: shorter than any burst that matters.
@@ -26,7 +26,9 @@ const NEAR: f64 = 0.05;
 pub(super) struct Regime {
     /// Bytes moved before it.
     pub(super) from_bytes: f64,
+    /// Seconds under way before it.
     pub(super) from_s: f64,
+    /// How long it was.
     pub(super) seconds: f64,
     /// Its bytes over its time.
     pub(super) bytes_per_s: f64,
@@ -45,7 +47,7 @@ pub(super) struct Verdict {
 }
 
 /// Of the slices of one stream. `bytes_ended_it`: the bytes that may be written were used up before the time.
-pub(super) fn judge(slices: &[f64], operation: &str, file_bytes: u64, bytes_ended_it: bool) -> Verdict {
+pub(super) fn judge(slices: &[f64], operation: Way, file_bytes: u64, bytes_ended_it: bool) -> Verdict {
     let found = changes(slices);
     let regimes = regimes(slices, found.as_ref());
     let trend = found.as_ref().is_some_and(|found| found.trend);
@@ -146,11 +148,11 @@ fn excursion(level: &[f64]) -> f64 {
     (largest - smallest) / mean(level).max(f64::MIN_POSITIVE)
 }
 
-fn basis(regimes: &[Regime], operation: &str) -> String {
+fn basis(regimes: &[Regime], operation: Way) -> String {
     let Some(last) = regimes.last() else {
         return String::new();
     };
-    let longer = if operation == WRITE {
+    let longer = if operation == Way::Write {
         "a larger write cache, or credits that last longer, would not have shown"
     } else {
         "credits that last longer would not have shown"
@@ -167,7 +169,7 @@ fn verb(rise: f64) -> &'static str {
     if rise < 0.0 { "falls" } else { "rises" }
 }
 
-fn steps(regimes: &[Regime], operation: &str, file_bytes: u64) -> Vec<String> {
+fn steps(regimes: &[Regime], operation: Way, file_bytes: u64) -> Vec<String> {
     regimes
         .windows(2)
         .map(|pair| {
@@ -175,14 +177,14 @@ fn steps(regimes: &[Regime], operation: &str, file_bytes: u64) -> Vec<String> {
             let at = pair[1].from_bytes;
             let rounds = at / file_bytes.max(1) as f64;
             let at_a_rounds_end = rounds > 1.0 - NEAR && (rounds - rounds.round()).abs() < NEAR;
-            let likely = if operation == READ && after > before && at_a_rounds_end {
+            let likely = if operation == Way::Read && after > before && at_a_rounds_end {
                 format!(
                     "the file of {} begins again there, and a cache below (a host's, a controller's) answers from then on",
                     binary_size(file_bytes)
                 )
             } else if after > before {
                 "whatever held it back ended: other users of the disk, or work that the drive had left over".to_owned()
-            } else if operation == WRITE {
+            } else if operation == Way::Write {
                 "as where a write cache is full, or credits for bursts are used up".to_owned()
             } else {
                 "as where credits for bursts are used up, or other users of the disk begin".to_owned()
@@ -220,21 +222,21 @@ mod tests {
     }
 
     fn why(slices: &[f64]) -> String {
-        let verdict = judge(slices, WRITE, FILE, false);
+        let verdict = judge(slices, Way::Write, FILE, false);
         assert!(!verdict.sustained, "{verdict:?}");
         verdict.why
     }
 
     #[test]
     fn a_level_that_holds_is_sustained_and_says_how_far_that_goes() {
-        let verdict = judge(&slices(&[(1000.0, 22.0)]), READ, FILE, false);
+        let verdict = judge(&slices(&[(1000.0, 22.0)]), Way::Read, FILE, false);
         assert!(verdict.sustained && verdict.steps.is_empty(), "{verdict:?}");
         assert_eq!(
             verdict.why,
             "the last 22 s (21.9 GB) neither rise nor fall by more than 10 %; credits that last longer would not have shown"
         );
         assert_eq!(verdict.regimes.len(), 1);
-        let after_a_burst = judge(&slices(&[(2000.0, 6.0), (500.0, 18.0)]), WRITE, FILE, false);
+        let after_a_burst = judge(&slices(&[(2000.0, 6.0), (500.0, 18.0)]), Way::Write, FILE, false);
         assert!(after_a_burst.sustained, "{after_a_burst:?}");
         assert_eq!(after_a_burst.regimes.len(), 2);
         assert!((after_a_burst.regimes[1].from_bytes / 12e9 - 1.0).abs() < 0.02);
@@ -256,11 +258,11 @@ mod tests {
             why(&slices(&[(1000.0, 19.5)])),
             "only 19.5 s were measured and bursts last longer: 20 s are the least"
         );
-        let ended = judge(&slices(&[(2000.0, 1.0)]), WRITE, FILE, true);
+        let ended = judge(&slices(&[(2000.0, 1.0)]), Way::Write, FILE, true);
         assert!(!ended.sustained && ended.why.ends_with("gives it more)"), "{ended:?}");
-        let nothing = judge(&[], READ, FILE, false);
+        let nothing = judge(&[], Way::Read, FILE, false);
         assert!(!nothing.sustained && nothing.regimes.is_empty());
-        assert_eq!(judge(&[1e9], READ, FILE, false).regimes.len(), 1);
+        assert_eq!(judge(&[1e9], Way::Read, FILE, false).regimes.len(), 1);
     }
 
     #[test]
@@ -292,17 +294,17 @@ mod tests {
             .map(|(nth, rate)| rate * if (nth / 20) % 2 == 0 { 1.0 } else { 0.7 })
             .collect();
         assert!(excursion(&waves) > MOST_EXCURSION);
-        assert!(!judge(&waves, READ, FILE, false).sustained);
+        assert!(!judge(&waves, Way::Read, FILE, false).sustained);
         assert!(excursion(&slices(&[(1000.0, 25.0)])) < 0.03);
     }
 
     #[test]
     fn a_step_up_where_the_file_begins_again_is_a_cache_below() {
-        let twice = judge(&slices(&[(1000.0, 4.25), (3000.0, 20.0)]), READ, 4_250_000_000, false);
+        let twice = judge(&slices(&[(1000.0, 4.25), (3000.0, 20.0)]), Way::Read, 4_250_000_000, false);
         assert!(twice.steps[0].contains("begins again there"), "{:?}", twice.steps);
-        let elsewhere = judge(&slices(&[(1000.0, 4.25), (3000.0, 20.0)]), READ, 3_000_000_000, false);
+        let elsewhere = judge(&slices(&[(1000.0, 4.25), (3000.0, 20.0)]), Way::Read, 3_000_000_000, false);
         assert!(elsewhere.steps[0].contains("held it back"), "{:?}", elsewhere.steps);
-        let down = judge(&slices(&[(1000.0, 4.0), (300.0, 20.0)]), READ, FILE, false);
+        let down = judge(&slices(&[(1000.0, 4.0), (300.0, 20.0)]), Way::Read, FILE, false);
         assert!(down.steps[0].contains("other users of the disk begin"), "{:?}", down.steps);
     }
 }

@@ -39,15 +39,12 @@ use latlab_probes_storage::storage::files::Files;
 use latlab_probes_storage::storage::first_touch::FirstTouch;
 use latlab_probes_storage::storage::poke::Poke as FilePoke;
 use latlab_probes_storage::storage::random::Random;
-use latlab_probes_storage::storage::random::Random;
 use latlab_probes_storage::storage::rate::Rate;
-use latlab_probes_storage::storage::read_random::Read as RandomRead;
 use latlab_probes_storage::storage::read_random::Read as RandomRead;
 use latlab_probes_storage::storage::read_sequential::ReadSequential;
 use latlab_probes_storage::storage::reread::Reread;
 use latlab_probes_storage::storage::steady::Steady;
 use latlab_probes_storage::storage::sync::Durable;
-use latlab_probes_storage::storage::write_random::Write as RandomWrite;
 use latlab_probes_storage::storage::write_random::Write as RandomWrite;
 use latlab_probes_storage::storage::write_sequential::WriteSequential;
 

@@ -21,8 +21,6 @@ const WINDOW_NS: f64 = 100e3;
 const UNROLLED: u64 = 16;
 /// Lists up to this length are made sixteen in a turn (`FEW` in the programs).
 const FEW: u64 = 100;
-/// The operation that is nothing but the loop.
-const LOOP: &str = "loop";
 /// Objects up to this size are near the core.
 const NEAR_BYTES: u64 = 64 << 10;
 /// A program that keeps more than this is built again at each visit.
@@ -32,10 +30,33 @@ const LITERAL: &str = "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]";
 const LITERAL_ELEMENTS: u64 = 10;
 
 /// What is done, and to how many elements where it has a size.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Step {
-    operation: String,
+    operation: Operation,
     elements: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum Operation {
+    /// Nothing but the loop.
+    Loop,
+    Attribute,
+    Call,
+    MethodCall,
+    SmallObject,
+    DictInsert,
+    DictLookup,
+    ListComprehension,
+    ListMultiply,
+    ListAppend,
+    ListLiteral,
+    StringConcatenate,
+    StringJoin,
+    NumpyInPlace,
+    NumpyTemporary,
+    NumpyEmpty,
+    NumpyZeros,
 }
 
 /// What an operation makes, where it has a size.
@@ -55,7 +76,7 @@ pub struct Findings {
 /// What an operation costs.
 #[derive(Serialize, JsonSchema)]
 struct Cost {
-    operation: &'static str,
+    operation: Operation,
     elements: Option<u64>,
     p50_ns: f64,
     per_element_ns: Option<f64>,
@@ -65,7 +86,7 @@ struct Cost {
 
 /// One operation and the program that does it.
 struct Program {
-    operation: &'static str,
+    operation: Operation,
     text: &'static str,
     /// `run` takes multiples of this.
     multiple: fn(elements: u64) -> u64,
@@ -83,7 +104,7 @@ const SUMS: &[(u64, u8)] = &[(1_000, 1), (1_000_000, 1), (100_000, 3), (10, 4)];
 const ARRAYS: &[(u64, u8)] = &[(1_000, 2), (1_000_000, 3), (100_000, 3), (10, 4)];
 
 const fn plain(
-    operation: &'static str,
+    operation: Operation,
     text: &'static str,
     multiple: fn(u64) -> u64,
     expected: fn(u64, u64) -> u64,
@@ -92,7 +113,7 @@ const fn plain(
 }
 
 const fn list(
-    operation: &'static str,
+    operation: Operation,
     text: &'static str,
     multiple: fn(u64) -> u64,
     expected: fn(u64, u64) -> u64,
@@ -105,7 +126,7 @@ const fn list(
     }
 }
 
-const fn string(operation: &'static str, text: &'static str) -> Program {
+const fn string(operation: Operation, text: &'static str) -> Program {
     Program {
         // A piece is an object of 57 bytes in blocks of 64, in a list; three strings are held.
         element_bytes: 64 + 8 + 24,
@@ -115,7 +136,7 @@ const fn string(operation: &'static str, text: &'static str) -> Program {
 }
 
 const fn array(
-    operation: &'static str,
+    operation: Operation,
     text: &'static str,
     expected: fn(u64, u64) -> u64,
     sizes: &'static [(u64, u8)],
@@ -156,29 +177,36 @@ fn of_literals(ops: u64, elements: u64) -> u64 {
 
 /// In the order in which they are given up last.
 static PROGRAMS: &[Program] = &[
-    plain(LOOP, include_str!("programs/loop.py"), sixteen, |ops, _| ops / UNROLLED),
-    plain("attribute", include_str!("programs/attribute.py"), sixteen, |ops, _| ops % 61),
-    plain("call", include_str!("programs/call.py"), sixteen, |ops, _| ops / UNROLLED),
-    plain("method-call", include_str!("programs/method_call.py"), sixteen, |ops, _| ops / UNROLLED),
-    plain("small-object", include_str!("programs/small_object.py"), sixteen, |ops, _| {
+    plain(Operation::Loop, include_str!("programs/loop.py"), sixteen, |ops, _| ops / UNROLLED),
+    plain(Operation::Attribute, include_str!("programs/attribute.py"), sixteen, |ops, _| ops % 61),
+    plain(Operation::Call, include_str!("programs/call.py"), sixteen, |ops, _| ops / UNROLLED),
+    plain(Operation::MethodCall, include_str!("programs/method_call.py"), sixteen, |ops, _| ops / UNROLLED),
+    plain(Operation::SmallObject, include_str!("programs/small_object.py"), sixteen, |ops, _| {
         UNROLLED * (ops / UNROLLED - 1)
     }),
-    plain("dict-insert", include_str!("programs/dict_insert.py"), |_| 1024, |ops, _| ops),
-    plain("dict-lookup", include_str!("programs/dict_lookup.py"), sixteen, |ops, _| ops % 1024 * 389 % 1024),
-    list("list-comprehension", include_str!("programs/list_comprehension.py"), sixteen_of_few, of_turns),
-    list("list-multiply", include_str!("programs/list_multiply.py"), sixteen_of_few, of_turns),
-    list("list-append", include_str!("programs/list_append.py"), |_| 1, one_by_one),
+    plain(Operation::DictInsert, include_str!("programs/dict_insert.py"), |_| 1024, |ops, _| ops),
+    plain(Operation::DictLookup, include_str!("programs/dict_lookup.py"), sixteen, |ops, _| {
+        ops % 1024 * 389 % 1024
+    }),
+    list(
+        Operation::ListComprehension,
+        include_str!("programs/list_comprehension.py"),
+        sixteen_of_few,
+        of_turns,
+    ),
+    list(Operation::ListMultiply, include_str!("programs/list_multiply.py"), sixteen_of_few, of_turns),
+    list(Operation::ListAppend, include_str!("programs/list_append.py"), |_| 1, one_by_one),
     Program {
         // Nobody writes longer ones.
         sizes: &[(LITERAL_ELEMENTS, 0), (1_000, 1)],
-        ..list("list-literal", include_str!("programs/list_literal.py"), sixteen_of_few, of_literals)
+        ..list(Operation::ListLiteral, include_str!("programs/list_literal.py"), sixteen_of_few, of_literals)
     },
-    string("string-concatenate", include_str!("programs/string_concatenate.py")),
-    string("string-join", include_str!("programs/string_join.py")),
-    array("numpy-in-place", include_str!("programs/numpy_in_place.py"), |ops, _| 2 * ops, SUMS),
-    array("numpy-temporary", include_str!("programs/numpy_temporary.py"), |ops, _| 2 * ops, SUMS),
-    array("numpy-empty", include_str!("programs/numpy_empty.py"), |_, elements| elements, ARRAYS),
-    array("numpy-zeros", include_str!("programs/numpy_zeros.py"), |_, elements| elements, ARRAYS),
+    string(Operation::StringConcatenate, include_str!("programs/string_concatenate.py")),
+    string(Operation::StringJoin, include_str!("programs/string_join.py")),
+    array(Operation::NumpyInPlace, include_str!("programs/numpy_in_place.py"), |ops, _| 2 * ops, SUMS),
+    array(Operation::NumpyTemporary, include_str!("programs/numpy_temporary.py"), |ops, _| 2 * ops, SUMS),
+    array(Operation::NumpyEmpty, include_str!("programs/numpy_empty.py"), |_, elements| elements, ARRAYS),
+    array(Operation::NumpyZeros, include_str!("programs/numpy_zeros.py"), |_, elements| elements, ARRAYS),
 ];
 
 /// What imports `NumPy` and tells its version.
@@ -222,7 +250,7 @@ impl Program {
             setup_s: if bytes <= KEPT_BYTES { 3e-4 } else { 1e-3 + 1e-9 * bytes as f64 },
             block_s: if near { 3e-3 } else { 1e-2 },
             reach: if near { Reach::First } else { Reach::Shared },
-            ..Planned::new(Step { operation: self.operation.to_owned(), elements })
+            ..Planned::new(Step { operation: self.operation, elements })
         }
     }
 }
@@ -284,7 +312,7 @@ Proof: what every window's run returns is compared with what so many operations 
                 continue;
             }
             if program.sizes.is_empty() {
-                let rank = if program.operation == "call" {
+                let rank = if program.operation == Operation::Call {
                     env.headline_but_quick(Rank::Detail)
                 } else {
                     Rank::Detail
@@ -321,7 +349,10 @@ Proof: what every window's run returns is compared with what so many operations 
         let of = |program: &'static Program| {
             figures.iter().filter(move |figure| figure.point.operation == program.operation)
         };
-        let empty = figures.iter().find(|figure| figure.point.operation == LOOP).map(|figure| &figure.result);
+        let empty = figures
+            .iter()
+            .find(|figure| figure.point.operation == Operation::Loop)
+            .map(|figure| &figure.result);
         let cost = |(program, figure): (&'static Program, &Figure<Self>)| {
             let (elements, result) = (figure.point.elements, &figure.result);
             // A turn of the loop around each operation, or around sixteen.
@@ -340,7 +371,7 @@ Proof: what every window's run returns is compared with what so many operations 
         };
         let operations: Vec<Cost> = PROGRAMS
             .iter()
-            .filter(|program| program.operation != LOOP)
+            .filter(|program| program.operation != Operation::Loop)
             .flat_map(|program| of(program).map(move |figure| (program, figure)))
             .map(cost)
             .collect();
@@ -416,7 +447,7 @@ impl Session<Object> for Running<'_> {
                 work.batch = None;
             }
         }
-        let work = kept(&mut self.works, point.clone(), || Work::of(point))?;
+        let work = kept(&mut self.works, *point, || Work::of(point))?;
         if let (true, Some(Err(reason))) = (work.program.numpy, &self.numpy) {
             return Err(ProbeError::Other(format!("NumPy: {reason}")));
         }
@@ -439,7 +470,7 @@ impl Session<Object> for Running<'_> {
     }
 
     fn block(&mut self, point: &Step, _evidence: &mut (), block: &mut Block) -> Result<(), ProbeError> {
-        let work = kept(&mut self.works, point.clone(), || Work::of(point))?;
+        let work = kept(&mut self.works, *point, || Work::of(point))?;
         block.set_window_ops(work.ops.unwrap_or(1));
         block.set_windows(windows(self.env.settings.profile, work.bytes()));
         block.batches(work);

@@ -8,8 +8,6 @@ use latlab_record::{Estimate, Header, Unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Answers;
-
 #[cfg_attr(target_os = "linux", path = "syscall/linux.rs")]
 #[cfg_attr(not(target_os = "linux"), path = "elsewhere/mod.rs")]
 mod work;
@@ -57,7 +55,7 @@ pub struct Findings {
 
 impl Probe for Syscall {
     type Point = Made;
-    type Evidence = Answers;
+    type Evidence = work::Evidence;
     type Details = ServedBy;
     type Findings = Findings;
     type Session<'env> = work::Session<'env>;

@@ -11,7 +11,7 @@ use super::Transport;
 #[cfg(not(target_os = "linux"))]
 use super::elsewhere as work;
 use crate::peer::{path_asked, plan, support_beside};
-use latlab_probes_shared::open_loop::AtRate;
+use latlab_probes_shared::open_loop::{AtRate, Offered};
 use latlab_probes_shared::{no_kernel, other_cpu};
 
 #[cfg(target_os = "linux")]
@@ -83,16 +83,10 @@ pub struct Answers {
     connections_opened: u64,
     least_body_bytes: Option<u64>,
     most_body_bytes: Option<u64>,
-    /// Requests that were due in a second.
-    offered_per_s: f64,
-    /// Requests that were answered in a second.
-    achieved_per_s: f64,
-    /// Requests that waited because all connections had one under way.
-    held_back: u64,
+    #[serde(flatten)]
+    offered: Offered,
     /// Requests that were sent late by this program's fault.
     late: u64,
-    /// Median from the sending to the answer.
-    service_p50_ns: Option<f64>,
 }
 
 /// What the rates show together.
@@ -200,14 +194,10 @@ its connections and opens them again when they are closed, and that process has 
 }
 
 fn at_rate(figure: &Figure<Http>) -> AtRate {
-    let details = figure.details.as_ref();
     AtRate {
         rate_per_s: figure.point.rate_per_s,
         p50_ns: figure.result.p50,
-        service_p50_ns: details.and_then(|own| own.service_p50_ns),
-        offered_per_s: details.map(|own| own.offered_per_s),
-        achieved_per_s: details.map(|own| own.achieved_per_s),
-        held_back: details.map(|own| own.held_back),
+        offered: figure.details.as_ref().map(|own| own.offered.clone()).unwrap_or_default(),
     }
 }
 

@@ -9,7 +9,7 @@ use super::*;
 /// installed command.
 struct Reader {
     /// An operation whose program leaves something out.
-    skipping: Option<&'static str>,
+    skipping: Option<Operation>,
     numpy: bool,
 }
 
@@ -72,7 +72,7 @@ impl Interpreter for Reader {
     }
 }
 
-fn env(skipping: Option<&'static str>, numpy: bool) -> Env {
+fn env(skipping: Option<Operation>, numpy: bool) -> Env {
     Env {
         interpreter: Some(Box::new(Reader { skipping, numpy })),
         packages: Some("/a \"strange\" folder".into()),
@@ -106,11 +106,13 @@ fn a_program_that_skips_work_fails_its_proof() {
         env.interpreter = Some(Box::new(Reader { skipping: Some(program.operation), numpy: true }));
         let planned = points
             .iter()
-            .find(|planned| planned.point.operation.as_deref() == Some(program.operation))
+            .find(|planned| {
+                Step::of_point(&planned.point).is_some_and(|step| step.operation == program.operation)
+            })
             .expect("planned");
         let outcomes = latlab_harness::measure_once(&Erased(Object), &env, std::slice::from_ref(planned));
         let failed = outcomes[0].1.checks.iter().any(|check| !check.ok);
-        assert!(failed, "{}", program.operation);
+        assert!(failed, "{:?}", program.operation);
     }
 }
 
@@ -141,7 +143,7 @@ fn the_core_alone_has_no_interpreter() {
 
 #[test]
 fn a_longer_literal_replaces_the_one_in_the_program() {
-    let literal = Program::of(&Step { operation: "list-literal".to_owned(), elements: None }).expect("known");
+    let literal = Program::of(&Step { operation: Operation::ListLiteral, elements: None }).expect("known");
     assert!(literal.text(10).contains(LITERAL));
     let text = literal.text(1_000);
     assert!(text.contains("ELEMENTS = 1000\n") && text.contains(", 998, 999]") && !text.contains(LITERAL));
@@ -149,11 +151,12 @@ fn a_longer_literal_replaces_the_one_in_the_program() {
 
 #[test]
 fn what_follows_says_the_cost_of_an_element_and_the_share_of_the_loop() {
-    let result = |operation: &str, elements, p50| {
-        PointResult::new(Step { operation: operation.to_owned(), elements }.to_point(), p50)
-    };
-    let results =
-        [result("loop", None, 1.0), result("call", None, 40.0), result("list-append", Some(1_000), 32_000.0)];
+    let result = |operation, elements, p50| PointResult::new(Step { operation, elements }.to_point(), p50);
+    let results = [
+        result(Operation::Loop, None, 1.0),
+        result(Operation::Call, None, 40.0),
+        result(Operation::ListAppend, Some(1_000), 32_000.0),
+    ];
     let records = Erased(Object).conclude(&testing::header(&env(None, true)), &results);
     let findings = records[0].findings.clone().expect("findings");
     assert_eq!(

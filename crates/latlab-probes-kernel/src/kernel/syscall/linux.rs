@@ -6,7 +6,8 @@ use std::sync::atomic::AtomicU32;
 
 use latlab_harness::{Batch, Block, Env, PointFields as _, ProbeError, Proof};
 
-use super::{Answers, Call, Made, ServedBy, Syscall};
+use super::{Call, Made, ServedBy, Syscall};
+use crate::kernel::Answers;
 
 pub(super) const HERE: bool = true;
 
@@ -113,6 +114,8 @@ impl Batch for Asking<'_> {
 pub struct Calling(Option<Question>);
 
 pub(super) type Session<'env> = Calling;
+
+pub(super) type Evidence = Answers;
 
 impl latlab_harness::Session<Syscall> for Calling {
     fn select(&mut self, point: &Made) -> Result<(), ProbeError> {

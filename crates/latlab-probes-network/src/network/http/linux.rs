@@ -10,7 +10,7 @@ use latlab_record::{Check, Work};
 use super::{ANSWER_BYTES, Answers, CONNECTIONS, Http, Requests, requests};
 use crate::peer::{Route, WebServer, secret, told};
 use latlab_probes_shared::linux::Pinned;
-use latlab_probes_shared::open_loop::median_service;
+use latlab_probes_shared::open_loop::Offered;
 use latlab_probes_shared::other_cpu;
 
 pub(super) const HERE: bool = true;
@@ -265,6 +265,7 @@ impl latlab_harness::Session<Http> for Session<'_> {
             flags.push("client and server share a CPU".to_owned());
         }
         let bodies = self.asker.bodies;
+        let offered = Offered::of(flight);
         let answers = Answers {
             server: if self.own.is_some() { "latlab's own" } else { "the URL's" }.to_owned(),
             ipv6: self.asker.pool.address().is_ipv6(),
@@ -272,11 +273,11 @@ impl latlab_harness::Session<Http> for Session<'_> {
             connections_opened: self.asker.pool.opened(),
             least_body_bytes: bodies.map(|(least, _)| least),
             most_body_bytes: bodies.map(|(_, most)| most),
-            offered_per_s: flight.offered_per_s(),
-            achieved_per_s: flight.rate_per_s(),
-            held_back: flight.held_back,
+            offered: Offered {
+                service_p50_ns: offered.service_p50_ns.filter(|_| flight.service.total() > 0),
+                ..offered
+            },
             late: flight.late,
-            service_p50_ns: (flight.service.total() > 0).then(|| median_service(flight)),
         };
         Proof {
             work: Work { bytes: evidence.body_bytes, ..Work::default() },

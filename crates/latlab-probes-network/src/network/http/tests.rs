@@ -82,11 +82,8 @@ fn the_curve_comes_in_the_order_of_its_rates() {
             connections_opened: 32,
             least_body_bytes: None,
             most_body_bytes: None,
-            offered_per_s: 1_000.0,
-            achieved_per_s: 990.0,
-            held_back: 3,
+            offered: Offered { held_back: Some(3.into()), ..Offered::default() },
             late: 0,
-            service_p50_ns: None,
         };
         Figure { point, details: Some(details), result: PointResult::new(point.to_point(), p50) }
     };
@@ -94,5 +91,5 @@ fn the_curve_comes_in_the_order_of_its_rates() {
     let figures = [figure(1_000, 104e3), figure(100, 200e3)];
     let curve = Http.conclude(&header, &figures).expect("findings").curve;
     assert_eq!((curve[0].rate_per_s, curve[1].rate_per_s), (100, 1_000));
-    assert_eq!(curve[1].held_back, Some(3));
+    assert_eq!(curve[1].offered.held_back, Some(3.into()));
 }

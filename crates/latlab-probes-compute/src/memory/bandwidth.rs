@@ -4,60 +4,28 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use latlab_harness::{
-    AnyProbe, AnySession, Batch, Block, Crew, CrewError, Env, MemorySource, Operations, Planned, PointResult,
-    ProbeError, Proof, Rank, Reach, Spec, Support, Tier, usable_cpus,
+    AnyProbe, AnySession, Batch, Block, Crew, CrewError, Env, Erased, Figure, MemorySource, Operations, Plan,
+    Planned, PointFields as _, PointResult, Probe, ProbeError, Proof, Rank, Reach, Schemas, Session, Spec,
+    Support, Tier, usable_cpus,
 };
 use latlab_machine::Machine;
+use latlab_probes_shared::Compared;
 use latlab_record::{
-    Absence, Check, Header, Pages, Point, Profile, Record, Settings, StoppedBy, Unit, Work, binary_size,
+    Absence, Check, Estimate, Header, Pages, Point, Profile, Record, Settings, StoppedBy, Unit, Work,
+    binary_size,
 };
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
+use super::common::{read_estimate, with_pages};
 use crate::levels;
 use crate::vector::{self, Field, Kernels, Operation, Pass, Shape, Streams, Tally};
+use best::AtLevel;
 
 mod best;
 
 /// The probe.
 pub struct Bandwidth;
-
-static SPEC: Spec = Spec {
-    id: "memory.bandwidth",
-    tier: Tier::Memory,
-    title: "bandwidth of reading, writing, copying",
-    question: "How fast can one thread, and how fast can all threads, read, write and copy memory of each level?",
-    method: "Loops in assembly, at the widest vectors that the CPU has (AVX-512, AVX2, SSE2 or NEON, chosen at run time and named in the record), \
-pass over the working set in ascending order, round and round. A compiler left to itself would drop loads that nobody uses, replace the copy by memcpy \
-(which changes to other stores at some size), or use half of the width: the same first-level cache then seems half as fast.
-
-A working set of up to 2 MiB is passed over whole, as often as fits a window of about 20 us (200 us with several threads). A larger one is passed over in slices of about 2 MiB, a window each, \
-that go on where the last one ended, so the next slice is always the one that was left longest ago and RAM is measured, not the slice. Each window gives one rate; the record has their quantiles, never the best. \
-Before each block up to 64 MiB (quick profile) or 256 MiB before that place are passed over untimed, so that the caches hold what an endless run would have left.
-
-Rates of one thread are also told in bytes a core cycle (by the frequency right after each block), and where the CPU is known, beside the most that its load and store ports or the way from its second-level cache can move: best_bytes_per_cycle, from the vendors' documents, which the record names. Nothing is known so of the way from a server's third-level cache, whose clock is another one, nor of memory's.
-
-The working set is all streams together: half of it source and half destination for the copy, a third each for the triad (a = b + 3 c, doubles). Every figure says what a byte is: \
-read and written bytes count once each, as in STREAM; the reading of lines before they are overwritten (write-allocate) is real traffic but not counted, and non-temporal stores avoid it. \
-Non-temporal stores are complete (fence) at the end of each pass or slice.
-
-With several threads, each is pinned to a CPU and has a part of the memory to itself; they start every window together, and a rate is all bytes of the window over the time from the first start to the last end. \
-On machines with several NUMA nodes each thread fills memory of its own, near its CPU, and only the full number of threads is measured. Base pages (4 KiB) are used, as most programs have them; the thorough profile adds huge pages.
-
-Proof: the source holds words that differ from place to place. Each read window's last pass, and beyond 2 MiB every pass, is folded into a checksum that is compared with the one computed from the definition of the contents. \
-(Folding every load costs up to a third of a first-level cache's rate where loads are 64 bytes wide, so the other passes over small sets only load.) Before each block words all over the slice that comes next are spoilt in the destination, \
-and afterwards every word of it must be what the operation makes of the source; with one thread, at the end one more pass is compared word by word, all of it or 64 MiB.",
-    method_version: 1,
-    unit: Unit::BytesPerS,
-    convention: "bytes that the program reads and writes; each record says how they count",
-    needs: &["1 MiB of memory"],
-    touches: &[
-        "memory: 384 MiB (up to 1.5 GiB beside large caches, 3 GiB in the thorough profile), at most a quarter of what may be used",
-        "memory bandwidth of all allowed CPUs at once; with --gentle one thread within its own caches",
-    ],
-    // `--gentle` is obeyed by leaving out the points that saturate, not the probe.
-    saturates: false,
-    operations: Operations::Unwatched,
-};
 
 /// Largest working set of the thorough profile, all streams together. The others end with the one that stands for memory: populating and filling
 /// more takes longer than measuring it.
@@ -78,109 +46,145 @@ const CREW_WINDOWS: u32 = 32;
 /// Estimates before the first visit tells: a slow RAM, bytes a second.
 const RAM_RATE: f64 = 20e9;
 
-impl AnyProbe for Bandwidth {
-    fn spec(&self) -> &'static Spec {
-        &SPEC
-    }
+/// What is moved, and by how many.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Moves {
+    operation: Operation,
+    /// All streams together.
+    working_set_bytes: u64,
+    threads: u32,
+    /// Instruction set of the loops.
+    isa: String,
+    /// Base pages where it is not said.
+    pages: Option<Pages>,
+}
 
-    fn supports(&self, env: &Env) -> Support {
+/// Of one thread that reads, writes or copies.
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub struct Details {
+    /// By the core's frequency right after each block; the harness, which knows it, fills it in.
+    #[serde(default, deserialize_with = "read_estimate")]
+    bytes_per_cycle: Option<Estimate>,
+    /// The most that the core can move at this level, where that is documented.
+    best_bytes_per_cycle: Option<f64>,
+}
+
+/// One thread's rates in each level.
+#[derive(Serialize, JsonSchema)]
+pub struct Findings {
+    /// Reading.
+    levels: Vec<AtLevel>,
+    /// Writing.
+    write: Vec<AtLevel>,
+    /// Copying.
+    copy: Vec<AtLevel>,
+}
+
+impl Probe for Bandwidth {
+    type Point = Moves;
+    type Evidence = Evidence;
+    type Details = Details;
+    type Findings = Findings;
+    type Session<'env> = Moving<'env>;
+
+    const SPEC: Spec = Spec {
+        id: "memory.bandwidth",
+        tier: Tier::Memory,
+        title: "bandwidth of reading, writing, copying",
+        question: "How fast can one thread, and how fast can all threads, read, write and copy memory of each level?",
+        method: "Loops in assembly, at the widest vectors that the CPU has (AVX-512, AVX2, SSE2 or NEON, chosen at run time and named in the record), \
+pass over the working set in ascending order, round and round. A compiler left to itself would drop loads that nobody uses, replace the copy by memcpy \
+(which changes to other stores at some size), or use half of the width: the same first-level cache then seems half as fast.
+
+A working set of up to 2 MiB is passed over whole, as often as fits a window of about 20 us (200 us with several threads). A larger one is passed over in slices of about 2 MiB, a window each, \
+that go on where the last one ended, so the next slice is always the one that was left longest ago and RAM is measured, not the slice. Each window gives one rate; the record has their quantiles, never the best. \
+Before each block up to 64 MiB (quick profile) or 256 MiB before that place are passed over untimed, so that the caches hold what an endless run would have left.
+
+Rates of one thread are also told in bytes a core cycle (by the frequency right after each block), and where the CPU is known, beside the most that its load and store ports or the way from its second-level cache can move: best_bytes_per_cycle, from the vendors' documents, which the record names. Nothing is known so of the way from a server's third-level cache, whose clock is another one, nor of memory's.
+
+The working set is all streams together: half of it source and half destination for the copy, a third each for the triad (a = b + 3 c, doubles). Every figure says what a byte is: \
+read and written bytes count once each, as in STREAM; the reading of lines before they are overwritten (write-allocate) is real traffic but not counted, and non-temporal stores avoid it. \
+Non-temporal stores are complete (fence) at the end of each pass or slice.
+
+With several threads, each is pinned to a CPU and has a part of the memory to itself; they start every window together, and a rate is all bytes of the window over the time from the first start to the last end. \
+On machines with several NUMA nodes each thread fills memory of its own, near its CPU, and only the full number of threads is measured. Base pages (4 KiB) are used, as most programs have them; the thorough profile adds huge pages.
+
+Proof: the source holds words that differ from place to place. Each read window's last pass, and beyond 2 MiB every pass, is folded into a checksum that is compared with the one computed from the definition of the contents. \
+(Folding every load costs up to a third of a first-level cache's rate where loads are 64 bytes wide, so the other passes over small sets only load.) Before each block words all over the slice that comes next are spoilt in the destination, \
+and afterwards every word of it must be what the operation makes of the source; with one thread, at the end one more pass is compared word by word, all of it or 64 MiB.",
+        method_version: 1,
+        unit: Unit::BytesPerS,
+        convention: "bytes that the program reads and writes; each record says how they count",
+        needs: &["1 MiB of memory"],
+        touches: &[
+            "memory: 384 MiB (up to 1.5 GiB beside large caches, 3 GiB in the thorough profile), at most a quarter of what may be used",
+            "memory bandwidth of all allowed CPUs at once; with --gentle one thread within its own caches",
+        ],
+        // `--gentle` is obeyed by leaving out the points that saturate, not the probe.
+        saturates: false,
+        operations: Operations::Unwatched,
+    };
+
+    fn plan(&self, env: &Env) -> Plan<Moves> {
         if let MemorySource::Simulated(_) = env.memory {
-            return Support::No("simulated memory has no bytes to move".to_owned());
+            return Plan::no("simulated memory has no bytes to move");
         }
         let layout = Layout::of(env);
         if layout.largest < SMALL[2] {
-            return Support::No(format!(
-                "needs 1 MiB of memory; {} may be used here",
-                binary_size(env.memory_bytes)
-            ));
+            return crate::needs_memory("1 MiB", env);
         }
+        let plan = Plan::of(points(env, &layout))
+            .memory(field_bytes(layout.largest) * (1 + u64::from(layout.huge) + u64::from(layout.own)))
+            .cpus(layout.threads.last().copied().unwrap_or(1));
         if !env.settings.gentle && layout.largest < levels::LEAST_RAM {
-            return Support::Degraded(format!(
+            return plan.degraded(format!(
                 "working sets end at {}: with their destinations they take a quarter of the memory that may be used",
                 binary_size(layout.largest)
             ));
         }
-        Support::Yes
+        plan
+    }
+
+    fn open<'env>(&'env self, env: &'env Env, group: &[Moves]) -> Result<Moving<'env>, ProbeError> {
+        Moving::open(env, vector::available(), group)
+    }
+
+    fn conclude(&self, header: &Header, figures: &[Figure<Self>]) -> Option<Findings> {
+        let [levels, write, copy] = [Operation::Read, Operation::Write, Operation::Copy]
+            .map(|operation| best::levels(header, figures, operation));
+        (!levels.is_empty()).then_some(Findings { levels, write, copy })
+    }
+}
+
+/// The probe as the registry has it.
+pub static PROBE: Explained = Explained(Erased(Bandwidth));
+
+/// The probe, with a record that says why only one thread worked, where that is so.
+pub struct Explained(Erased<Bandwidth>);
+
+impl AnyProbe for Explained {
+    fn spec(&self) -> &'static Spec {
+        self.0.spec()
+    }
+
+    fn supports(&self, env: &Env) -> Support {
+        self.0.supports(env)
     }
 
     fn points(&self, env: &Env) -> Vec<Planned> {
-        let layout = Layout::of(env);
-        let widest = vector::available()[0];
-        let sizes = layout.sizes(env);
-        let largest = layout.largest;
-        let landmarks = layout.landmarks(env);
-        let single = |operation, size| point(operation, size, 1, widest, None);
-        let mut points: Vec<Planned> = Vec::new();
-        let mut add = |point: Point, priority| {
-            let named = point.operation.as_deref().and_then(Operation::named);
-            let known = points.iter().any(|planned| planned.point == point);
-            let named = named.filter(|operation| layout.fits(*operation, &point) && has(widest, *operation));
-            if let Some(operation) = named.filter(|_| !known) {
-                points.push(Planned {
-                    rank: layout.rank(env, &point, operation),
-                    // Its arena is another one.
-                    group: u16::from(point.pages == Some(Pages::Huge)),
-                    ..planned(point, priority, env)
-                });
-            }
-        };
-        for size in landmarks {
-            add(single(Operation::Read, size), 0);
-        }
-        for operation in [Operation::Copy, Operation::Triad] {
-            add(single(operation, largest), 0);
-        }
-        for operation in [Operation::Write, Operation::WriteNt] {
-            add(single(operation, largest / 2), 1);
-        }
-        for threads in layout.threads.iter().rev().copied() {
-            let each = landmarks[2] * u64::from(threads);
-            add(point(Operation::Read, largest, threads, widest, None), 1);
-            add(point(Operation::Copy, largest, threads, widest, None), 1);
-            add(point(Operation::WriteNt, largest / 2, threads, widest, None), 1);
-            add(point(Operation::Read, each, threads, widest, None), 1);
-            add(point(Operation::Copy, each, threads, widest, None), 2);
-            add(point(Operation::WriteNt, each, threads, widest, None), 3);
-        }
-        for operation in Operation::ALL {
-            for size in landmarks {
-                add(single(operation, size), 2);
-            }
-        }
-        // Curves: reading first, then an octave a step for the others; a quick run has no time for more than one.
-        let (octaves, between): (Vec<u64>, Vec<u64>) = sizes.iter().partition(|size| size.is_power_of_two());
-        let quick = env.settings.profile == Profile::Quick;
-        let others =
-            || Operation::ALL.into_iter().filter(|operation| !quick && *operation != Operation::Read);
-        for size in &octaves {
-            add(single(Operation::Read, *size), 2);
-        }
-        for size in between.iter().filter(|_| !quick) {
-            add(single(Operation::Read, *size), 2);
-        }
-        for (sizes, priority) in [(octaves, 3), (between, 4)] {
-            for size in sizes {
-                for operation in others() {
-                    add(single(operation, size), priority);
-                }
-            }
-        }
-        if layout.huge {
-            for operation in Operation::ALL {
-                let size = if operation.sources() == 0 { largest / 2 } else { largest };
-                add(point(operation, size, 1, widest, Some(Pages::Huge)), 5);
-            }
-        }
-        points
+        self.0.points(env)
     }
 
     fn memory_bytes(&self, env: &Env) -> u64 {
-        let layout = Layout::of(env);
-        field_bytes(layout.largest) * (1 + u64::from(layout.huge) + u64::from(layout.own))
+        self.0.memory_bytes(env)
     }
 
     fn cpus(&self, env: &Env) -> u32 {
-        Layout::of(env).threads.last().copied().unwrap_or(1)
+        self.0.cpus(env)
+    }
+
+    fn schemas(&self) -> Schemas {
+        self.0.schemas()
     }
 
     fn open<'env>(
@@ -188,40 +192,90 @@ impl AnyProbe for Bandwidth {
         env: &'env Env,
         group: &[Planned],
     ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
-        Ok(Box::new(Moving::open(env, vector::available(), group)?))
+        self.0.open(env, group)
     }
 
     fn conclude(&self, header: &Header, results: &[PointResult]) -> Vec<Record> {
         let cpus = usable_cpus(&header.machine, &header.settings).len();
-        let mut records = Vec::new();
-        if let Err(text) = most_threads(cpus, &header.machine, &header.settings) {
-            let point = Point {
-                operation: Some(Operation::Read.name().to_owned()),
-                threads: Some(2),
-                ..Point::default()
-            };
-            let absence = Absence { kind: "unsupported".to_owned(), text };
-            records.push(Record::absent(
-                SPEC.id,
-                SPEC.method_version,
-                point,
-                SPEC.unit,
-                StoppedBy::Unsupported,
-                absence,
-            ));
-        }
-        let levels = |operation| best::levels(header, results, operation);
-        let read = levels(Operation::Read);
-        if !read.is_empty() {
-            let findings = json!({
-                "levels": read,
-                "write": levels(Operation::Write),
-                "copy": levels(Operation::Copy),
-            });
-            records.push(SPEC.derived(findings));
-        }
-        records
+        let why = most_threads(cpus, &header.machine, &header.settings).err();
+        why.map(one_thread).into_iter().chain(self.0.conclude(header, results)).collect()
     }
+}
+
+/// That several threads were left out, for this reason.
+fn one_thread(text: String) -> Record {
+    let point = Point { operation: Some("read".to_owned()), threads: Some(2), ..Point::default() };
+    let absence = Absence { kind: "unsupported".to_owned(), text };
+    let Spec { id, method_version, unit, .. } = Bandwidth::SPEC;
+    Record::absent(id, method_version, point, unit, StoppedBy::Unsupported, absence)
+}
+
+/// What a reader wants first is first.
+fn points(env: &Env, layout: &Layout) -> Vec<Planned<Moves>> {
+    let widest = vector::available()[0];
+    let sizes = layout.sizes(env);
+    let largest = layout.largest;
+    let landmarks = layout.landmarks(env);
+    let single = |operation, size| point(operation, size, 1, widest, None);
+    let mut points: Vec<Planned<Moves>> = Vec::new();
+    let mut add = |point: Moves, priority| {
+        let known = points.iter().any(|planned| planned.point == point);
+        if !known && layout.fits(&point) && has(widest, point.operation) {
+            points.push(Planned {
+                rank: layout.rank(env, &point),
+                // Its arena is another one.
+                group: u16::from(point.pages == Some(Pages::Huge)),
+                ..planned(point, priority, env)
+            });
+        }
+    };
+    for size in landmarks {
+        add(single(Operation::Read, size), 0);
+    }
+    for operation in [Operation::Copy, Operation::Triad] {
+        add(single(operation, largest), 0);
+    }
+    for operation in [Operation::Write, Operation::WriteNt] {
+        add(single(operation, largest / 2), 1);
+    }
+    for threads in layout.threads.iter().rev().copied() {
+        let each = landmarks[2] * u64::from(threads);
+        add(point(Operation::Read, largest, threads, widest, None), 1);
+        add(point(Operation::Copy, largest, threads, widest, None), 1);
+        add(point(Operation::WriteNt, largest / 2, threads, widest, None), 1);
+        add(point(Operation::Read, each, threads, widest, None), 1);
+        add(point(Operation::Copy, each, threads, widest, None), 2);
+        add(point(Operation::WriteNt, each, threads, widest, None), 3);
+    }
+    for operation in Operation::ALL {
+        for size in landmarks {
+            add(single(operation, size), 2);
+        }
+    }
+    // Curves: reading first, then an octave a step for the others; a quick run has no time for more than one.
+    let (octaves, between): (Vec<u64>, Vec<u64>) = sizes.iter().partition(|size| size.is_power_of_two());
+    let quick = env.settings.profile == Profile::Quick;
+    let others = || Operation::ALL.into_iter().filter(|operation| !quick && *operation != Operation::Read);
+    for size in &octaves {
+        add(single(Operation::Read, *size), 2);
+    }
+    for size in between.iter().filter(|_| !quick) {
+        add(single(Operation::Read, *size), 2);
+    }
+    for (sizes, priority) in [(octaves, 3), (between, 4)] {
+        for size in sizes {
+            for operation in others() {
+                add(single(operation, size), priority);
+            }
+        }
+    }
+    if layout.huge {
+        for operation in Operation::ALL {
+            let size = if operation.sources() == 0 { largest / 2 } else { largest };
+            add(point(operation, size, 1, widest, Some(Pages::Huge)), 5);
+        }
+    }
+    points
 }
 
 /// How many threads may work at once, or why only one.
@@ -317,21 +371,21 @@ impl Layout {
     }
 
     /// Reading in each level, every way of moving memory, and all threads reading it; in a quick run reading memory alone.
-    fn rank(&self, env: &Env, point: &Point, operation: Operation) -> Rank {
-        let bytes = point.working_set_bytes.unwrap_or(0);
+    fn rank(&self, env: &Env, point: &Moves) -> Rank {
+        let (bytes, operation) = (point.working_set_bytes, point.operation);
         let in_memory = levels::ram_bytes(env).min(self.largest);
         let from_memory = bytes == if operation.sources() == 0 { in_memory / 2 } else { in_memory };
         let read = operation == Operation::Read;
         match (point.threads, point.pages) {
-            (Some(1), None) if read && from_memory => Rank::Headline,
-            (Some(1), None)
+            (1, None) if read && from_memory => Rank::Headline,
+            (1, None)
                 if from_memory && operation != Operation::Triad
                     || read && self.landmarks(env).contains(&bytes) =>
             {
                 env.headline_but_quick(Rank::Curve)
             }
-            (Some(1), None) => Rank::Curve,
-            (threads, None) if read && threads == self.threads.last().copied() && bytes == self.largest => {
+            (1, None) => Rank::Curve,
+            (threads, None) if read && self.threads.last() == Some(&threads) && bytes == self.largest => {
                 env.headline_but_quick(Rank::Detail)
             }
             _ => Rank::Detail,
@@ -339,9 +393,9 @@ impl Layout {
     }
 
     /// Destinations are half as large as sources.
-    fn fits(&self, operation: Operation, point: &Point) -> bool {
-        let most = if operation.sources() == 0 { self.largest / 2 } else { self.largest };
-        point.working_set_bytes.is_some_and(|bytes| bytes <= most)
+    fn fits(&self, point: &Moves) -> bool {
+        let most = if point.operation.sources() == 0 { self.largest / 2 } else { self.largest };
+        point.working_set_bytes <= most
     }
 }
 
@@ -354,27 +408,19 @@ fn has(kernels: &Kernels, operation: Operation) -> bool {
     operation != Operation::WriteNt || kernels.write_nt.is_some()
 }
 
-fn point(operation: Operation, size: u64, threads: u32, kernels: &Kernels, pages: Option<Pages>) -> Point {
-    Point {
-        working_set_bytes: Some(size),
-        operation: Some(operation.name().to_owned()),
-        threads: Some(threads),
-        isa: Some(kernels.isa.to_owned()),
-        pages,
-        ..Point::default()
-    }
+fn point(operation: Operation, size: u64, threads: u32, kernels: &Kernels, pages: Option<Pages>) -> Moves {
+    Moves { operation, working_set_bytes: size, threads, isa: kernels.isa.to_owned(), pages }
 }
 
 /// Bytes moved before a block in a private cache, so that the core's frequency comes to what such work sustains (wide
 /// vectors have limits of their own): 1 to 4 ms.
 const SETTLING_BYTES: u64 = 600_000_000;
 
-fn planned(point: Point, priority: u8, env: &Env) -> Planned {
-    let bytes = point.working_set_bytes.unwrap_or(0);
-    let several = point.threads.unwrap_or(1) > 1;
+fn planned(point: Moves, priority: u8, env: &Env) -> Planned<Moves> {
+    let bytes = point.working_set_bytes;
+    let several = point.threads > 1;
     let reach = levels::reach(bytes, &env.machine);
-    let write_nt = point.operation.as_deref() == Some(Operation::WriteNt.name());
-    let settles = reach != Reach::Shared && !several && !write_nt;
+    let settles = reach != Reach::Shared && !several && point.operation != Operation::WriteNt;
     let setup_s = bytes.min(warm_bytes(env)) as f64 / RAM_RATE
         + if several { 1e-3 } else { 0.0 }
         + if settles { SETTLING_BYTES as f64 / CACHE_RATE } else { 0.0 };
@@ -397,8 +443,8 @@ fn warm_bytes(env: &Env) -> u64 {
 /// Memory of a member of a crew on a machine with several nodes, made by its thread when it first needs it.
 type Own = OnceLock<Result<Arc<Field>, String>>;
 
-/// A session.
-struct Moving<'env> {
+/// The memory, and who works on it.
+pub struct Moving<'env> {
     env: &'env Env,
     layout: Layout,
     sets: Vec<&'static Kernels>,
@@ -410,14 +456,13 @@ struct Moving<'env> {
     cpus: Vec<u32>,
     selected: Option<Selected>,
     /// Where the passes of each point go on at the next visit, one a thread.
-    tallies: HashMap<Point, Vec<Arc<Tally>>>,
+    tallies: HashMap<Moves, Vec<Arc<Tally>>>,
     /// Blocks so far: each spoils other words.
     blocks: u64,
-    evidence: HashMap<Point, Evidence>,
 }
 
 struct Selected {
-    point: Point,
+    point: Moves,
     /// Each thread's part of the work.
     parts: Vec<Part>,
     worker: Worker,
@@ -436,21 +481,19 @@ struct Part {
 }
 
 /// What the blocks of a point have proved.
-#[derive(Clone, Default)]
-struct Evidence {
-    checksums: u64,
-    wrong_checksums: u64,
-    words: u64,
-    wrong_words: u64,
-    engine: String,
-    pages: Vec<Check>,
+#[derive(Default)]
+pub struct Evidence {
+    /// Words of what was written, or checksums of what was read.
+    compared: Compared,
+    /// Of the memory: the one that failed, or the first.
+    pages: Option<Check>,
 }
 
 impl<'env> Moving<'env> {
-    fn open(env: &'env Env, sets: Vec<&'static Kernels>, group: &[Planned]) -> Result<Self, ProbeError> {
+    fn open(env: &'env Env, sets: Vec<&'static Kernels>, group: &[Moves]) -> Result<Self, ProbeError> {
         let layout = Layout::of(env);
-        let wanted = group.iter().map(|planned| source_bytes(&planned.point)).max();
-        let pages = group.iter().find_map(|planned| planned.point.pages);
+        let wanted = group.iter().map(source_bytes).max();
+        let pages = group.iter().find_map(|point| point.pages);
         let mut cpus = vec![env.home_cpu];
         cpus.extend(env.cpus.iter().copied().filter(|cpu| *cpu != env.home_cpu));
         let own = (0..layout.threads.last().copied().unwrap_or(0)).map(|_| Own::new()).collect();
@@ -465,7 +508,6 @@ impl<'env> Moving<'env> {
             selected: None,
             tallies: HashMap::new(),
             blocks: 0,
-            evidence: HashMap::new(),
         };
         session.field(pages.unwrap_or(Pages::Base))?;
         Ok(session)
@@ -538,84 +580,83 @@ impl<'env> Moving<'env> {
         let parts = parts.iter().filter_map(|part| part.get()?.clone().ok()).collect();
         Ok((parts, Worker::Several(crew)))
     }
+
+    /// Those who work at a point.
+    fn workers(&mut self, point: &Moves) -> Result<Selected, ProbeError> {
+        let threads = point.threads as usize;
+        let known = self.sets.iter().copied().find(|kernels| point.isa == kernels.isa);
+        let kernels = known
+            .filter(|_| threads <= self.cpus.len())
+            .ok_or_else(|| ProbeError::no_point(&point.to_point()))?;
+        let tallies = self
+            .tallies
+            .entry(point.clone())
+            .or_insert_with(|| (0..threads).map(|_| Arc::default()).collect())
+            .clone();
+        let (parts, worker) = if threads > 1 {
+            self.crew(kernels, point.operation, point.working_set_bytes, tallies)?
+        } else {
+            let field = self.field(point.pages.unwrap_or(Pages::Base))?;
+            let tally = Arc::clone(&tallies[0]);
+            let streams = Streams::new(&field, Shape::new(point.operation, point.working_set_bytes, 0, 0))?;
+            let pass = Pass::new(streams.clone(), kernels, Arc::clone(&tally))?;
+            (vec![Part { streams, tally }], Worker::One(pass))
+        };
+        Ok(Selected { point: point.clone(), parts, worker })
+    }
+
+    /// The point's workers, made where another one's are there. A crew's threads end before others begin.
+    fn at(&mut self, point: &Moves) -> Result<&mut Selected, ProbeError> {
+        let selected = match self.selected.take().filter(|selected| selected.point == *point) {
+            Some(selected) => selected,
+            None => self.workers(point)?,
+        };
+        Ok(self.selected.insert(selected))
+    }
+
+    /// The same with warm caches and a settled frequency; a crew has warmed its own.
+    fn warmed(&mut self, point: &Moves) -> Result<&mut Selected, ProbeError> {
+        let warm = warm_bytes(self.env);
+        let reach = levels::reach(point.working_set_bytes, &self.env.machine);
+        let selected = self.at(point)?;
+        if let Worker::One(pass) = &mut selected.worker {
+            pass.warm(warm);
+            // Non-temporal writes go to memory whatever their working set.
+            if reach != Reach::Shared && point.operation != Operation::WriteNt {
+                let ops = SETTLING_BYTES / pass.shape().bytes_per_op().max(1);
+                std::hint::black_box(pass.run(ops));
+            }
+        }
+        Ok(selected)
+    }
 }
 
 /// What it takes of a field's source: half as much is there to be written to. Each thread has whole pages.
-fn source_bytes(point: &Point) -> u64 {
-    let bytes = point.working_set_bytes.unwrap_or(0);
-    let operation = point.operation.as_deref().and_then(Operation::named);
-    let threads = u64::from(point.threads.unwrap_or(1));
-    let streamed =
-        if operation.is_some_and(|operation| operation.sources() == 0) { 2 * bytes } else { bytes };
-    streamed.next_multiple_of(threads * 8192)
+fn source_bytes(point: &Moves) -> u64 {
+    let bytes = point.working_set_bytes;
+    let streamed = if point.operation.sources() == 0 { 2 * bytes } else { bytes };
+    streamed.next_multiple_of(u64::from(point.threads) * 8192)
 }
 
 fn crew_error(error: &CrewError) -> ProbeError {
     ProbeError::Other(error.to_string())
 }
 
-impl AnySession for Moving<'_> {
-    fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
-        // A crew's threads end before others begin.
-        let known = self.selected.as_ref().is_some_and(|selected| selected.point == *point);
-        if !known {
-            self.selected = None;
-            let incomplete = || ProbeError::no_point(point);
-            let operation = point.operation.as_deref().and_then(Operation::named).ok_or_else(incomplete)?;
-            let bytes = point.working_set_bytes.ok_or_else(incomplete)?;
-            let kernels = self
-                .sets
-                .iter()
-                .copied()
-                .find(|kernels| point.isa.as_deref().is_none_or(|isa| isa == kernels.isa))
-                .ok_or_else(incomplete)?;
-            let threads = point.threads.unwrap_or(1) as usize;
-            let tallies = self
-                .tallies
-                .entry(point.clone())
-                .or_insert_with(|| (0..threads).map(|_| Arc::default()).collect())
-                .clone();
-            let (parts, worker) = if threads > 1 {
-                if threads > self.cpus.len() {
-                    return Err(incomplete());
-                }
-                self.crew(kernels, operation, bytes, tallies)?
-            } else {
-                let field = self.field(point.pages.unwrap_or(Pages::Base))?;
-                let tally = Arc::clone(&tallies[0]);
-                let streams = Streams::new(&field, Shape::new(operation, bytes, 0, 0))?;
-                let pass = Pass::new(streams.clone(), kernels, Arc::clone(&tally))?;
-                (vec![Part { streams, tally }], Worker::One(pass))
-            };
-            let evidence = self.evidence.entry(point.clone()).or_default();
-            kernels.isa.clone_into(&mut evidence.engine);
-            evidence.pages = parts.iter().flat_map(|part| part.streams.pages_checks().clone()).collect();
-            self.selected = Some(Selected { point: point.clone(), parts, worker });
-        }
-        let warm = warm_bytes(self.env);
-        if let Some(Selected { worker: Worker::One(pass), .. }) = &mut self.selected {
-            pass.warm(warm);
-            let reach = levels::reach(point.working_set_bytes.unwrap_or(0), &self.env.machine);
-            // Non-temporal writes go to memory whatever their working set.
-            if reach != Reach::Shared && pass.shape().operation != Operation::WriteNt {
-                let ops = SETTLING_BYTES / pass.shape().bytes_per_op().max(1);
-                std::hint::black_box(pass.run(ops));
-            }
-        }
-        Ok(())
+impl<P> Session<P> for Moving<'_>
+where
+    P: Probe<Point = Moves, Evidence = Evidence, Details = Details>,
+{
+    fn select(&mut self, point: &Moves) -> Result<(), ProbeError> {
+        self.warmed(point).map(|_| ())
     }
 
-    fn block(&mut self, block: &mut Block) -> Result<(), ProbeError> {
-        let Some(Selected { point, parts, worker }) = &mut self.selected else {
-            return Err(ProbeError::Other("no point is selected".to_owned()));
-        };
+    fn block(&mut self, point: &Moves, evidence: &mut Evidence, block: &mut Block) -> Result<(), ProbeError> {
         self.blocks += 1;
+        let (blocks, writes) = (self.blocks, point.operation.writes());
+        let Selected { parts, worker, .. } = self.at(point)?;
         let places: Vec<usize> = parts.iter().map(|part| part.tally.at()).collect();
-        for (part, at) in parts.iter().zip(&places) {
-            let shape = part.streams.shape();
-            if shape.operation.writes() {
-                part.streams.spoil(*at, shape.slice_lines, self.blocks);
-            }
+        for (part, at) in parts.iter().zip(&places).filter(|_| writes) {
+            part.streams.spoil(*at, part.streams.shape().slice_lines, blocks);
         }
         let before: Vec<(u64, u64)> = parts.iter().map(|part| part.tally.checksums()).collect();
         match worker {
@@ -630,71 +671,49 @@ impl AnySession for Moving<'_> {
                     .map_err(|error| crew_error(&error))?;
             }
         }
-        let evidence = self.evidence.entry(point.clone()).or_default();
         for ((part, at), before) in parts.iter().zip(places).zip(before) {
-            let after = part.tally.checksums();
-            evidence.checksums += after.0 - before.0;
-            evidence.wrong_checksums += after.1 - before.1;
             let shape = part.streams.shape();
-            if shape.operation.writes() {
-                evidence.words += shape.slice_words();
-                evidence.wrong_words += part.streams.wrong_words(at, shape.slice_lines);
+            if writes {
+                let wrong = part.streams.wrong_words(at, shape.slice_lines);
+                evidence.compared.add(shape.slice_words(), wrong);
+            } else {
+                let after = part.tally.checksums();
+                evidence.compared.add(after.0 - before.0, after.1 - before.1);
             }
+        }
+        if evidence.pages.is_none() {
+            let checks = || parts.iter().flat_map(|part| part.streams.pages_checks());
+            evidence.pages = checks().find(|check| !check.ok).or_else(|| checks().next()).cloned();
         }
         Ok(())
     }
 
-    fn proof(&mut self, point: &Point) -> Proof {
-        let Some(operation) = point.operation.as_deref().and_then(Operation::named) else {
-            return Proof::default();
-        };
+    fn proof(&mut self, point: &Moves, evidence: &Evidence) -> Proof<Details> {
+        let (operation, blocks) = (point.operation, self.blocks);
+        let mut compared = evidence.compared;
         // Others have written to the same destination since this point's last block.
-        let one = point.threads.unwrap_or(1) == 1;
         if operation.writes()
-            && one
-            && self.select(point).is_ok()
-            && let Some(Selected { worker: Worker::One(pass), .. }) = &mut self.selected
+            && point.threads == 1
+            && let Ok(Selected { worker: Worker::One(pass), .. }) = self.warmed(point)
         {
-            let (words, wrong) = pass.prove_destination(self.blocks);
-            let evidence = self.evidence.entry(point.clone()).or_default();
-            evidence.words += words;
-            evidence.wrong_words += wrong;
+            let (words, wrong) = pass.prove_destination(blocks);
+            compared.add(words, wrong);
         }
-        let evidence = self.evidence.get(point).cloned().unwrap_or_default();
         let check = if operation.writes() {
-            Check {
-                name: "destination".to_owned(),
-                ok: evidence.words > 0 && evidence.wrong_words == 0,
-                detail: format!(
-                    "{} of {} words looked at afterwards were what the operation makes of its source",
-                    evidence.words - evidence.wrong_words,
-                    evidence.words
-                ),
-            }
+            let after = "words looked at afterwards were what the operation makes of its source";
+            compared.check("destination", "", after)
         } else {
-            Check {
-                name: "checksum".to_owned(),
-                ok: evidence.checksums > 0 && evidence.wrong_checksums == 0,
-                detail: format!(
-                    "{} of {} checksums of what was read were those of the known contents",
-                    evidence.checksums - evidence.wrong_checksums,
-                    evidence.checksums
-                ),
-            }
+            compared.check("checksum", "", "checksums of what was read were those of the known contents")
         };
-        let mut proof = Proof {
-            checks: vec![check],
+        let proof = Proof {
             work: Work { convention: Some(operation.convention().to_owned()), ..Work::default() },
-            engine: Some(evidence.engine.clone()),
-            findings: best::findings(&self.env.machine, point, operation),
-            ..Proof::default()
+            findings: best::details(&self.env.machine, point),
+            ..Proof::of(vec![check]).by(&point.isa)
         };
-        // The rate is true of what was moved; only the label of the pages would be wrong.
-        match evidence.pages.iter().find(|check| !check.ok) {
-            Some(bad) => proof.flags.push(format!("degraded: {} not, {}", bad.name, bad.detail)),
-            None => proof.checks.extend(evidence.pages.into_iter().next()),
+        match &evidence.pages {
+            Some(pages) => with_pages(proof, pages),
+            None => proof,
         }
-        proof
     }
 }
 

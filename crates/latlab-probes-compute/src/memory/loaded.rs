@@ -16,7 +16,7 @@ use latlab_record::{Check, Estimate, Header, Order, Pages, Profile, Unit, binary
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::common::median;
+use super::common::{median, read_estimate};
 use curve::Curve;
 use latlab_probes_shared::Compared;
 use latlab_probes_shared::walk::{Arena, Chain, Cycle, LINE_BYTES, Layout, PAGE_BYTES, SPARSE_BYTES};
@@ -69,7 +69,7 @@ pub struct Place {
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub struct Details {
     /// Of all load threads together.
-    #[serde(deserialize_with = "read_estimate")]
+    #[serde(deserialize_with = "some_estimate")]
     load_bytes_per_s: Estimate,
     #[serde(default)]
     per_thread_bytes_per_s: Vec<Option<f64>>,
@@ -78,10 +78,8 @@ pub struct Details {
     p99_ns: Option<f64>,
 }
 
-/// An estimate, or a plain number.
-fn read_estimate<'de, D: Deserializer<'de>>(from: D) -> Result<Estimate, D::Error> {
-    let found = serde_json::Value::deserialize(from)?;
-    Estimate::read(&found).ok_or_else(|| serde::de::Error::custom("no estimate"))
+fn some_estimate<'de, D: Deserializer<'de>>(from: D) -> Result<Estimate, D::Error> {
+    read_estimate(from)?.ok_or_else(|| serde::de::Error::custom("no estimate"))
 }
 
 /// What follows from the points.

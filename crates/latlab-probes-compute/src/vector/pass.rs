@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use latlab_harness::{Batch, ProbeError};
+use serde::{Deserialize, Serialize};
 
 use super::{Kernels, LINE_BYTES, Streams};
 
 /// What is done with the bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum Operation {
     Read,
     Write,
@@ -19,21 +21,6 @@ pub(crate) enum Operation {
 
 impl Operation {
     pub(crate) const ALL: [Self; 5] = [Self::Read, Self::Write, Self::WriteNt, Self::Copy, Self::Triad];
-
-    /// Its name in a point.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::WriteNt => "write-nt",
-            Self::Copy => "copy",
-            Self::Triad => "triad",
-        }
-    }
-
-    pub(crate) fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|operation| operation.name() == name)
-    }
 
     /// What one byte of its rate is.
     pub(crate) fn convention(self) -> &'static str {

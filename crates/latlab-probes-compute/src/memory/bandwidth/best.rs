@@ -1,11 +1,12 @@
 //! The levels as a reader sees them: each with its rate in bytes a core cycle, beside the most that the core can move.
 
-use latlab_harness::PointResult;
+use latlab_harness::Figure;
 use latlab_machine::{Cpu, Machine};
-use latlab_record::{Header, Pages, Point};
-use serde_json::{Value, json};
+use latlab_record::{Estimate, Header, Pages};
+use schemars::JsonSchema;
+use serde::Serialize;
 
-use super::{SMALL, THIRD_LIKELY};
+use super::{Bandwidth, Details, Moves, SMALL, THIRD_LIKELY};
 use crate::levels::reported;
 use crate::vector::Operation;
 
@@ -126,25 +127,37 @@ const TABLE: &[Known] = &[
 ];
 
 /// Who answers a working set, by the sizes that the CPU reports.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 enum Level {
+    #[serde(rename = "L1")]
     First,
+    #[serde(rename = "L2")]
     Second,
+    #[serde(rename = "L3")]
     Third,
+    #[serde(rename = "RAM")]
     Ram,
 }
 
 impl Level {
     const ALL: [Self; 4] = [Self::First, Self::Second, Self::Third, Self::Ram];
+}
 
-    fn name(self) -> &'static str {
-        match self {
-            Self::First => "L1",
-            Self::Second => "L2",
-            Self::Third => "L3",
-            Self::Ram => "RAM",
-        }
-    }
+/// One level's figures.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct AtLevel {
+    name: Level,
+    /// The one that stands for the level.
+    working_set_bytes: u64,
+    isa: String,
+    bytes_per_s: f64,
+    bytes_per_cycle: Option<Estimate>,
+    /// The most that the core can move at this level, where that is documented.
+    best_bytes_per_cycle: Option<f64>,
+    /// What was measured over that.
+    share: Option<Estimate>,
+    /// Which document says it, or why none does.
+    source: String,
 }
 
 /// The only name of the cores, where there is one kind.
@@ -202,32 +215,26 @@ fn level_of(machine: &Machine, bytes: u64) -> Option<Level> {
 }
 
 /// What a record of one thread says beside its rate.
-pub(super) fn findings(machine: &Machine, point: &Point, operation: Operation) -> Option<Value> {
-    let one = point.threads.unwrap_or(1) == 1;
-    if !one || !matches!(operation, Operation::Read | Operation::Write | Operation::Copy) {
+pub(super) fn details(machine: &Machine, point: &Moves) -> Option<Details> {
+    let operation = point.operation;
+    if point.threads != 1 || !matches!(operation, Operation::Read | Operation::Write | Operation::Copy) {
         return None;
     }
-    let level = level_of(machine, point.working_set_bytes?);
-    let known = widths(&machine.cpu, point.isa.as_deref()?);
-    Some(json!({
-        // The harness, which knows each block's frequency, fills it in.
-        "bytes_per_cycle": null,
-        "best_bytes_per_cycle": level.and_then(|level| known?.best(operation, level)),
-    }))
+    let best =
+        || widths(&machine.cpu, &point.isa)?.best(operation, level_of(machine, point.working_set_bytes)?);
+    Some(Details { bytes_per_cycle: None, best_bytes_per_cycle: best() })
 }
 
-/// One level's figures: the measured working set nearest to the level's landmark, among those that lie in it.
-pub(super) fn levels(header: &Header, results: &[PointResult], operation: Operation) -> Vec<Value> {
-    Level::ALL
-        .into_iter()
-        .filter_map(|level| {
-            let bounds = landmark(header, results, operation, level)?;
-            let result = singles(results, operation)
-                .filter(|(size, _)| bounds.above < *size && *size <= bounds.up_to)
-                .min_by(|a, b| distance(a.0, bounds.mark).total_cmp(&distance(b.0, bounds.mark)))?;
-            Some(figures(&header.machine, level, operation, result))
-        })
-        .collect()
+/// Each level's figures: of the measured working set nearest to the level's landmark, among those that lie in it.
+pub(super) fn levels(header: &Header, all: &[Figure<Bandwidth>], operation: Operation) -> Vec<AtLevel> {
+    let of_level = |level| {
+        let bounds = landmark(header, all, operation, level)?;
+        let figure = singles(all, operation)
+            .filter(|figure| (bounds.above + 1..=bounds.up_to).contains(&figure.point.working_set_bytes))
+            .min_by(|a, b| distance(a, bounds.mark).total_cmp(&distance(b, bounds.mark)))?;
+        Some(at_level(&header.machine, level, figure))
+    };
+    Level::ALL.into_iter().filter_map(of_level).collect()
 }
 
 /// Working sets of a level, and the one that is wanted.
@@ -237,12 +244,17 @@ struct Bounds {
     mark: u64,
 }
 
-fn landmark(header: &Header, results: &[PointResult], operation: Operation, level: Level) -> Option<Bounds> {
+fn landmark(
+    header: &Header,
+    all: &[Figure<Bandwidth>],
+    operation: Operation,
+    level: Level,
+) -> Option<Bounds> {
     let first = reported(&header.machine, 1)?;
     let second = reported(&header.machine, 2)?;
     let third = reported(&header.machine, 3);
     // By any operation: not all of them fit into as much memory.
-    let measured = results.iter().filter_map(|result| result.point.working_set_bytes).max()?;
+    let measured = all.iter().map(|figure| figure.point.working_set_bytes).max()?;
     match level {
         Level::First => Some(Bounds { above: 0, up_to: first, mark: SMALL[2] }),
         Level::Second => Some(Bounds { above: first, up_to: second, mark: second / 2 }),
@@ -255,7 +267,7 @@ fn landmark(header: &Header, results: &[PointResult], operation: Operation, leve
         Level::Ram => {
             // As far as memory was measured. A guest is told of a third level that it shares with CPUs that it does not see, so being
             // larger than that cannot be asked for; `--gentle` never leaves the caches.
-            let largest = singles(results, operation).map(|(size, _)| size).max()?;
+            let largest = singles(all, operation).map(|figure| figure.point.working_set_bytes).max()?;
             let beyond = largest > third.unwrap_or(second) || largest >= LIKELY_RAM;
             (beyond && !header.settings.gentle).then_some(Bounds {
                 above: largest - 1,
@@ -269,35 +281,26 @@ fn landmark(header: &Header, results: &[PointResult], operation: Operation, leve
 /// The share of a reported cache that one guest gets is smaller than this on every machine met.
 const LIKELY_RAM: u64 = 256 << 20;
 
-/// Working sets and results of one thread on 4 KiB pages.
-fn singles(results: &[PointResult], operation: Operation) -> impl Iterator<Item = (u64, &PointResult)> {
-    results.iter().filter_map(move |result| {
-        let point = &result.point;
-        let wanted = point.operation.as_deref() == Some(operation.name())
-            && point.threads.unwrap_or(1) == 1
-            && point.pages != Some(Pages::Huge);
-        wanted.then_some((point.working_set_bytes?, result))
+/// Figures of one thread on 4 KiB pages.
+fn singles(all: &[Figure<Bandwidth>], operation: Operation) -> impl Iterator<Item = &Figure<Bandwidth>> {
+    all.iter().filter(move |Figure { point, .. }| {
+        point.operation == operation && point.threads == 1 && point.pages != Some(Pages::Huge)
     })
 }
 
 /// In octaves.
-fn distance(size: u64, mark: u64) -> f64 {
-    (size as f64 / mark as f64).log2().abs()
+fn distance(figure: &Figure<Bandwidth>, mark: u64) -> f64 {
+    (figure.point.working_set_bytes as f64 / mark as f64).log2().abs()
 }
 
 /// More than the best is no share of it: then the document is of another CPU, or the frequency was misjudged. A core's frequency moves
 /// by 3 % between two steps of its governor.
 const MOST_SHARE: f64 = 1.05;
 
-fn figures(
-    machine: &Machine,
-    level: Level,
-    operation: Operation,
-    (size, result): (u64, &PointResult),
-) -> Value {
-    let bytes_per_cycle = result.estimate("bytes_per_cycle");
-    let isa = result.point.isa.as_deref().unwrap_or("");
-    let known = widths(&machine.cpu, isa);
+fn at_level(machine: &Machine, level: Level, figure: &Figure<Bandwidth>) -> AtLevel {
+    let Moves { operation, working_set_bytes, isa, .. } = figure.point.clone();
+    let bytes_per_cycle = figure.details.as_ref().and_then(|details| details.bytes_per_cycle);
+    let known = widths(&machine.cpu, &isa);
     let best = known.and_then(|known| known.best(operation, level));
     let share = bytes_per_cycle.zip(best).map(|(own, best)| own.map(|bytes| bytes / best));
     let (best, share, source) = match (known, best, share) {
@@ -308,21 +311,23 @@ fn figures(
         }
         (Some(known), ..) => (best, share, known.source.to_owned()),
     };
-    json!({
-        "name": level.name(),
-        "working_set_bytes": size,
-        "isa": isa,
-        "bytes_per_s": result.p50,
-        "bytes_per_cycle": bytes_per_cycle,
-        "best_bytes_per_cycle": best,
-        "share": share,
-        "source": source,
-    })
+    AtLevel {
+        name: level,
+        working_set_bytes,
+        isa,
+        bytes_per_s: figure.result.p50,
+        bytes_per_cycle,
+        best_bytes_per_cycle: best,
+        share,
+        source,
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use latlab_harness::{PointFields as _, PointResult};
     use latlab_machine::{Cache, CacheKind, CacheSource};
+    use serde_json::{Value, json};
 
     use super::*;
     use latlab_probes_testing as testing;
@@ -353,23 +358,23 @@ mod tests {
         header
     }
 
-    fn result(operation: Operation, isa: &str, size: u64, bytes_per_cycle: Option<f64>) -> PointResult {
-        PointResult {
-            findings: bytes_per_cycle.map(|bytes| json!({ "bytes_per_cycle": bytes })),
-            ..PointResult::new(
-                Point {
-                    working_set_bytes: Some(size),
-                    operation: Some(operation.name().to_owned()),
-                    threads: Some(1),
-                    isa: Some(isa.to_owned()),
-                    ..Point::default()
-                },
-                4e9 * bytes_per_cycle.unwrap_or(1.0),
-            )
-        }
+    fn moves(operation: Operation, isa: &str, working_set_bytes: u64) -> Moves {
+        Moves { operation, working_set_bytes, threads: 1, isa: isa.to_owned(), pages: None }
     }
 
-    fn reads(isa: &str) -> Vec<PointResult> {
+    fn figure(operation: Operation, isa: &str, size: u64, bytes_per_cycle: Option<f64>) -> Figure<Bandwidth> {
+        let p50 = 4e9 * bytes_per_cycle.unwrap_or(1.0);
+        let findings = bytes_per_cycle.map(|bytes| json!({ "bytes_per_cycle": bytes }));
+        let point = moves(operation, isa, size).to_point();
+        Figure::of(&PointResult { findings, ..PointResult::new(point, p50) }).expect("of this probe")
+    }
+
+    /// As the record has them.
+    fn levels(header: &Header, all: &[Figure<Bandwidth>], operation: Operation) -> Vec<Value> {
+        super::levels(header, all, operation).iter().map(|level| json!(level)).collect()
+    }
+
+    fn reads(isa: &str) -> Vec<Figure<Bandwidth>> {
         let sizes = [
             (8 << 10, 100.0),
             (24 << 10, 120.0),
@@ -381,7 +386,7 @@ mod tests {
             (16 << 20, 12.0),
             (1 << 30, 4.0),
         ];
-        sizes.map(|(size, bytes)| result(Operation::Read, isa, size, Some(bytes))).to_vec()
+        sizes.map(|(size, bytes)| figure(Operation::Read, isa, size, Some(bytes))).into()
     }
 
     #[test]
@@ -442,8 +447,8 @@ mod tests {
 
     #[test]
     fn more_than_the_best_is_no_share() {
-        let results = [result(Operation::Read, "avx512", 24 << 10, Some(140.0))];
-        let levels = levels(&header("GenuineIntel", None), &results, Operation::Read);
+        let figures = [figure(Operation::Read, "avx512", 24 << 10, Some(140.0))];
+        let levels = levels(&header("GenuineIntel", None), &figures, Operation::Read);
         assert!(levels[0]["share"].is_null() && levels[0]["best_bytes_per_cycle"].is_null());
         assert!(levels[0]["source"].as_str().is_some_and(|text| text.contains("more than")));
     }
@@ -451,14 +456,14 @@ mod tests {
     #[test]
     fn writing_and_copying_count_their_own_bytes() {
         let header = header("GenuineIntel", None);
-        let results = [
-            result(Operation::Write, "avx512", 24 << 10, Some(48.0)),
-            result(Operation::Copy, "avx512", 24 << 10, Some(96.0)),
-            result(Operation::Copy, "avx512", 1 << 20, Some(40.0)),
+        let figures = [
+            figure(Operation::Write, "avx512", 24 << 10, Some(48.0)),
+            figure(Operation::Copy, "avx512", 24 << 10, Some(96.0)),
+            figure(Operation::Copy, "avx512", 1 << 20, Some(40.0)),
         ];
-        let write = levels(&header, &results, Operation::Write);
+        let write = levels(&header, &figures, Operation::Write);
         assert_eq!(write[0]["share"]["value"], 0.75);
-        let copy = levels(&header, &results, Operation::Copy);
+        let copy = levels(&header, &figures, Operation::Copy);
         assert_eq!(copy[0]["share"]["value"], 0.75);
         assert!(copy[1]["share"].is_null());
         assert_eq!(copy.len(), 2, "no RAM where none was measured");
@@ -466,8 +471,8 @@ mod tests {
 
     #[test]
     fn a_core_whose_frequency_is_unknown_has_its_rate_alone() {
-        let results = [result(Operation::Read, "avx512", 24 << 10, None)];
-        let levels = levels(&header("GenuineIntel", None), &results, Operation::Read);
+        let figures = [figure(Operation::Read, "avx512", 24 << 10, None)];
+        let levels = levels(&header("GenuineIntel", None), &figures, Operation::Read);
         assert!(levels[0]["share"].is_null() && levels[0]["bytes_per_cycle"].is_null());
         assert!(levels[0]["bytes_per_s"].is_f64());
     }
@@ -476,9 +481,8 @@ mod tests {
     fn a_record_names_the_best_of_its_own_level() {
         let machine = header("GenuineIntel", None).machine;
         let best = |operation, size, threads| {
-            let mut point = result(operation, "avx512", size, None).point;
-            point.threads = Some(threads);
-            findings(&machine, &point, operation).map(|findings| findings["best_bytes_per_cycle"].as_f64())
+            let point = Moves { threads, ..moves(operation, "avx512", size) };
+            details(&machine, &point).map(|details| details.best_bytes_per_cycle)
         };
         assert_eq!(best(Operation::Read, 24 << 10, 1), Some(Some(128.0)));
         assert_eq!(best(Operation::Read, 1 << 20, 1), Some(Some(64.0)));

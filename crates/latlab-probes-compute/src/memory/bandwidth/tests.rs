@@ -1,5 +1,7 @@
 //! On this machine's memory, small: what was moved must be proved, and what was not moved must be found.
 
+use std::collections::HashSet;
+
 use latlab_machine::NumaNode;
 use latlab_record::{Kind, Settings};
 
@@ -29,41 +31,37 @@ const BLOCKS: usize = 9;
 /// No bound on how long that takes; an idle machine needs a second.
 const DEADLINE_NS: f64 = 300e9;
 
-impl AnyProbe for Briefly {
-    fn spec(&self) -> &'static Spec {
-        &SPEC
-    }
-    fn supports(&self, env: &Env) -> Support {
-        Bandwidth.supports(env)
-    }
-    fn points(&self, env: &Env) -> Vec<Planned> {
-        let mut points = Bandwidth.points(env);
-        for planned in &mut points {
+impl Probe for Briefly {
+    type Point = Moves;
+    type Evidence = Evidence;
+    type Details = Details;
+    type Findings = Findings;
+    type Session<'env> = Moving<'env>;
+
+    const SPEC: Spec = Bandwidth::SPEC;
+
+    fn plan(&self, env: &Env) -> Plan<Moves> {
+        let mut plan = Bandwidth.plan(env);
+        for planned in &mut plan.points {
             planned.most_blocks = BLOCKS;
         }
-        points
+        plan
     }
-    fn memory_bytes(&self, env: &Env) -> u64 {
-        Bandwidth.memory_bytes(env)
-    }
-    fn open<'env>(
-        &'env self,
-        env: &'env Env,
-        group: &[Planned],
-    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
+
+    fn open<'env>(&'env self, env: &'env Env, group: &[Moves]) -> Result<Moving<'env>, ProbeError> {
         Bandwidth.open(env, group)
     }
 }
 
 fn measure(env: &Env, wanted: fn(&Point) -> bool) -> Vec<Record> {
     let mut kept = Kept { wanted: Some(wanted), ..Kept::default() };
-    kept.measure(&Briefly, env, env.clock.now_ns() + DEADLINE_NS);
+    kept.measure(&Erased(Briefly), env, env.clock.now_ns() + DEADLINE_NS);
     kept.records.retain(|record| record.kind != Kind::Absent);
     kept.records
 }
 
-fn labels(points: &[Planned]) -> Vec<String> {
-    points.iter().map(|planned| planned.point.label()).collect()
+fn labels(points: &[Planned<Moves>]) -> Vec<String> {
+    points.iter().map(|planned| planned.point.to_point().label()).collect()
 }
 
 #[test]
@@ -77,8 +75,8 @@ fn every_operation_gives_a_rate_with_its_proof_and_its_convention() {
         let summary = record.summary.as_ref().expect("a figure");
         // A microsecond a byte and a petabyte a second are no memory.
         assert!((1e6..1e15).contains(&summary.p50.expect("a median")), "{:?}", summary.p50);
-        let operation = record.point.operation.as_deref().and_then(Operation::named).expect("known");
-        assert_eq!(record.work.convention.as_deref(), Some(operation.convention()));
+        let point = Moves::of_point(&record.point).expect("of this probe");
+        assert_eq!(record.work.convention.as_deref(), Some(point.operation.convention()));
         assert!(record.work.bytes > 0);
         assert_eq!(record.engine, record.point.isa);
     }
@@ -115,7 +113,7 @@ fn on_several_nodes_each_thread_has_memory_of_its_own() {
     env.machine.numa =
         [0, 1].map(|id| NumaNode { id, cpus: vec![id], memory_bytes: None, distances: Vec::new() }).into();
     assert_eq!(Layout::of(&env).threads, [2]);
-    assert_eq!(Bandwidth.memory_bytes(&env), 24 << 20, "both fit");
+    assert_eq!(Bandwidth.plan(&env).memory_bytes, 24 << 20, "both fit");
     let records = measure(&env, |point| point.threads == Some(2));
     assert!(!records.is_empty());
     assert!(records.iter().all(|record| record.error.is_none()));
@@ -125,9 +123,10 @@ fn on_several_nodes_each_thread_has_memory_of_its_own() {
 fn one_cpu_gives_one_thread_and_says_so() {
     let mut env = env(quick(), 24 << 20);
     env.cpus = vec![env.home_cpu];
-    assert!(Bandwidth.points(&env).iter().all(|planned| planned.point.threads == Some(1)));
-    assert_eq!(Bandwidth.cpus(&env), 1);
-    let absent = Bandwidth.conclude(&testing::header(&env), &[]);
+    let plan = Bandwidth.plan(&env);
+    assert!(plan.points.iter().all(|planned| planned.point.threads == 1));
+    assert_eq!(plan.cpus, 1);
+    let absent = PROBE.conclude(&testing::header(&env), &[]);
     assert!(absent[0].error.as_ref().expect("a reason").text.contains("one CPU"));
 }
 
@@ -136,7 +135,7 @@ fn a_quota_below_two_cpus_gives_one_thread_too() {
     let mut env = env(quick(), 24 << 20);
     env.cpus = vec![0, 1, 2, 3];
     env.machine.limits.usable_cpus = Some(1.5);
-    assert_eq!(Bandwidth.cpus(&env), 1);
+    assert_eq!(Bandwidth.plan(&env).cpus, 1);
     env.machine.limits.usable_cpus = Some(3.0);
     assert_eq!(Layout::of(&env).threads, [2, 3]);
 }
@@ -145,22 +144,19 @@ fn a_quota_below_two_cpus_gives_one_thread_too() {
 fn gentle_stays_in_the_caches_with_one_thread() {
     let env = env(Settings { gentle: true, ..quick() }, 4 << 30);
     let second = levels::reported(&env.machine, 2).unwrap_or(SECOND_UNKNOWN);
-    for planned in Bandwidth.points(&env) {
-        assert_eq!(planned.point.threads, Some(1));
-        assert!(planned.point.working_set_bytes <= Some(4 * second), "{}", planned.point.label());
+    for Planned { point, .. } in Bandwidth.plan(&env).points {
+        assert!(point.threads == 1 && point.working_set_bytes <= 4 * second, "{point:?}");
     }
 }
 
 #[test]
 fn what_a_reader_wants_first_is_first() {
     let env = env(quick(), 4 << 30);
-    let points = Bandwidth.points(&env);
+    let points = Bandwidth.plan(&env).points;
     let first = labels(&points[..6]);
     assert!(first[0].starts_with("read, 128 MiB") && first[1].starts_with("read, 24 KiB"), "{first:?}");
     assert!(first[4].starts_with("copy, 128 MiB") && first[5].starts_with("triad, 128 MiB"), "{first:?}");
-    let mut distinct = points.iter().map(|planned| planned.point.clone()).collect::<Vec<_>>();
-    distinct.sort();
-    distinct.dedup();
+    let distinct: HashSet<&Moves> = points.iter().map(|planned| &planned.point).collect();
     assert_eq!(distinct.len(), points.len(), "no point twice");
 }
 
@@ -169,15 +165,15 @@ fn memory_stays_within_what_may_be_used() {
     for memory_bytes in [2 << 20, 64 << 20, 300 << 20, 1 << 30, 5 << 30] {
         for profile in [Profile::Quick, Profile::Standard, Profile::Thorough] {
             let env = env(Settings { profile, ..quick() }, memory_bytes);
-            assert!(Bandwidth.memory_bytes(&env) <= memory_bytes);
+            let plan = Bandwidth.plan(&env);
+            assert!(plan.memory_bytes <= memory_bytes);
             let largest = Layout::of(&env).largest;
-            assert!(
-                Bandwidth.points(&env).iter().all(|planned| planned.point.working_set_bytes <= Some(largest))
-            );
+            assert!(plan.points.iter().all(|planned| planned.point.working_set_bytes <= largest));
         }
     }
-    assert!(matches!(Bandwidth.supports(&env(quick(), 1 << 10)), Support::No(_)));
-    assert!(matches!(Bandwidth.supports(&env(quick(), 64 << 20)), Support::Degraded(_)));
+    let support = |memory_bytes| Bandwidth.plan(&env(quick(), memory_bytes)).support;
+    assert!(matches!(support(1 << 10), Support::No(_)));
+    assert!(matches!(support(64 << 20), Support::Degraded(_)));
 }
 
 /// Kernels that leave out the last line of each call.
@@ -213,35 +209,29 @@ mod lazy {
 /// A probe with other kernels.
 struct With(&'static Kernels);
 
-impl AnyProbe for With {
-    fn spec(&self) -> &'static Spec {
-        &SPEC
-    }
-    fn supports(&self, _: &Env) -> Support {
-        Support::Yes
-    }
-    fn points(&self, _: &Env) -> Vec<Planned> {
+impl Probe for With {
+    type Point = Moves;
+    type Evidence = Evidence;
+    type Details = Details;
+    type Findings = Findings;
+    type Session<'env> = Moving<'env>;
+
+    const SPEC: Spec = Bandwidth::SPEC;
+
+    fn plan(&self, _env: &Env) -> Plan<Moves> {
         let sizes = [24 << 10, 8 << 20];
         let singles = sizes.into_iter().flat_map(|size| Operation::ALL.map(|operation| (operation, size, 1)));
         let crews = Operation::ALL.map(|operation| (operation, 64 << 10, 2));
-        singles
-            .chain(crews)
-            .map(|(operation, size, threads)| Planned {
-                // As few as there may be.
-                most_blocks: 1,
-                ..Planned::new(point(operation, size, threads, self.0, None))
-            })
-            .collect()
+        let planned = |(operation, size, threads)| Planned {
+            // As few as there may be.
+            most_blocks: 1,
+            ..Planned::new(point(operation, size, threads, self.0, None))
+        };
+        Plan::of(singles.chain(crews).map(planned).collect()).memory(24 << 20)
     }
-    fn memory_bytes(&self, _: &Env) -> u64 {
-        24 << 20
-    }
-    fn open<'env>(
-        &'env self,
-        env: &'env Env,
-        _: &[Planned],
-    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
-        Ok(Box::new(Moving::open(env, vec![self.0], &[])?))
+
+    fn open<'env>(&'env self, env: &'env Env, _group: &[Moves]) -> Result<Moving<'env>, ProbeError> {
+        Moving::open(env, vec![self.0], &[])
     }
 }
 
@@ -249,7 +239,7 @@ impl AnyProbe for With {
 fn kernels_that_leave_out_a_line_get_no_figure() {
     let mut env = env(quick(), 24 << 20);
     two_cpus(&mut env);
-    let lazy = With(&lazy::KERNELS);
+    let lazy = Erased(With(&lazy::KERNELS));
     let points = lazy.points(&env);
     assert_eq!(points.len(), 15);
     for (planned, (samples, proof)) in points.iter().zip(latlab_harness::measure_once(&lazy, &env, &points)) {
@@ -259,8 +249,7 @@ fn kernels_that_leave_out_a_line_get_no_figure() {
     // What a run makes of it, once, where least is moved before each block: these kernels are not optimised here.
     let mut kept = Kept {
         wanted: Some(|point| {
-            point.operation.as_deref().and_then(Operation::named) == Some(Operation::WriteNt)
-                && point.working_set_bytes == Some(24 << 10)
+            point.operation.as_deref() == Some("write-nt") && point.working_set_bytes == Some(24 << 10)
         }),
         ..Kept::default()
     };

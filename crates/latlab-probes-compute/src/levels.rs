@@ -4,13 +4,80 @@
 
 use std::collections::BTreeMap;
 
-use latlab_harness::{Env, PointResult, Reach, Rounds, seed};
+use latlab_harness::{Env, Figure, PointResult, Reach, Rounds, seed};
 use latlab_machine::{CacheKind, Machine};
 use latlab_record::{Estimate, Header, Order, Pages, Profile, binary_size};
-use latlab_stats::levels::{
-    Boundary, CurvePoint, Level, LevelOptions, PairedPoint, TlbStep, find_levels, tlb_reach,
-};
-use serde_json::{Value, json};
+use latlab_stats::levels::{CurvePoint, Level, LevelOptions, PairedPoint, TlbStep, find_levels, tlb_reach};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::memory::common::median;
+use crate::memory::load_dependent::LoadDependent;
+
+/// A walk and what it took.
+type Walked = Figure<LoadDependent>;
+
+/// What the curves say of the hierarchy.
+#[derive(Serialize, JsonSchema)]
+pub struct Findings {
+    levels: Vec<Found>,
+    /// What TLBs reach.
+    tlb: Vec<Translation>,
+    /// By which the hardware translates where huge pages were asked for; null where it cannot be told.
+    effective_page_bytes: Option<u64>,
+    /// Median over the points.
+    core_ghz: Option<f64>,
+    /// Page size of the curve that the levels are from.
+    curve_pages: Pages,
+    ram: Ram,
+}
+
+/// A level, and what the CPU says of it.
+#[derive(Serialize, JsonSchema)]
+struct Found {
+    name: String,
+    latency_ns: Estimate,
+    /// Latency in core cycles.
+    cycles: Option<f64>,
+    /// First size on the plateau.
+    from_bytes: f64,
+    /// Last size on the plateau.
+    to_bytes: f64,
+    /// Effective capacity; null where the curve ends on the plateau.
+    end_bytes: Option<Estimate>,
+    /// First size on the next plateau.
+    upper_end_bytes: Option<f64>,
+    reported_bytes: Option<u64>,
+    /// Whether each round alone puts the end there; null where fewer than two rounds have points on both sides.
+    validated: Option<bool>,
+    /// Share of resampled curves that have this end, 0 to 1.
+    confidence: Option<f64>,
+    /// Translation explains at least half of the rise: perhaps no cache ends here.
+    tlb_suspect: bool,
+    /// Why it is less than reported.
+    note: Option<String>,
+}
+
+/// From where on translation costs more.
+#[derive(Serialize, JsonSchema)]
+struct Translation {
+    /// Most pages that were still translated without it.
+    pages_lo: f64,
+    /// Fewest pages that were not.
+    pages_hi: f64,
+    step_ns: f64,
+}
+
+/// Latency of the largest working set; null where the curve does not leave the caches.
+#[derive(Serialize, JsonSchema)]
+struct Ram {
+    /// In page-local order.
+    working_set_bytes: Option<u64>,
+    page_local_ns: Option<f64>,
+    random_ns: Option<f64>,
+    /// In random order over huge pages.
+    huge_random_ns: Option<f64>,
+}
 
 /// A round confirms a boundary when its points below the bracket are answered by the level and those above are not: on either side of
 /// this share of the way to the next level's latency, the middle of what a bracket means (a quarter misses, half).
@@ -63,35 +130,31 @@ pub(crate) fn reach(bytes: u64, machine: &Machine) -> Reach {
 }
 
 /// The curve over 4 KiB pages in page-local order.
-pub(crate) fn curve(results: &[PointResult]) -> Vec<CurvePoint> {
-    let mut points: Vec<CurvePoint> = results
-        .iter()
-        .filter(|result| on_curve(result))
-        .filter_map(|result| {
-            let [lo_ns, hi_ns] = result.interval.unwrap_or([result.p50; 2]);
-            Some(CurvePoint {
-                size_bytes: result.point.working_set_bytes? as f64,
-                p50_ns: result.p50,
-                lo_ns,
-                hi_ns,
-                disturbed: result.disturbed,
-            })
-        })
-        .collect();
+pub(crate) fn curve(figures: &[Walked]) -> Vec<CurvePoint> {
+    let point = |Figure { point, result, .. }: &Walked| {
+        let [lo_ns, hi_ns] = result.interval.unwrap_or([result.p50; 2]);
+        CurvePoint {
+            size_bytes: point.working_set_bytes as f64,
+            p50_ns: result.p50,
+            lo_ns,
+            hi_ns,
+            disturbed: result.disturbed,
+        }
+    };
+    let mut points: Vec<CurvePoint> = figures.iter().filter(|figure| on_curve(figure)).map(point).collect();
     points.sort_by(|a, b| a.size_bytes.total_cmp(&b.size_bytes));
     points
 }
 
-fn on_curve(result: &PointResult) -> bool {
-    let point = &result.point;
-    point.nodes.is_none() && point.pages == Some(Pages::Base) && point.order == Some(Order::PageLocal)
+fn on_curve(Figure { point, .. }: &Walked) -> bool {
+    point.nodes.is_none() && point.pages == Pages::Base && point.order == Order::PageLocal
 }
 
 /// Everything that follows from the points together; the form is documented in the reference.
-pub(crate) fn findings(header: &Header, results: &[PointResult]) -> Value {
+pub(crate) fn findings(header: &Header, figures: &[Walked]) -> Findings {
     let machine = &header.machine;
-    let base = paired(results, Pages::Base);
-    let huge = paired(results, Pages::Huge);
+    let base = paired(figures, Pages::Base);
+    let huge = paired(figures, Pages::Huge);
     let boundaries = tlb_reach(&base);
     let options = LevelOptions {
         seed: seed(&header.settings, 3),
@@ -102,19 +165,19 @@ pub(crate) fn findings(header: &Header, results: &[PointResult]) -> Value {
             .collect(),
         ..LevelOptions::default()
     };
-    let levels = find_levels(&curve(results), &options);
+    let levels = find_levels(&curve(figures), &options);
     let named = named(levels, machine);
     let with_next: Vec<(&Level, Option<f64>)> = named
         .iter()
         .enumerate()
         .map(|(index, (level, _))| (level, named.get(index + 1).map(|(next, _)| next.latency_ns)))
         .collect();
-    let rounds = Rounds::of(results);
+    let rounds = Rounds::of(figures);
     let latencies =
-        rounds.estimates(&with_next, |(level, _), results| plateau(level, results, |own| Some(own.p50)));
+        rounds.estimates(&with_next, |(level, _), figures| plateau(level, figures, |own| Some(own.p50)));
     let ends =
-        rounds.estimates(&with_next, |(level, next_ns), results| crossing(level, (*next_ns)?, results));
-    let described: Vec<Value> = named
+        rounds.estimates(&with_next, |(level, next_ns), figures| crossing(level, (*next_ns)?, figures));
+    let levels: Vec<Found> = named
         .iter()
         .zip(&with_next)
         .zip(latencies.into_iter().zip(ends))
@@ -129,55 +192,60 @@ pub(crate) fn findings(header: &Header, results: &[PointResult]) -> Value {
             });
             let number = name.strip_prefix('L').and_then(|digits| digits.parse().ok());
             let reported_bytes = number.and_then(|number| reported(machine, number));
-            json!({
-                "name": name,
-                "latency_ns": latency,
-                "cycles": plateau(level, results, |own| own.cycles),
-                "from_bytes": level.from_bytes,
-                "to_bytes": level.to_bytes,
-                "end_bytes": end,
-                "upper_end_bytes": level.upper_end_bytes,
-                "reported_bytes": reported_bytes,
-                "validated": validated(level, *next_ns, results),
-                "confidence": level.confidence,
-                "tlb_suspect": level.tlb_suspect,
-                "note": note(level, reported_bytes, number, machine),
-            })
+            Found {
+                name: name.clone(),
+                latency_ns: latency,
+                cycles: plateau(level, figures, |own| own.cycles),
+                from_bytes: level.from_bytes,
+                to_bytes: level.to_bytes,
+                end_bytes: end,
+                upper_end_bytes: level.upper_end_bytes,
+                reported_bytes,
+                validated: validated(level, *next_ns, figures),
+                confidence: level.confidence,
+                tlb_suspect: level.tlb_suspect,
+                note: note(level, reported_bytes, number, machine),
+            }
         })
         .collect();
     let largest = |order, pages| {
-        results
+        figures
             .iter()
-            .filter(|result| result.point.nodes.is_none())
-            .filter(|result| result.point.order == Some(order) && result.point.pages == Some(pages))
-            .max_by_key(|result| result.point.working_set_bytes)
+            .filter(|Figure { point, .. }| {
+                point.nodes.is_none() && point.order == order && point.pages == pages
+            })
+            .max_by_key(|figure| figure.point.working_set_bytes)
     };
     // The largest working set is RAM only where the curve has left the last cache. In another order it may be a small one, where the time ran out.
     let ram = named.iter().find(|(_, name)| name == "RAM");
-    let figure = |order, pages| {
-        let (begin, result) = (ram?.0.from_bytes, largest(order, pages)?);
-        (result.point.working_set_bytes? as f64 >= begin).then_some(result.p50)
+    let latency = |order, pages| {
+        let (begin, figure) = (ram?.0.from_bytes, largest(order, pages)?);
+        (figure.point.working_set_bytes as f64 >= begin).then_some(figure.result.p50)
     };
-    json!({
-        "levels": described,
-        "tlb": boundaries.iter().filter(|boundary| boundary.detected).map(translation).collect::<Vec<_>>(),
-        "effective_page_bytes": effective_page(&base, &huge),
-        "core_ghz": core_ghz(results),
-        "curve_pages": "4k",
-        "ram": {
-            "working_set_bytes": largest(Order::PageLocal, Pages::Base).and_then(|result| result.point.working_set_bytes),
-            "page_local_ns": figure(Order::PageLocal, Pages::Base),
-            "random_ns": figure(Order::Random, Pages::Base),
-            "huge_random_ns": figure(Order::Random, Pages::Huge),
+    Findings {
+        levels,
+        tlb: boundaries
+            .iter()
+            .filter(|boundary| boundary.detected)
+            .map(|boundary| Translation {
+                pages_lo: boundary.pages_lo,
+                pages_hi: boundary.pages_hi,
+                step_ns: boundary.step_ns,
+            })
+            .collect(),
+        effective_page_bytes: effective_page(&base, &huge),
+        core_ghz: median(
+            figures.iter().filter_map(|Figure { result, .. }| Some(result.cycles? / result.p50)),
+        ),
+        curve_pages: Pages::Base,
+        ram: Ram {
+            working_set_bytes: largest(Order::PageLocal, Pages::Base)
+                .map(|figure| figure.point.working_set_bytes),
+            page_local_ns: latency(Order::PageLocal, Pages::Base),
+            random_ns: latency(Order::Random, Pages::Base),
+            huge_random_ns: latency(Order::Random, Pages::Huge),
         },
-    })
-}
-
-/// Median core frequency over the points, GHz.
-fn core_ghz(results: &[PointResult]) -> Option<f64> {
-    let mut ghz: Vec<f64> = results.iter().filter_map(|result| Some(result.cycles? / result.p50)).collect();
-    ghz.sort_by(f64::total_cmp);
-    (!ghz.is_empty()).then(|| latlab_stats::quantile(&ghz, 0.5))
+    }
 }
 
 /// Names by the caches that the CPU reports: a level takes the name of the cache whose size is nearest to where it ends.
@@ -217,28 +285,22 @@ fn named(levels: Vec<Level>, machine: &Machine) -> Vec<(Level, String)> {
 }
 
 /// Median over the points on a level's plateau.
-fn plateau(level: &Level, results: &[PointResult], of: impl Fn(&PointResult) -> Option<f64>) -> Option<f64> {
-    let mut values: Vec<f64> = results
+fn plateau(level: &Level, figures: &[Walked], of: impl Fn(&PointResult) -> Option<f64>) -> Option<f64> {
+    let sizes = level.from_bytes..=level.to_bytes;
+    let on_it = figures
         .iter()
-        .filter(|result| on_curve(result))
-        .filter(|result| {
-            let size = result.point.working_set_bytes.unwrap_or(0) as f64;
-            (level.from_bytes..=level.to_bytes).contains(&size)
-        })
-        .filter_map(of)
-        .collect();
-    values.sort_by(f64::total_cmp);
-    (!values.is_empty()).then(|| latlab_stats::quantile(&values, 0.5))
+        .filter(|figure| on_curve(figure) && sizes.contains(&(figure.point.working_set_bytes as f64)));
+    median(on_it.filter_map(|figure| of(&figure.result)))
 }
 
 /// Where a level ends by these points: between the two sizes that leave fewest points on the wrong side of the way up to the next level.
-fn crossing(level: &Level, next_ns: f64, results: &[PointResult]) -> Option<f64> {
+fn crossing(level: &Level, next_ns: f64, figures: &[Walked]) -> Option<f64> {
     let (lo, hi) = level.bracket?;
     let threshold = level.latency_ns + CONFIRMED_SHARE * (next_ns - level.latency_ns);
-    let mut points: Vec<(f64, bool)> = results
+    let mut points: Vec<(f64, bool)> = figures
         .iter()
-        .filter(|result| on_curve(result))
-        .filter_map(|result| Some((result.point.working_set_bytes? as f64, result.p50 > threshold)))
+        .filter(|figure| on_curve(figure))
+        .map(|Figure { point, result, .. }| (point.working_set_bytes as f64, result.p50 > threshold))
         .filter(|(size, _)| (lo / 4.0..=hi * 4.0).contains(size))
         .collect();
     points.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -262,13 +324,13 @@ fn crossing(level: &Level, next_ns: f64, results: &[PointResult]) -> Option<f64>
 
 /// Whether in each of two or more rounds the points of that round alone put the boundary where it was found. `None` where fewer have points on
 /// both sides of it, or the level has no boundary. A fifth of a round's points may lie on the wrong side: neighbours move single points.
-fn validated(level: &Level, next_ns: Option<f64>, results: &[PointResult]) -> Option<bool> {
+fn validated(level: &Level, next_ns: Option<f64>, figures: &[Walked]) -> Option<bool> {
     let ((lo, hi), next_ns) = (level.bracket?, next_ns?);
     let threshold = level.latency_ns + CONFIRMED_SHARE * (next_ns - level.latency_ns);
     // Of each round: points below the bracket, above it, and on the wrong side.
     let mut rounds: BTreeMap<u32, [usize; 3]> = BTreeMap::new();
-    for result in results.iter().filter(|result| on_curve(result)) {
-        let size = result.point.working_set_bytes.unwrap_or(0) as f64;
+    for Figure { point, result, .. } in figures.iter().filter(|figure| on_curve(figure)) {
+        let size = point.working_set_bytes as f64;
         let is_above = size >= hi;
         if (lo / 2.0..=lo).contains(&size) || (hi..=hi * 2.0).contains(&size) {
             for round in &result.rounds {
@@ -317,19 +379,17 @@ fn note(level: &Level, reported: Option<u64>, number: Option<u8>, machine: &Mach
     })
 }
 
-fn paired(results: &[PointResult], pages: Pages) -> Vec<PairedPoint> {
+fn paired(figures: &[Walked], pages: Pages) -> Vec<PairedPoint> {
     let chain = |order| {
-        results
-            .iter()
-            .filter(move |result| result.point.pages == Some(pages) && result.point.order == Some(order))
+        figures.iter().filter(move |figure| figure.point.pages == pages && figure.point.order == order)
     };
     let mut pairs: Vec<PairedPoint> = chain(Order::Spread)
-        .filter_map(|spread| {
-            let packed = chain(Order::Packed).find(|packed| packed.point.nodes == spread.point.nodes)?;
+        .filter_map(|Figure { point, result: spread, .. }| {
+            let packed = &chain(Order::Packed).find(|packed| packed.point.nodes == point.nodes)?.result;
             let [spread_lo, spread_hi] = spread.interval.unwrap_or([spread.p50; 2]);
             let [packed_lo, packed_hi] = packed.interval.unwrap_or([packed.p50; 2]);
             Some(PairedPoint {
-                pages: spread.point.nodes? as f64,
+                pages: point.nodes? as f64,
                 packed_ns: packed.p50,
                 spread_ns: spread.p50,
                 lo: spread_lo - packed_hi,
@@ -341,13 +401,9 @@ fn paired(results: &[PointResult], pages: Pages) -> Vec<PairedPoint> {
     pairs
 }
 
-fn translation(boundary: &Boundary) -> Value {
-    json!({ "pages_lo": boundary.pages_lo, "pages_hi": boundary.pages_hi, "step_ns": boundary.step_ns })
-}
-
 /// The page size that the hardware translates by when huge pages were asked for, read from what translation still costs.
 fn effective_page(base: &[PairedPoint], huge: &[PairedPoint]) -> Option<u64> {
-    let mut shares: Vec<f64> = base
+    let shares: Vec<f64> = base
         .iter()
         .filter_map(|small| {
             let large = huge.iter().find(|large| (large.pages - small.pages).abs() < 0.5)?;
@@ -358,8 +414,7 @@ fn effective_page(base: &[PairedPoint], huge: &[PairedPoint]) -> Option<u64> {
     if shares.len() < 3 {
         return None;
     }
-    shares.sort_by(f64::total_cmp);
-    let share = latlab_stats::quantile(&shares, 0.5);
+    let share = median(shares)?;
     if share >= STILL_PAID {
         Some(4096)
     } else if share <= NOT_PAID {
@@ -371,24 +426,23 @@ fn effective_page(base: &[PairedPoint], huge: &[PairedPoint]) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use latlab_harness::{Env, RoundResult};
-    use latlab_record::Point;
+    use latlab_harness::{PointFields as _, RoundResult};
+    use serde_json::json;
 
     use super::*;
+    use crate::memory::load_dependent::Walk;
 
     fn result(size: u64, ns: f64) -> PointResult {
-        PointResult {
-            interval: Some([ns * 0.99, ns * 1.01]),
-            ..PointResult::new(
-                Point {
-                    working_set_bytes: Some(size),
-                    pages: Some(Pages::Base),
-                    order: Some(Order::PageLocal),
-                    ..Point::default()
-                },
-                ns,
-            )
-        }
+        of(size, ns, Order::PageLocal)
+    }
+
+    fn of(working_set_bytes: u64, ns: f64, order: Order) -> PointResult {
+        let walk = Walk { working_set_bytes, pages: Pages::Base, order, nodes: None };
+        PointResult { interval: Some([ns * 0.99, ns * 1.01]), ..PointResult::new(walk.to_point(), ns) }
+    }
+
+    fn figures(results: &[PointResult]) -> Vec<Walked> {
+        results.iter().filter_map(Figure::of).collect()
     }
 
     fn pair_of(pages: f64, delta: f64) -> PairedPoint {
@@ -424,19 +478,19 @@ mod tests {
         let of_round = |ns: [f64; 6]| -> Vec<PointResult> {
             sizes.into_iter().zip(ns).map(|(size, ns)| result(size, ns)).collect()
         };
-        let ends = |ns| crossing(&level, 15.0, &of_round(ns)).map(f64::round);
+        let ends = |ns| crossing(&level, 15.0, &figures(&of_round(ns))).map(f64::round);
         let between = |lo: f64, hi: f64| Some((lo * hi).sqrt().round());
         assert_eq!(ends([4.0, 4.0, 4.1, 4.2, 14.0, 15.0]), between(56e3, 64e3));
         assert_eq!(ends([4.0, 4.0, 12.0, 14.0, 14.0, 15.0]), between(40e3, 48e3));
         // A spike is outvoted.
         assert_eq!(ends([4.0, 15.0, 4.1, 4.2, 14.0, 15.0]), between(56e3, 64e3));
-        assert_eq!(crossing(&level, 15.0, &of_round([4.0; 6])[..3]), None, "nothing above");
+        assert_eq!(crossing(&level, 15.0, &figures(&of_round([4.0; 6])[..3])), None, "nothing above");
     }
 
     #[test]
     fn two_rounds_confirm_a_boundary_or_do_not() {
         let level = level(4.0, Some((48e3, 64e3)));
-        let judged = |results: &[PointResult]| validated(&level, Some(15.0), results);
+        let judged = |results: &[PointResult]| validated(&level, Some(15.0), &figures(results));
         let above = in_rounds(70_000, &[(0, 15.0), (3, 15.0)]);
         let confirming = in_rounds(45_000, &[(0, 4.0), (3, 4.1)]);
         assert_eq!(judged(&[confirming.clone(), above.clone()]), Some(true));
@@ -464,8 +518,8 @@ mod tests {
                 .chain([in_rounds(70_000, &[(0, 15.0), (1, 15.0)])])
                 .collect()
         };
-        assert_eq!(validated(&level, Some(15.0), &results(1)), Some(true));
-        assert_eq!(validated(&level, Some(15.0), &results(2)), Some(false));
+        assert_eq!(validated(&level, Some(15.0), &figures(&results(1))), Some(true));
+        assert_eq!(validated(&level, Some(15.0), &figures(&results(2))), Some(false));
     }
 
     fn two_caches() -> Machine {
@@ -496,17 +550,13 @@ mod tests {
             .flat_map(|power| [1 << power, 3 << (power - 1)])
             .map(|size| result(size, latency(size)))
             .collect();
-        let of = |size, p50, order| {
-            let mut result = result(size, p50);
-            result.point.order = Some(order);
-            result
-        };
+        let ram = |results: &[PointResult]| json!(findings(&header, &figures(results)).ram);
         results.push(of(1 << 20, 5.6, Order::Random));
-        let ram = findings(&header, &results)["ram"].clone();
-        assert_eq!(ram["page_local_ns"], 110.0, "{ram}");
-        assert!(ram["random_ns"].is_null(), "{ram}");
+        let small = ram(&results);
+        assert_eq!(small["page_local_ns"], 110.0, "{small}");
+        assert!(small["random_ns"].is_null(), "{small}");
         results.push(of(64 << 20, 180.0, Order::Random));
-        assert_eq!(findings(&header, &results)["ram"]["random_ns"], 180.0);
+        assert_eq!(ram(&results)["random_ns"], 180.0);
     }
 
     #[test]

@@ -62,7 +62,7 @@ pub(crate) static LAYOUT: Share = Share([0.3, 2.0, 9.0]);
 /// All probes, in the order in which they run.
 pub static REGISTRY: &[Entry] = &[
     Entry { probe: &Erased(Read), share: Share([0.5, 1.0, 3.0]) },
-    Entry { probe: &LoadDependent, share: Share([4.0, 11.0, 60.0]) },
+    Entry { probe: &Erased(LoadDependent), share: Share([4.0, 11.0, 60.0]) },
     Entry { probe: &Erased(Poke), share: Share([1.0, 3.0, 25.0]) },
     Entry { probe: &bandwidth::PROBE, share: Share([1.3, 4.0, 20.0]) },
     Entry { probe: &Erased(Stride), share: Share([0.7, 2.0, 15.0]) },

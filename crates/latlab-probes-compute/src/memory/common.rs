@@ -16,7 +16,7 @@ pub(super) fn with_pages<D>(mut proof: Proof<D>, pages: &Check) -> Proof<D> {
 }
 
 /// `None` of nothing.
-pub(super) fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     let mut values: Vec<f64> = values.into_iter().collect();
     values.sort_by(f64::total_cmp);
     (!values.is_empty()).then(|| latlab_stats::quantile(&values, 0.5))

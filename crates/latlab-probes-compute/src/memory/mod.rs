@@ -2,7 +2,7 @@
 
 pub mod alignment;
 pub mod bandwidth;
-mod common;
+pub(crate) mod common;
 pub mod core_to_core;
 pub mod false_sharing;
 pub mod load_dependent;

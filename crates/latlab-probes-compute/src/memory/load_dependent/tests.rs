@@ -1,10 +1,10 @@
 //! On a planted hierarchy: what was planted must come out.
 
 use latlab_clock::{Clock, SimulatedClock};
-use latlab_harness::SimulatedLevel;
+use latlab_harness::{Erased, SimulatedLevel};
 use latlab_machine::{Cache, CacheKind, CacheSource, Machine};
 use latlab_probes_testing::{self as testing, Kept};
-use latlab_record::{Kind, Settings};
+use latlab_record::{Kind, Record, Settings};
 
 use super::*;
 
@@ -62,14 +62,14 @@ fn measure(env: &Env) -> Vec<Record> {
 
 fn measure_at_most(env: &Env, visits: Option<usize>) -> Vec<Record> {
     let mut kept = Kept { visits, ..Kept::default() };
-    kept.measure(&LoadDependent, env, env.clock.now_ns() + 60e9);
+    kept.measure(&Erased(LoadDependent), env, env.clock.now_ns() + 60e9);
     kept.records
 }
 
 /// The figures of a run of so many rounds, with what follows from them.
 fn measure_in_rounds(env: &Env, count: u32) -> Vec<Record> {
     let of_round = |round| testing::in_round(measure(env), round, env.home_cpu);
-    testing::folded(&LoadDependent, env, &(0..count).flat_map(of_round).collect::<Vec<_>>())
+    testing::folded(&Erased(LoadDependent), env, &(0..count).flat_map(of_round).collect::<Vec<_>>())
 }
 
 fn findings(records: &[Record]) -> serde_json::Value {
@@ -189,12 +189,10 @@ fn chains_that_are_kept_never_share_a_word() {
     let arena_bytes = 1 << 30;
     let mut env = planted_env(true);
     env.settings.profile = Profile::Thorough;
-    let points: Vec<Point> = LoadDependent.points(&env).into_iter().map(|planned| planned.point).collect();
-    let of_base = points.iter().filter(|point| point.pages == Some(Pages::Base));
-    let places: Vec<(u64, Place)> = places(of_base, arena_bytes)
-        .into_iter()
-        .map(|(point, place)| (layout(point.order).span(nodes(&point)), place))
-        .collect();
+    let points = LoadDependent.plan(&env).points.into_iter().map(|planned| planned.point);
+    let of_base = points.filter(|point| point.pages == Pages::Base);
+    let places: Vec<(u64, Place)> =
+        places(of_base, arena_bytes).into_iter().map(|(point, place)| (point.span(), place)).collect();
     assert!(places.len() >= 10, "five sizes from 64 MiB on in two orders: {}", places.len());
     for (index, (span, place)) in places.iter().enumerate() {
         assert!(place.slot < SLOTS - 1 && place.offset + span <= arena_bytes);

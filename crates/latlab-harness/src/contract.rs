@@ -1,6 +1,6 @@
 //! What a probe is: one file says what it measures, how, and how it proves its work. What calls it is in `erased`.
 
-use latlab_record::{Check, Header, Point, Record, Settings, Unit, Work};
+use latlab_record::{Absence, Check, Header, Point, Record, Settings, StoppedBy, Unit, Work};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -87,6 +87,13 @@ impl Spec {
     #[must_use]
     pub fn derived(&self, findings: serde_json::Value) -> Record {
         Record::derived(self.id, self.method_version, self.unit, findings)
+    }
+
+    /// That a point cannot be measured, and why.
+    #[must_use]
+    pub fn unsupported(&self, point: Point, text: String) -> Record {
+        let absence = Absence { kind: "unsupported".to_owned(), text };
+        Record::absent(self.id, self.method_version, point, self.unit, StoppedBy::Unsupported, absence)
     }
 }
 
@@ -355,6 +362,11 @@ pub trait Probe: Sized + Sync + 'static {
     /// round; those that are known already are not measured twice.
     fn refine(&self, _env: &Env, _figures: &[Figure<Self>]) -> Vec<Planned<Self::Point>> {
         Vec::new()
+    }
+
+    /// A point that this machine or these settings leave out of every plan, with the reason for the reader.
+    fn left_out(&self, _header: &Header) -> Option<(Point, String)> {
+        None
     }
 
     /// What follows from the figures of all points together. It looks at nothing else: a run may be concluded from on another machine, years later.

@@ -191,7 +191,8 @@ impl<P: Probe> AnyProbe for Erased<P> {
     fn conclude(&self, header: &Header, results: &[PointResult]) -> Vec<Record> {
         let findings = self.0.conclude(header, &figures(results));
         let findings = findings.and_then(|findings| serde_json::to_value(findings).ok());
-        findings.map(|findings| P::SPEC.derived(findings)).into_iter().collect()
+        let left_out = self.0.left_out(header).map(|(point, reason)| P::SPEC.unsupported(point, reason));
+        left_out.into_iter().chain(findings.map(|findings| P::SPEC.derived(findings))).collect()
     }
 }
 

@@ -9,7 +9,7 @@ use latlab_probes_compute::alloc::nodes::Nodes;
 use latlab_probes_compute::alloc::reuse::Reuse;
 use latlab_probes_compute::clock::read::Read;
 use latlab_probes_compute::memory::alignment::Alignment;
-use latlab_probes_compute::memory::bandwidth;
+use latlab_probes_compute::memory::bandwidth::Bandwidth;
 use latlab_probes_compute::memory::core_to_core::CoreToCore;
 use latlab_probes_compute::memory::false_sharing::FalseSharing;
 use latlab_probes_compute::memory::load_dependent::LoadDependent;
@@ -64,7 +64,7 @@ pub static REGISTRY: &[Entry] = &[
     Entry { probe: &Erased(Read), share: Share([0.5, 1.0, 3.0]) },
     Entry { probe: &Erased(LoadDependent), share: Share([4.0, 11.0, 60.0]) },
     Entry { probe: &Erased(Poke), share: Share([1.0, 3.0, 25.0]) },
-    Entry { probe: &bandwidth::PROBE, share: Share([1.3, 4.0, 20.0]) },
+    Entry { probe: &Erased(Bandwidth), share: Share([1.3, 4.0, 20.0]) },
     Entry { probe: &Erased(Stride), share: Share([0.7, 2.0, 15.0]) },
     Entry { probe: &Erased(Parallelism), share: Share([0.3, 1.0, 6.0]) },
     Entry { probe: &Erased(Prefetch), share: Share([0.3, 1.2, 6.0]) },

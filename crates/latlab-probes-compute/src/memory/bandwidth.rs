@@ -4,16 +4,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use latlab_harness::{
-    AnyProbe, AnySession, Batch, Block, Crew, CrewError, Env, Erased, Figure, MemorySource, Operations, Plan,
-    Planned, PointFields as _, PointResult, Probe, ProbeError, Proof, Rank, Reach, Schemas, Session, Spec,
-    Support, Tier, usable_cpus,
+    Batch, Block, Crew, CrewError, Env, Figure, MemorySource, Operations, Plan, Planned, PointFields as _,
+    Probe, ProbeError, Proof, Rank, Reach, Session, Spec, Tier, usable_cpus,
 };
 use latlab_machine::Machine;
 use latlab_probes_shared::Compared;
-use latlab_record::{
-    Absence, Check, Estimate, Header, Pages, Point, Profile, Record, Settings, StoppedBy, Unit, Work,
-    binary_size,
-};
+use latlab_record::{Check, Estimate, Header, Pages, Point, Profile, Settings, Unit, Work, binary_size};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -149,65 +145,17 @@ and afterwards every word of it must be what the operation makes of the source; 
         Moving::open(env, vector::available(), group)
     }
 
+    fn left_out(&self, header: &Header) -> Option<(Point, String)> {
+        let cpus = usable_cpus(&header.machine, &header.settings).len();
+        let why = most_threads(cpus, &header.machine, &header.settings).err()?;
+        Some((Point { operation: Some("read".to_owned()), threads: Some(2), ..Point::default() }, why))
+    }
+
     fn conclude(&self, header: &Header, figures: &[Figure<Self>]) -> Option<Findings> {
         let [levels, write, copy] = [Operation::Read, Operation::Write, Operation::Copy]
             .map(|operation| best::levels(header, figures, operation));
         (!levels.is_empty()).then_some(Findings { levels, write, copy })
     }
-}
-
-/// The probe as the registry has it.
-pub static PROBE: Explained = Explained(Erased(Bandwidth));
-
-/// The probe, with a record that says why only one thread worked, where that is so.
-pub struct Explained(Erased<Bandwidth>);
-
-impl AnyProbe for Explained {
-    fn spec(&self) -> &'static Spec {
-        self.0.spec()
-    }
-
-    fn supports(&self, env: &Env) -> Support {
-        self.0.supports(env)
-    }
-
-    fn points(&self, env: &Env) -> Vec<Planned> {
-        self.0.points(env)
-    }
-
-    fn memory_bytes(&self, env: &Env) -> u64 {
-        self.0.memory_bytes(env)
-    }
-
-    fn cpus(&self, env: &Env) -> u32 {
-        self.0.cpus(env)
-    }
-
-    fn schemas(&self) -> Schemas {
-        self.0.schemas()
-    }
-
-    fn open<'env>(
-        &'env self,
-        env: &'env Env,
-        group: &[Planned],
-    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
-        self.0.open(env, group)
-    }
-
-    fn conclude(&self, header: &Header, results: &[PointResult]) -> Vec<Record> {
-        let cpus = usable_cpus(&header.machine, &header.settings).len();
-        let why = most_threads(cpus, &header.machine, &header.settings).err();
-        why.map(one_thread).into_iter().chain(self.0.conclude(header, results)).collect()
-    }
-}
-
-/// That several threads were left out, for this reason.
-fn one_thread(text: String) -> Record {
-    let point = Point { operation: Some("read".to_owned()), threads: Some(2), ..Point::default() };
-    let absence = Absence { kind: "unsupported".to_owned(), text };
-    let Spec { id, method_version, unit, .. } = Bandwidth::SPEC;
-    Record::absent(id, method_version, point, unit, StoppedBy::Unsupported, absence)
 }
 
 /// What a reader wants first is first.

@@ -2,8 +2,9 @@
 
 use std::collections::HashSet;
 
+use latlab_harness::{AnyProbe as _, Erased, Support};
 use latlab_machine::NumaNode;
-use latlab_record::{Kind, Settings};
+use latlab_record::{Kind, Record, Settings};
 
 use super::*;
 use latlab_probes_testing::{self as testing, Kept};
@@ -126,7 +127,7 @@ fn one_cpu_gives_one_thread_and_says_so() {
     let plan = Bandwidth.plan(&env);
     assert!(plan.points.iter().all(|planned| planned.point.threads == 1));
     assert_eq!(plan.cpus, 1);
-    let absent = PROBE.conclude(&testing::header(&env), &[]);
+    let absent = Erased(Bandwidth).conclude(&testing::header(&env), &[]);
     assert!(absent[0].error.as_ref().expect("a reason").text.contains("one CPU"));
 }
 

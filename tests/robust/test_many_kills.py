@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 import pytest
 from tests.robust.conftest import BRIEF
+from tests.schema import misfits
 
 import latlab
 from latlab.run import model
@@ -319,7 +320,9 @@ def is_the_fold_of_its_lines(file: Path) -> latlab.Run:
     header, *records = (line for line in file.read_bytes().splitlines(keepends=True) if line.endswith(b"\n"))
     if run.footer is not None:
         records.pop()
-    assert [json.loads(record)["line"] for record in records] == ["record"] * len(records)
+    decoded = [json.loads(record) for record in records]
+    assert [record["line"] for record in decoded] == ["record"] * len(records)
+    assert misfits(decoded) == []
     folded = msgspec.json.decode(core().fold(header, records), type=list[model.Record])
     assert folded == list(run.records)
     assert len(json.loads(run.to_json())["records"]) == len(folded)

@@ -1,58 +1,54 @@
-"""Made-up runs fit the schema, which says of typed probes what their findings hold."""
+"""Records fit the schema, which says of typed probes what their findings hold."""
 
 from __future__ import annotations
 
-import copy
 import json
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
-from tests.some import some
+from tests.schema import misfits
 
-ROOT = Path(__file__).resolve().parents[2]
+#: Of a point and of the conclusion of a probe; the harness may add to the first.
+DETAILS: dict[str, Any] = {"cpus": [0, 1], "threads": 2, "per_thread": [1.0, 1.0]}
+COST = {
+    "operation": "add",
+    "same_line_ns": 7.0,
+    "neighbouring_line_ns": None,
+    "own_line_ns": 1.0,
+    "alone_ns": 1.0,
+}
+CONCLUDED: dict[str, Any] = {"operations": [{**COST, "slowdown": {"value": 7.0}}]}
 
 
-@cache
-def validator() -> Draft202012Validator:
-    """Of a record."""
-    document = json.loads((ROOT / "schema/run.v2.json").read_text(encoding="utf-8"))
-    return Draft202012Validator({"$ref": "#/$defs/Record", "$defs": document["$defs"]})
+def record(root: Path, kind: str, findings: dict[str, Any]) -> dict[str, Any]:
+    """One of `memory.false_sharing`, as another probe's record is but for these."""
+    lines = (root / "tests/data/run-rounds.latlab.jsonl").read_text(encoding="utf-8").splitlines()
+    like = next(line for line in map(json.loads, lines) if line["line"] == "record")
+    return {**like, "probe": "memory.false_sharing", "method": 1, "kind": kind, "findings": findings}
 
 
-@cache
-def records(name: str) -> list[dict[str, Any]]:
-    """The lines and the figures of a run."""
-    file = ROOT / "tests/data" / f"{name}.latlab.jsonl"
+def test_every_record_of_a_made_up_run_fits(root: Path) -> None:
+    file = root / "tests/data/run-rounds.latlab.jsonl"
     lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-    of_lines = [line for line in lines if line["line"] == "record"]
-    return [*of_lines, *(figure for line in lines for figure in line.get("figures", []))]
+    records = [line for line in lines if line["line"] == "record"]
+    assert len(records) > 50
+    assert misfits(records) == []
 
 
-def of(probe: str, kind: str, findings: dict[str, Any] | None = None) -> dict[str, Any]:
-    """A record of that kind, with these findings or its own."""
-    every = (record for record in records("run-small") if (record["probe"], record["kind"]) == (probe, kind))
-    record = copy.deepcopy(next(every))
-    return record if findings is None else {**record, "findings": findings}
-
-
-@pytest.mark.parametrize("name", ["run-small", "run-rounds"])
-def test_every_record_of_a_made_up_run_fits(name: str) -> None:
-    for record in some(records(name), 50):
-        errors = [f"{error.json_path}: {error.message}" for error in validator().iter_errors(record)]
-        assert not errors, (record["probe"], record["point"], errors[:3])
-
-
-def test_findings_that_a_probe_does_not_have_are_refused() -> None:
-    concluded = of("memory.false_sharing", "derived")
-    measured = of("memory.false_sharing", "batch_mean", {"cpus": [0, 1], "threads": 2})
-    for record in (concluded, measured):
-        assert validator().is_valid(record)
-    concluded["findings"]["operations"][0]["same_line_ns"] = "7"
-    measured["findings"]["cpus"] = [0]
-    for record in (concluded, measured):
-        assert not validator().is_valid(record)
-        record["method"] += 1
-        assert validator().is_valid(record), "of another method nothing is said"
+@pytest.mark.parametrize(
+    ("kind", "fitting", "wrong"),
+    [
+        ("batch_mean", DETAILS, {**DETAILS, "cpus": [0]}),
+        ("batch_mean", DETAILS, {"cpus": [0, 1]}),
+        ("derived", CONCLUDED, {"operations": [{**CONCLUDED["operations"][0], "slowdown": 7.0}]}),
+        ("derived", CONCLUDED, {"operations": [COST]}),
+    ],
+)
+def test_findings_that_a_probe_does_not_have_are_refused(
+    root: Path, kind: str, fitting: dict[str, Any], wrong: dict[str, Any]
+) -> None:
+    assert misfits([record(root, kind, fitting)]) == []
+    refused = record(root, kind, wrong)
+    assert len(misfits([refused])) == 1
+    assert misfits([{**refused, "method": 2}]) == [], "of another method nothing is said"

@@ -163,7 +163,10 @@ impl<P: Probe> AnyProbe for Erased<P> {
     }
 
     fn schemas(&self) -> Schemas {
-        Schemas { details: schema_of::<P::Details>(), findings: schema_of::<P::Findings>() }
+        // The harness adds to the details of a record, also where the probe has none: they hold what can be read as details.
+        let details = schema_of::<P::Details>(SchemaSettings::draft2020_12().for_deserialize());
+        let findings = schema_of::<P::Findings>(SchemaSettings::draft2020_12().for_serialize());
+        Schemas { details, findings }
     }
 
     fn refine(&self, env: &Env, results: &[PointResult]) -> Vec<Planned> {
@@ -196,12 +199,12 @@ impl<P: Probe> AnyProbe for Erased<P> {
     }
 }
 
-/// With all that it refers to in place: types of several probes have the same names.
-fn schema_of<T: JsonSchema>() -> Option<Value> {
+/// With all that it refers to in place: types of several probes have the same names. None of [`Nothing`].
+fn schema_of<T: JsonSchema>(settings: SchemaSettings) -> Option<Value> {
     if T::schema_id() == Nothing::schema_id() {
         return None;
     }
-    let settings = SchemaSettings::draft2020_12().with(|settings| {
+    let settings = settings.with(|settings| {
         settings.inline_subschemas = true;
         settings.meta_schema = None;
     });
@@ -422,7 +425,7 @@ mod tests {
         let required = |schema: Option<Value>| schema.expect("there is one")["required"].clone();
         assert_eq!(required(details), json!(["blocks"]));
         assert_eq!(required(findings), json!(["blocks", "points"]));
-        assert_eq!(schema_of::<Nothing>(), None);
+        assert_eq!(schema_of::<Nothing>(SchemaSettings::default()), None);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use latlab_stats::levels::{CurvePoint, Level, LevelOptions, PairedPoint, TlbStep
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::memory::common::median;
+use crate::median;
 use crate::memory::load_dependent::LoadDependent;
 
 /// A walk and what it took.

@@ -13,7 +13,7 @@ use latlab_record::{Check, Estimate, Header, Pages, Point, Profile, Settings, Un
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::common::{read_estimate, with_pages};
+use super::{read_estimate, with_pages};
 use crate::levels;
 use crate::vector::{self, Field, Kernels, Operation, Pass, Shape, Streams, Tally};
 use best::AtLevel;

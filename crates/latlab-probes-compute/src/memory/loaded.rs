@@ -16,7 +16,8 @@ use latlab_record::{Check, Estimate, Header, Order, Pages, Profile, Unit, binary
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::common::{median, read_estimate};
+use super::read_estimate;
+use crate::median;
 use curve::Curve;
 use latlab_probes_shared::Compared;
 use latlab_probes_shared::walk::{Arena, Chain, Cycle, LINE_BYTES, Layout, PAGE_BYTES, SPARSE_BYTES};

@@ -14,7 +14,7 @@ use latlab_record::{Check, Estimate, Header, Order, Pages, Profile, Unit, binary
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::common::with_pages;
+use super::with_pages;
 use crate::levels;
 use latlab_probes_shared::Compared;
 use latlab_probes_shared::walk::{Arena, Cycle, LINE_BYTES};

@@ -15,7 +15,7 @@ use schemars::generate::SchemaSettings;
 use serde_json::Value;
 
 use crate::contract::{Figure, Nothing, PointFields, Probe, Session};
-use crate::{Block, Env, Planned, PointResult, ProbeError, Proof, Share, Spec, Support};
+use crate::{Block, Env, Plan, Planned, PointResult, ProbeError, Proof, Share, Spec, Support};
 
 /// The JSON Schemas of a probe's findings; none where it has none, or no types of its own.
 #[derive(Clone, Debug, Default)]
@@ -47,24 +47,17 @@ pub trait AnyProbe {
         false
     }
 
+    /// Whether it can run here, and what it would like to measure.
+    fn plan(&self, env: &Env) -> Plan<Point>;
+
     /// Whether it can run here.
-    fn supports(&self, env: &Env) -> Support;
-
-    /// What it would like to measure, most important first within a priority.
-    fn points(&self, env: &Env) -> Vec<Planned>;
-
-    /// Most memory that its session holds at once, bytes.
-    fn memory_bytes(&self, env: &Env) -> u64;
-
-    /// Most CPUs that it keeps busy at once.
-    fn cpus(&self, _env: &Env) -> u32 {
-        1
+    fn supports(&self, env: &Env) -> Support {
+        self.plan(env).support
     }
 
-    /// Size of the disk's common test file that it needs ([`Env::disk`]), bytes. The largest that any probe of a run asks for is laid out once, before
-    /// the first of them and in time of its own, and announced apart from what points write. On a slow disk it may be smaller: a session looks at its size.
-    fn test_file_bytes(&self, _env: &Env) -> u64 {
-        0
+    /// What it would like to measure.
+    fn points(&self, env: &Env) -> Vec<Planned> {
+        self.plan(env).points
     }
 
     /// What findings hold: of a point's record, and of the conclusion.
@@ -142,24 +135,9 @@ impl<P: Probe> AnyProbe for Erased<P> {
         self.0.takes_the_rest(settings)
     }
 
-    fn supports(&self, env: &Env) -> Support {
-        self.0.plan(env).support
-    }
-
-    fn points(&self, env: &Env) -> Vec<Planned> {
-        self.0.plan(env).points.iter().map(erased).collect()
-    }
-
-    fn memory_bytes(&self, env: &Env) -> u64 {
-        self.0.plan(env).memory_bytes
-    }
-
-    fn cpus(&self, env: &Env) -> u32 {
-        self.0.plan(env).cpus
-    }
-
-    fn test_file_bytes(&self, env: &Env) -> u64 {
-        self.0.plan(env).test_file_bytes
+    fn plan(&self, env: &Env) -> Plan<Point> {
+        let Plan { support, points, memory_bytes, cpus, test_file_bytes } = self.0.plan(env);
+        Plan { support, points: points.iter().map(erased).collect(), memory_bytes, cpus, test_file_bytes }
     }
 
     fn schemas(&self) -> Schemas {
@@ -286,7 +264,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{Operations, Plan, Tier};
+    use crate::{Operations, Tier};
 
     struct Counting;
 
@@ -346,6 +324,7 @@ mod tests {
                 .degraded("slowly")
                 .memory(5)
                 .cpus(3)
+                .test_file(7)
         }
 
         fn open<'env>(&'env self, _env: &'env Env, _group: &[Place]) -> Result<Counter, ProbeError> {
@@ -383,7 +362,8 @@ mod tests {
         assert_eq!(told, [r#"{"operation":"up"}"#, r#"{"operation":"up-and-down","threads":2}"#]);
         assert!(points.iter().all(|planned| (planned.block_s - 7.0).abs() < f64::EPSILON));
         assert_eq!(probe.supports(&env), Support::Degraded("slowly".to_owned()));
-        assert_eq!((probe.memory_bytes(&env), probe.cpus(&env)), (5, 3));
+        let Plan { memory_bytes, cpus, test_file_bytes, .. } = probe.plan(&env);
+        assert_eq!((memory_bytes, cpus, test_file_bytes), (5, 3, 7));
         assert_eq!(probe.spec().id, "test.counting");
     }
 

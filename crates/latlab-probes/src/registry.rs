@@ -131,7 +131,7 @@ mod tests {
     fn no_probe_plans_more_memory_than_it_may_use() {
         let env = testing::env(64 << 20);
         for entry in REGISTRY {
-            let bytes = entry.probe.memory_bytes(&env);
+            let bytes = entry.probe.plan(&env).memory_bytes;
             assert!(bytes <= env.memory_bytes, "{}: {bytes}", entry.probe.spec().id);
         }
     }

@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 
 use latlab_clock::{Clock, ClockFacts};
 use latlab_harness::{
-    Env, Interpreter, MemorySource, NoReference, Planned, Progress, Rank, Reference, Share, Sink, Spec,
-    Support, give_the_rest, give_way_to_others, left_to_measure, pass_seconds, passes, pin_this_thread,
-    plan_shares, run_probe, seconds, usable_cpus,
+    Env, Interpreter, MemorySource, NoReference, Plan, Planned, Progress, Rank, Reference, Share, Sink, Spec,
+    give_the_rest, give_way_to_others, left_to_measure, pass_seconds, passes, pin_this_thread, plan_shares,
+    run_probe, seconds, usable_cpus,
 };
 use latlab_machine::Machine;
 use latlab_probes_shared::walk::ReferenceChase;
@@ -74,7 +74,7 @@ pub struct Host {
 
 /// What is planned, before anything is touched.
 #[derive(Clone, Debug, Serialize)]
-pub struct Plan {
+pub struct RunPlan {
     /// Line by line, for one pass.
     pub probes: Vec<PlannedProbe>,
     /// The disk's test file, where a probe needs it.
@@ -181,11 +181,11 @@ pub fn tool() -> Tool {
 
 /// What a run with these settings would do here.
 #[must_use]
-pub fn plan(settings: &Settings, host: Host) -> Plan {
+pub fn plan(settings: &Settings, host: Host) -> RunPlan {
     let machine = latlab_machine::describe(&directory(settings));
     let env = surroundings(machine, Clock::open_os(), settings.clone(), host);
     let whole = Whole::of(&env, &[]);
-    Plan {
+    RunPlan {
         layout: (whole.layout_bytes > 0)
             .then_some(Layout { written_bytes: whole.layout_bytes, seconds: whole.layout_s }),
         passes: whole.passes,
@@ -217,7 +217,7 @@ struct Whole {
     /// In the order in which rounds take them.
     cpus: Vec<u32>,
     chosen: Vec<&'static Entry>,
-    points: Vec<Vec<Planned>>,
+    plans: Vec<Plan<Point>>,
     deal: Deal,
     shares: Vec<Share>,
     /// Size of the disk's common test file, bytes; 0 without one.
@@ -235,23 +235,17 @@ impl Whole {
         let cpus = deal::cpus(&env.machine, &env.cpus, rounds);
         let turns = deal::turns(&cpus, settings.seed);
         let chosen = chosen(settings, done_probes);
-        let layout_bytes = test_file_bytes(env, &chosen);
+        let plans: Vec<Plan<Point>> = chosen.iter().map(|entry| entry.probe.plan(env)).collect();
+        let layout_bytes = test_file_bytes(&plans);
         let shares = shares(settings, &chosen, layout_bytes);
         let (layout_s, seconds) = apart(plan_shares(&shares, settings));
-        let points: Vec<Vec<Planned>> = chosen
-            .iter()
-            .map(|entry| match entry.probe.supports(env) {
-                Support::No(_) => Vec::new(),
-                Support::Yes | Support::Degraded(_) => entry.probe.points(env),
-            })
-            .collect();
         let parts: Vec<Part> = chosen
             .iter()
-            .zip(&points)
+            .zip(&plans)
             .zip(&seconds)
-            .map(|((entry, points), seconds)| Part {
+            .map(|((entry, plan), seconds)| Part {
                 place: REGISTRY.iter().position(|other| std::ptr::eq(other, *entry)).unwrap_or(0),
-                points,
+                points: &plan.points,
                 seconds: *seconds,
             })
             .collect();
@@ -260,9 +254,12 @@ impl Whole {
         let deal = Deal::new(&parts, rounds, cpus.len(), &places);
         let planned = chosen
             .iter()
-            .zip(&parts)
+            .zip(&plans)
+            .zip(&seconds)
             .enumerate()
-            .map(|(part, (entry, own))| planned(env, entry, own, |planned| deal.times(part, planned)))
+            .map(|(part, ((entry, plan), seconds))| {
+                planned(entry.probe.spec(), plan, *seconds, |planned| deal.times(part, planned))
+            })
             .collect();
         let again: Vec<u64> = parts
             .iter()
@@ -278,7 +275,7 @@ impl Whole {
             again_bytes,
             cpus: turns,
             chosen,
-            points,
+            plans,
             deal,
             shares,
             layout_bytes,
@@ -288,8 +285,8 @@ impl Whole {
     }
 
     /// The place of the first probe that needs the test file.
-    fn first_on_disk(&self, env: &Env) -> Option<usize> {
-        self.chosen.iter().position(|entry| needs_test_file(env, entry))
+    fn first_on_disk(&self) -> Option<usize> {
+        self.plans.iter().position(|plan| plan.test_file_bytes > 0)
     }
 
     /// The most that the run writes: the test file and what the first pass asks for, then as much again by those after it at most; or what may be
@@ -301,9 +298,9 @@ impl Whole {
     }
 
     /// The plan with the layout of the test file, so that what the first pass writes adds up.
-    fn announced_plan(&self, env: &Env) -> Vec<PlannedProbe> {
+    fn announced_plan(&self) -> Vec<PlannedProbe> {
         let mut plan = self.planned.clone();
-        if let Some(first) = self.first_on_disk(env) {
+        if let Some(first) = self.first_on_disk() {
             plan[first].written_bytes += self.layout_bytes;
             plan[first].seconds += self.layout_s;
         }
@@ -386,7 +383,7 @@ pub fn run(
         machine: &env.machine,
         clock: &env.clock.facts,
         tool: tool(),
-        plan: &whole.announced_plan(&env),
+        plan: &whole.announced_plan(),
         rounds: whole.rounds,
         idle: &whole.deal.idle(),
         cpus: &whole.cpus,
@@ -398,7 +395,7 @@ pub fn run(
     });
     if layout_bytes > 0 && layout_s > 0.0 {
         // Dying of it must have a name.
-        let first = whole.first_on_disk(&env);
+        let first = whole.first_on_disk();
         let id = first.map_or("", |first| whole.chosen[first].probe.spec().id);
         teller.begin(id, &Point::default(), layout_bytes);
         disk::lay_out(&env, layout_bytes, Duration::from_secs_f64(layout_s));
@@ -467,13 +464,13 @@ impl Turn {
             let mut done = request.done.iter();
             done.any(|(probe, done)| probe == id && done == point)
         };
-        if whole.points[part].is_empty() {
+        if whole.plans[part].points.is_empty() {
             let unsaid = headline && round == 0 && !is_done(&Point::default());
             return unsaid.then_some(Self { entry, points: Vec::new(), seconds: 0.0 });
         }
         let further = request.further.iter().filter(|(probe, _)| probe == id);
         let mut points: Vec<Planned> = Vec::new();
-        for planned in whole.points[part].iter().chain(further.map(|(_, planned)| planned)) {
+        for planned in whole.plans[part].points.iter().chain(further.map(|(_, planned)| planned)) {
             let wanted = (planned.rank == Rank::Headline) == headline
                 && whole.deal.is_dealt(part, planned, round)
                 && !is_done(&planned.point)
@@ -569,18 +566,9 @@ fn chosen(settings: &Settings, done: &[String]) -> Vec<&'static Entry> {
         .collect()
 }
 
-fn needs_test_file(env: &Env, entry: &Entry) -> bool {
-    entry.probe.test_file_bytes(env) > 0 && !matches!(entry.probe.supports(env), Support::No(_))
-}
-
 /// The largest that a probe which can run needs; it is laid out once for all.
-fn test_file_bytes(env: &Env, chosen: &[&Entry]) -> u64 {
-    chosen
-        .iter()
-        .filter(|entry| needs_test_file(env, entry))
-        .map(|entry| entry.probe.test_file_bytes(env))
-        .max()
-        .unwrap_or(0)
+fn test_file_bytes(plans: &[Plan<Point>]) -> u64 {
+    plans.iter().map(|plan| plan.test_file_bytes).max().unwrap_or(0)
 }
 
 /// One for laying out the test file, which may be none, then one a probe.
@@ -610,16 +598,16 @@ fn apart(mut seconds: Vec<f64>) -> (f64, Vec<f64>) {
 }
 
 /// A line of the plan, without the layout of the test file; `times` says in how many rounds of a pass a point is measured.
-fn planned(env: &Env, entry: &Entry, own: &Part, times: impl Fn(&Planned) -> u64) -> PlannedProbe {
-    let runs = !own.points.is_empty();
+fn planned(spec: &Spec, plan: &Plan<Point>, seconds: f64, times: impl Fn(&Planned) -> u64) -> PlannedProbe {
+    let runs = !plan.points.is_empty();
     let written = |planned: &Planned| times(planned) * planned.round_bytes();
     PlannedProbe {
-        id: entry.probe.spec().id.to_owned(),
-        points: own.points.len() as u64,
-        seconds: if runs { own.seconds } else { 0.0 },
-        memory_bytes: if runs { entry.probe.memory_bytes(env) } else { 0 },
-        written_bytes: own.points.iter().map(written).sum(),
-        cpus: if runs { entry.probe.cpus(env) } else { 0 },
+        id: spec.id.to_owned(),
+        points: plan.points.len() as u64,
+        seconds: if runs { seconds } else { 0.0 },
+        memory_bytes: if runs { plan.memory_bytes } else { 0 },
+        written_bytes: plan.points.iter().map(written).sum(),
+        cpus: if runs { plan.cpus } else { 0 },
     }
 }
 

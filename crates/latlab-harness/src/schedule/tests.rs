@@ -9,7 +9,7 @@ use latlab_record::{Check, Kind, Observed, Reach, Unit};
 
 use super::*;
 use crate::planned::MAX_BLOCKS;
-use crate::{Batch, Kernel, NoReference, Proof, ReferenceReading, Spec, Tier};
+use crate::{Batch, Kernel, NoReference, Plan, Proof, ReferenceReading, Spec, Tier};
 
 static SPEC: Spec = Spec {
     id: "test.planted",
@@ -156,11 +156,8 @@ impl AnyProbe for Planted {
     fn spec(&self) -> &'static Spec {
         &SPEC
     }
-    fn supports(&self, _env: &Env) -> Support {
-        Support::Yes
-    }
-    fn points(&self, _env: &Env) -> Vec<Planned> {
-        (0..self.points)
+    fn plan(&self, _env: &Env) -> Plan<Point> {
+        let points = (0..self.points)
             .map(|n| Planned {
                 rank: self.rank,
                 priority: (self.priority)(n),
@@ -171,7 +168,8 @@ impl AnyProbe for Planted {
                 least_blocks: self.least_blocks,
                 ..Planned::new(Point { working_set_bytes: Some(n), ..Point::default() })
             })
-            .collect()
+            .collect();
+        Plan::of(points)
     }
     fn refine(&self, _env: &Env, results: &[PointResult]) -> Vec<Planned> {
         let seen: Vec<u64> =
@@ -181,9 +179,6 @@ impl AnyProbe for Planted {
             .into_iter()
             .map(|n| Planned::new(Point { working_set_bytes: Some(n), ..Point::default() }))
             .collect()
-    }
-    fn memory_bytes(&self, _env: &Env) -> u64 {
-        0
     }
     fn open<'env>(
         &'env self,

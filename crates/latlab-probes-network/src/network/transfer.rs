@@ -1,7 +1,7 @@
 //! `network.transfer`: many files by one or by many at once, over connections that are new or kept.
 
 use latlab_harness::{
-    AnyProbe, AnySession, Env, Operations, Planned, PointResult, ProbeError, Rank, Reach, Share, Spec,
+    AnyProbe, AnySession, Env, Operations, Plan, Planned, PointResult, ProbeError, Rank, Reach, Share, Spec,
     Support, Tier,
 };
 use latlab_record::{Header, Point, Profile, Record, Settings, Unit};
@@ -441,29 +441,24 @@ impl AnyProbe for Transfer {
         settings.url.is_none() && paths(settings) != [PathKind::Loopback]
     }
 
-    fn supports(&self, env: &Env) -> Support {
-        support(work::HERE, env)
-    }
-
-    fn points(&self, env: &Env) -> Vec<Planned> {
+    fn plan(&self, env: &Env) -> Plan<Point> {
+        let support = support(work::HERE, env);
+        if let Support::No(reason) = support {
+            return Plan::no(reason);
+        }
         let most = most_workers(env);
         let longest_s = env.settings.profile.of(LONGEST_S);
         // What was asked for before the loopback, its control, which costs next to nothing beside it.
-        paths(&env.settings)
+        let points = paths(&env.settings)
             .into_iter()
             .flat_map(|path| wanted(env, path.name()))
             .filter(|(_, point)| point.concurrency.is_none_or(|workers| workers <= most))
             .filter(|(_, point)| point.file_bytes.unwrap_or(0) as f64 / way(env, point).1 <= longest_s)
             .map(|(priority, point)| planned(env, priority, point))
-            .collect()
-    }
-
-    fn memory_bytes(&self, env: &Env) -> u64 {
-        BESIDE_BYTES.min(env.memory_bytes) + u64::from(most_workers(env) - 1) * TRANSFER_BYTES
-    }
-
-    fn cpus(&self, env: &Env) -> u32 {
-        u32::try_from(env.cpus.len()).unwrap_or(u32::MAX).min(2)
+            .collect();
+        let memory_bytes = BESIDE_BYTES.min(env.memory_bytes) + u64::from(most - 1) * TRANSFER_BYTES;
+        let cpus = u32::try_from(env.cpus.len()).unwrap_or(u32::MAX).min(2);
+        Plan { support, ..Plan::of(points).memory(memory_bytes).cpus(cpus) }
     }
 
     fn open<'env>(

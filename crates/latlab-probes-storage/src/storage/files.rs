@@ -1,7 +1,7 @@
 //! `storage.files`: many small files against one large one.
 
 use latlab_harness::{
-    AnyProbe, AnySession, Env, Operations, Planned, PointResult, ProbeError, Rank, Spec, Support, Tier,
+    AnyProbe, AnySession, Env, Operations, Plan, Planned, PointResult, ProbeError, Rank, Spec, Tier,
 };
 use latlab_record::{Header, Point, Profile, Record, Unit, binary_size};
 use serde_json::{Value, json};
@@ -262,32 +262,21 @@ impl AnyProbe for Files {
         &SPEC
     }
 
-    fn supports(&self, env: &Env) -> Support {
+    fn plan(&self, env: &Env) -> Plan<Point> {
         if let Some(reason) = super::refusal(env) {
-            return Support::No(reason);
+            return Plan::no(reason);
         }
         if env.memory_bytes < MEMORY_BYTES {
-            return Support::No(format!(
-                "needs {} of memory; {} may be used here",
-                binary_size(MEMORY_BYTES),
-                binary_size(env.memory_bytes)
-            ));
+            let (needed, usable) = (binary_size(MEMORY_BYTES), binary_size(env.memory_bytes));
+            return Plan::no(format!("needs {needed} of memory; {usable} may be used here"));
         }
-        Support::Yes
-    }
-
-    fn points(&self, env: &Env) -> Vec<Planned> {
         let mut points = points(env);
         super::announce_laid_out(&mut points, |point| {
             let (operation, files) = (Operation::of(point)?, point.files?);
             let kept = Operation::ReadWarm.files_a_block(files, env.settings.profile) * point.file_bytes?;
             (!operation.leaves_traces()).then_some((point.file_bytes?, kept))
         });
-        points
-    }
-
-    fn memory_bytes(&self, _env: &Env) -> u64 {
-        MEMORY_BYTES
+        Plan::of(points).memory(MEMORY_BYTES)
     }
 
     fn open<'env>(

@@ -1,7 +1,8 @@
 //! `storage.poke`: the course notebook's experiment with files, done right: single random bytes read and written back.
 
 use latlab_harness::{
-    AnyProbe, AnySession, Env, Operations, Planned, PointResult, ProbeError, Rank, Reach, Spec, Support, Tier,
+    AnyProbe, AnySession, Env, Operations, Plan, Planned, PointResult, ProbeError, Rank, Reach, Spec,
+    Support, Tier,
 };
 use latlab_record::{Header, Point, Profile, Record, Unit};
 use serde_json::json;
@@ -172,39 +173,35 @@ fn planned(env: &Env, file_bytes: u64, path: Access) -> Planned {
     }
 }
 
+fn points(env: &Env) -> Vec<Planned> {
+    let mut points = vec![planned(env, 0, WARM)];
+    for path in [DIRECT, COLD, WARM] {
+        points.extend(large(env, path).into_iter().map(|size| planned(env, size, path)));
+    }
+    for size in SMALL.into_iter().rev() {
+        for path in [WARM, COLD, DIRECT] {
+            points.push(planned(env, size, path));
+        }
+    }
+    super::announce_laid_out(&mut points, |point| {
+        let size = point.file_bytes.filter(|size| SMALL.contains(size))?;
+        Some((size, pages(size) * PAGE_BYTES))
+    });
+    points
+}
+
 impl AnyProbe for Poke {
     fn spec(&self) -> &'static Spec {
         &SPEC
     }
 
-    fn supports(&self, env: &Env) -> Support {
-        disk::support_writing(env)
-    }
-
-    fn points(&self, env: &Env) -> Vec<Planned> {
-        let mut points = vec![planned(env, 0, WARM)];
-        for path in [DIRECT, COLD, WARM] {
-            points.extend(large(env, path).into_iter().map(|size| planned(env, size, path)));
+    fn plan(&self, env: &Env) -> Plan<Point> {
+        let support = disk::support_writing(env);
+        if let Support::No(reason) = support {
+            return Plan::no(reason);
         }
-        for size in SMALL.into_iter().rev() {
-            for path in [WARM, COLD, DIRECT] {
-                points.push(planned(env, size, path));
-            }
-        }
-        super::announce_laid_out(&mut points, |point| {
-            let size = point.file_bytes.filter(|size| SMALL.contains(size))?;
-            Some((size, pages(size) * PAGE_BYTES))
-        });
-        points
-    }
-
-    fn memory_bytes(&self, _env: &Env) -> u64 {
         // What is warm can be evicted at any time and is nobody's.
-        1 << 20
-    }
-
-    fn test_file_bytes(&self, env: &Env) -> u64 {
-        disk::file_bytes(env)
+        Plan { support, ..Plan::of(points(env)).memory(1 << 20).test_file(disk::file_bytes(env)) }
     }
 
     fn open<'env>(

@@ -221,7 +221,7 @@ fn ten_files_on_kept_connections_cost_what_opening_them_costs_too() {
 fn points_fit_small_machines_and_quick_ones_are_cheap() {
     let env = testing::env_of_one_cpu(64 << 20);
     let points = Transfer.points(&env);
-    assert!(Transfer.memory_bytes(&env) <= env.memory_bytes);
+    assert!(Transfer.plan(&env).memory_bytes <= env.memory_bytes);
     assert!(points.iter().all(|planned| planned.point.file_bytes <= Some(LARGE)));
     let first: f64 = points
         .iter()

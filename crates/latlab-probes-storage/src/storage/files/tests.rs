@@ -439,7 +439,7 @@ fn the_points_fit_one_cpu_and_64_mib_and_python_is_offered_where_it_is() {
     let Some(mut env) = own.env(1 << 30) else { return };
     env.cpus.truncate(1);
     assert!(!matches!(Files.supports(&env), Support::No(_)));
-    assert!(Files.memory_bytes(&env) <= 64 << 20);
+    assert!(Files.plan(&env).memory_bytes <= 64 << 20);
     let engines = |env: &Env| {
         Files.points(env).iter().filter(|own| own.point.engine.as_deref() == Some(PYTHON)).count()
     };

@@ -58,18 +58,12 @@ mod linux {
         fn spec(&self) -> &'static Spec {
             &SPEC
         }
-        fn supports(&self, env: &Env) -> Support {
-            Poke.supports(env)
-        }
-        fn points(&self, env: &Env) -> Vec<Planned> {
+        fn plan(&self, env: &Env) -> Plan<Point> {
             let path = match self.0 {
                 Fault::TakenBack | Fault::TakenBackOnce => WARM,
                 _ => COLD,
             };
-            of(env, &[path])
-        }
-        fn memory_bytes(&self, env: &Env) -> u64 {
-            Poke.memory_bytes(env)
+            Plan { points: of(env, &[path]), ..Poke.plan(env) }
         }
         fn open<'env>(
             &'env self,
@@ -105,7 +99,7 @@ mod linux {
         assert!(planned[0] > real, "{planned:?}");
         assert_eq!(size(&env), [real]);
         assert!(matches!(Poke.supports(&env), Support::No(reason) if reason.contains("the disk was slower")));
-        let mut points = Poke.points(&env);
+        let mut points = points(&env);
         points.retain(|each| each.point.file_bytes == Some(real) && Access::of(&each.point) != DIRECT);
         let proofs = measure_once(&Poke, &env, &points);
         assert_eq!(proofs.len(), 2);

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use latlab_harness::{Block, Env, ProbeError, Proof};
+use latlab_harness::{Block, Env, PointFields as _, ProbeError, Proof};
 use latlab_net::echo::{Counts, Waiting};
 use latlab_record::{Check, Work};
 
@@ -85,10 +85,9 @@ impl<'env> Session<'env> {
         })
     }
 
-    /// The server's CPU.
-    fn cpu(&self, point: Trip) -> u32 {
-        let other = if point.is_together() { None } else { other_cpu(self.env) };
-        other.unwrap_or(self.env.home_cpu)
+    /// The server's CPU; `None` where there is no other one and the point needs it.
+    fn cpu(&self, point: Trip) -> Option<u32> {
+        if point.is_together() { Some(self.env.home_cpu) } else { other_cpu(self.env) }
     }
 
     /// Ends what is open, and keeps what the server counted.
@@ -167,7 +166,7 @@ impl latlab_harness::Session<RoundTrip> for Session<'_> {
             transport: point.transport.into(),
             waiting: point.waiting(),
             bytes: point.message_bytes,
-            cpu: self.cpu(*point),
+            cpu: self.cpu(*point).ok_or_else(|| ProbeError::no_point(&point.to_point()))?,
         };
         self.address = ip(&self.echo.connect(ask)?);
         self.open = Some(*point);
@@ -211,7 +210,7 @@ impl latlab_harness::Session<RoundTrip> for Session<'_> {
     fn proof(&mut self, point: &Trip, evidence: &Evidence) -> Proof<Sides> {
         let closed = self.close();
         let served = Served::of(self.visits.of(point));
-        let cpus = [self.env.home_cpu, self.cpu(*point)];
+        let cpus = [self.env.home_cpu, self.cpu(*point).unwrap_or(self.env.home_cpu)];
         let mut checks = evidence.checks(*point, &served, cpus);
         if let Err(error) = closed {
             checks.push(Check {

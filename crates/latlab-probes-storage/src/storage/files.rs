@@ -7,7 +7,7 @@ use latlab_record::{Header, Point, Profile, Record, Unit, binary_size};
 use serde_json::{Value, json};
 
 #[cfg_attr(target_os = "linux", path = "files/linux/mod.rs")]
-#[cfg_attr(not(target_os = "linux"), path = "elsewhere/mod.rs")]
+#[cfg_attr(not(target_os = "linux"), path = "files/elsewhere.rs")]
 mod work;
 
 /// The probe.

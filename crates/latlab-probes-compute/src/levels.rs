@@ -11,8 +11,8 @@ use latlab_stats::levels::{CurvePoint, Level, LevelOptions, PairedPoint, TlbStep
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::median;
 use crate::memory::load_dependent::LoadDependent;
+use latlab_probes_shared::median;
 
 /// A walk and what it took.
 type Walked = Figure<LoadDependent>;

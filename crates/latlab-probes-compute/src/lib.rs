@@ -26,13 +26,6 @@ fn needs_memory<P>(least: &str, env: &Env) -> Plan<P> {
     Plan::no(format!("needs {least} of memory; {} may be used here", binary_size(env.memory_bytes)))
 }
 
-/// The median; `None` of nothing.
-fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
-    let mut values: Vec<f64> = values.into_iter().collect();
-    values.sort_by(f64::total_cmp);
-    (!values.is_empty()).then(|| latlab_stats::quantile(&values, 0.5))
-}
-
 /// What is kept under this key, made where there is nothing yet.
 fn kept<K: PartialEq, V>(
     all: &mut Vec<(K, V)>,

@@ -43,6 +43,13 @@ pub fn no_kernel(here: bool, env: &Env) -> Option<String> {
         .then(|| "simulated time does not pass in the kernel".to_owned())
 }
 
+/// The median; `None` of nothing.
+pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    let mut values: Vec<f64> = values.into_iter().collect();
+    values.sort_by(f64::total_cmp);
+    (!values.is_empty()).then(|| latlab_stats::quantile(&values, 0.5))
+}
+
 /// The CPU for a partner: the next allowed one after the CPU that measures, where there is another.
 pub fn other_cpu(env: &Env) -> Option<u32> {
     let after = env.cpus.iter().copied().find(|cpu| *cpu > env.home_cpu);

@@ -13,6 +13,7 @@ use latlab_harness::{
     Block, Child, Env, Figure, Operations, Plan, Planned, PointResult, Probe, ProbeError, Proof, Rank,
     Rounds, Session, Spec, Tier, ratios, serve_child,
 };
+use latlab_probes_shared::median;
 use latlab_record::{Check, Estimate, Header, Profile, Unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -323,12 +324,6 @@ fn pages(built: &[Built], way: Way, nodes: u64, chunk: usize) -> Check {
         ok: most as f64 <= OLD_SHARE * pages as f64 + OTHER_FAULTS as f64,
         detail: format!("at most {most} page faults in a build that touches {pages} pages"),
     }
-}
-
-fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    (!values.is_empty()).then(|| latlab_stats::quantile(&values, 0.5))
 }
 
 fn of(figures: &[Figure<Nodes>], way: Way) -> Option<&Figure<Nodes>> {

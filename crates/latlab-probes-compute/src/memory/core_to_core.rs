@@ -16,9 +16,9 @@ use latlab_stats::rng::Rng;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::median;
 use clusters::{Cluster, Matrix};
 use exchange::{Asked, CompareAndSwap, Line, LoadStore, Seen, Way, answer, ask};
+use latlab_probes_shared::median;
 use latlab_probes_shared::rig::{self, CAN_PIN, Done, Page, Rig, Work};
 
 /// The probe.

@@ -17,9 +17,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::read_estimate;
-use crate::median;
 use curve::Curve;
 use latlab_probes_shared::Compared;
+use latlab_probes_shared::median;
 use latlab_probes_shared::walk::{Arena, Chain, Cycle, LINE_BYTES, Layout, PAGE_BYTES, SPARSE_BYTES};
 use loaders::{Clocking, Loaders, Mix, Run, Shown};
 

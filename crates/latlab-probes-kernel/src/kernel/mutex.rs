@@ -10,6 +10,7 @@ use latlab_record::{Profile, Unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use latlab_probes_shared::median;
 use latlab_probes_shared::rig::{self, Abreast, CAN_PIN, Rig, Tally, Toil, abreast};
 
 /// The probe.
@@ -180,14 +181,12 @@ impl Evidence {
 
     fn sharing(&self) -> Sharing {
         let threads = self.shares.first().map_or(0, Vec::len);
-        let of = |index: usize| median(self.shares.iter().map(|block| block[index]).collect());
-        Sharing { shares: (0..threads).map(of).collect(), together_ns: median(self.together_ns.clone()) }
+        let of = |index: usize| median(self.shares.iter().map(|block| block[index]));
+        Sharing {
+            shares: (0..threads).map(of).collect(),
+            together_ns: median(self.together_ns.iter().copied()),
+        }
     }
-}
-
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    (!values.is_empty()).then(|| latlab_stats::quantile(&values, 0.5))
 }
 
 impl Session<Mutex> for Locking<'_> {

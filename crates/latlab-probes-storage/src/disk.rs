@@ -118,7 +118,7 @@ pub enum DevicePart {
         /// How many they were.
         requests_per_operation: f64,
     },
-    /// It is not told.
+    /// The system does not say.
     NotTold {
         /// For this reason, a sentence.
         not_told: String,

@@ -100,7 +100,7 @@ impl DeviceTime {
     }
 
     /// How much of the mean time of `operations`, which together took `ns` and were to move `bytes`, a request of theirs was with the device and its
-    /// queue; or why that is not told.
+    /// queue; or why the system does not say.
     pub(crate) fn of(&self, asked: Asked, operations: u64, ns: f64, bytes: u64) -> DevicePart {
         self.told(asked, operations, ns, bytes).unwrap_or_else(|not_told| DevicePart::NotTold { not_told })
     }

@@ -97,6 +97,27 @@ impl Spec {
     }
 }
 
+#[cfg(test)]
+impl Spec {
+    /// That of a probe which only tests have.
+    pub(crate) const fn planted(id: &'static str) -> Self {
+        Self {
+            id,
+            tier: Tier::Memory,
+            title: "planted",
+            question: "?",
+            method: "planted",
+            method_version: 1,
+            unit: Unit::Ns,
+            convention: "",
+            needs: &[],
+            touches: &[],
+            saturates: false,
+            operations: Operations::Unwatched,
+        }
+    }
+}
+
 /// Whether a probe can run here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Support {
@@ -247,6 +268,15 @@ impl<P> Plan<P> {
     #[must_use]
     pub fn no(reason: impl Into<String>) -> Self {
         Self { support: Support::No(reason.into()), ..Self::of(Vec::new()) }
+    }
+
+    /// This plan where it can run, with the loss that there is; nothing where it cannot.
+    #[must_use]
+    pub fn given(self, support: Support) -> Self {
+        match support {
+            Support::No(reason) => Self::no(reason),
+            support => Self { support, ..self },
+        }
     }
 
     /// It can run, with this loss.

@@ -259,12 +259,11 @@ impl<P: Probe> AnySession for Erasing<'_, P> {
 #[cfg(test)]
 mod tests {
     use latlab_clock::SimulatedClock;
-    use latlab_record::{Check, Kind, Unit};
+    use latlab_record::{Check, Kind};
     use serde::{Deserialize, Serialize};
     use serde_json::json;
 
     use super::*;
-    use crate::{Operations, Tier};
 
     struct Counting;
 
@@ -304,20 +303,7 @@ mod tests {
         type Findings = Sum;
         type Session<'env> = Counter;
 
-        const SPEC: Spec = Spec {
-            id: "test.counting",
-            tier: Tier::Memory,
-            title: "",
-            question: "",
-            method: "",
-            method_version: 1,
-            unit: Unit::Ns,
-            convention: "",
-            needs: &[],
-            touches: &[],
-            saturates: false,
-            operations: Operations::Unwatched,
-        };
+        const SPEC: Spec = Spec::planted("test.counting");
 
         fn plan(&self, _env: &Env) -> Plan<Place> {
             Plan::of(PLACES.map(|place| Planned { block_s: 7.0, ..Planned::new(place) }).to_vec())

@@ -415,20 +415,7 @@ mod tests {
         }
     }
 
-    static SPEC: Spec = Spec {
-        id: "test.summary",
-        tier: crate::Tier::Memory,
-        title: "",
-        question: "",
-        method: "",
-        method_version: 1,
-        unit: Unit::Ns,
-        convention: "",
-        needs: &[],
-        touches: &[],
-        saturates: false,
-        operations: crate::Operations::Unwatched,
-    };
+    static SPEC: Spec = Spec::planted("test.summary");
 
     fn recorded(blocks: &[BlockData], proof: Proof) -> Record {
         let clock = latlab_clock::Clock::simulated(latlab_clock::SimulatedClock::ideal());

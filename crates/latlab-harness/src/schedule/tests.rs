@@ -5,26 +5,13 @@ use std::collections::HashSet;
 use std::rc::Rc;
 
 use latlab_clock::SimulatedClock;
-use latlab_record::{Check, Kind, Observed, Reach, Unit};
+use latlab_record::{Check, Kind, Observed, Reach};
 
 use super::*;
 use crate::planned::MAX_BLOCKS;
-use crate::{Batch, Kernel, NoReference, Plan, Proof, ReferenceReading, Spec, Tier};
+use crate::{Batch, Kernel, NoReference, Plan, Proof, ReferenceReading, Spec};
 
-static SPEC: Spec = Spec {
-    id: "test.planted",
-    tier: Tier::Memory,
-    title: "planted",
-    question: "?",
-    method: "planted",
-    method_version: 1,
-    unit: Unit::Ns,
-    convention: "",
-    needs: &[],
-    touches: &[],
-    saturates: false,
-    operations: crate::Operations::Unwatched,
-};
+static SPEC: Spec = Spec::planted("test.planted");
 
 #[expect(clippy::struct_excessive_bools, reason = "each is one planted property of its own")]
 /// A probe of `points` points; an operation at point `n` takes `10 + n` ns of simulated time.

@@ -7,7 +7,6 @@ use latlab_record::{Header, Pages, Unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::on_this_system;
 use crate::needs_memory;
 
 #[cfg_attr(target_os = "linux", path = "fault/linux.rs")]
@@ -165,7 +164,7 @@ What a mode is likely to be is said only as far as its operation, its share and 
         // Original and copy, or huge pages and what aligning them takes; and both files in the page cache.
         let anonymous = (2 * sizes.span).max((sizes.huge_pages + 1) * HUGE);
         let plan = Plan::of(points(env, sizes)).memory((anonymous + 2 * sizes.span).min(env.memory_bytes));
-        on_this_system(system::supports(), plan)
+        plan.given(system::supports())
     }
 
     fn open<'env>(&'env self, env: &'env Env, _group: &[Touch]) -> Result<system::Session<'env>, ProbeError> {

@@ -8,7 +8,6 @@ use latlab_record::{Estimate, Header, Unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::on_this_system;
 use crate::needs_memory;
 
 #[cfg_attr(target_os = "linux", path = "map/linux.rs")]
@@ -115,7 +114,7 @@ The derived line through the sizes is robust: the cost per page is the median of
             })
             .collect();
         let memory_bytes = points.iter().map(|planned| planned.point.size_bytes).max();
-        on_this_system(system::supports(), Plan::of(points).memory(memory_bytes.unwrap_or(0)))
+        Plan::of(points).memory(memory_bytes.unwrap_or(0)).given(system::supports())
     }
 
     fn open<'env>(&'env self, env: &'env Env, _group: &[Call]) -> Result<system::Session, ProbeError> {

@@ -4,7 +4,6 @@ use latlab_harness::{Env, MemorySource, Nothing, Operations, Plan, Planned, Prob
 use latlab_record::{Pages, Unit};
 use serde::{Deserialize, Serialize};
 
-use super::on_this_system;
 use crate::needs_memory;
 
 #[cfg_attr(target_os = "linux", path = "zero/linux.rs")]
@@ -108,7 +107,7 @@ Proof: words all over the memory hold what the last call wrote; of new memory, n
         }
         add(Clearing::Memset, SMALL, Pages::Base, 100.0, 10.0);
         let memory_bytes = large.max(3 * (fresh + aligned)).max(SMALL).min(env.memory_bytes);
-        on_this_system(system::supports(), Plan::of(points).memory(memory_bytes))
+        Plan::of(points).memory(memory_bytes).given(system::supports())
     }
 
     fn open<'env>(&'env self, _env: &'env Env, _group: &[Cleared]) -> Result<system::Session, ProbeError> {

@@ -11,8 +11,7 @@ use serde_json::Number;
 #[cfg(not(target_os = "linux"))]
 use super::elsewhere as work;
 use crate::peer::{
-    NAMED_ONE_S, PathKind, RouteDetails, named_by_tls, named_count, path_asked, paths, plan, politely,
-    support,
+    NAMED_ONE_S, PathKind, RouteDetails, named_by_tls, named_count, path_asked, paths, politely, support,
 };
 
 #[cfg(target_os = "linux")]
@@ -189,7 +188,8 @@ No more than ten connections a second are opened, at most ten blocks of one (qui
                 .filter(|point| point.is_asked(&env.settings))
                 .map(move |point| point.planned(env, u8::from(nth > 0)))
         });
-        plan(support(work::HERE, env), points)
+        Plan::of(points.collect())
+            .given(support(work::HERE, env))
             // The buffer of the server's bodies and those of a connection.
             .memory(2 << 20)
             .cpus(u32::try_from(env.cpus.len()).unwrap_or(u32::MAX).min(2))

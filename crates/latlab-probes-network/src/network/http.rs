@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::Transport;
 #[cfg(not(target_os = "linux"))]
 use super::elsewhere as work;
-use crate::peer::{path_asked, plan, support_beside};
+use crate::peer::{path_asked, support_beside};
 use latlab_probes_shared::open_loop::{AtRate, Offered};
 use latlab_probes_shared::{no_kernel, other_cpu};
 
@@ -156,7 +156,8 @@ The first request that fails (refused, reset, truncated, no HTTP, another status
                 file_bytes: (!away).then_some(ANSWER_BYTES),
             })
         });
-        plan(supported(env), points)
+        Plan::of(points.collect())
+            .given(supported(env))
             // What is read at once, and the server's block of bytes.
             .memory(1 << 20)
             .cpus(1 + u32::from(!away && other_cpu(env).is_some()))

@@ -12,7 +12,7 @@ use super::Transport;
 #[cfg(not(target_os = "linux"))]
 use super::elsewhere as work;
 use super::roundtrip::Placement;
-use crate::peer::{PathKind, RouteDetails, path_asked, plan, support_beside};
+use crate::peer::{PathKind, RouteDetails, path_asked, support_beside};
 use latlab_probes_shared::other_cpu;
 
 #[cfg(target_os = "linux")]
@@ -174,7 +174,8 @@ Where no path can be emulated, an emulated point fails with the reason: a server
         let points = paths.zip(0..).flat_map(|((path, spec), group)| {
             STREAMS.map(|(streams, priority)| planned(env, (path, spec), streams, priority, group))
         });
-        plan(support, points)
+        Plan::of(points.collect())
+            .given(support)
             // What each stream's threads send from and receive into.
             .memory(4 * 2 * LOAD_MESSAGE as u64 + (1 << 20))
             .cpus(u32::try_from(env.cpus.len()).unwrap_or(u32::MAX))

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::Transport;
 #[cfg(not(target_os = "linux"))]
 use super::elsewhere as work;
-use crate::peer::{plan, support_beside};
+use crate::peer::support_beside;
 use latlab_probes_shared::other_cpu;
 
 #[cfg(target_os = "linux")]
@@ -197,7 +197,7 @@ No timer is set in the timed calls: a watching thread breaks off what takes long
                 .map(move |placement| Trip { transport, message_bytes, placement }.planned(env, priority))
         });
         // Two messages on each side.
-        plan(support, points).memory(4 * (64 << 10)).cpus(1 + u32::from(two))
+        Plan::of(points.collect()).memory(4 * (64 << 10)).cpus(1 + u32::from(two)).given(support)
     }
 
     fn open<'env>(&'env self, env: &'env Env, group: &[Trip]) -> Result<work::Session<'env>, ProbeError> {

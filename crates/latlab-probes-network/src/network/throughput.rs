@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::Transport;
 #[cfg(not(target_os = "linux"))]
 use super::elsewhere as work;
-use crate::peer::{plan, support_beside};
+use crate::peer::support_beside;
 use latlab_probes_shared::other_cpu;
 
 #[cfg(target_os = "linux")]
@@ -214,7 +214,8 @@ A receiver that takes nothing is not waited for longer than seconds. The receivi
             });
         // What each thread sends from or receives into; a message of 1 MiB goes by one stream.
         let most = POINTS.iter().map(|(_, _, streams, ..)| u64::from(*streams)).max().unwrap_or(1);
-        plan(support, points)
+        Plan::of(points.collect())
+            .given(support)
             .memory((2 << 20) + most * 2 * USUAL as u64)
             .cpus(u32::try_from(env.cpus.len()).unwrap_or(u32::MAX))
     }

@@ -207,14 +207,6 @@ pub(crate) fn support_beside(here: bool, env: &Env, children: &str, on_one_cpu: 
     Support::Yes
 }
 
-/// These points where the probe can run, and none where it cannot.
-pub(crate) fn plan<P>(support: Support, points: impl Iterator<Item = Planned<P>>) -> Plan<P> {
-    match support {
-        Support::No(reason) => Plan::no(reason),
-        support => Plan { support, ..Plan::of(points.collect()) },
-    }
-}
-
 /// Who runs where: a client on the CPU that measures, its server on another one, a path on those that are left.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Seats {

@@ -2,6 +2,7 @@
 
 use latlab_record::EncodedHistogram;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use crate::Category;
 
@@ -9,6 +10,7 @@ use crate::Category;
 pub const VERSION: u32 = 1;
 
 /// Where the wall time of a program went.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Explained {
     /// [`VERSION`].
@@ -28,7 +30,6 @@ pub struct Explained {
     /// The three levels, and why one is not there.
     pub levels: Vec<Rung>,
     /// The command that would raise the level; absent at the highest.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raise: Option<String>,
     /// The ledger. Shares of wall time that sum to 1, largest first; `unexplained` always among them.
     pub categories: Vec<Row>,
@@ -43,7 +44,6 @@ pub struct Explained {
     /// The kernel's own counts.
     pub counters: Counters,
     /// Share of the samples of user code whose function has no name; absent where none were taken.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nameless_share: Option<f64>,
     /// The course of the first run.
     pub timeline: Timeline,
@@ -65,7 +65,6 @@ pub struct Explained {
     /// The same of `lines`.
     pub about_lines: String,
     /// Functions and lines of Python code; absent where no interpreter ran.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub python: Option<PythonCode>,
     /// The stages that the program marks, longest first, and last what lies outside them; none where it marks nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -76,6 +75,7 @@ pub struct Explained {
 }
 
 /// A stage that the program marks. Figures are of one run, the mean where there were several.
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stage {
     /// Its name; empty: outside all stages.
@@ -93,12 +93,10 @@ pub struct Stage {
     /// The same without stages within it.
     pub own_thread_s: f64,
     /// What it said it went through.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<f64>,
     /// Shortest and longest time, nanoseconds.
     pub range_ns: (f64, f64),
     /// Every time of it, of all runs; absent outside of stages.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub histogram: Option<EncodedHistogram>,
     /// How often the program ended in it.
     #[serde(default)]
@@ -106,6 +104,7 @@ pub struct Stage {
 }
 
 /// What was run.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Program {
     /// Name and arguments as given; empty for a program that ran already.
@@ -113,10 +112,8 @@ pub struct Program {
     /// Process id.
     pub pid: u32,
     /// Its exit code; absent when a signal ended it, or it still runs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
     /// The signal that ended it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<i32>,
     /// Processes of it that went on when it had ended.
     #[serde(default)]
@@ -283,6 +280,7 @@ pub struct Process {
 }
 
 /// The kernel's counts for the program and the children it waited for, per run; bytes and calls of all its processes. Absent: could not be read.
+#[skip_serializing_none]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Counters {
     /// CPU time in user code, seconds.
@@ -290,7 +288,6 @@ pub struct Counters {
     /// CPU time in the kernel, seconds.
     pub system_s: f64,
     /// Time ready to run without a CPU, summed over threads, seconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_queue_s: Option<f64>,
     /// Page faults served from memory.
     pub minor_faults: f64,
@@ -303,22 +300,16 @@ pub struct Counters {
     /// Largest resident memory, bytes.
     pub max_resident_bytes: u64,
     /// Bytes that read calls returned.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_chars: Option<f64>,
     /// Read calls.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_calls: Option<f64>,
     /// Bytes handed to write calls.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written_chars: Option<f64>,
     /// Write calls.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_calls: Option<f64>,
     /// Bytes that came from a disk.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_read_bytes: Option<f64>,
     /// Bytes that are to go to a disk.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_written_bytes: Option<f64>,
 }
 
@@ -378,6 +369,7 @@ pub struct StageSpans {
 
 /// Files, pipes and sockets of the first run, as they were found open when the program was looked at: what was open for less than the time
 /// between two looks may be missing, and so may the last bytes before a file was closed.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Files {
     /// Those with the most bytes first; at most 64.
@@ -387,22 +379,17 @@ pub struct Files {
     /// Files that are not among them.
     pub left_out: u64,
     /// Bytes of all rows as a share of what the kernel counted; absent where it counted nothing, or what could not be read.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_share: Option<f64>,
     /// The same for writing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written_share: Option<f64>,
     /// What the kernel counted, of all processes as far as they were looked at.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted_read_bytes: Option<f64>,
     /// The same for writing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted_written_bytes: Option<f64>,
     /// The descriptors or counters of some process could not be read.
     #[serde(default)]
     pub refused: bool,
     /// Seconds from one look at all processes to the next, the mean; absent where there was none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub every_s: Option<f64>,
     /// The kernel did not say which descriptors share a position (`kcmp`): those that stood together were taken for one.
     #[serde(default)]
@@ -410,6 +397,7 @@ pub struct Files {
 }
 
 /// One file of one process.
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct File {
     /// Its path, or what the kernel calls it: `pipe:[4711]`.
@@ -431,10 +419,8 @@ pub struct File {
     /// See `from_s`.
     pub to_s: f64,
     /// What was read; absent: nothing that was found.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read: Option<Moved>,
     /// What was written.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written: Option<Moved>,
 }
 
@@ -498,20 +484,18 @@ pub struct Counts {
 }
 
 /// A source line, by the samples that fell in its code.
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Line {
     /// The file as the compiler knew it; absent where nothing tells lines.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     /// Its line.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
     /// The function that most of the samples are in; where there is no line, what of it is meant.
     pub function: String,
     /// See [`Symbol`] for these.
     pub object: String,
     /// See [`Symbol`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub category: Option<Category>,
     /// See [`Symbol`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -550,15 +534,14 @@ pub struct PythonCode {
 }
 
 /// A function or a line of Python code.
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PythonPlace {
     /// The function's; in brackets: several, or none.
     pub name: String,
     /// The file as the interpreter knows it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     /// Absent for functions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
     /// Of wall time, itself, with what it calls that is not Python.
     pub share: f64,

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_with::skip_serializing_none;
 
 use crate::significant;
 
@@ -10,16 +11,15 @@ use crate::significant;
 pub(crate) const LEVEL: f64 = 0.95;
 
 /// A quantity and its 95 % interval; without one where nothing tells how far rounds lie apart.
+#[skip_serializing_none]
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Estimate {
     /// The quantity, in the unit that its name ends with.
     pub value: f64,
     /// Lower end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub low: Option<f64>,
     /// Upper end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub high: Option<f64>,
 }
 

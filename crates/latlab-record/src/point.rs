@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 /// Page size that was *asked for*; whether it was obtained is a check, and whether it was
 /// effective is a finding, because the three differ on virtual machines.
@@ -44,128 +45,90 @@ pub enum Timing {
 }
 
 /// One point. A field that does not apply is absent; a new probe adds its fields here.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Point {
     /// Bytes that are visited, in binary units.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub working_set_bytes: Option<u64>,
     /// Page size asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub pages: Option<Pages>,
     /// Order of the visits.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub order: Option<Order>,
     /// Which of several independent draws of physical pages this is, from 0.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub draw: Option<u32>,
     /// Number of lines in a paired chain (`packed`, `spread`).
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub nodes: Option<u64>,
     /// Threads that work at the same time.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub threads: Option<u32>,
     /// What is done to each element or line: `read`, `write`, `copy`, `triad`, `poke-read`, ...
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub operation: Option<String>,
     /// How it is timed, where a probe times the same work both ways.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub timing: Option<Timing>,
     /// Distance between accesses, bytes.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub stride_bytes: Option<u64>,
     /// Instruction set that moved the data: `avx512`, `avx2`, `neon`, `scalar`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub isa: Option<String>,
     /// Name of a clock.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub clock: Option<String>,
     /// Size of one object, allocation, mapping or fault, bytes.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub size_bytes: Option<u64>,
     /// Elements of a list, an array or another container.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub elements: Option<u64>,
     /// Independent chains of dependent loads that are walked at the same time.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub chains: Option<u32>,
     /// How far ahead a software prefetch asks, in elements of the walk; 0 is none.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub distance: Option<u32>,
     /// Where an access begins within its line or page, or how far two variables lie apart, bytes.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub offset_bytes: Option<u64>,
     /// Steps of waiting that a load thread puts between two turns of its own work; 0 is as fast as it can.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub delay_steps: Option<u32>,
     /// Share of the traffic between caches and memory that is reading, percent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub read_percent: Option<u32>,
     /// First CPU of a pair.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub from_cpu: Option<u32>,
     /// Second CPU of a pair.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub to_cpu: Option<u32>,
     /// Where the two sides of an exchange run: `same-cpu`, `across-blocking`, `across-polling`, `anywhere`; of an allocation, `same-thread` or
     /// `across-threads`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub placement: Option<String>,
     /// What the two sides are: `threads` or `processes`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub between: Option<String>,
     /// Requested sleep, or time asleep before being woken, ns.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub sleep_ns: Option<u64>,
     /// Whose `malloc`: `system`, `mimalloc`, `jemalloc`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub allocator: Option<String>,
     /// Whether memory is new to the process or was used before: `fresh`, `reused`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
     /// Bytes of one read or write of a file.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub block_bytes: Option<u64>,
     /// Operations that are under way together.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub queue_depth: Option<u32>,
     /// How a file is reached: `direct`, `buffered-cold`, `buffered-warm`, `buffered-fsync-each`, `buffered-fsync-end`, `buffered`; or what lies
     /// between client and server: `loopback`, `emulated`, `url` (whatever lies before the server that the user names).
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
     /// What carries transfers out: `psync`, `io_uring`, `threads`; or whose program: `latlab`, `python`,
     /// `python-requests`, `python-httpx`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub engine: Option<String>,
     /// Size of a file, bytes.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub file_bytes: Option<u64>,
     /// Number of files.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub files: Option<u64>,
     /// Requests a second of an open loop.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_per_s: Option<u64>,
     /// What carries messages: `tcp`, `udp`, `unix`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub transport: Option<String>,
     /// Size of one message, bytes.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub message_bytes: Option<u64>,
     /// Transfers under way at once.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub concurrency: Option<u32>,
     /// Whether each transfer opens a connection or uses one that is open: `new`, `kept`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub connections: Option<String>,
     /// What is spoken: `http/1.1`, `https` (the same by TLS), `http/2`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub protocol: Option<String>,
     /// Connections that carry bytes at the same time.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub streams: Option<u32>,
     /// How a write is made durable: `fsync`, `fdatasync`, `o_dsync`, `direct-fdatasync`, `full-fsync`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub sync: Option<String>,
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use crate::{EncodedHistogram, Point};
 
@@ -89,24 +90,21 @@ pub struct RoundFigure {
 }
 
 /// What a figure's rounds differ by: standard deviations of the logarithm (0.05 is 5 %). Absent = not to be told from so few.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Spread {
     /// Between blocks of one round.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub within: Option<f64>,
     /// Between rounds on one CPU, kin included.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub rounds: Option<f64>,
     /// Between CPUs, beyond what their rounds differ by; not in the interval.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cpus: Option<f64>,
     /// Each CPU's own figure, in the record's unit: the median over its rounds.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub by_cpu: Vec<CpuFigure>,
     /// Present where its CPUs differ by a tenth or more and beyond what their rounds do: why. At most one run in twenty on CPUs that are alike says so
     /// of any figure.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub differ: Option<Difference>,
 }
 
@@ -183,35 +181,27 @@ impl Absence {
 }
 
 /// Order statistics and moments. A quantile without enough samples is absent; a figure names it in `refused`.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Summary {
     /// Smallest value.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub min: Option<f64>,
     /// Median.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub p50: Option<f64>,
     /// 90th percentile.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub p90: Option<f64>,
     /// 99th percentile.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub p99: Option<f64>,
     /// 99.9th percentile.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub p999: Option<f64>,
     /// 99.99th percentile.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub p9999: Option<f64>,
     /// Largest value.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub max: Option<f64>,
     /// Arithmetic mean.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub mean: Option<f64>,
     /// Sample standard deviation.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub std: Option<f64>,
     /// 95 % interval of each figure above that has one: `{"p50": [lo, hi]}`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -220,7 +210,6 @@ pub struct Summary {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub refused: BTreeMap<String, String>,
     /// Smallest and largest of the blocks' medians: how far repeats within this run lie apart.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub between_blocks: Option<[f64; 2]>,
 }
 
@@ -312,6 +301,7 @@ pub struct BlockSummary {
 }
 
 /// What was done, counted.
+#[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Work {
@@ -320,10 +310,8 @@ pub struct Work {
     /// Bytes moved, by the convention named.
     pub bytes: u64,
     /// Bytes that a device counted, where one is involved.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub device_bytes: Option<u64>,
     /// What a byte of `bytes` means: `each byte read counts once`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub convention: Option<String>,
 }
 
@@ -402,6 +390,7 @@ pub struct Channel {
 }
 
 /// One measured point of one probe.
+#[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Record {
     /// Id of the probe: `memory.load.dependent`.
@@ -412,22 +401,17 @@ pub struct Record {
     #[serde(default)]
     pub point: Point,
     /// In how many rounds it is measured; absent of what has no point of its own.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rank: Option<Rank>,
     /// What its kin share with it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reach: Option<Reach>,
     /// Of a line of the file: the round that it was measured in, from 0.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub round: Option<u32>,
     /// Of a line of the file: where the measuring thread ran.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu: Option<u32>,
     /// Of a figure: what each round says.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rounds: Vec<RoundFigure>,
     /// Of a figure: what its rounds differ by.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spread: Option<Spread>,
     /// Unit of every value.
     pub unit: Unit,
@@ -440,31 +424,24 @@ pub struct Record {
     #[serde(default)]
     pub samples: u64,
     /// Smallest difference that one value can show, ns: the clock's quantum over the operations of a window.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resolution_ns: Option<f64>,
     /// What did the work: `avx512`, `io_uring`, ...
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine: Option<String>,
     /// Statistics of the undisturbed samples; absent when nothing was measured or a proof failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<Summary>,
     /// Per-operation samples, all of them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub histogram: Option<EncodedHistogram>,
     /// Batch means, block after block in the order in which they were taken: all of a headline point, at most 16 of another's line.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub values: Option<Vec<f64>>,
     /// Samples above `tail_threshold`, in order of time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tail: Vec<TailSample>,
     /// Value above which a sample keeps its time stamp.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tail_threshold: Option<f64>,
     /// Samples above the threshold for which there was no room.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub tail_dropped: u64,
     /// What the tail is made of; absent where no cause was looked for, as of operations that wait.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tail_causes: Option<TailCauses>,
     /// Parts of each operation, in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -487,13 +464,10 @@ pub struct Record {
     /// Why it ended.
     pub stopped_by: StoppedBy,
     /// What the instrument costs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overhead: Option<Overhead>,
     /// What a derived record found.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub findings: Option<serde_json::Value>,
     /// Why there is no figure.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Absence>,
 }
 

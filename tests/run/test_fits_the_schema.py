@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from tests.schema import misfits
 
-#: Of a point and of the conclusion of a probe; the harness may add to the first.
-DETAILS: dict[str, Any] = {"cpus": [0, 1], "threads": 2, "per_thread": [1.0, 1.0]}
+#: Of a point and of the conclusion of a probe.
+DETAILS: dict[str, Any] = {"cpus": [0, 1], "threads": 2}
 COST = {
     "operation": "add",
     "same_line_ns": 7.0,

@@ -8,8 +8,9 @@ use latlab_record::{Histogram, Observed, TailSample};
 
 use crate::causes::Listening;
 use crate::crew::Span;
-use crate::slow::{self, CANDIDATES, Candidate, Mark, Note};
-use crate::{Crew, CrewError};
+use crate::samples::{BlockData, Candidate, Note};
+use crate::slow::{self, CANDIDATES};
+use crate::{Batch, Crew, CrewError, Kernel};
 
 mod remote;
 
@@ -28,83 +29,6 @@ pub(crate) const TAIL_ROOM: usize = 4_096;
 const GAP_ROOM: usize = 20_000;
 /// A single operation slower than this keeps its time stamp, unless the probe asks for another threshold, ns.
 const TAIL_NS: f64 = 1_000.0;
-
-/// Operations that are timed in windows: the window's mean is one sample.
-pub trait Batch {
-    /// Does `ops` operations; returns something that depends on all of them.
-    fn run(&mut self, ops: u64) -> u64;
-}
-
-/// An operation that is timed alone. Everything is inlined into the timed loop.
-pub trait Kernel {
-    /// What the operation is done on.
-    type Arg: Copy;
-    /// Chooses the next operation; untimed.
-    fn arg(&mut self) -> Self::Arg;
-    /// The operation; returns something that depends on it.
-    fn op(&mut self, arg: Self::Arg) -> u64;
-}
-
-/// What was recorded while a block waited.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Records {
-    /// Nothing, or not all.
-    #[default]
-    Incomplete,
-    /// Every switch of its thread.
-    Switches,
-    /// And when devices were handed each request and had done it.
-    Requests,
-}
-
-/// The samples of one block.
-#[derive(Clone, Default)]
-pub struct BlockData {
-    /// When it began, ns since the clock was opened.
-    pub at_ns: f64,
-    /// How long it took, ns.
-    pub duration_ns: f64,
-    /// Batch means (ns an operation) or rates (bytes a second).
-    pub values: Vec<f64>,
-    /// Single operations.
-    pub histogram: Option<Histogram>,
-    /// Slow single operations with their time stamps, in order of time.
-    pub tail: Vec<TailSample>,
-    /// When operations were timed one by one in a row.
-    pub listened: Vec<latlab_observe::Span>,
-    /// What is known of each of them.
-    pub(crate) marks: Vec<Mark>,
-    /// All operations that took longer than this are among them, as far as there was room, ns.
-    pub(crate) kept_over_ns: f64,
-    /// Time that the thread was ready without a CPU and that no record of a switch has, ns.
-    pub(crate) delay_at_most_ns: Option<f64>,
-    /// What was recorded while it waited.
-    pub(crate) records: Records,
-    /// Times between two operations that something else took: they say when a period's teeth fell, and are no samples.
-    pub(crate) gaps: Vec<Sample>,
-    /// Slow operations for which there was no room.
-    pub tail_dropped: u64,
-    /// Operations done inside timed regions.
-    pub ops: u64,
-    /// Bytes moved inside timed regions.
-    pub bytes: u64,
-    /// Frequency of the core right after the block, GHz.
-    pub core_ghz: Option<f64>,
-    /// What else happened on this thread.
-    pub observed: Observed,
-    /// Marked by the scheduler.
-    pub disturbed: bool,
-    /// Marked by the session: another thread that took part was kept from its CPU.
-    pub partner_disturbed: bool,
-    /// This thread waits as part of the work: that it was off its CPU says nothing.
-    pub waits: bool,
-    /// What happened on the other threads that took part, as far as the session observed them.
-    pub observed_elsewhere: Option<Observed>,
-    /// Median of each crew member's own rates.
-    pub members: Vec<f64>,
-    /// Parts of each operation, in the order in which they were met first.
-    pub channels: Vec<(&'static str, Histogram)>,
-}
 
 /// One block under way: the session's only access to time.
 pub struct Block<'a> {
@@ -442,24 +366,6 @@ impl<'a> Block<'a> {
             Some(listening) => listening.note(self.clock, ns, true),
             None => Note::default(),
         }
-    }
-
-    /// Adds a block of window means that a child process took. Its counters come along; its time stamps stay behind, because they are
-    /// on another clock.
-    pub fn absorb(&mut self, remote: &RemoteBlock) {
-        self.data.values.extend(&remote.values);
-        self.data.ops += remote.ops;
-        self.data.waits = true;
-        if let Some(ops) = remote.ops_per_window {
-            self.ops_per_window.get_or_insert(ops);
-        }
-        self.observe_elsewhere(&remote.observed);
-    }
-
-    /// Operations a window that this record's earlier blocks had, for [`RemoteBlock::take`] in a child process.
-    #[must_use]
-    pub fn chosen_window_ops(&self) -> Option<u64> {
-        *self.ops_per_window
     }
 
     /// Lets a crew work in windows that all members start together; one window's bytes over the time from the

@@ -17,16 +17,16 @@ use latlab_observe::{
 };
 use latlab_record::TailCauses;
 
-use crate::block::Records;
-use crate::in_flight::LONG_WAIT_NS;
 use crate::pin::is_pinned_to;
-use crate::slow::{self, CANDIDATES, Candidate, Delay, Note, USUAL};
-use crate::{BlockData, Env, Operations};
+use crate::samples::{BlockData, Candidate, Delay, Note, Records};
+use crate::slow::{self, CANDIDATES, LONG_WAIT_NS, USUAL};
+use crate::{Env, Operations};
 
 mod known;
 mod split;
 mod sums;
 
+use known::Judged;
 pub use known::{KnownCause, KnownCauses};
 use split::{cause_of, split_block};
 use sums::{Parts, Rows, name_of, times_of_counted, write_into};
@@ -102,14 +102,6 @@ struct Heard {
     throttled_ns: u64,
     /// There was no room for all of it.
     full: bool,
-}
-
-/// The slow operations of a record.
-pub(crate) struct Judged {
-    /// From this length on all of them are known, ns.
-    pub(crate) threshold_ns: f64,
-    /// What they are made of; `None` where that was not looked for: of what was not timed in a row, and where there was no room.
-    pub(crate) causes: Option<TailCauses>,
 }
 
 thread_local! {

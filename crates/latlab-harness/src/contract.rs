@@ -6,10 +6,11 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::causes::KnownCauses;
-use crate::{Block, Env, Planned, PointResult, Share};
+use crate::{Block, Env, Operations, Planned, PointResult, ProbeError, Sampled, Share};
 
 /// Group of probes that share a quota of time and a section of the report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Tier {
     /// The instrument itself.
     Clock,
@@ -33,16 +34,7 @@ impl Tier {
     /// The first part of the ids of its probes.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Clock => "clock",
-            Self::Memory => "memory",
-            Self::Vm => "vm",
-            Self::Alloc => "alloc",
-            Self::Python => "python",
-            Self::Kernel => "kernel",
-            Self::Storage => "storage",
-            Self::Network => "network",
-        }
+        self.into()
     }
 }
 
@@ -127,68 +119,6 @@ pub enum Support {
     Degraded(String),
     /// It cannot, for this reason.
     No(String),
-}
-
-/// What the single operations of a probe do by themselves. It decides what can be a cause of a slow one, and what is cheap enough to be watched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operations {
-    /// None are timed one by one on this thread: only periods in their time stamps are looked for.
-    Unwatched,
-    /// They never enter the kernel: switches, faults and interrupts are all somebody else's.
-    UserSpace,
-    /// They are page faults, or make and unmake mappings. Faults are not recorded: each would take some 0.2 us longer.
-    Faults,
-    /// System calls, of which sleeping is part of the work in a block that waits ([`Block::set_waits`]). Their switches are too short for records
-    /// (a round trip within one CPU took a third longer with them, and 17 % with events that recorded nothing): the thread's own counters are read
-    /// after each operation.
-    SystemCalls,
-    /// System calls that wait for a disk: of blocks that wait one of four is recorded, for root with when devices were handed requests and had done
-    /// them; in the others the thread's own counters are read after each operation. Interrupts are not recorded, because an answer is several of them.
-    Disk,
-}
-
-impl Operations {
-    /// Whether interrupts are recorded beside them by tracepoints, where that is allowed: changing to other probes and back takes a second.
-    #[must_use]
-    pub fn are_traced(self) -> bool {
-        matches!(self, Self::UserSpace | Self::Faults)
-    }
-}
-
-/// Why a probe could not go on.
-#[derive(Debug, thiserror::Error)]
-pub enum ProbeError {
-    /// The system refused a resource.
-    #[error("{what}: {source}")]
-    System {
-        /// What was asked for.
-        what: String,
-        /// What the system answered.
-        source: std::io::Error,
-    },
-    /// The work was not what it should have been.
-    #[error("{0}")]
-    Proof(String),
-    /// A probe was asked for a point that it does not have: the one with this label.
-    #[error("{0} is no point of this probe")]
-    NoPoint(String),
-    /// Anything else, as a sentence for the user.
-    #[error("{0}")]
-    Other(String),
-}
-
-impl ProbeError {
-    /// The system's answer to the last call, with what was asked for.
-    #[must_use]
-    pub fn last_os_error(what: impl Into<String>) -> Self {
-        Self::System { what: what.into(), source: std::io::Error::last_os_error() }
-    }
-
-    /// A point that lacks a field or has a value that the probe does not know.
-    #[must_use]
-    pub fn no_point(point: &Point) -> Self {
-        Self::NoPoint(point.label())
-    }
 }
 
 /// What a session says of a point after its blocks.
@@ -433,6 +363,11 @@ pub trait Session<P: Probe> {
 
     /// The proof that the work of a point was done, after its last block.
     fn proof(&mut self, point: &P::Point, evidence: &P::Evidence) -> Proof<P::Details>;
+
+    /// The details of a point whose proof holds, with what the samples say.
+    fn add_samples(&self, details: Option<P::Details>, _sampled: &Sampled) -> Option<P::Details> {
+        details
+    }
 
     /// Estimated seconds that giving everything back takes by now, so that it ends before the deadline: files that will be removed.
     fn closing_s(&self) -> f64 {

@@ -15,7 +15,7 @@ use schemars::generate::SchemaSettings;
 use serde_json::Value;
 
 use crate::contract::{Figure, Nothing, PointFields, Probe, Session};
-use crate::{Block, Env, Plan, Planned, PointResult, ProbeError, Proof, Share, Spec, Support};
+use crate::{Block, Env, Plan, Planned, PointResult, ProbeError, Proof, Sampled, Share, Spec, Support};
 
 /// The JSON Schemas of a probe's findings; none where it has none, or no types of its own.
 #[derive(Clone, Debug, Default)]
@@ -106,8 +106,8 @@ pub trait AnySession {
     /// a session keeps by block and tells as a finding leaves them out too ([`crate::without`]).
     fn leave_out(&mut self, _point: &Point, _blocks: &[usize]) {}
 
-    /// The proof that the work of the selected point was done, after its last block.
-    fn proof(&mut self, point: &Point) -> Proof;
+    /// The proof that the work of the selected point was done, after its last block. `sampled`: what the samples of the blocks that count say.
+    fn proof(&mut self, point: &Point, sampled: &Sampled) -> Proof;
 
     /// Estimated seconds that giving everything back takes by now, so that it ends before the deadline: files that will be removed.
     fn closing_s(&self) -> f64 {
@@ -141,7 +141,7 @@ impl<P: Probe> AnyProbe for Erased<P> {
     }
 
     fn schemas(&self) -> Schemas {
-        // The harness adds to the details of a record, also where the probe has none: they hold what can be read as details.
+        // Those of a figure are folded from its rounds: they hold what can be read as details.
         let details = schema_of::<P::Details>(SchemaSettings::draft2020_12().for_deserialize());
         let findings = schema_of::<P::Findings>(SchemaSettings::draft2020_12().for_serialize());
         Schemas { details, findings }
@@ -245,12 +245,15 @@ impl<P: Probe> AnySession for Erasing<'_, P> {
         self.session.closing_s()
     }
 
-    fn proof(&mut self, point: &Point) -> Proof {
+    fn proof(&mut self, point: &Point, sampled: &Sampled) -> Proof {
         let Ok(place) = self.place(point) else {
             return Proof::default();
         };
         let Known { point, evidence, .. } = &self.points[place];
-        let Proof { checks, work, engine, flags, findings, causes } = self.session.proof(point, evidence);
+        let Proof { checks, work, engine, flags, mut findings, causes } = self.session.proof(point, evidence);
+        if checks.iter().all(|check| check.ok) {
+            findings = self.session.add_samples(findings, sampled);
+        }
         let findings = findings.and_then(|details| serde_json::to_value(details).ok());
         Proof { checks, work, engine, flags, findings, causes }
     }
@@ -283,6 +286,8 @@ mod tests {
     #[derive(Clone, Serialize, Deserialize, JsonSchema)]
     struct Counted {
         blocks: u32,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        p50: Option<f64>,
     }
 
     #[derive(Serialize, JsonSchema)]
@@ -332,7 +337,11 @@ mod tests {
 
         fn proof(&mut self, _point: &Place, blocks: &u32) -> Proof<Counted> {
             let check = Check { name: "counted".to_owned(), ok: *blocks > 0, detail: String::new() };
-            Proof::of(vec![check]).with(Counted { blocks: *blocks }).by("hand")
+            Proof::of(vec![check]).with(Counted { blocks: *blocks, p50: None }).by("hand")
+        }
+
+        fn add_samples(&self, counted: Option<Counted>, sampled: &Sampled) -> Option<Counted> {
+            Some(Counted { p50: sampled.p50, ..counted? })
         }
     }
 
@@ -366,10 +375,24 @@ mod tests {
             session.block(&mut block).expect("it counts");
         }
         for (place, blocks) in [(0, 3), (1, 2)] {
-            let proof = session.proof(&points[place].point);
+            let proof = session.proof(&points[place].point, &Sampled::default());
             assert_eq!(proof.findings, Some(json!({ "blocks": blocks })));
             assert_eq!((proof.checks.len(), proof.engine.as_deref()), (1, Some("hand")));
         }
+    }
+
+    #[test]
+    fn what_the_samples_say_is_added_only_where_the_proof_holds() {
+        let (probe, env) = (Erased(Counting), env());
+        let points = probe.points(&env);
+        let mut session = probe.open(&env, &points).expect("nothing is needed");
+        let (mut ops, mut threshold) = (None, 0.0);
+        session.select(&points[0].point).expect("of this group");
+        session.block(&mut Block::new(&env.clock, &mut ops, &mut threshold)).expect("it counts");
+        let sampled = Sampled { p50: Some(2.5), ..Sampled::default() };
+        let mut details = |place: usize| session.proof(&points[place].point, &sampled).findings;
+        assert_eq!(details(0), Some(json!({ "blocks": 1, "p50": 2.5 })));
+        assert_eq!(details(1), Some(json!({ "blocks": 0 })), "no block of it was counted");
     }
 
     #[test]
@@ -382,7 +405,7 @@ mod tests {
         let points = probe.points(&env);
         let mut session = probe.open(&env, &points[..1]).expect("nothing is needed");
         assert!(session.select(&points[1].point).is_err());
-        assert!(session.proof(&points[1].point).checks.is_empty());
+        assert!(session.proof(&points[1].point, &Sampled::default()).checks.is_empty());
     }
 
     #[test]

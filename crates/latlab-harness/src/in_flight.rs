@@ -19,7 +19,8 @@ use latlab_record::{Histogram, TailSample};
 use latlab_stats::rng::Rng;
 
 use crate::block::{Picoseconds, TAIL_ROOM};
-use crate::slow::{CANDIDATES, Candidate, Note};
+use crate::samples::{Candidate, Note};
+use crate::slow::{CANDIDATES, LONG_WAIT_NS};
 use crate::{Block, ProbeError};
 
 /// How long [`Queue::reap`] may wait.
@@ -468,9 +469,6 @@ fn note_those(block: &mut Block, ended: &mut [Candidate], alone: bool, waited_ns
 
 /// A request handed over later than this is named: several times what handing one over takes (10 us on a virtual disk), ns.
 const LATE_NS: f64 = 50_000.0;
-
-/// After a wait of this length it is asked how much of it this thread was ready without a CPU: 0.7 us in which nothing is handed over.
-pub(crate) const LONG_WAIT_NS: f64 = 100_000.0;
 
 /// A sleeping thread is woken up to 60 us late (the kernel's timer slack and the way out of idle): the last stretch is spun.
 const SPIN_NS: f64 = 120_000.0;

@@ -17,6 +17,7 @@ mod contract;
 mod crew;
 mod env;
 mod erased;
+mod error;
 mod in_flight;
 mod pin;
 mod planned;
@@ -25,31 +26,34 @@ mod ramp;
 mod reference;
 mod result;
 mod rounds;
+mod samples;
 mod schedule;
 mod simulated;
 mod slow;
 mod stamps;
 mod summary;
+mod work;
 
-pub use block::{Batch, Block, BlockData, Kernel, Picoseconds, RemoteBlock};
+pub use block::{Block, Picoseconds, RemoteBlock};
 pub use causes::{KnownCause, KnownCauses};
 pub use child::{Child, answer_parent, serve_child};
 pub use contract::{
-    Figure, Needs, NoSession, Nothing, Operations, Plan, PointFields, Probe, ProbeError, Proof, Session,
-    Spec, Support, Tier, Touches,
+    Figure, Needs, NoSession, Nothing, Plan, PointFields, Probe, Proof, Session, Spec, Support, Tier, Touches,
 };
 pub use crew::{Crew, CrewError};
 pub use env::{Env, Interpreter, MemorySource, seed, usable_cpus};
 pub use erased::{AnyProbe, AnySession, Erased, Schemas};
+pub use error::ProbeError;
 pub use in_flight::{Arrivals, Flight, Limits, Queue, Wait};
 pub use latlab_record::{Rank, Reach};
 pub use pin::{give_way_to_others, is_pinned_to, pin_this_thread, quietest_cpu};
 pub use planned::Planned;
 pub use quota::{Share, give_the_rest, left_to_measure, pass_seconds, passes, plan_shares, seconds};
 pub use reference::{NoReference, Reference, ReferenceReading};
-pub use result::PointResult;
-pub use rounds::{OfRounds, RoundResult, Rounds, product, ratio, ratios};
+pub use result::{PointResult, RoundResult};
+pub use rounds::{OfRounds, Rounds, product, ratio, ratios};
+pub use samples::{BlockData, Sampled, without};
 pub use schedule::{Outcome, Progress, Sink, measure_once, run_probe};
 pub use simulated::{SimulatedLevel, SimulatedMemory};
 pub use stamps::Stamps;
-pub use summary::without;
+pub use work::{Batch, Kernel, Operations};

@@ -1,8 +1,8 @@
 //! What was found at a point.
 
-use latlab_record::{BlockSummary, Point, Record};
+use std::collections::HashMap;
 
-use crate::RoundResult;
+use latlab_record::{BlockSummary, Estimate, Point, Record};
 
 /// What was found at a point so far, for [`AnyProbe::refine`] and [`AnyProbe::conclude`].
 #[derive(Clone, Debug)]
@@ -21,6 +21,17 @@ pub struct PointResult {
     pub findings: Option<serde_json::Value>,
     /// What each round says alone; empty where the rounds were not folded.
     pub rounds: Vec<RoundResult>,
+}
+
+/// What one round says of a point, alone.
+#[derive(Clone, Debug)]
+pub struct RoundResult {
+    /// The round, from 0.
+    pub round: u32,
+    /// Where its measuring thread ran.
+    pub cpu: u32,
+    /// Of this round; it has no rounds itself.
+    pub result: PointResult,
 }
 
 impl PointResult {
@@ -51,6 +62,51 @@ impl PointResult {
             findings: record.findings.clone(),
             rounds: Vec::new(),
         })
+    }
+
+    /// The figures of a probe with what each of their rounds says alone.
+    #[must_use]
+    pub fn of_run<'a>(
+        figures: impl Iterator<Item = &'a Record>,
+        lines: impl Iterator<Item = &'a Record>,
+    ) -> Vec<Self> {
+        let (mut results, mut places) = (Vec::new(), HashMap::new());
+        for figure in figures {
+            if let Some(result) = Self::of(figure) {
+                places.insert(&figure.point, (figure, results.len()));
+                results.push(result);
+            }
+        }
+        for line in lines {
+            let Some((figure, place)) = places.get(&line.point) else {
+                continue;
+            };
+            if let (Some(round), Some(cpu), Some(result)) = (line.round, line.cpu, Self::of(line))
+                && figure.rounds.iter().any(|own| own.round == round)
+            {
+                results[*place].rounds.push(RoundResult { round, cpu, result });
+            }
+        }
+        results
+    }
+
+    /// A number of its findings, whether it has a range or not.
+    #[must_use]
+    pub fn number(&self, name: &str) -> Option<f64> {
+        Some(self.estimate(name)?.value)
+    }
+
+    /// The same with its range.
+    #[must_use]
+    pub fn estimate(&self, name: &str) -> Option<Estimate> {
+        Estimate::read(self.findings.as_ref()?.get(name)?)
+    }
+
+    /// Its median with its range.
+    #[must_use]
+    pub fn median(&self) -> Estimate {
+        let factors = self.interval.map(|ends| ends.map(|end| end / self.p50));
+        Estimate::within(self.p50, factors)
     }
 }
 

@@ -9,69 +9,11 @@
 //! range (Kalibera and Jones, "Rigorous benchmarking in reasonable time", ISMM 2013, compare systems within an execution for the same reason). Where
 //! terms come from different rounds nothing is shared, and relative variances add (JCGM 100:2008, the GUM, 5.1.6 for products of powers).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
-use latlab_record::{ByCpu, Estimate, Record};
+use latlab_record::{ByCpu, Estimate};
 
 use crate::{Figure, PointResult, Probe};
-
-/// What one round says of a point, alone.
-#[derive(Clone, Debug)]
-pub struct RoundResult {
-    /// The round, from 0.
-    pub round: u32,
-    /// Where its measuring thread ran.
-    pub cpu: u32,
-    /// Of this round; it has no rounds itself.
-    pub result: PointResult,
-}
-
-impl PointResult {
-    /// The figures of a probe with what each of their rounds says alone.
-    #[must_use]
-    pub fn of_run<'a>(
-        figures: impl Iterator<Item = &'a Record>,
-        lines: impl Iterator<Item = &'a Record>,
-    ) -> Vec<Self> {
-        let (mut results, mut places) = (Vec::new(), HashMap::new());
-        for figure in figures {
-            if let Some(result) = Self::of(figure) {
-                places.insert(&figure.point, (figure, results.len()));
-                results.push(result);
-            }
-        }
-        for line in lines {
-            let Some((figure, place)) = places.get(&line.point) else {
-                continue;
-            };
-            if let (Some(round), Some(cpu), Some(result)) = (line.round, line.cpu, Self::of(line))
-                && figure.rounds.iter().any(|own| own.round == round)
-            {
-                results[*place].rounds.push(RoundResult { round, cpu, result });
-            }
-        }
-        results
-    }
-
-    /// A number of its findings, whether it has a range or not.
-    #[must_use]
-    pub fn number(&self, name: &str) -> Option<f64> {
-        Some(self.estimate(name)?.value)
-    }
-
-    /// The same with its range.
-    #[must_use]
-    pub fn estimate(&self, name: &str) -> Option<Estimate> {
-        Estimate::read(self.findings.as_ref()?.get(name)?)
-    }
-
-    /// Its median with its range.
-    #[must_use]
-    pub fn median(&self) -> Estimate {
-        let factors = self.interval.map(|ends| ends.map(|end| end / self.p50));
-        Estimate::within(self.p50, factors)
-    }
-}
 
 /// What has a figure and what each of its rounds says alone.
 pub trait OfRounds: Sized {
@@ -203,6 +145,7 @@ mod tests {
     use latlab_record::Point;
 
     use super::*;
+    use crate::RoundResult;
 
     /// By round on two CPUs in turn.
     fn figure(files: u64, p50: f64, rounds: &[(u32, f64)]) -> PointResult {

@@ -19,10 +19,11 @@ use crate::causes::Listening;
 use crate::pin::is_pinned_to;
 use crate::ramp::Ramp;
 use crate::reference::Drift;
+use crate::samples::{self, BlockData, Sampled};
 use crate::summary::{self, Measured};
 use crate::{
-    AnyProbe, AnySession, Block, BlockData, Env, Planned, PointResult, ProbeError, Proof, Reach, Reference,
-    Spec, Support,
+    AnyProbe, AnySession, Block, Env, Planned, PointResult, ProbeError, Proof, Reach, Reference, Spec,
+    Support,
 };
 
 /// Seconds between two readings of the reference.
@@ -267,7 +268,8 @@ pub fn measure_once(probe: &dyn AnyProbe, env: &Env, points: &[Planned]) -> Vec<
             session.block(&mut block).unwrap_or_else(|error| panic!("{what}: {error}"));
             let data = block.into_data();
             let samples = data.histogram.as_ref().map_or(data.values.len() as u64, Histogram::total);
-            (samples, session.proof(point))
+            let summary = summary::of(std::slice::from_ref(&data));
+            (samples, session.proof(point, &Sampled::of(&[&data], &summary)))
         })
         .collect()
 }
@@ -373,7 +375,7 @@ impl Run<'_> {
                 }
             }
         }
-        let p50 = state.blocks.last().map(summary::block_p50);
+        let p50 = state.blocks.last().map(BlockData::p50);
         self.sink.progress(&Progress { probe: spec.id, point: state.planned.point.clone(), p50 });
     }
 
@@ -507,8 +509,10 @@ impl Run<'_> {
                     State::Done(reason) => reason,
                     _ => fallback,
                 };
-                session.leave_out(&point, &summary::left_out(&state.blocks));
-                let mut proof = session.proof(&point);
+                session.leave_out(&point, &samples::left_out(&state.blocks));
+                let summary = summary::of(&state.blocks);
+                let sampled = Sampled::of(&samples::counted(&state.blocks).0, &summary);
+                let mut proof = session.proof(&point, &sampled);
                 proof.flags.extend(self.degraded.clone());
                 let judged = match proof.causes.take() {
                     Some(known) => known.judged(&mut state.blocks, state.tail_threshold_ns),
@@ -518,6 +522,7 @@ impl Run<'_> {
                     spec,
                     point,
                     blocks: &state.blocks,
+                    summary,
                     proof,
                     ops_per_window: state.ops_per_window,
                     tail_threshold_ns: judged.threshold_ns,

@@ -1,10 +1,8 @@
 //! The slow single operations of a block: which are kept with their times, and what was noted right after each.
 
 use latlab_clock::Clock;
-use latlab_observe::{Attribution, Taken};
-use latlab_record::TailSample;
 
-use crate::BlockData;
+use crate::samples::{BlockData, Candidate};
 
 /// Operations of a block that waits for which there is room until its slowest are known; of more, only those over the threshold are kept.
 pub(crate) const CANDIDATES: usize = 8_192;
@@ -21,45 +19,8 @@ const MOST_TAIL_SHARE: f64 = 0.1;
 /// When more than one operation in so many is over the threshold, that is no tail.
 pub(crate) const USUAL: u64 = 20;
 
-/// A single operation that may turn out to be one of the slowest.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Candidate {
-    /// Its begin, ticks.
-    pub(crate) begin: u64,
-    /// How long it took, ticks.
-    pub(crate) ticks: u64,
-    pub(crate) note: Note,
-}
-
-/// What was known right after an operation.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Note {
-    /// What the flags said.
-    pub(crate) taken: Taken,
-    /// Time that the thread was ready without a CPU, and since when that was counted, ns.
-    pub(crate) delay: Option<Delay>,
-    /// It was under way in the kernel all the time, together with others.
-    pub(crate) under_way: bool,
-}
-
-/// See [`Note::delay`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Delay {
-    pub(crate) ns: f64,
-    pub(crate) since_ns: f64,
-    /// Of the thread, or of the last wait, that the operation ended with: it was its last part.
-    pub(crate) at_end: bool,
-    /// Time on its CPU since then, ns, where that is counted.
-    pub(crate) running_ns: Option<f64>,
-}
-
-/// A slow operation and what is known of it; parallel to [`BlockData::tail`].
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Mark {
-    pub(crate) note: Note,
-    /// What it was made of, where that needs no other block.
-    pub(crate) split: Option<Attribution>,
-}
+/// After a wait of this length it is asked how much of it this thread was ready without a CPU: 0.7 us in which nothing is handed over.
+pub(crate) const LONG_WAIT_NS: f64 = 100_000.0;
 
 /// Keeps the slowest of the candidates: those over the threshold, and in any case some dozens.
 pub(crate) fn keep_slowest(
@@ -151,18 +112,12 @@ pub(crate) fn settle(blocks: &mut [BlockData], threshold_ns: f64) -> f64 {
     settled_ns
 }
 
-impl BlockData {
-    pub(crate) fn push_slow(&mut self, at_ns: f64, ns: f64, note: Note) {
-        self.tail.push(TailSample { at_ns, value: ns, cause: None });
-        self.marks.push(Mark { note, split: None });
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use latlab_clock::SimulatedClock;
 
     use super::*;
+    use crate::samples::Note;
 
     fn waiting(times_ns: &[f64], threshold_ns: f64) -> BlockData {
         let clock = Clock::simulated(SimulatedClock::ideal());

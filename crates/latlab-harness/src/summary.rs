@@ -2,12 +2,13 @@
 
 use latlab_clock::ClockFacts;
 use latlab_record::{
-    Absence, BlockSummary, Channel, Estimate, Histogram, Kind, Observed, Overhead, Point, Record, StoppedBy,
-    Summary, TailCauses, TailSample, Unit, Work, keep_slowest, significant,
+    Absence, BlockSummary, Channel, Histogram, Kind, Observed, Overhead, Point, Record, StoppedBy, Summary,
+    TailCauses, TailSample, Unit, Work, keep_slowest,
 };
 use latlab_stats as stats;
 
-use crate::{BlockData, Proof, Spec};
+use crate::samples::{BlockData, counted, quantile_of, round};
+use crate::{Proof, Spec};
 
 /// How sure it must be that a quantile lies between the smallest and the largest sample.
 const LEVEL: f64 = 0.95;
@@ -25,6 +26,7 @@ pub(crate) struct Measured<'a> {
     pub(crate) spec: &'static Spec,
     pub(crate) point: Point,
     pub(crate) blocks: &'a [BlockData],
+    pub(crate) summary: Summary,
     pub(crate) proof: Proof,
     pub(crate) ops_per_window: Option<u64>,
     pub(crate) tail_threshold_ns: f64,
@@ -33,61 +35,22 @@ pub(crate) struct Measured<'a> {
     pub(crate) facts: &'a ClockFacts,
 }
 
-/// The blocks that count, and whether all are disturbed: the undisturbed ones when there are any, else all.
-pub(crate) fn counted(blocks: &[BlockData]) -> (Vec<&BlockData>, bool) {
-    let mut used: Vec<&BlockData> = blocks.iter().collect();
-    without(&mut used, &left_out(blocks));
-    (used, blocks.iter().all(|block| block.disturbed))
+fn is_per_operation(blocks: &[BlockData]) -> bool {
+    blocks.iter().any(|block| block.histogram.is_some())
 }
 
-/// The places of those that do not.
-pub(crate) fn left_out(blocks: &[BlockData]) -> Vec<usize> {
-    let all = blocks.iter().all(|block| block.disturbed);
-    let places = blocks.iter().enumerate();
-    places.filter(|(_, block)| block.disturbed && !all).map(|(place, _)| place).collect()
-}
-
-/// Leaves out what stands at these places of what was kept by block.
-pub fn without<T>(kept: &mut Vec<T>, blocks: &[usize]) {
-    let mut places = 0..;
-    kept.retain(|_| places.next().is_none_or(|place| !blocks.contains(&place)));
-}
-
-/// Median of a block: of its values or of its single operations.
-pub(crate) fn block_p50(block: &BlockData) -> f64 {
-    if let Some(histogram) = &block.histogram {
-        return quantile_of(histogram, &histogram.occupied(), 0.5);
-    }
-    let mut values = block.values.clone();
-    values.sort_by(f64::total_cmp);
-    stats::quantile(&values, 0.5)
-}
-
-/// A quantile of single operations. A bucket stands for its middle, which lies beyond the extremes when they share the
-/// bucket; a quantile never does.
-fn quantile_of(histogram: &Histogram, occupied: &[(f64, u64)], q: f64) -> f64 {
-    let value = stats::weighted::quantile_counts(occupied, q);
-    match (histogram.min_ns(), histogram.max_ns()) {
-        (Some(min), Some(max)) => value.clamp(min, max),
-        _ => value,
-    }
-}
-
-/// Bytes a core cycle at the median rate: each block's median over the frequency right after it.
-fn bytes_per_cycle(blocks: &[&BlockData]) -> Option<f64> {
-    let mut bytes: Vec<f64> =
-        blocks.iter().filter_map(|block| Some(block_p50(block) / (block.core_ghz? * 1e9))).collect();
-    bytes.sort_by(f64::total_cmp);
-    (!bytes.is_empty()).then(|| stats::quantile(&bytes, 0.5))
+/// Statistics of the blocks that count.
+pub(crate) fn of(blocks: &[BlockData]) -> Summary {
+    let (used, _) = counted(blocks);
+    if is_per_operation(blocks) { per_operation(&used, &QUANTILES) } else { of_values(&used, &QUANTILES) }
 }
 
 /// The record of a measured point.
 pub(crate) fn record(measured: Measured) -> Record {
-    let Measured { spec, point, blocks, proof, ops_per_window, facts, .. } = measured;
+    let Measured { spec, point, blocks, mut summary, proof, ops_per_window, facts, .. } = measured;
     let (used, disturbed) = counted(blocks);
-    let per_op = blocks.iter().any(|block| block.histogram.is_some());
-    let mut summary = if per_op { per_operation(&used, &QUANTILES) } else { of_values(&used, &QUANTILES) };
-    let medians: Vec<f64> = used.iter().map(|block| block_p50(block)).collect();
+    let per_op = is_per_operation(blocks);
+    let medians: Vec<f64> = used.iter().map(|block| block.p50()).collect();
     summary.between_blocks = (medians.len() > 1).then(|| {
         [medians.iter().copied().fold(f64::INFINITY, f64::min), medians.iter().copied().fold(0.0, f64::max)]
             .map(round)
@@ -109,8 +72,6 @@ pub(crate) fn record(measured: Measured) -> Record {
         flags.push(BETWEEN_MODES.to_owned());
     }
     let work = work_of(proof.work, blocks, spec);
-    let findings =
-        if error.is_none() { with_samples(proof.findings, &used, &summary) } else { proof.findings };
     let (tail, tail_dropped) = slowest(&used);
     Record {
         probe: spec.id.to_owned(),
@@ -152,7 +113,7 @@ pub(crate) fn record(measured: Measured) -> Record {
             .unwrap_or_else(Observed::default),
         flags,
         stopped_by: measured.stopped_by,
-        findings,
+        findings: proof.findings,
         error,
     }
 }
@@ -181,57 +142,10 @@ fn block_summary(block: &BlockData) -> BlockSummary {
         at_ns: block.at_ns.round(),
         duration_ns: block.duration_ns.round(),
         samples: single.unwrap_or(block.values.len() as u64),
-        p50: round(block_p50(block)),
+        p50: round(block.p50()),
         core_ghz: block.core_ghz.map(round),
         disturbed: block.disturbed,
     }
-}
-
-/// What the samples say beyond the statistics, added to what the probe found: each crew member's own median rate, and
-/// the cost of a byte or an element where the probe says how many an operation uses.
-fn with_samples(
-    findings: Option<serde_json::Value>,
-    blocks: &[&BlockData],
-    summary: &Summary,
-) -> Option<serde_json::Value> {
-    let mut findings = findings;
-    if let Some(own) = &mut findings
-        && let (Some(bytes), Some(p50)) = (own["bytes_used_per_access"].as_f64(), summary.p50)
-    {
-        own["per_byte_ns"] = serde_json::json!(round(p50 / bytes));
-    }
-    // A probe that concludes something from the tail leaves room for it.
-    if let Some(own) = &mut findings
-        && own.get("p99_ns").is_some_and(serde_json::Value::is_null)
-    {
-        own["p99_ns"] = serde_json::json!(summary.p99);
-    }
-    // So does one that shows a rate of this core's beside the core's own.
-    if let Some(own) = &mut findings
-        && own.get("bytes_per_cycle").is_some_and(serde_json::Value::is_null)
-    {
-        own["bytes_per_cycle"] = serde_json::json!(bytes_per_cycle(blocks).map(Estimate::once));
-    }
-    if let Some(own) = &mut findings
-        && let (Some(elements), Some(p50)) = (own["elements_per_operation"].as_f64(), summary.p50)
-    {
-        own["per_element_ns"] = serde_json::json!(round(p50 / elements));
-    }
-    let members = blocks.iter().map(|block| block.members.len()).max().unwrap_or(0);
-    if members == 0 {
-        return findings;
-    }
-    let rates: Vec<f64> = (0..members)
-        .map(|member| {
-            let mut own: Vec<f64> =
-                blocks.iter().filter_map(|block| block.members.get(member).copied()).collect();
-            own.sort_by(f64::total_cmp);
-            round(stats::quantile(&own, 0.5))
-        })
-        .collect();
-    let mut findings = findings.unwrap_or_else(|| serde_json::json!({}));
-    findings["per_thread"] = serde_json::json!(rates);
-    Some(findings)
 }
 
 fn overhead(summary: &Summary, unit: Unit, ops: u64, facts: &ClockFacts) -> Option<Overhead> {
@@ -348,15 +262,8 @@ fn slowest(blocks: &[&BlockData]) -> (Vec<TailSample>, u64) {
     (tail, dropped)
 }
 
-/// As records keep numbers; a file cannot hold what is not finite.
-pub(crate) fn round(value: f64) -> f64 {
-    if value.is_finite() { significant(value) } else { 0.0 }
-}
-
 #[cfg(test)]
 mod tests {
-    use latlab_record::Check;
-
     use super::*;
 
     fn block(values: &[f64]) -> BlockData {
@@ -423,6 +330,7 @@ mod tests {
             spec: &SPEC,
             point: Point::default(),
             blocks,
+            summary: of(blocks),
             proof,
             ops_per_window: None,
             tail_threshold_ns: 1_000.0,
@@ -457,49 +365,5 @@ mod tests {
         assert_eq!(record.samples, 600);
         assert_eq!(record.tail, []);
         assert_eq!(record.blocks.len(), 7, "the disturbed block is still shown");
-    }
-
-    #[test]
-    fn a_tail_that_a_probe_leaves_room_for_is_filled_in_when_there_are_samples_enough() {
-        for (samples, known) in [(10, false), (100, true)] {
-            let blocks: Vec<BlockData> = (0..6).map(|_| block(&vec![2.0; samples])).collect();
-            let proof = Proof { findings: Some(serde_json::json!({ "p99_ns": null })), ..Proof::default() };
-            let findings = recorded(&blocks, proof).findings.expect("what the probe found stays");
-            assert_eq!(findings["p99_ns"].as_f64().is_some(), known, "{samples} a block");
-        }
-    }
-
-    #[test]
-    fn a_rate_is_told_in_bytes_a_core_cycle_where_a_probe_leaves_room_for_it() {
-        let at = |ghz: Option<f64>, rate: f64| BlockData { core_ghz: ghz, ..block(&[rate; 10]) };
-        // A governor that changes its mind: the faster blocks move no more a cycle.
-        let blocks = [at(Some(4.0), 200e9), at(Some(2.0), 100e9), at(Some(4.0), 200e9)];
-        let used: Vec<&BlockData> = blocks.iter().collect();
-        let found = |room: serde_json::Value, blocks: &[&BlockData]| {
-            with_samples(Some(room), blocks, &Summary::default()).expect("what the probe found stays")
-        };
-        let room = serde_json::json!({ "bytes_per_cycle": null });
-        assert_eq!(found(room.clone(), &used)["bytes_per_cycle"]["value"], 50.0);
-        assert_eq!(found(serde_json::json!({}), &used), serde_json::json!({}));
-        let unknown = at(None, 200e9);
-        assert!(found(room, &[&unknown])["bytes_per_cycle"].is_null());
-    }
-
-    #[test]
-    fn a_failed_proof_leaves_no_figure_among_the_findings_either() {
-        let blocks: Vec<BlockData> = (0..6).map(|_| block(&[2.0; 10])).collect();
-        for ok in [true, false] {
-            let check = Check { name: "planted".to_owned(), ok, detail: String::new() };
-            let record = recorded(
-                &blocks,
-                Proof {
-                    checks: vec![check],
-                    findings: Some(serde_json::json!({ "bytes_used_per_access": 8 })),
-                    ..Proof::default()
-                },
-            );
-            let findings = record.findings.expect("what the probe found stays");
-            assert_eq!(findings.get("per_byte_ns").is_some(), ok);
-        }
     }
 }

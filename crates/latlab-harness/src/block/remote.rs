@@ -75,3 +75,23 @@ impl RemoteBlock {
         self.values.iter().sum::<f64>() * self.ops_per_window.unwrap_or(1) as f64
     }
 }
+
+impl Block<'_> {
+    /// Adds a block of window means that a child process took. Its counters come along; its time stamps stay behind, because they are
+    /// on another clock.
+    pub fn absorb(&mut self, remote: &RemoteBlock) {
+        self.data.values.extend(&remote.values);
+        self.data.ops += remote.ops;
+        self.data.waits = true;
+        if let Some(ops) = remote.ops_per_window {
+            self.ops_per_window.get_or_insert(ops);
+        }
+        self.observe_elsewhere(&remote.observed);
+    }
+
+    /// Operations a window that this record's earlier blocks had, for [`RemoteBlock::take`] in a child process.
+    #[must_use]
+    pub fn chosen_window_ops(&self) -> Option<u64> {
+        *self.ops_per_window
+    }
+}

@@ -3,9 +3,8 @@
 use latlab_observe::{Cause, Level};
 use latlab_record::TailCauses;
 
-use super::Judged;
 use super::sums::write_into;
-use crate::BlockData;
+use crate::samples::BlockData;
 
 /// What a session found out itself about its slow operations.
 #[derive(Clone, Debug)]
@@ -25,6 +24,14 @@ pub struct KnownCause {
     pub cause: Cause,
     /// How much of it evidence covers, ns.
     pub explained_ns: f64,
+}
+
+/// The slow operations of a record.
+pub(crate) struct Judged {
+    /// From this length on all of them are known, ns.
+    pub(crate) threshold_ns: f64,
+    /// What they are made of; `None` where that was not looked for: of what was not timed in a row, and where there was no room.
+    pub(crate) causes: Option<TailCauses>,
 }
 
 impl KnownCauses {

@@ -2,9 +2,7 @@
 
 use latlab_observe::{Attribution, Cause, Event, Proof, Sample, Taken, split};
 
-use crate::BlockData;
-use crate::block::Records;
-use crate::slow::Delay;
+use crate::samples::{BlockData, Delay, Records};
 
 /// After this thread was back on its CPU it took what was done within this time.
 const PICKED_UP_NS: f64 = 50_000.0;

@@ -3,8 +3,7 @@
 use latlab_observe::Cause;
 use latlab_record::{TailCause, TailPart};
 
-use crate::BlockData;
-use crate::summary;
+use crate::samples::{BlockData, counted};
 
 /// Writes into each tail sample the cause that `of` knows for its time, and sums up those of the blocks that count, the most frequent first.
 pub(super) fn write_into(
@@ -27,7 +26,7 @@ pub(super) fn write_into(
 }
 
 pub(super) fn times_of_counted(blocks: &[BlockData]) -> Vec<f64> {
-    let (counted, _) = summary::counted(blocks);
+    let (counted, _) = counted(blocks);
     counted.iter().map(|block| block.at_ns).collect()
 }
 

@@ -251,7 +251,7 @@ fn what_is_split_adds_up_and_what_was_not_asked_is_a_bound() {
 #[test]
 fn the_flag_names_a_switch_only_where_switches_have_no_records() {
     let mut six = blocks(6, &[(1e6, 12_000.0)]);
-    six[0].marks = vec![slow::Mark {
+    six[0].marks = vec![crate::samples::Mark {
         note: Note { taken: Taken { preempted: true, interrupted: true }, ..Note::default() },
         split: None,
     }];

@@ -196,7 +196,7 @@ fn an_open_loop_comes_at_its_rate_and_in_its_time() {
     assert!((3_800..4_200).contains(&flight.operations), "{}", flight.operations);
     assert!((flight.elapsed_ns - 4e9).abs() < 0.02e9, "{}", flight.elapsed_ns);
     assert_eq!(flight.held_back, 0);
-    let p50 = crate::summary::block_p50(&data);
+    let p50 = data.p50();
     assert!((p50 - 20_000.0).abs() < 500.0, "{p50}");
 }
 

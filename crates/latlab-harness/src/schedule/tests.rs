@@ -117,7 +117,7 @@ impl AnySession for Working<'_> {
         Ok(())
     }
 
-    fn proof(&mut self, point: &Point) -> Proof {
+    fn proof(&mut self, point: &Point, _sampled: &Sampled) -> Proof {
         let check =
             Check { name: "planted".to_owned(), ok: self.probe.proof_holds, detail: "as told".to_owned() };
         Proof {

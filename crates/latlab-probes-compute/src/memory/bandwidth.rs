@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use latlab_harness::{
     Batch, Block, Crew, CrewError, Env, Figure, MemorySource, Operations, Plan, Planned, PointFields as _,
-    Probe, ProbeError, Proof, Rank, Reach, Session, Spec, Tier, usable_cpus,
+    Probe, ProbeError, Proof, Rank, Reach, Sampled, Session, Spec, Tier, usable_cpus,
 };
 use latlab_machine::Machine;
 use latlab_probes_shared::Compared;
@@ -55,14 +55,23 @@ pub struct Moves {
     pages: Option<Pages>,
 }
 
-/// Of one thread that reads, writes or copies.
+/// What is kept beside a rate.
 #[derive(Serialize, Deserialize, JsonSchema)]
-pub struct Details {
-    /// By the core's frequency right after each block; the harness, which knows it, fills it in.
-    #[serde(default, deserialize_with = "read_estimate")]
-    bytes_per_cycle: Option<Estimate>,
-    /// The most that the core can move at this level, where that is documented.
-    best_bytes_per_cycle: Option<f64>,
+#[serde(untagged)]
+pub enum Details {
+    /// Of several threads.
+    Together {
+        /// Median rate of each thread alone, bytes a second.
+        per_thread: Vec<f64>,
+    },
+    /// Of one thread that reads, writes or copies.
+    Alone {
+        /// By the core's frequency right after each block.
+        #[serde(default, deserialize_with = "read_estimate")]
+        bytes_per_cycle: Option<Estimate>,
+        /// The most that the core can move at this level, where that is documented.
+        best_bytes_per_cycle: Option<f64>,
+    },
 }
 
 /// One thread's rates in each level.
@@ -661,6 +670,19 @@ where
         match &evidence.pages {
             Some(pages) => with_pages(proof, pages),
             None => proof,
+        }
+    }
+
+    fn add_samples(&self, details: Option<Details>, sampled: &Sampled) -> Option<Details> {
+        match details {
+            Some(Details::Alone { best_bytes_per_cycle, .. }) => {
+                let bytes_per_cycle = sampled.bytes_per_cycle.map(Estimate::once);
+                Some(Details::Alone { bytes_per_cycle, best_bytes_per_cycle })
+            }
+            None if !sampled.per_thread.is_empty() => {
+                Some(Details::Together { per_thread: sampled.per_thread.clone() })
+            }
+            details => details,
         }
     }
 }

@@ -10,7 +10,7 @@ mod loaders;
 
 use latlab_harness::{
     Batch, Block, Env, Figure, MemorySource, Operations, Plan, Planned, PointFields, Probe, ProbeError,
-    Proof, Rank, Session, Spec, Tier,
+    Proof, Rank, Sampled, Session, Spec, Tier,
 };
 use latlab_record::{Check, Estimate, Header, Order, Pages, Profile, Unit, binary_size};
 use schemars::JsonSchema;
@@ -423,6 +423,10 @@ impl Session<Loaded> for Chasing<'_> {
         };
         let engine = format!("{} loads in assembly{load}", std::env::consts::ARCH);
         Proof { findings, ..Proof::of(checks).by(&engine) }
+    }
+
+    fn add_samples(&self, details: Option<Details>, sampled: &Sampled) -> Option<Details> {
+        Some(Details { p99_ns: sampled.p99, ..details? })
     }
 }
 

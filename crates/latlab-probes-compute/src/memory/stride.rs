@@ -8,9 +8,9 @@ use std::collections::hash_map::Entry;
 
 use latlab_harness::{
     Batch, Block, Env, Figure, MemorySource, Operations, Plan, Planned, PointFields, PointResult, Probe,
-    ProbeError, Proof, Rank, Session, Spec, Tier, ratios,
+    ProbeError, Proof, Rank, Sampled, Session, Spec, Tier, ratios,
 };
-use latlab_record::{Check, Estimate, Header, Order, Pages, Profile, Unit, binary_size};
+use latlab_record::{Check, Estimate, Header, Order, Pages, Profile, Unit, binary_size, significant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -43,6 +43,9 @@ pub struct Visits {
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub struct Details {
     bytes_used_per_access: u64,
+    /// The median over these bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    per_byte_ns: Option<f64>,
     /// Time to compute an address of the random order, without the access.
     #[serde(skip_serializing_if = "Option::is_none")]
     address_ns: Option<f64>,
@@ -484,11 +487,17 @@ impl Session<Stride> for Reading {
         let address_ns = (self.address_ns * 1e3).round() / 1e3;
         let details = Details {
             bytes_used_per_access: WORD,
+            per_byte_ns: None,
             address_ns: (point.order == Order::Random).then_some(address_ns),
         };
         let after = "blocks summed to what the array holds there";
         let proof = Proof::of(vec![sums.check("checksum", "the words read in ", after)]).with(details);
         with_pages(proof.by("independent 8-byte loads"), &self.pages)
+    }
+
+    fn add_samples(&self, details: Option<Details>, sampled: &Sampled) -> Option<Details> {
+        let per_byte_ns = sampled.p50.map(|p50| significant(p50 / WORD as f64));
+        Some(Details { per_byte_ns, ..details? })
     }
 }
 

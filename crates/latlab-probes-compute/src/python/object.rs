@@ -4,9 +4,9 @@ use std::path::Path;
 
 use latlab_harness::{
     Batch, Block, Env, Figure, Interpreter, Operations, Plan, Planned, PointFields as _, Probe, ProbeError,
-    Proof, Rank, Reach, Session, Spec, Tier, ratio,
+    Proof, Rank, Reach, Sampled, Session, Spec, Tier, ratio,
 };
-use latlab_record::{Check, Estimate, Header, Profile, Unit};
+use latlab_record::{Check, Estimate, Header, Profile, Unit, significant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -63,6 +63,9 @@ enum Operation {
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Made {
     elements_per_operation: u64,
+    /// The median over these elements.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    per_element_ns: Option<f64>,
 }
 
 /// All operations beside each other.
@@ -495,8 +498,16 @@ impl Session<Object> for Running<'_> {
         if let (true, Some(Ok(version))) = (work.program.numpy, &self.numpy) {
             engine = format!("{engine}, NumPy {version}");
         }
-        let made = point.elements.map(|elements_per_operation| Made { elements_per_operation });
+        let made = point
+            .elements
+            .map(|elements_per_operation| Made { elements_per_operation, per_element_ns: None });
         Proof { engine: Some(engine), findings: made, ..Proof::of(checks) }
+    }
+
+    fn add_samples(&self, made: Option<Made>, sampled: &Sampled) -> Option<Made> {
+        let made = made?;
+        let per_element_ns = sampled.p50.map(|p50| significant(p50 / made.elements_per_operation as f64));
+        Some(Made { per_element_ns, ..made })
     }
 }
 

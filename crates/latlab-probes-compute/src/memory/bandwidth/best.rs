@@ -222,7 +222,7 @@ pub(super) fn details(machine: &Machine, point: &Moves) -> Option<Details> {
     }
     let best =
         || widths(&machine.cpu, &point.isa)?.best(operation, level_of(machine, point.working_set_bytes)?);
-    Some(Details { bytes_per_cycle: None, best_bytes_per_cycle: best() })
+    Some(Details::Alone { bytes_per_cycle: None, best_bytes_per_cycle: best() })
 }
 
 /// Each level's figures: of the measured working set nearest to the level's landmark, among those that lie in it.
@@ -299,7 +299,10 @@ const MOST_SHARE: f64 = 1.05;
 
 fn at_level(machine: &Machine, level: Level, figure: &Figure<Bandwidth>) -> AtLevel {
     let Moves { operation, working_set_bytes, isa, .. } = figure.point.clone();
-    let bytes_per_cycle = figure.details.as_ref().and_then(|details| details.bytes_per_cycle);
+    let bytes_per_cycle = match figure.details {
+        Some(Details::Alone { bytes_per_cycle, .. }) => bytes_per_cycle,
+        _ => None,
+    };
     let known = widths(&machine.cpu, &isa);
     let best = known.and_then(|known| known.best(operation, level));
     let share = bytes_per_cycle.zip(best).map(|(own, best)| own.map(|bytes| bytes / best));
@@ -482,7 +485,10 @@ mod tests {
         let machine = header("GenuineIntel", None).machine;
         let best = |operation, size, threads| {
             let point = Moves { threads, ..moves(operation, "avx512", size) };
-            details(&machine, &point).map(|details| details.best_bytes_per_cycle)
+            match details(&machine, &point) {
+                Some(Details::Alone { best_bytes_per_cycle, .. }) => Some(best_bytes_per_cycle),
+                _ => None,
+            }
         };
         assert_eq!(best(Operation::Read, 24 << 10, 1), Some(Some(128.0)));
         assert_eq!(best(Operation::Read, 1 << 20, 1), Some(Some(64.0)));

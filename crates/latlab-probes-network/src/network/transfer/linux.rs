@@ -351,7 +351,7 @@ impl AnySession for Transfers<'_> {
         }
     }
 
-    fn proof(&mut self, point: &Point) -> Proof {
+    fn proof(&mut self, point: &Point, _: &latlab_harness::Sampled) -> Proof {
         let Some(found) = self.all.iter().find(|found| found.point == *point) else {
             return Proof::default();
         };

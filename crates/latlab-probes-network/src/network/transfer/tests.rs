@@ -430,7 +430,7 @@ mod on_linux {
         let mut session = Transfer.open(&env, &points[..1]).expect("a session");
         session.select(&points[0].point).expect("selected");
         // Through the session's own pair: nothing but its proof is to notice.
-        let proof = session.proof(&points[0].point);
+        let proof = session.proof(&points[0].point, &latlab_harness::Sampled::default());
         assert_eq!(testing::failed(&proof), ["every body compared"], "no block was taken");
     }
 

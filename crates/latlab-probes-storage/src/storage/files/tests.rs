@@ -353,7 +353,7 @@ fn steps_that_leave_time_out_and_blocks_that_drift_are_said() {
         ..Notes::default()
     };
     filing.notes.insert(at.clone(), notes);
-    let proof = filing.proof(&at);
+    let proof = filing.proof(&at, &latlab_harness::Sampled::default());
     assert!(!check(&proof, "phases add up").ok, "{proof:?}");
     assert!(proof.flags.iter().any(|flag| flag.starts_with("drift: ")), "{proof:?}");
     let drift = proof.findings.expect("found")["drift"].as_f64().expect("two halves");

@@ -566,7 +566,7 @@ impl AnySession for Poking<'_> {
         done
     }
 
-    fn proof(&mut self, point: &Point) -> Proof {
+    fn proof(&mut self, point: &Point, _: &latlab_harness::Sampled) -> Proof {
         let (size, path) = asked(point);
         let work = |bytes| Work { bytes, ..Work::default() };
         if size == 0 {

@@ -623,7 +623,7 @@ impl AnySession for Filing<'_> {
         left + self.written.iter().map(of).fold(0.0, f64::max)
     }
 
-    fn proof(&mut self, point: &Point) -> Proof {
+    fn proof(&mut self, point: &Point, _: &latlab_harness::Sampled) -> Proof {
         let mut proof = Proof::default();
         let Some(notes) = self.notes.get(point) else {
             return proof;

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from tools.rust_imports import Crate
+
 # Each may import those to its left, never those to its right.
 CRATES = [
     "latlab-clock",
@@ -68,6 +70,34 @@ def test_a_crate_depends_only_on_crates_before_it_in_the_flow(root: Path) -> Non
         if dependency in CRATES and CRATES.index(dependency) >= CRATES.index(name)
     ]
     assert not against
+
+
+def test_files_of_a_crate_import_one_way(root: Path) -> None:
+    circles = [Crate(root / "crates" / name).circles() for name in CRATES]
+    assert [circle for circle in circles if circle] == []
+
+
+def test_a_circle_between_files_is_seen_through_what_hands_on(tmp_path: Path) -> None:
+    source = tmp_path / "src"
+    (source / "upper").mkdir(parents=True)
+    files = {
+        "lib.rs": "mod lower;\nmod upper;\npub use upper::{Inner as Handed, Own};\n",
+        "lower.rs": "use crate::Handed; // crate::Own\n#[cfg(test)]\nmod tests {\n    use crate::Own;\n}\n",
+        "upper.rs": "mod inner;\npub use inner::Inner;\npub struct Own(super::lower::Low);\n",
+        "upper/inner.rs": "use std::fmt;\npub struct Inner;\n",
+    }
+    for name, text in files.items():
+        (source / name).write_text(text, encoding="utf-8")
+    crate = Crate(tmp_path)
+    assert crate.imports() == {
+        (): set(),
+        ("lower",): {("upper", "inner")},
+        ("upper",): {("lower",)},
+        ("upper", "inner"): set(),
+    }
+    assert crate.circles() == []
+    (source / "upper/inner.rs").write_text("use super::Own;\n", encoding="utf-8")
+    assert Crate(tmp_path).circles()[1:-1] != []
 
 
 def test_a_python_module_imports_only_modules_before_it_in_the_flow(root: Path) -> None:

@@ -29,7 +29,15 @@ def malloc_records() -> list[JSON]:
                         "alloc.malloc", point, ns, engine=f"{library} (libc.so.6)", ops=512, spread=0.015
                     )
                 )
-            sizes.append({"size_bytes": size, "fresh_ns": rounded(fresh), "reused_ns": rounded(reused)})
+            across = 61.0 * factor if size in {32, 1024} else None
+            sizes.append(
+                {
+                    "size_bytes": size,
+                    "fresh_ns": rounded(fresh),
+                    "reused_ns": rounded(reused),
+                    "across_threads_ns": across,
+                }
+            )
         for size in (32, 1024):
             point = {
                 "allocator": allocator,
@@ -56,7 +64,9 @@ def malloc_records() -> list[JSON]:
             {
                 "allocator": allocator,
                 "library": library,
+                "version": None,
                 "mmap_threshold_bytes": threshold,
+                "mmap_threshold_largest_bytes": None,
                 "sizes": sizes,
                 "trim_cliff": cliff,
             }
@@ -99,10 +109,11 @@ def node_records() -> list[JSON]:
             }
         )
     parts = {
-        "allocator_ns": 10.6,
-        "faults_ns": 14.9,
-        "stores_ns": 6.2,
-        "sum_ns": 31.7,
+        "disturbed": False,
+        "allocator_ns": estimate(10.6),
+        "faults_ns": estimate(14.9),
+        "stores_ns": estimate(6.2),
+        "sum_ns": estimate(31.7),
         "whole_ns": 32.4,
         "closure": estimate(0.978, 1.03),
     }
@@ -128,6 +139,7 @@ def reuse_records() -> list[JSON]:
                 "size_bytes": size,
                 "fresh_ns": fresh,
                 "swapped_ns": swapped,
+                "fresh_minor_faults": None,
                 "ratio": estimate(fresh / swapped, 1.1),
             }
         )

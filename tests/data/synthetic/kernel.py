@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .tools import JSON, batch_mean, derived, per_op, spread_out
+from .tools import JSON, batch_mean, derived, estimate, per_op, spread_out
 
 
 def kernel_records() -> list[JSON]:
@@ -36,7 +36,16 @@ def kernel_records() -> list[JSON]:
     )
     alone: JSON = {"operation": "pipe-alone", "placement": "same-cpu", "threads": 1}
     out.append(batch_mean("kernel.context_switch", alone, 640.0, ops=100, spread=0.03))
-    out.append(derived("kernel.context_switch", {"switch_ns": 1700.0}))
+    switch = {
+        "switch_ns": estimate(1700.0),
+        "switch_operation": "futex",
+        "switch_between": "threads",
+        "pipe_calls_ns": None,
+        "switch_only_ns": None,
+        "switch_only_threads_ns": None,
+        "pipe_across_over_same_cpu": None,
+    }
+    out.append(derived("kernel.context_switch", switch))
     sleeps = []
     for slept, centre, count in (
         (50_000, 9_100.0, 2000),
@@ -54,7 +63,7 @@ def kernel_records() -> list[JSON]:
         sleeps.append(
             {"sleep_ns": slept, "p50_ns": out[-1]["summary"]["p50"], "p99_ns": out[-1]["summary"]["p99"]}
         )
-    out.append(derived("kernel.wakeup", {"sleeps": sleeps}))
+    out.append(derived("kernel.wakeup", {"sleeps": sleeps, "longest_over_shortest": None}))
     for operation, centre, count in (
         ("thread", 42_000.0, 600),
         ("fork-exit", 410_000.0, 120),
@@ -81,7 +90,7 @@ def kernel_records() -> list[JSON]:
                 {"operation": operation, "sleep_ns": slept},
                 spread_out(centre, count, sigma=0.1),
                 name="never early",
-                findings={"requested_ns": slept},
+                findings={"requested_ns": slept, "ended_by_signals": 0},
             )
         )
     for threads, ns in ((1, 9.8), (2, 74.0), (4, 212.0)):

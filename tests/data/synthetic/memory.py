@@ -122,9 +122,8 @@ def levels_record() -> JSON:
 
     def level(
         name: str,
-        ns: float,
-        lo: float,
-        hi: float,
+        span: tuple[int, int],
+        latency: tuple[float, float, float],
         bracket: list[int] | None,
         end: int | None,
         reported: int | None,
@@ -132,8 +131,11 @@ def levels_record() -> JSON:
     ) -> JSON:
         return {
             "name": name,
-            "latency_ns": {"value": ns, "low": lo, "high": hi},
-            "cycles": rounded(ns * core_ghz),
+            "from_bytes": span[0],
+            "to_bytes": span[1],
+            "tlb_suspect": False,
+            "latency_ns": dict(zip(("value", "low", "high"), latency, strict=True)),
+            "cycles": rounded(latency[0] * core_ghz),
             "end_bytes": bracket
             and {"value": math.prod(bracket) ** 0.5, "low": bracket[0], "high": bracket[1]},
             "upper_end_bytes": end,
@@ -145,12 +147,11 @@ def levels_record() -> JSON:
 
     findings = {
         "levels": [
-            level("L1", 1.063, 1.058, 1.071, [45056, 53248], 49152, 49152, ""),
+            level("L1", (KIB, 45056), (1.063, 1.058, 1.071), [45056, 53248], 49152, 49152, ""),
             level(
                 "L2",
-                3.74,
-                3.70,
-                3.83,
+                (57344, 524288),
+                (3.74, 3.70, 3.83),
                 [524288, 1048576],
                 1048576,
                 1048576,
@@ -158,21 +159,28 @@ def levels_record() -> JSON:
             ),
             level(
                 "L3",
-                12.7,
-                11.2,
-                14.9,
+                (2 * MIB, 10 * MIB),
+                (12.7, 11.2, 14.9),
                 [10 * MIB, 14 * MIB],
                 14 * MIB,
                 32 * MIB,
                 "shared with CPUs that this guest does not see: 10 to 14 of 32 MiB were effective",
             ),
-            level("RAM", 113.4, 110.9, 117.2, None, None, None, ""),
+            level("RAM", (64 * MIB, GIB), (113.4, 110.9, 117.2), None, None, None, ""),
         ],
-        "tlb": [{"pages": 96, "step_ns": 1.7}, {"pages": 4096, "step_ns": 7.5}],
+        "tlb": [
+            {"pages_lo": 96, "pages_hi": 112, "step_ns": 1.7},
+            {"pages_lo": 4096, "pages_hi": 5120, "step_ns": 7.5},
+        ],
         "effective_page_bytes": 4096,
         "core_ghz": core_ghz,
         "curve_pages": "4k",
-        "ram": {"page_local_ns": 113.4, "random_ns": 182.3, "huge_random_ns": 179.6},
+        "ram": {
+            "working_set_bytes": GIB,
+            "page_local_ns": 113.4,
+            "random_ns": 182.3,
+            "huge_random_ns": 179.6,
+        },
     }
     record = absent("memory.load.dependent", {}, "", "", stopped_by="planned")
     del record["error"]
@@ -306,6 +314,7 @@ def best_rates_record() -> JSON:
         return {
             "name": name,
             "working_set_bytes": size,
+            "isa": "avx512",
             "bytes_per_s": rate,
             "bytes_per_cycle": estimate(cycle, 1.02),
             "best_bytes_per_cycle": best,
@@ -322,7 +331,7 @@ def best_rates_record() -> JSON:
             "RAM", GIB, 38.7e9, None, "what memory could give at most is not known inside a virtual machine"
         ),
     ]
-    return derived("memory.bandwidth", {"levels": levels})
+    return derived("memory.bandwidth", {"levels": levels, "write": [], "copy": []})
 
 
 def stride_records() -> list[JSON]:
@@ -342,7 +351,7 @@ def stride_records() -> list[JSON]:
                     {"working_set_bytes": size, "order": order, "stride_bytes": stride},
                     cost,
                     ops=8192,
-                    findings={"per_byte_ns": rounded(cost / 8)},
+                    findings={"bytes_used_per_access": 8, "per_byte_ns": rounded(cost / 8)},
                 )
             )
     return out
@@ -409,6 +418,7 @@ def prefetch_records() -> list[JSON]:
             )
         best = min(curve, key=curve.__getitem__)
         gains[key] = {
+            "working_set_bytes": size,
             "without_ns": curve[0],
             "best_ns": curve[best],
             "best_distance": best,
@@ -418,7 +428,8 @@ def prefetch_records() -> list[JSON]:
         {"stride_bytes": stride, "ns": ns, "hidden_share": estimate(1 - ns / 176.0, 1.02)}
         for stride, ns in strides.items()
     ]
-    return [*out, derived("memory.prefetch", {"hardware": {"random_ns": 176.0, "strides": hidden}, **gains})]
+    hardware = {"working_set_bytes": 256 * MIB, "pages": None, "random_ns": 176.0, "strides": hidden}
+    return [*out, derived("memory.prefetch", {"hardware": hardware, "hardware_third_level": None, **gains})]
 
 
 def alignment_records() -> list[JSON]:
@@ -439,7 +450,9 @@ def alignment_records() -> list[JSON]:
             out.append(batch_mean("memory.alignment", point, ns, checks=held("checksum", "as written")))
         findings[operation] = {
             "aligned_ns": by_offset[0],
+            "within_line_ns": by_offset[4],
             "line_crossing_ns": by_offset[60],
             "page_crossing_ns": by_offset[4092],
+            "page_end_ns": None,
         }
     return [*out, derived("memory.alignment", findings)]

@@ -29,7 +29,9 @@ def python_records() -> list[JSON]:
         numpy = " with NumPy 2.2.1" if operation.startswith("numpy") else ""
         point = {"operation": operation} | ({"elements": elements} if elements else {})
         findings = (
-            {"per_element_ns": rounded(ns / elements)} if elements and operation.startswith("list") else None
+            {"elements_per_operation": elements, "per_element_ns": rounded(ns / elements)}
+            if elements and operation.startswith("list")
+            else None
         )
         out.append(
             batch_mean(

@@ -13,7 +13,7 @@ def loaded_records() -> list[JSON]:
             {**base, "threads": 0},
             114.0,
             spread=0.012,
-            findings={"load_bytes_per_s": 0.0, "chase_bytes_per_s": 0.56e9},
+            findings={"load_bytes_per_s": estimate(0.0), "chase_bytes_per_s": 0.56e9},
         )
     ]
     curves = []
@@ -38,7 +38,7 @@ def loaded_records() -> list[JSON]:
                 ops=512,
                 checks=held("the load ran all the while", "3 of 3 threads"),
                 findings={
-                    "load_bytes_per_s": rounded(rate),
+                    "load_bytes_per_s": estimate(rate),
                     "per_thread_bytes_per_s": [rounded(rate / 3)] * 3,
                     "chase_bytes_per_s": rounded(64e9 / latency),
                 },
@@ -50,7 +50,8 @@ def loaded_records() -> list[JSON]:
             points.append(
                 {
                     "delay_steps": delay,
-                    "load_bytes_per_s": rounded(rate),
+                    "load_bytes_per_s": estimate(rate),
+                    "disturbed": False,
                     "latency_ns": record["summary"]["p50"],
                     "p99_ns": record["summary"]["p99"],
                 }
@@ -63,9 +64,9 @@ def loaded_records() -> list[JSON]:
                 "points": points,
                 "idle_ns": 114.2,
                 "saturated_ns": points[-1]["latency_ns"],
-                "peak_bytes_per_s": rounded(peak),
+                "peak_bytes_per_s": estimate(peak),
                 "knee": {
-                    "load_bytes_per_s": estimate(knee["load_bytes_per_s"], 1.04),
+                    "load_bytes_per_s": estimate(knee["load_bytes_per_s"]["value"], 1.04),
                     "latency_ns": estimate(knee["latency_ns"], 1.03),
                 },
                 "note": "",
@@ -133,6 +134,7 @@ def false_sharing_records() -> list[JSON]:
             {
                 "operation": operation,
                 "same_line_ns": shared,
+                "neighbouring_line_ns": rounded(alone * 1.04),
                 "own_line_ns": rounded(alone * 1.01),
                 "alone_ns": alone,
                 "slowdown": estimate(shared / (alone * 1.01), 1.05),

@@ -85,7 +85,7 @@ def map_records() -> list[JSON]:
             {
                 "operation": operation,
                 "fixed_ns": estimate(fixed, 1.1),
-                "per_page_ns": a_page and estimate(a_page, 1.05),
+                "per_page_ns": estimate(a_page, 1.05),
             }
         )
     return [*out, derived("vm.map", {"operations": found})]

@@ -13,7 +13,7 @@ use latlab_record::{Check, Estimate, Header, Pages, Point, Profile, Settings, Un
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{read_estimate, with_pages};
+use super::with_pages;
 use crate::levels;
 use crate::vector::{self, Field, Kernels, Operation, Pass, Shape, Streams, Tally};
 use best::AtLevel;
@@ -67,7 +67,6 @@ pub enum Details {
     /// Of one thread that reads, writes or copies.
     Alone {
         /// By the core's frequency right after each block.
-        #[serde(default, deserialize_with = "read_estimate")]
         bytes_per_cycle: Option<Estimate>,
         /// The most that the core can move at this level, where that is documented.
         best_bytes_per_cycle: Option<f64>,

@@ -14,9 +14,8 @@ use latlab_harness::{
 };
 use latlab_record::{Check, Estimate, Header, Order, Pages, Profile, Unit, binary_size};
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
-use super::read_estimate;
 use curve::Curve;
 use latlab_probes_shared::Compared;
 use latlab_probes_shared::median;
@@ -70,17 +69,12 @@ pub struct Place {
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub struct Details {
     /// Of all load threads together.
-    #[serde(deserialize_with = "some_estimate")]
     load_bytes_per_s: Estimate,
     #[serde(default)]
     per_thread_bytes_per_s: Vec<Option<f64>>,
     chase_bytes_per_s: Option<f64>,
     /// Of the windows' means; from the samples, when there are enough of them.
     p99_ns: Option<f64>,
-}
-
-fn some_estimate<'de, D: Deserializer<'de>>(from: D) -> Result<Estimate, D::Error> {
-    read_estimate(from)?.ok_or_else(|| serde::de::Error::custom("no estimate"))
 }
 
 /// What follows from the points.

@@ -12,8 +12,7 @@ pub mod prefetch;
 pub mod stride;
 
 use latlab_harness::Proof;
-use latlab_record::{Check, Estimate};
-use serde::{Deserialize as _, Deserializer};
+use latlab_record::Check;
 
 /// With the check of the pages that were asked for, or a flag where other ones were there: the figure is true of what was read, and only the label
 /// would be wrong, but a check that fails would refuse it.
@@ -24,9 +23,4 @@ fn with_pages<D>(mut proof: Proof<D>, pages: &Check) -> Proof<D> {
         proof.flags.push(format!("degraded: {} not, {}", pages.name, pages.detail));
     }
     proof
-}
-
-/// An estimate, or a plain number; `None` of anything else.
-fn read_estimate<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Estimate>, D::Error> {
-    Ok(Estimate::read(&serde_json::Value::deserialize(from)?))
 }

@@ -367,7 +367,7 @@ mod tests {
 
     fn figure(operation: Operation, isa: &str, size: u64, bytes_per_cycle: Option<f64>) -> Figure<Bandwidth> {
         let p50 = 4e9 * bytes_per_cycle.unwrap_or(1.0);
-        let findings = bytes_per_cycle.map(|bytes| json!({ "bytes_per_cycle": bytes }));
+        let findings = bytes_per_cycle.map(|bytes| json!({ "bytes_per_cycle": { "value": bytes } }));
         let point = moves(operation, isa, size).to_point();
         Figure::of(&PointResult { findings, ..PointResult::new(point, p50) }).expect("of this probe")
     }

@@ -122,7 +122,7 @@ fn result(threads: u32, percent: Option<u32>, delay: Option<u32>, p50: f64, load
         delay_steps: delay,
         ..Point::default()
     };
-    let findings = Some(json!({ "load_bytes_per_s": load, "p99_ns": null }));
+    let findings = Some(json!({ "load_bytes_per_s": { "value": load }, "p99_ns": null }));
     PointResult { findings, ..PointResult::new(point, p50) }
 }
 

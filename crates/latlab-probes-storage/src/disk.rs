@@ -13,9 +13,11 @@ mod system;
 
 pub(crate) mod curve;
 
+use std::borrow::Cow;
+
 use latlab_clock::Source;
 use latlab_harness::{Env, ProbeError, Stamps, Support};
-use latlab_record::{Check, Point, binary_size};
+use latlab_record::{Check, binary_size};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -52,11 +54,6 @@ impl Access {
             Self::BufferedFsyncEnd => "buffered-fsync-end",
         }
     }
-
-    /// The one of a point; warm where it says nothing.
-    pub(crate) fn of(point: &Point) -> Self {
-        [DIRECT, COLD].into_iter().find(|own| point.path.as_deref() == Some(own.name())).unwrap_or(WARM)
-    }
 }
 
 pub(crate) const DIRECT: Access = Access::Direct;
@@ -81,7 +78,7 @@ pub enum Engine {
 /// A rule of which one knows beforehand that it holds where figures are sound, and what was seen.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Sanity {
-    pub(crate) rule: &'static str,
+    pub(crate) rule: Cow<'static, str>,
     pub(crate) holds: bool,
     pub(crate) detail: String,
 }
@@ -134,6 +131,11 @@ pub(crate) const SIMULATED: &str = "simulated time does not pass on a disk";
 /// Where time is simulated.
 pub(crate) fn stamps(env: &Env) -> Result<Stamps, ProbeError> {
     Stamps::of(&env.clock).ok_or_else(|| ProbeError::Other(SIMULATED.to_owned()))
+}
+
+/// Puts what was asked for before what the system answered.
+pub(crate) fn system<E: Into<std::io::Error>>(what: &str) -> impl FnOnce(E) -> ProbeError {
+    move |error| ProbeError::System { what: what.to_owned(), source: error.into() }
 }
 
 /// A quantile of values in any order; `None` of nothing.
@@ -248,7 +250,7 @@ pub(crate) fn answered_by_a_device(median_ns: f64) -> Check {
 /// The same of the fastest of several medians.
 pub(crate) fn fastest_answered_by_a_device(medians: impl Iterator<Item = f64>) -> Sanity {
     let check = answered_by_a_device(medians.fold(f64::INFINITY, f64::min));
-    Sanity { rule: "answered by a device", holds: check.ok, detail: check.detail }
+    Sanity { rule: check.name.into(), holds: check.ok, detail: check.detail }
 }
 
 #[cfg(test)]

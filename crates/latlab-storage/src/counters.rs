@@ -24,6 +24,12 @@ impl ProcessCounters {
         Self::parse(&std::fs::read_to_string("/proc/thread-self/io").ok()?)
     }
 
+    /// Bytes that the calling thread fetched from storage since `earlier`; `None` where the kernel does not tell.
+    #[must_use]
+    pub fn fetched_since(earlier: Option<Self>) -> Option<u64> {
+        Some(Self::of_this_thread()?.since(earlier?).read_bytes)
+    }
+
     fn parse(text: &str) -> Option<Self> {
         let field = |name: &str| {
             text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")?.trim().parse().ok())

@@ -72,58 +72,44 @@ pub trait Engine {
 
 /// The engines of this system, for a file that the caller keeps open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EngineKind {
+pub enum EngineKind<'cpus> {
     /// One preadv2(2) or pwritev2(2) after the other.
     Psync,
     /// `io_uring`.
     Uring,
-    /// As many threads as the depth.
-    Threads,
+    /// A pool of threads.
+    Threads {
+        /// How many, which is how many transfers may be under way.
+        count: u32,
+        /// Where they run: the thread that asks is usually pinned to one CPU, and its threads would all be there too. Without any they stay where
+        /// this thread may run.
+        cpus: &'cpus [u32],
+    },
 }
 
-/// Opens an engine with `depth` buffers of `block_bytes` at multiples of `alignment` bytes.
+/// Opens an engine with these buffers, at least as many as transfers will be under way.
 ///
 /// # Errors
-/// [`StorageError::Refused`] when this system or container does not allow it.
+/// [`StorageError::Refused`] when this system or container does not allow it; what the system says when it gives no more threads.
 pub fn open_engine(
-    kind: EngineKind,
+    kind: EngineKind<'_>,
     file: &Arc<OwnedFd>,
-    depth: u32,
-    block_bytes: usize,
-    alignment: usize,
+    buffers: Buffers,
 ) -> Result<Box<dyn Engine>, StorageError> {
-    let depth = depth.max(1);
-    let buffers = Buffers::new(depth, block_bytes, alignment);
     Ok(match kind {
         EngineKind::Psync => Box::new(Psync { file: Arc::clone(file), buffers, ended: Vec::new() }),
         EngineKind::Uring => Box::new(Uring::open(Arc::clone(file), buffers)?),
-        EngineKind::Threads => Box::new(Threads::start(file, depth, &[], buffers)?),
+        EngineKind::Threads { count, cpus } => Box::new(Threads::start(file, count, cpus, buffers)?),
     })
 }
 
-/// Opens the engine of threads with as many of them as `depth`, and at least as many buffers, on these CPUs: the thread that asks is usually pinned to one, and
-/// its threads would all be there too. Without any they stay where this thread may run.
-///
-/// # Errors
-/// When the system gives no more threads.
-pub fn open_threads(
-    file: &Arc<OwnedFd>,
-    depth: u32,
-    cpus: &[u32],
-    slots: u32,
-    block_bytes: usize,
-    alignment: usize,
-) -> Result<Box<dyn Engine>, StorageError> {
-    let depth = depth.max(1);
-    let buffers = Buffers::new(slots.max(depth), block_bytes, alignment);
-    Ok(Box::new(Threads::start(file, depth, cpus, buffers)?))
-}
-
 /// The buffers that are not under way, by token. A transfer owns its buffer until it has ended, so that nothing else can reach it.
-struct Buffers(Vec<Option<Buffer>>);
+pub struct Buffers(Vec<Option<Buffer>>);
 
 impl Buffers {
-    fn new(count: u32, block_bytes: usize, alignment: usize) -> Self {
+    /// So many of `block_bytes` at multiples of `alignment` bytes.
+    #[must_use]
+    pub fn new(count: u32, block_bytes: usize, alignment: usize) -> Self {
         let buffer = |_| Some(Buffer::new(block_bytes, alignment));
         Self((0..count).map(buffer).collect())
     }
@@ -482,9 +468,9 @@ mod tests {
     }
 
     fn engines(file: &Arc<OwnedFd>, depth: u32) -> Vec<Box<dyn Engine>> {
-        [EngineKind::Psync, EngineKind::Uring, EngineKind::Threads]
+        [EngineKind::Psync, EngineKind::Uring, EngineKind::Threads { count: depth, cpus: &[] }]
             .into_iter()
-            .filter_map(|kind| match open_engine(kind, file, depth, BLOCK, BLOCK) {
+            .filter_map(|kind| match open_engine(kind, file, Buffers::new(depth, BLOCK, BLOCK)) {
                 Ok(engine) => Some(engine),
                 // A container may forbid io_uring; never the others.
                 Err(StorageError::Refused(_)) if kind == EngineKind::Uring => None,
@@ -526,7 +512,8 @@ mod tests {
     #[test]
     fn threads_serve_more_buffers_than_they_are_and_no_more_transfers_at_once() {
         let (_own, file) = written("slots");
-        let mut engine = open_threads(&file, 2, &[], 6, BLOCK, BLOCK).expect("threads");
+        let threads = EngineKind::Threads { count: 2, cpus: &[] };
+        let mut engine = open_engine(threads, &file, Buffers::new(6, BLOCK, BLOCK)).expect("threads");
         let asked = |token: u32| Transfer {
             token,
             offset: u64::from(token) * BLOCK as u64,

@@ -274,7 +274,11 @@ fn free_lock(folder: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
     Ok(lock)
 }
 
-fn open_folder(parent: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno> {
+/// Opens a folder in another one to look into it, never through a link.
+///
+/// # Errors
+/// What the system answers.
+pub fn open_folder(parent: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno> {
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
     openat(parent, name, flags, Mode::empty())
 }

@@ -5,12 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{FallocateFlags, fallocate, fdatasync, fstat, fsync, ftruncate};
+use rustix::fs::{FallocateFlags, OFlags, fallocate, fdatasync, fstat, fsync, ftruncate};
 use rustix::io::Errno;
 
 use crate::{
     Alignment, BLOCK_BYTES, Budget, Buffer, Contents, DirectEvidence, Extents, Place, Residency,
-    StorageError, alignment, evict, extents, open_direct, open_existing, try_direct,
+    StorageError, alignment, evict, extents, open_again, open_direct, open_existing, try_direct,
 };
 
 /// Bytes written at a time: beyond the half-bandwidth block of every disk met so far.
@@ -131,7 +131,8 @@ impl TestFile {
     pub fn existing(path: &Path) -> Result<Self, StorageError> {
         let file = Arc::new(open_existing(path)?);
         let size = fstat(&file).map_err(StorageError::asking("looking at the file's size"))?.st_size;
-        let direct = open_direct_reading(&file)
+        let direct = open_again(&file, OFlags::RDONLY | OFlags::DIRECT)
+            .map_err(StorageError::asking("opening the file for direct I/O"))
             .and_then(|direct| {
                 let alignment = alignment(&direct)?;
                 Ok(Direct { file: Arc::new(direct), alignment, evidence: None })
@@ -153,14 +154,6 @@ impl TestFile {
     pub fn evict(&self) -> Result<Residency, StorageError> {
         evict(&self.file)
     }
-}
-
-fn open_direct_reading(file: &Arc<OwnedFd>) -> Result<OwnedFd, StorageError> {
-    use rustix::fs::{Mode, OFlags};
-    use std::os::fd::AsRawFd;
-    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-    rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECT | OFlags::CLOEXEC, Mode::empty())
-        .map_err(StorageError::asking("opening the file for direct I/O"))
 }
 
 /// Writes from the front until all is there or the next piece would end after `until`; how much was written. Past the page cache where that

@@ -212,7 +212,7 @@ fn sanity(all: &[Measured]) -> Vec<Sanity> {
     let direct: Vec<&Measured> = all.iter().filter(|point| point.path == DIRECT).collect();
     if let Some(fastest) = direct.iter().map(|point| point.p50_ns).reduce(f64::min) {
         rules.push(Sanity {
-            rule: "no direct median is below what a device needs",
+            rule: "no direct median is below what a device needs".into(),
             holds: fastest >= FASTEST_DEVICE_NS,
             detail: format!("the fastest takes {:.1} us", fastest / 1e3),
         });
@@ -221,7 +221,7 @@ fn sanity(all: &[Measured]) -> Vec<Sanity> {
         && first.block_bytes < last.block_bytes
     {
         rules.push(Sanity {
-            rule: "a transfer of more bytes does not take less time",
+            rule: "a transfer of more bytes does not take less time".into(),
             holds: first.p50_ns <= last.p50_ns,
             detail: format!(
                 "{:.1} us for {} bytes, {:.1} us for {}",
@@ -241,7 +241,7 @@ fn sanity(all: &[Measured]) -> Vec<Sanity> {
         .filter_map(|warm| Some((warm, cold_of(warm)?, warm.bytes_per_s / cold_of(warm)?.bytes_per_s)));
     if let Some((warm, cold, _)) = pairs.min_by(|a, b| a.2.total_cmp(&b.2)) {
         rules.push(Sanity {
-            rule: "an empty page cache is not faster than a full one",
+            rule: "an empty page cache is not faster than a full one".into(),
             holds: warm.bytes_per_s >= cold.bytes_per_s,
             detail: format!(
                 "{} warm, {} cold in blocks of {}",

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use latlab_harness::{ProbeError, Queue, Wait};
 use latlab_storage::{
-    BLOCK_BYTES, Budget, Contents, Direction, Engine, EngineKind, Patience, StorageError, Transfer,
-    open_engine, open_threads,
+    BLOCK_BYTES, Budget, Buffers, Contents, Direction, Engine, EngineKind, Patience, StorageError, Transfer,
+    open_engine,
 };
 
-use super::{Evidence, Places, Target, refused};
+use super::{Evidence, Places, Target};
 use crate::disk::Access;
 
 /// A device that has not answered for so long will not.
@@ -40,28 +40,27 @@ fn choose_engine(
     let block = usize::try_from(block_bytes)
         .map_err(|_| ProbeError::Other("a block larger than memory can be".to_owned()))?;
     let aligned = usize::try_from(alignment).unwrap_or(BLOCK_BYTES).next_power_of_two();
-    let open = |kind, slots| open_engine(kind, file, slots, block, aligned);
+    let slots = slots.max(depth).max(1);
+    let open = |kind| open_engine(kind, file, Buffers::new(slots, block, aligned));
     if depth <= 1 {
-        let slots = slots.max(1);
-        return Ok(Chosen { engine: open(EngineKind::Psync, slots).map_err(refused)?, slots, flag: None });
+        return Ok(Chosen { engine: open(EngineKind::Psync)?, slots, flag: None });
     }
-    let slots = slots.max(depth);
     let uring = || {
         #[cfg(test)]
         if target.without_uring {
             return Err(StorageError::Refused("a test forbids io_uring".to_owned()));
         }
-        open(EngineKind::Uring, slots)
+        open(EngineKind::Uring)
     };
-    match uring() {
-        Ok(engine) => Ok(Chosen { engine, slots, flag: None }),
-        Err(StorageError::Refused(reason)) => Ok(Chosen {
-            engine: open_threads(file, depth, &target.cpus, slots, block, aligned).map_err(refused)?,
-            slots,
-            flag: Some(format!("degraded: a thread for each transfer under way, because {reason}")),
-        }),
-        Err(error) => Err(refused(error)),
-    }
+    let (engine, flag) = match uring() {
+        Ok(engine) => (engine, None),
+        Err(StorageError::Refused(reason)) => (
+            open(EngineKind::Threads { count: depth, cpus: &target.cpus })?,
+            Some(format!("degraded: a thread for each transfer under way, because {reason}")),
+        ),
+        Err(error) => return Err(error.into()),
+    };
+    Ok(Chosen { engine, slots, flag })
 }
 
 /// Blocks of the target, in some order, as work for [`latlab_harness::Block::in_flight`].
@@ -188,7 +187,7 @@ impl Flow {
         let wanted = usize::try_from(operations).unwrap_or(usize::MAX);
         // What is ready already was paid for.
         let missing = wanted.min(self.offsets.len()).saturating_sub(self.ready.len()).min(self.spent.len());
-        budget.spend(missing as u64 * self.block_bytes).map_err(refused)?;
+        budget.spend(missing as u64 * self.block_bytes)?;
         for slot in self.spent.drain(..missing) {
             let offset = self.places.next();
             contents.fill(offset, self.engine.buffer(slot).bytes_mut());
@@ -216,7 +215,7 @@ impl Flow {
                 Direction::Write => self.spent.push(slot),
             }
         }
-        reaped.map_err(refused)?;
+        reaped?;
         Ok(count)
     }
 }
@@ -230,9 +229,11 @@ impl Queue for Flow {
             self.offsets[slot as usize] = self.places.next();
         }
         self.owners[slot as usize] = token;
-        self.engine
-            .submit(Transfer { token: slot, offset: self.offsets[slot as usize], direction: self.direction })
-            .map_err(refused)?;
+        self.engine.submit(Transfer {
+            token: slot,
+            offset: self.offsets[slot as usize],
+            direction: self.direction,
+        })?;
         self.under_way += 1;
         Ok(())
     }

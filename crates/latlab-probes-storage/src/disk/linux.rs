@@ -1,15 +1,16 @@
 //! The test file of this run, and what is asked of its file system.
 
+use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use latlab_harness::{Env, ProbeError};
-use latlab_storage::{Contents, CutShort, Residency, StorageError, TestFile, open_existing};
+use latlab_storage::{Contents, CutShort, Residency, TestFile, open_existing, uring_allowed};
 use rustix::fs::{Advice, fadvise};
 
-use super::{Access, DIRECT, file_bytes};
+use super::{Access, DIRECT, Engine, file_bytes, system};
 
 mod device;
 mod evidence;
@@ -22,6 +23,12 @@ pub(crate) use evidence::Evidence;
 pub(crate) use flow::Flow;
 pub(crate) use places::Places;
 pub(crate) use timed::Timed;
+
+/// What carries out more than one transfer at a time here.
+pub(crate) fn deep_engine() -> Engine {
+    let allowed = File::open("/dev/null").map(|file| uring_allowed(&Arc::new(OwnedFd::from(file))));
+    if matches!(allowed, Ok(Ok(()))) { Engine::IoUring } else { Engine::Threads }
+}
 
 /// Bytes that a test file may take; any number where a file of the user's is read.
 pub(crate) fn room(env: &Env) -> Result<u64, String> {
@@ -55,14 +62,6 @@ pub fn lay_out(env: &Env, bytes: u64, within: Duration) {
 
 pub(crate) fn cut_short(env: &Env) -> Option<CutShort> {
     env.disk.cut_short()
-}
-
-/// A refusal of the storage layer, as the harness says it.
-pub(crate) fn refused(error: StorageError) -> ProbeError {
-    match error {
-        StorageError::System { what, source } => ProbeError::System { what, source },
-        other => ProbeError::Other(other.to_string()),
-    }
 }
 
 /// The file whose blocks are measured.
@@ -100,7 +99,7 @@ impl Target {
             Some(path) => TestFile::existing(Path::new(path)).map(Arc::new),
             None => env.disk.test_file(file_bytes(env)),
         };
-        let own = test.map(Self::of).map_err(refused)?;
+        let own = test.map(Self::of)?;
         Ok(Self { cpus: env.cpus.clone(), ..own })
     }
 
@@ -140,7 +139,7 @@ impl Target {
     /// # Errors
     /// When anything is left: there is no cold figure then.
     pub(crate) fn chill(&self) -> Result<Residency, ProbeError> {
-        let residency = self.test.evict().map_err(refused)?;
+        let residency = self.test.evict()?;
         residency.is_cold().map_err(ProbeError::Proof)?;
         Ok(residency)
     }
@@ -152,10 +151,7 @@ impl Target {
     /// When the file system does not take advice.
     pub(crate) fn read_ahead(&self, wanted: bool) -> Result<(), ProbeError> {
         let advice = if wanted { Advice::Normal } else { Advice::Random };
-        fadvise(&*self.test.file, 0, None, advice).map_err(|errno| ProbeError::System {
-            what: "advising how the file is read".to_owned(),
-            source: errno.into(),
-        })
+        fadvise(&*self.test.file, 0, None, advice).map_err(system("advising how the file is read"))
     }
 
     /// How many whole blocks it has.
@@ -183,9 +179,8 @@ pub(crate) fn whole(
     length: usize,
     what: &str,
 ) -> Result<(), ProbeError> {
-    match moved {
-        Ok(moved) if moved == length => Ok(()),
-        Ok(moved) => Err(ProbeError::Proof(format!("{what}: {moved} of {length} bytes were moved"))),
-        Err(errno) => Err(ProbeError::System { what: what.to_owned(), source: errno.into() }),
+    match moved.map_err(system(what))? {
+        moved if moved == length => Ok(()),
+        moved => Err(ProbeError::Proof(format!("{what}: {moved} of {length} bytes were moved"))),
     }
 }

@@ -14,14 +14,6 @@ fn the_test_file_leaves_most_of_what_may_be_written_to_the_probes() {
 }
 
 #[test]
-fn a_file_of_the_users_is_never_written() {
-    let mut env = testing::env(64 << 20);
-    env.settings.file = Some("Cargo.toml".to_owned());
-    assert_eq!(file_bytes(&env), 0);
-    assert!(matches!(support_writing(&env), Support::No(_)));
-}
-
-#[test]
 fn what_answers_faster_than_any_device_is_none() {
     assert!(!answered_by_a_device(700.0).ok);
     assert!(answered_by_a_device(9_000.0).ok);

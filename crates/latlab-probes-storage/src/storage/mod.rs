@@ -19,7 +19,7 @@ mod linux;
 
 use latlab_clock::Source;
 use latlab_harness::{Env, Planned};
-use latlab_record::Settings;
+use latlab_record::{Settings, binary_size};
 
 /// Why a probe that makes files with names cannot run here; `None` when it can. Makes nothing.
 fn refusal(env: &Env) -> Option<String> {
@@ -37,6 +37,12 @@ fn not_asked_for(env: &Env) -> Option<String> {
         );
     }
     None
+}
+
+/// Why a probe that holds so many bytes cannot run here; `None` when it can.
+fn too_little_memory(env: &Env, bytes: u64) -> Option<String> {
+    let (needed, usable) = (binary_size(bytes), binary_size(env.memory_bytes));
+    (env.memory_bytes < bytes).then(|| format!("needs {needed} of memory; {usable} may be used here"))
 }
 
 /// Whether the user named this probe, and not only a glob that it matches.
@@ -81,4 +87,56 @@ fn take_once<P: latlab_harness::Probe>(
 #[cfg(test)]
 fn failed<D>(proof: &latlab_harness::Proof<D>) -> Vec<&str> {
     proof.checks.iter().filter(|check| !check.ok).map(|check| check.name.as_str()).collect()
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use latlab_harness::{AnyProbe, Erased, Support};
+    use latlab_probes_testing as testing;
+    use latlab_storage::Disk;
+
+    use super::*;
+
+    /// Those that write, then those that only read.
+    const PROBES: [&[&dyn AnyProbe]; 2] = [
+        &[
+            &Erased(files::Files),
+            &Erased(poke::Poke),
+            &Erased(random::Random(write_random::Write)),
+            &Erased(reread::Reread),
+            &Erased(sync::Durable),
+            &Erased(write_sequential::WriteSequential),
+        ],
+        &[
+            &Erased(random::Random(read_random::Read)),
+            &Erased(rate::Rate),
+            &Erased(read_sequential::ReadSequential),
+        ],
+    ];
+
+    #[test]
+    fn a_file_of_the_users_is_never_written() {
+        let mut env = testing::env(64 << 20);
+        env.settings.file = Some("Cargo.toml".to_owned());
+        assert_eq!(crate::disk::file_bytes(&env), 0);
+        let is_refused = |probe: &&dyn AnyProbe| matches!(probe.supports(&env), Support::No(_));
+        assert!(PROBES[0].iter().all(is_refused));
+        assert!(!PROBES[1].iter().any(is_refused));
+    }
+
+    #[test]
+    fn memory_is_no_disk() {
+        let shared = std::path::Path::new("/dev/shm");
+        if !shared.is_dir() {
+            return;
+        }
+        let mut env = testing::env(64 << 20);
+        env.disk = Disk::new(shared, 1 << 30, 3);
+        for probe in PROBES.concat() {
+            let Support::No(reason) = probe.supports(&env) else {
+                panic!("{}: tmpfs passes for a disk", probe.spec().id);
+            };
+            assert!(reason.contains("tmpfs"), "{reason}");
+        }
+    }
 }

@@ -140,8 +140,8 @@ To compare, pinned to the same CPU (where the device interrupts one CPU only, ot
         Plan { support, ..Plan::of(points).memory(memory).test_file(disk::file_bytes(env)) }
     }
 
-    fn open<'env>(&'env self, env: &'env Env, _group: &[Blocks]) -> Result<Self::Session<'env>, ProbeError> {
-        work::open(env)
+    fn open<'env>(&'env self, env: &'env Env, group: &[Blocks]) -> Result<Self::Session<'env>, ProbeError> {
+        work::open(env, group)
     }
 
     fn conclude(&self, _header: &Header, figures: &[Figure<Self>]) -> Option<Findings> {

@@ -183,8 +183,8 @@ A cache below that holds the whole file answers from its second round on; then t
         Plan { support, ..plan.cpus(if env.cpus.len() > 1 { 2 } else { 1 }) }
     }
 
-    fn open<'env>(&'env self, env: &'env Env, _group: &[Stream]) -> Result<Self::Session<'env>, ProbeError> {
-        work::open(env)
+    fn open<'env>(&'env self, env: &'env Env, group: &[Stream]) -> Result<Self::Session<'env>, ProbeError> {
+        work::open(env, group)
     }
 
     fn conclude(&self, _header: &Header, figures: &[Figure<Self>]) -> Option<Findings> {

@@ -145,8 +145,8 @@ What a flush can mean is another question (storage.sync). Bursts into a cache of
         Plan { support, ..Plan::of(points).memory(memory).test_file(file) }
     }
 
-    fn open<'env>(&'env self, env: &'env Env, _group: &[Blocks]) -> Result<Self::Session<'env>, ProbeError> {
-        work::open(env)
+    fn open<'env>(&'env self, env: &'env Env, group: &[Blocks]) -> Result<Self::Session<'env>, ProbeError> {
+        work::open(env, group)
     }
 
     fn conclude(&self, _header: &Header, figures: &[Figure<Self>]) -> Option<Findings> {

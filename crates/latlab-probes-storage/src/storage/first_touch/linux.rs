@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use latlab_harness::{self as harness, Block, Env, ProbeError, Proof, Stamps};
 use latlab_record::{Check, Work};
 use latlab_stats::between_blocks_interval;
-use latlab_storage::{Buffer, ProcessCounters, evict, extents, residency};
+use latlab_storage::{Buffer, ProcessCounters, evict, extents, open_folder, residency};
 use rustix::fs::{Advice, AtFlags, Dir, FileType, Mode, OFlags, fadvise, fstat, openat, statat};
 use rustix::io::Errno;
 
 use super::{Details, FirstTouch, Reading, Survey, blocks_of};
-use crate::disk::{Places, Timed, answered_by_a_device, quantile, refused, stamps, whole};
+use crate::disk::{Places, Timed, answered_by_a_device, quantile, stamps, system, whole};
 
 /// What lies closer together is fetched together: 6 to 69 MiB were seen.
 const REGION: u64 = 16 << 20;
@@ -203,11 +203,6 @@ fn cut(file: &Found) -> Vec<Region> {
         .collect()
 }
 
-fn open_folder(parent: BorrowedFd<'_>, name: &CString) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
-    openat(parent, name, flags, Mode::empty())
-}
-
 struct Walk {
     device: u64,
     until: Instant,
@@ -299,7 +294,7 @@ fn sum(bytes: &[u8]) -> u64 {
     words.iter().fold(0, |sum: u64, word| sum.rotate_left(5).wrapping_add(u64::from_ne_bytes(*word)))
 }
 
-pub(super) fn open(env: &Env) -> Result<Session<'_>, ProbeError> {
+pub(super) fn open<'env>(env: &'env Env, _group: &[Reading]) -> Result<Session<'env>, ProbeError> {
     Ok(Session {
         env,
         stamps: stamps(env)?,
@@ -332,12 +327,10 @@ impl Session<'_> {
         let mut totals = [0.0; 2];
         for (nth, total) in totals.iter_mut().enumerate() {
             if !self.pool.survey.direct {
-                let left = evict(&taken.file).map_err(refused)?;
+                let left = evict(&taken.file)?;
                 left.is_cold().map_err(ProbeError::Proof)?;
-                fadvise(&taken.file, 0, None, Advice::Random).map_err(|errno| ProbeError::System {
-                    what: "advising how a file is read".to_owned(),
-                    source: errno.into(),
-                })?;
+                fadvise(&taken.file, 0, None, Advice::Random)
+                    .map_err(system("advising how a file is read"))?;
                 state.evicted += 1;
                 state.source = left.source;
             }
@@ -368,10 +361,8 @@ impl Session<'_> {
             state.waiting[nth].push_back(reading);
         }
         let asked = 2 * offsets.len() as u64 * block_bytes;
-        if let Some(before) = before
-            && let Some(now) = ProcessCounters::of_this_thread()
-        {
-            *state.counted.get_or_insert(0) += now.since(before).read_bytes;
+        if let Some(fetched) = ProcessCounters::fetched_since(before) {
+            *state.counted.get_or_insert(0) += fetched;
             state.asked += asked;
         }
         state.blocks += offsets.len() as u64;

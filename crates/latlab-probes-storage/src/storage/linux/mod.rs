@@ -7,29 +7,25 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use latlab_harness::{Env, ProbeError};
-use latlab_storage::{Entry, Folder, Place, StorageError, sweep};
+use latlab_storage::{Entry, Folder, Place, Room, sweep};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
-/// As a sentence for the record.
-pub(super) fn said(error: &StorageError) -> ProbeError {
-    ProbeError::Other(error.to_string())
-}
+use crate::disk::system;
 
 /// What the system answered to `what`, with what lifts it where the disk is full or a limit was met.
-pub(super) fn refused(what: &str, errno: Errno) -> ProbeError {
-    let lifted_by = match errno {
-        Errno::NOSPC => "; name a directory on a file system with more room with --dir",
-        Errno::DQUOT => "; the disk quota is used up: name another directory with --dir",
-        Errno::FBIG => "; this process's limit on the size of a file (ulimit -f) was met",
-        Errno::MFILE | Errno::NFILE => "; too many files are open",
-        _ => "",
-    };
-    let source = std::io::Error::from(errno);
-    if lifted_by.is_empty() {
-        return ProbeError::System { what: what.to_owned(), source };
+pub(super) fn refused<E: Into<std::io::Error>>(what: &str) -> impl FnOnce(E) -> ProbeError {
+    move |error| {
+        let source = error.into();
+        let lifted_by = match Errno::from_io_error(&source) {
+            Some(Errno::NOSPC) => "; name a directory on a file system with more room with --dir",
+            Some(Errno::DQUOT) => "; the disk quota is used up: name another directory with --dir",
+            Some(Errno::FBIG) => "; this process's limit on the size of a file (ulimit -f) was met",
+            Some(Errno::MFILE | Errno::NFILE) => "; too many files are open",
+            _ => return system(what)(source),
+        };
+        ProbeError::Other(format!("{what}: {source}{lifted_by}"))
     }
-    ProbeError::Other(format!("{what}: {source}{lifted_by}"))
 }
 
 /// The folder. What dead processes left beside it is removed first.
@@ -43,13 +39,13 @@ pub(super) struct Scratch {
 impl Scratch {
     /// Makes one where the run measures.
     pub(super) fn new(env: &Env) -> Result<Self, ProbeError> {
-        let place = env.disk.place().map_err(|error| said(&error))?;
+        let place = env.disk.place()?;
         // What cannot be listed cannot be swept; making the folder says why, if it matters.
         let _swept = sweep(&place);
-        let folder = Folder::create(&place).map_err(|error| said(&error))?;
+        let folder = Folder::create(&place)?;
         let link = format!("/proc/self/fd/{}", folder.directory().as_raw_fd());
         let path = rustix::fs::readlink(link, Vec::new())
-            .map_err(|errno| refused("finding the scratch folder's path, which needs /proc", errno))?;
+            .map_err(refused("finding the scratch folder's path, which needs /proc"))?;
         Ok(Self { place, path: PathBuf::from(OsString::from_vec(path.into_bytes())), folder, directories: 0 })
     }
 
@@ -70,11 +66,11 @@ impl Scratch {
 
     /// Whether `files` files of `file_bytes` may be made: room, limits; the budget is another matter.
     pub(super) fn admit(&self, files: u64, file_bytes: u64) -> Result<(), ProbeError> {
-        let room = self.place.room().map_err(|error| said(&error))?;
-        room.admit(file_bytes).map_err(|error| said(&error))?;
-        let unlimited = latlab_storage::Room { largest_file_bytes: None, ..room };
+        let room = self.place.room()?;
+        room.admit(file_bytes)?;
+        let unlimited = Room { largest_file_bytes: None, ..room };
         // A file takes whole blocks of the file system, 4 KiB nearly everywhere, and an inode.
-        unlimited.admit(files * (file_bytes.next_multiple_of(4096) + 4096)).map_err(|error| said(&error))
+        Ok(unlimited.admit(files * (file_bytes.next_multiple_of(4096) + 4096))?)
     }
 
     /// A new empty directory in it, by its number.
@@ -82,7 +78,7 @@ impl Scratch {
         let number = self.directories;
         let name = Entry::Directory(number).name();
         rustix::fs::mkdirat(self.folder.directory().as_fd(), &name, Mode::RWXU)
-            .map_err(|errno| refused("making a directory", errno))?;
+            .map_err(refused("making a directory"))?;
         self.directories += 1;
         Ok(number)
     }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::disk::{self, Access, Claim, DIRECT, DevicePart, Engine, Holds, Sanity};
 
 #[cfg_attr(target_os = "linux", path = "linux.rs")]
-#[cfg_attr(not(target_os = "linux"), path = "elsewhere.rs")]
+#[cfg_attr(not(target_os = "linux"), path = "../elsewhere/mod.rs")]
 pub(super) mod work;
 
 pub(super) const KIB_4: u64 = 4 << 10;
@@ -127,7 +127,7 @@ pub trait Marker: Sync + 'static {
 
 impl<M: Marker> Probe for Random<M> {
     type Point = Blocks;
-    type Evidence = work::Gathered;
+    type Evidence = work::Evidence;
     type Details = Details;
     type Findings = Findings;
     type Session<'env> = work::Session<'env>;
@@ -142,7 +142,7 @@ impl<M: Marker> Probe for Random<M> {
         if let Support::No(reason) = support {
             return Plan::no(reason);
         }
-        let points = plan(env, M::WAY, work::deep_engine());
+        let points = plan(env, M::WAY, disk::deep_engine());
         let memory = memory_bytes(env, M::WAY, &points);
         Plan { support, ..Plan::of(points).memory(memory).test_file(disk::file_bytes(env)) }
     }
@@ -391,7 +391,7 @@ fn own_rates(best: &[(u64, f64)]) -> Option<Sanity> {
         .map(|(block_bytes, rate)| format!("{} {rate:.0} a second", latlab_record::binary_size(*block_bytes)))
         .collect();
     Some(Sanity {
-        rule: "each block size has its own rate",
+        rule: "each block size has its own rate".into(),
         holds: !same,
         detail: format!("{}; one rate for all would be a limiter's", told.join(", ")),
     })
@@ -404,7 +404,7 @@ fn unlike(figure: &Measured) -> Option<f64> {
 
 /// A first half unlike the second is a cache that filled, or a first touch. Each point for itself: a noise at one depth is none of the others'.
 fn halves(figures: &[Measured]) -> Vec<OfPoint> {
-    let rule = |holds, detail| Sanity { rule: "the first run is like the second", holds, detail };
+    let rule = |holds, detail| Sanity { rule: "the first run is like the second".into(), holds, detail };
     let broken = |figure: &Measured| {
         let times = unlike(figure)?;
         let detail = format!("the second half of its blocks had {times:.2} times the rate of the first");

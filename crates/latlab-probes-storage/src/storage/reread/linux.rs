@@ -9,14 +9,14 @@ use latlab_storage::{BLOCK_BYTES, Contents, Entry, ProcessCounters};
 
 use super::{Bytes, Handled, Reread, Way, readings};
 use crate::disk::stamps;
-use crate::storage::linux::{Scratch, open_to_read, open_to_write, read_all, refused, said, write_all};
+use crate::storage::linux::{Scratch, open_to_read, open_to_write, read_all, refused, write_all};
 
 /// Single readings slower than this keep their time stamp, ns.
 const SLOW_NS: f64 = 20e6;
 /// Bytes that may have been fetched meanwhile: a page of this program.
 const STRAY_BYTES: u64 = 64 << 10;
 
-pub(super) fn open(env: &Env) -> Result<Session<'_>, ProbeError> {
+pub(super) fn open<'env>(env: &'env Env, _group: &[Bytes]) -> Result<Session<'env>, ProbeError> {
     Ok(Session {
         env,
         stamps: stamps(env)?,
@@ -68,7 +68,7 @@ impl Session<'_> {
             return Ok(written.clone());
         }
         self.scratch.admit(1, file_bytes)?;
-        self.env.disk.budget().spend(file_bytes).map_err(|error| said(&error))?;
+        self.env.disk.budget().spend(file_bytes)?;
         let directory = self.scratch.directory()?;
         let name = self.scratch.file(directory, Entry::File(0))?;
         let contents = Contents::new(self.env.seed(0x5E5E_0000 + file_bytes));
@@ -76,8 +76,8 @@ impl Session<'_> {
         for (number, part) in self.data.chunks_mut(BLOCK_BYTES).enumerate() {
             contents.fill((number * BLOCK_BYTES) as u64, part);
         }
-        let file = open_to_write(&name).map_err(|errno| refused("making a file", errno))?;
-        write_all(&file, &self.data).map_err(|errno| refused("writing a file", errno))?;
+        let file = open_to_write(&name).map_err(refused("making a file"))?;
+        write_all(&file, &self.data).map_err(refused("writing a file"))?;
         let written = Written { name, file_bytes, sum: sum(&self.data) };
         self.files.push(written.clone());
         Ok(written)
@@ -86,11 +86,11 @@ impl Session<'_> {
 
 /// Opens, reads and closes; the stamps after each, and how many bytes there were.
 fn read(stamps: Stamps, name: &CString, data: &mut [u8]) -> Result<([u64; 4], usize), ProbeError> {
-    let failed = |errno| refused("reading a file again", errno);
+    let what = "reading a file again";
     let begin = stamps.begin();
-    let file = open_to_read(name).map_err(failed)?;
+    let file = open_to_read(name).map_err(refused(what))?;
     let opened = stamps.end();
-    let length = read_all(&file, data).map_err(failed)?;
+    let length = read_all(&file, data).map_err(refused(what))?;
     let full = stamps.end();
     drop(file);
     Ok(([begin, opened, full, stamps.end()], length))
@@ -138,8 +138,7 @@ impl harness::Session<Reread> for Session<'_> {
                 self.data.iter_mut().step_by(BLOCK_BYTES).for_each(|byte| *byte = !*byte);
             }
         }
-        let fetched =
-            before.and_then(|before| Some(ProcessCounters::of_this_thread()?.since(before).read_bytes));
+        let fetched = ProcessCounters::fetched_since(before);
         evidence.readings += count;
         evidence.wrong += wrong;
         evidence.fetched = evidence.fetched.max(fetched.unwrap_or(0));

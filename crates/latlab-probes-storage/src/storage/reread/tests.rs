@@ -11,7 +11,7 @@ fn a_file_that_holds_something_else_fails_the_proof_of_both() {
     // None where it cannot run.
     for planned in Reread.plan(&env).points {
         let point = planned.point;
-        let mut session = open(&env).expect("opened");
+        let mut session = open(&env, &[]).expect("opened");
         let written = session.file(point.file_bytes).expect("written");
         let path = std::path::PathBuf::from(written.name.into_string().expect("UTF-8"));
         let mut bytes = std::fs::read(&path).expect("there");

@@ -12,7 +12,7 @@ use serde_json::Number;
 use super::series::{SLICE_S, Series};
 use super::verdict::{Regime, judge};
 use super::{BLOCK, Details, Level, Steady, Stream, Way, stretch_s, written};
-use crate::disk::{self, DIRECT, Places, Target, Timed, answered_by_a_device, refused, stamps, whole};
+use crate::disk::{self, DIRECT, Places, Target, Timed, answered_by_a_device, stamps, whole};
 
 /// Buffers that are filled ahead: as many ms as another thread may need to get its CPU back.
 const AHEAD: usize = 8;
@@ -130,7 +130,7 @@ pub struct Session<'env> {
     allowed: Option<(u64, u64)>,
 }
 
-pub(super) fn open(env: &Env) -> Result<Session<'_>, ProbeError> {
+pub(super) fn open<'env>(env: &'env Env, _group: &[Stream]) -> Result<Session<'env>, ProbeError> {
     let stamps = stamps(env)?;
     // Before the file is there: its size may depend on what is left.
     let allowed = written(env);
@@ -142,7 +142,7 @@ pub(super) fn open(env: &Env) -> Result<Session<'_>, ProbeError> {
     }
     // What others left in the page cache has no part in direct transfers, but would have to be put out by the first of them.
     if target.contents().is_some() {
-        target.test.evict().map_err(refused)?;
+        target.test.evict()?;
     }
     Ok(Session {
         env,
@@ -193,7 +193,7 @@ impl Session<'_> {
         let first = self.stamps.begin();
         let mut last = first;
         while moved < stretch && block.span_ns(first, last) < self.stretch_ns {
-            self.env.disk.budget().spend(BLOCK).map_err(refused)?;
+            self.env.disk.budget().spend(BLOCK)?;
             let (offset, bytes) = filler.next()?;
             let from = self.stamps.begin();
             let done = rustix::io::pwrite(&*self.file, bytes, offset);

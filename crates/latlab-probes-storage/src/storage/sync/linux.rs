@@ -1,7 +1,7 @@
 //! Linux: files on the directory that is measured.
 
 use std::collections::BTreeMap;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use latlab_machine::Disk;
 use latlab_record::{Check, Work};
 use latlab_storage::{
     Buffer, Contents, DeviceCounters, Direction, Entry, Folder, Place, ProcessCounters, TestFile, evict,
-    open_direct, residency,
+    open_again, open_direct, residency,
 };
 use rustix::fs::{Mode, OFlags, fdatasync, fsync, openat};
 use rustix::io::{pread, pwrite, retry_on_intr};
@@ -18,7 +18,7 @@ use rustix::io::{pread, pwrite, retry_on_intr};
 use super::{
     BLOCK_BYTES, Details, Durable, FILE_BYTES, Found, OnLinux, Operation, Way, Write, block_s, operations,
 };
-use crate::disk::{Asked, Device, DeviceCount, DeviceTime, refused, stamps};
+use crate::disk::{Asked, Device, DeviceCount, DeviceTime, stamps, system};
 
 /// A block ends early when it takes so many times what was planned, on a slow disk; but not before so many operations.
 const PATIENCE: f64 = 4.0;
@@ -169,7 +169,7 @@ pub struct Session<'env> {
 
 pub(super) fn open<'env>(env: &'env Env, group: &[Write]) -> Result<Session<'env>, ProbeError> {
     let stamps = stamps(env)?;
-    let place = env.disk.place().map_err(refused)?;
+    let place = env.disk.place()?;
     let mut session = Session {
         env,
         stamps,
@@ -195,7 +195,7 @@ pub(super) fn open<'env>(env: &'env Env, group: &[Write]) -> Result<Session<'env
             // What is refused here is refused again, and then said, when the point is selected.
             Operation::Overwrite => drop(session.lay_out(write.sync)),
             Operation::Create if session.folder.is_none() => {
-                session.folder = Some(Folder::create(&session.place).map_err(refused)?);
+                session.folder = Some(Folder::create(&session.place)?);
             }
             Operation::Append | Operation::Create => {}
         }
@@ -220,8 +220,7 @@ impl Session<'_> {
             return Ok(());
         }
         let seed = self.seed();
-        let test =
-            TestFile::lay_out(&self.place, self.env.disk.budget(), FILE_BYTES, seed).map_err(refused)?;
+        let test = TestFile::lay_out(&self.place, self.env.disk.budget(), FILE_BYTES, seed)?;
         let target = Target {
             writing: opened_for(way, &test.file)?,
             plain: test.file,
@@ -237,7 +236,7 @@ impl Session<'_> {
         if self.appended.get(&way).is_some_and(|target| target.at + bytes <= FILE_BYTES) {
             return Ok(());
         }
-        let plain = Arc::new(self.place.file(FILE_BYTES).map_err(refused)?);
+        let plain = Arc::new(self.place.file(FILE_BYTES)?);
         let target = Target { writing: opened_for(way, &plain)?, plain, at: 0, contents: self.contents() };
         self.full.extend(self.appended.insert(way, target));
         Ok(())
@@ -316,7 +315,7 @@ impl Session<'_> {
         let first = self.stamps.begin();
         for done in 0..most {
             let budget = self.env.disk.budget();
-            budget.spend(operation.written_blocks() * BLOCK_BYTES).map_err(refused)?;
+            budget.spend(operation.written_blocks() * BLOCK_BYTES)?;
             let times = match operation {
                 Operation::Create => self.create(sync)?,
                 _ => self.write(write)?,
@@ -367,7 +366,7 @@ impl Session<'_> {
             (target.plain.as_fd(), target.contents, target.at - BLOCK_BYTES)
         };
         // First: looking at the bytes past the page cache would have them written.
-        if let Some(waiting) = residency(file).map_err(refused)?.unsettled_bytes {
+        if let Some(waiting) = residency(file)?.unsettled_bytes {
             *found.counted.unsettled.get_or_insert(0) += waiting;
         }
         #[cfg(test)]
@@ -378,7 +377,7 @@ impl Session<'_> {
             retry_on_intr(|| pread(&direct, &mut *self.back.bytes_mut(), offset))
         } else {
             // No way past the page cache: then with nothing in it.
-            evict(file).map_err(refused)?;
+            evict(file)?;
             retry_on_intr(|| pread(file, &mut *self.back.bytes_mut(), offset))
         };
         read.map_err(system("reading back what was written"))?;
@@ -404,12 +403,9 @@ fn flags_of(way: Way) -> OFlags {
 
 fn opened_for(way: Way, file: &OwnedFd) -> Result<OwnedFd, ProbeError> {
     if way == Way::DirectFdatasync {
-        return open_direct(file).map_err(refused);
+        return Ok(open_direct(file)?);
     }
-    // A file without a name is opened again by its descriptor.
-    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-    rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC | flags_of(way), Mode::empty())
-        .map_err(system("opening a file to write durably"))
+    open_again(file, OFlags::RDWR | flags_of(way)).map_err(system("opening a file to write durably"))
 }
 
 /// Whether there was anything to do after the write.
@@ -430,11 +426,6 @@ fn whole(written: rustix::io::Result<usize>) -> Result<(), ProbeError> {
         return Ok(());
     }
     Err(ProbeError::Other(format!("the disk took {written} of {BLOCK_BYTES} bytes")))
-}
-
-fn system(what: &str) -> impl FnOnce(rustix::io::Errno) -> ProbeError {
-    let what = what.to_owned();
-    move |errno| ProbeError::System { what, source: errno.into() }
 }
 
 impl harness::Session<Durable> for Session<'_> {

@@ -3,6 +3,7 @@ use latlab_probes_testing as testing;
 use serde_json::json;
 
 use super::*;
+use crate::planted::{Own, on_a_disk};
 
 fn figure(operation: Operation, way: Way, p50: f64, sync_ns: f64, told: OnLinux) -> Figure<Durable> {
     let point = Write::of(operation, way);
@@ -161,7 +162,6 @@ mod posix;
 #[cfg(all(unix, not(target_os = "macos")))]
 mod with_posix_calls_alone {
     use std::os::fd::BorrowedFd;
-    use std::path::PathBuf;
 
     use latlab_harness::{Proof, Session as _};
 
@@ -173,19 +173,10 @@ mod with_posix_calls_alone {
         rustix::fs::fsync(file).map(|()| true)
     }
 
-    /// Beside the test binary.
-    fn directory() -> PathBuf {
-        let binary = std::env::current_exe().expect("the test binary has a path");
-        let folder = format!("sync-posix-{:?}", std::thread::current().id());
-        let directory = binary.with_file_name(folder);
-        std::fs::create_dir_all(&directory).expect("the build folder can be written");
-        directory
-    }
-
     fn measured(planted: bool) -> Vec<Proof<Details>> {
         let env = testing::env(64 << 20);
-        let directory = directory();
-        let mut session = Syncing::new(&env, &directory, flush).expect("room");
+        let own = Own::new(&format!("sync-posix-{planted}"));
+        let mut session = Syncing::new(&env, &own.0, flush).expect("room");
         session.keeps_other_bytes = planted;
         let mut proofs = Vec::new();
         for operation in [Operation::Overwrite, Operation::Append] {
@@ -193,10 +184,7 @@ mod with_posix_calls_alone {
             take_once(&mut session, &env, &write, &mut found).expect("its file");
             proofs.push(session.proof(&write, &found));
         }
-        let names = std::fs::read_dir(&directory).expect("listed").count();
-        assert_eq!(names, 0, "no file has a name");
-        drop(session);
-        std::fs::remove_dir(&directory).expect("empty");
+        assert_eq!(own.entries(), 0, "no file has a name");
         let fewest = 2 * operations(Profile::Quick, Operation::Append) * BLOCK_BYTES;
         assert!(env.disk.budget().spent_bytes() >= FILE_BYTES + fewest / 4);
         proofs
@@ -225,20 +213,17 @@ mod with_posix_calls_alone {
 
     #[test]
     fn links_and_files_are_no_place() {
-        let directory = directory();
-        let link = directory.join("link");
-        std::os::unix::fs::symlink(&directory, &link).expect("linked");
+        let own = Own::new("sync-room");
+        let link = own.0.join("link");
+        std::os::unix::fs::symlink(&own.0, &link).expect("linked");
         assert!(room(&link).is_err_and(|reason| reason.contains("symbolic link")));
-        assert!(room(&directory.join("nothing")).is_err());
-        assert!(room(&directory).is_ok_and(|room| room.total_bytes > 0));
-        std::fs::remove_dir_all(&directory).expect("ours");
+        assert!(room(&own.0.join("nothing")).is_err());
+        assert!(room(&own.0).is_ok_and(|room| room.total_bytes > 0));
     }
 }
 
 #[cfg(target_os = "linux")]
 mod linux {
-    use std::path::Path;
-
     use latlab_harness::{AnyProbe as _, Erased, Proof, Session as _};
     use latlab_storage::Disk;
 
@@ -272,10 +257,7 @@ mod linux {
 
     #[test]
     fn every_point_proves_its_work() {
-        let env = testing::env_of_one_cpu(64 << 20);
-        if !testing::has_disk(&Erased(Durable), &env) {
-            return;
-        }
+        let Some(env) = on_a_disk(&Erased(Durable), testing::env_of_one_cpu(64 << 20)) else { return };
         // Direct I/O is not everywhere.
         let direct = env.disk.test_file(8 << 20).is_ok_and(|file| file.direct.is_ok());
         let mut points = Erased(Durable).points(&env);
@@ -289,10 +271,7 @@ mod linux {
 
     #[test]
     fn a_sync_that_does_nothing_fails_the_proof_where_the_kernel_tells_what_waits() {
-        let env = testing::env(64 << 20);
-        if !testing::has_disk(&Erased(Durable), &env) {
-            return;
-        }
+        let Some(env) = on_a_disk(&Erased(Durable), testing::env(64 << 20)) else { return };
         for proof in faulty(&env, &[Way::Fsync, Way::Fdatasync], |session| session.syncs_nothing = true) {
             let told = proof.checks.iter().any(|check| check.detail.contains("cachestat"));
             let failed = failed(&proof).contains(&"nothing waits after the sync");
@@ -302,10 +281,7 @@ mod linux {
 
     #[test]
     fn other_bytes_than_were_written_fail_the_proof() {
-        let env = testing::env(64 << 20);
-        if !testing::has_disk(&Erased(Durable), &env) {
-            return;
-        }
+        let Some(env) = on_a_disk(&Erased(Durable), testing::env(64 << 20)) else { return };
         for proof in faulty(&env, &[Way::Fdatasync], |session| session.keeps_other_bytes = true) {
             assert!(failed(&proof).contains(&"contents verified"), "{:?}", proof.checks);
         }
@@ -313,42 +289,17 @@ mod linux {
 
     #[test]
     fn what_was_never_measured_is_no_proof() {
-        let env = testing::env(64 << 20);
-        if !testing::has_disk(&Erased(Durable), &env) {
-            return;
-        }
+        let Some(env) = on_a_disk(&Erased(Durable), testing::env(64 << 20)) else { return };
         let mut session = open(&env, &[]).expect("no file is needed");
         let proof = session.proof(&Write::of(Operation::Append, Way::Fsync), &Found::default());
         assert_eq!(failed(&proof).len(), 4, "{:?}", proof.checks);
     }
 
     #[test]
-    fn memory_is_no_disk_and_a_users_file_is_not_written() {
-        let mut env = testing::env(64 << 20);
-        env.settings.file = Some("Cargo.toml".to_owned());
-        assert!(matches!(Durable.plan(&env).support, Support::No(_)));
-        let mut env = testing::env(64 << 20);
-        let shared = Path::new("/dev/shm");
-        if shared.is_dir() {
-            env.disk = Disk::new(shared, 64 << 20, 3);
-            let Support::No(reason) = Durable.plan(&env).support else {
-                panic!("tmpfs passes for a disk");
-            };
-            assert!(reason.contains("tmpfs"), "{reason}");
-        }
-    }
-
-    #[test]
     fn a_spent_budget_is_the_reason_and_no_file_is_left() {
-        let mut env = testing::env(64 << 20);
-        if !testing::has_disk(&Erased(Durable), &env) {
-            return;
-        }
-        let own = std::env::current_exe()
-            .expect("a path")
-            .with_file_name(format!("sync-budget-{}", std::process::id()));
-        std::fs::create_dir(&own).expect("the build folder can be written");
-        env.disk = Disk::new(&own, 20 * BLOCK_BYTES, 3);
+        let Some(mut env) = on_a_disk(&Erased(Durable), testing::env(64 << 20)) else { return };
+        let own = Own::new("sync-budget");
+        env.disk = Disk::new(&own.0, 20 * BLOCK_BYTES, 3);
         let records = {
             let only_create: fn(&latlab_record::Point) -> bool =
                 |point| *point == Write::of(Operation::Create, Way::Fsync).to_point();
@@ -358,9 +309,7 @@ mod linux {
             kept.measure(&Erased(Durable), &env, wanted);
             kept.records
         };
-        let left = std::fs::read_dir(&own).expect("readable").count();
-        std::fs::remove_dir_all(&own).expect("ours");
-        assert_eq!(left, 0);
+        assert_eq!(own.entries(), 0);
         let text =
             records.iter().find_map(|record| record.error.as_ref()).map(|absence| absence.text.clone());
         assert!(text.as_ref().is_some_and(|text| text.contains("--max-bytes")), "{text:?}");

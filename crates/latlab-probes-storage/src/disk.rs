@@ -25,8 +25,9 @@ pub use system::lay_out;
 pub(crate) use system::*;
 
 /// How a file is reached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Access {
     /// Past the page cache.
     Direct,
@@ -45,14 +46,7 @@ pub enum Access {
 impl Access {
     /// As points have it.
     pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Direct => "direct",
-            Self::BufferedCold => "buffered-cold",
-            Self::BufferedWarm => "buffered-warm",
-            Self::Buffered => "buffered",
-            Self::BufferedFsyncEach => "buffered-fsync-each",
-            Self::BufferedFsyncEnd => "buffered-fsync-end",
-        }
+        self.into()
     }
 }
 
@@ -62,6 +56,16 @@ pub(crate) const WARM: Access = Access::BufferedWarm;
 pub(crate) const BUFFERED: Access = Access::Buffered;
 pub(crate) const FSYNC_EACH: Access = Access::BufferedFsyncEach;
 pub(crate) const FSYNC_END: Access = Access::BufferedFsyncEnd;
+
+/// Which way the blocks go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Way {
+    /// From the disk.
+    Read,
+    /// To the disk.
+    Write,
+}
 
 /// What carries transfers out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -136,6 +140,16 @@ pub(crate) fn stamps(env: &Env) -> Result<Stamps, ProbeError> {
 /// Puts what was asked for before what the system answered.
 pub(crate) fn system<E: Into<std::io::Error>>(what: &str) -> impl FnOnce(E) -> ProbeError {
     move |error| ProbeError::System { what: what.to_owned(), source: error.into() }
+}
+
+/// A check of a record.
+pub(crate) fn check(name: &str, ok: bool, detail: impl Into<String>) -> Check {
+    Check { name: name.to_owned(), ok, detail: detail.into() }
+}
+
+/// One that says what was found, or why it does not hold.
+pub(crate) fn told(name: &str, found: Result<String, String>) -> Check {
+    check(name, found.is_ok(), found.unwrap_or_else(|text| text))
 }
 
 /// A quantile of values in any order; `None` of nothing.
@@ -236,15 +250,9 @@ pub(crate) const FASTEST_DEVICE_NS: f64 = 2_000.0;
 
 /// The sanity rule for direct transfers: their median is not below what any device needs.
 pub(crate) fn answered_by_a_device(median_ns: f64) -> Check {
-    Check {
-        name: "answered by a device".to_owned(),
-        ok: median_ns >= FASTEST_DEVICE_NS,
-        detail: format!(
-            "median {:.1} us; below {:.0} us nothing but memory answers",
-            median_ns / 1e3,
-            FASTEST_DEVICE_NS / 1e3
-        ),
-    }
+    let (median_us, fastest_us) = (median_ns / 1e3, FASTEST_DEVICE_NS / 1e3);
+    let detail = format!("median {median_us:.1} us; below {fastest_us:.0} us nothing but memory answers");
+    check("answered by a device", median_ns >= FASTEST_DEVICE_NS, detail)
 }
 
 /// The same of the fastest of several medians.

@@ -450,17 +450,14 @@ pub fn uring_allowed(file: &Arc<OwnedFd>) -> Result<(), StorageError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::place::tests::Own;
-    use crate::{Contents, Place, Purpose};
+    use crate::Contents;
+    use crate::place::tests::{Own, file};
 
     const BLOCK: usize = 4096;
     const BLOCKS: u64 = 64;
 
     fn written(name: &str) -> (Own, Arc<OwnedFd>) {
-        let own = Own::new(name);
-        let file = Place::open(&own.0, Purpose::Any)
-            .and_then(|place| place.file(BLOCKS * BLOCK as u64))
-            .expect("room");
+        let (own, file) = file(name, BLOCKS * BLOCK as u64);
         let mut bytes = vec![0; BLOCK * usize::try_from(BLOCKS).expect("small")];
         Contents::new(3).fill(0, &mut bytes);
         rustix::io::pwrite(&file, &bytes, 0).expect("written");

@@ -29,6 +29,8 @@ mod extents;
 #[cfg(target_os = "linux")]
 mod folder;
 #[cfg(target_os = "linux")]
+mod names;
+#[cfg(target_os = "linux")]
 mod place;
 #[cfg(target_os = "linux")]
 mod test_file;
@@ -48,7 +50,9 @@ pub use error::StorageError;
 #[cfg(target_os = "linux")]
 pub use extents::{Extents, extents};
 #[cfg(target_os = "linux")]
-pub use folder::{Entry, Folder, open_folder, sweep};
+pub use folder::{Folder, open_folder, sweep};
+#[cfg(target_os = "linux")]
+pub use names::Entry;
 #[cfg(target_os = "linux")]
 pub use place::{Place, Purpose, open_existing};
 pub use room::{Budget, CutShort, Room};

@@ -215,15 +215,13 @@ fn write_whole(file: &OwnedFd, bytes: &[u8], offset: u64) -> Result<(), StorageE
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Purpose;
-    use crate::place::tests::Own;
+    use crate::place::tests::{Own, place};
 
     const MIB: u64 = 1 << 20;
 
     #[test]
     fn a_test_file_is_written_whole_verifies_itself_and_is_counted() {
-        let own = Own::new("layout");
-        let place = Place::open(&own.0, Purpose::Any).expect("our own directory");
+        let (own, place) = place("layout");
         let budget = Budget::new(10 * MIB);
         let test = TestFile::lay_out(&place, &budget, 5 * MIB + 1, 77).expect("room");
         assert_eq!(test.bytes, 5 * MIB + 4096);
@@ -238,8 +236,7 @@ mod tests {
 
     #[test]
     fn when_time_is_up_the_file_ends_there_and_the_rest_is_still_to_be_spent() {
-        let own = Own::new("until");
-        let place = Place::open(&own.0, Purpose::Any).expect("our own directory");
+        let (_own, place) = place("until");
         let budget = Budget::new(64 * MIB);
         let now = Instant::now();
         let test = TestFile::lay_out_until(&place, &budget, 32 * MIB, 77, Some(now)).expect("room");
@@ -254,8 +251,7 @@ mod tests {
 
     #[test]
     fn beyond_the_budget_nothing_is_written() {
-        let own = Own::new("budget");
-        let place = Place::open(&own.0, Purpose::Any).expect("our own directory");
+        let (_own, place) = place("budget");
         let budget = Budget::new(MIB);
         let error = TestFile::lay_out(&place, &budget, 2 * MIB, 1).expect_err("too much");
         assert!(error.is_out_of_space(), "{error}");

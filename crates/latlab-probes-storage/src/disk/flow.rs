@@ -1,8 +1,6 @@
 //! Transfers that are under way at once.
 
 use std::collections::VecDeque;
-use std::os::fd::OwnedFd;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use latlab_harness::{ProbeError, Queue, Wait};
@@ -17,13 +15,6 @@ use crate::disk::Access;
 /// A device that has not answered for so long will not.
 const SILENT: Duration = Duration::from_secs(30);
 
-/// An engine, how many buffers it has, and what was lost by choosing it.
-struct Chosen {
-    engine: Box<dyn Engine>,
-    slots: u32,
-    flag: Option<String>,
-}
-
 /// Opens the engine for a depth: one system call after the other at depth 1, else `io_uring`, else threads, with a flag that says so. `slots`
 /// buffers, at least the depth.
 ///
@@ -31,19 +22,18 @@ struct Chosen {
 /// When none can be had.
 fn choose_engine(
     target: &Target,
-    file: &Arc<OwnedFd>,
+    path: Access,
     depth: u32,
     slots: u32,
     block_bytes: u64,
-    alignment: u64,
-) -> Result<Chosen, ProbeError> {
+) -> Result<(Box<dyn Engine>, Option<String>), ProbeError> {
+    let (file, alignment) = target.file(path)?;
     let block = usize::try_from(block_bytes)
         .map_err(|_| ProbeError::Other("a block larger than memory can be".to_owned()))?;
     let aligned = usize::try_from(alignment).unwrap_or(BLOCK_BYTES).next_power_of_two();
-    let slots = slots.max(depth).max(1);
-    let open = |kind| open_engine(kind, file, Buffers::new(slots, block, aligned));
+    let open = |kind| open_engine(kind, &file, Buffers::new(slots, block, aligned));
     if depth <= 1 {
-        return Ok(Chosen { engine: open(EngineKind::Psync)?, slots, flag: None });
+        return Ok((open(EngineKind::Psync)?, None));
     }
     let uring = || {
         #[cfg(test)]
@@ -52,15 +42,14 @@ fn choose_engine(
         }
         open(EngineKind::Uring)
     };
-    let (engine, flag) = match uring() {
-        Ok(engine) => (engine, None),
-        Err(StorageError::Refused(reason)) => (
+    match uring() {
+        Ok(engine) => Ok((engine, None)),
+        Err(StorageError::Refused(reason)) => Ok((
             open(EngineKind::Threads { count: depth, cpus: &target.cpus })?,
             Some(format!("degraded: a thread for each transfer under way, because {reason}")),
-        ),
-        Err(error) => return Err(error.into()),
-    };
-    Ok(Chosen { engine, slots, flag })
+        )),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Blocks of the target, in some order, as work for [`latlab_harness::Block::in_flight`].
@@ -131,9 +120,8 @@ impl Flow {
         block_bytes: u64,
         places: Places,
     ) -> Result<Self, ProbeError> {
-        let (file, alignment) = target.file(path)?;
-        let Chosen { engine, slots, flag } =
-            choose_engine(target, &file, depth, slots, block_bytes, alignment)?;
+        let slots = slots.max(depth).max(1);
+        let (engine, flag) = choose_engine(target, path, depth, slots, block_bytes)?;
         let all = 0..slots;
         let (ready, spent) = match direction {
             Direction::Read => (all.collect(), Vec::new()),

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use latlab_harness::{Env, ProbeError};
-use latlab_storage::{Contents, CutShort, Residency, TestFile, open_existing, uring_allowed};
+use latlab_storage::{Contents, CutShort, Direction, Residency, TestFile, open_existing, uring_allowed};
 use rustix::fs::{Advice, fadvise};
 
-use super::{Access, DIRECT, Engine, file_bytes, system};
+use super::{Access, DIRECT, Engine, Way, file_bytes, system};
 
 mod device;
 mod evidence;
@@ -62,6 +62,16 @@ pub fn lay_out(env: &Env, bytes: u64, within: Duration) {
 
 pub(crate) fn cut_short(env: &Env) -> Option<CutShort> {
     env.disk.cut_short()
+}
+
+impl Way {
+    /// As the storage layer says it.
+    pub(crate) fn direction(self) -> Direction {
+        match self {
+            Self::Read => Direction::Read,
+            Self::Write => Direction::Write,
+        }
+    }
 }
 
 /// The file whose blocks are measured.

@@ -215,7 +215,7 @@ First means first by latlab in this run. Whether anything else, or an earlier ru
         let survey: Result<Survey, &str> = Err("measured on Linux only");
         match survey {
             Err(reason) => Plan::no(reason),
-            Ok(survey) => Plan { support: survey.support(), ..Plan::of(survey.points()).memory(2 << 20) },
+            Ok(survey) => Plan::of(survey.points()).memory(2 << 20).given(survey.support()),
         }
     }
 
@@ -247,27 +247,17 @@ fn judge(block_bytes: u64, ratio: f64, interval: Option<[f64; 2]>) -> (Verdict, 
             ),
         );
     };
-    let figures = format!("{ratio:.2} times ({low:.2} to {high:.2})");
-    if low > MORE {
-        (
-            Verdict::CostsMore,
-            format!(
-                "blocks of {size} take {figures} as long the first time: what is below fetches them when they are first asked for, or keeps what was read"
-            ),
-        )
+    let (verdict, why) = if low > MORE {
+        let why = "what is below fetches them when they are first asked for, or keeps what was read";
+        (Verdict::CostsMore, why)
     } else if low > 1.0 / ALIKE && high < ALIKE {
-        (
-            Verdict::Alike,
-            format!(
-                "blocks of {size} take {figures} as long the first time: nothing is fetched here, or something has read them since the machine was started"
-            ),
-        )
+        let why = "nothing is fetched here, or something has read them since the machine was started";
+        (Verdict::Alike, why)
     } else {
-        (
-            Verdict::Undecided,
-            format!("blocks of {size} take {figures} as long the first time: too wide to say"),
-        )
-    }
+        (Verdict::Undecided, "too wide to say")
+    };
+    let figures = format!("{ratio:.2} times ({low:.2} to {high:.2})");
+    (verdict, format!("blocks of {size} take {figures} as long the first time: {why}"))
 }
 
 #[cfg(test)]

@@ -66,21 +66,21 @@ fn announce_laid_out<P>(points: &mut [Planned<P>], files_of: impl Fn(&P) -> Opti
     }
 }
 
-/// Takes one block of a point. Only the work matters: a block of single operations has no window means, so it does not come back.
+/// The proof after one block of a point. Only the work matters: a block of single operations has no window means, so it does not come back.
 #[cfg(test)]
-fn take_once<P: latlab_harness::Probe>(
+fn proved_once<P: latlab_harness::Probe>(
     session: &mut impl latlab_harness::Session<P>,
     env: &Env,
     point: &P::Point,
-    evidence: &mut P::Evidence,
-) -> Result<(), latlab_harness::ProbeError> {
+) -> Result<latlab_harness::Proof<P::Details>, latlab_harness::ProbeError> {
+    let mut evidence = P::Evidence::default();
     session.select(point)?;
     let mut taken = Ok(());
     let _no_windows = latlab_harness::RemoteBlock::take(&env.clock, None, |block| {
-        taken = session.block(point, evidence, block);
+        taken = session.block(point, &mut evidence, block);
         Ok(())
     });
-    taken
+    taken.map(|()| session.proof(point, &evidence))
 }
 
 /// The names of the checks that did not hold.

@@ -112,8 +112,8 @@ Rates above what the disk reads one at a time (a short trial before) are not ask
             block_s: profile.of(reads) as f64 / rate_per_s as f64 + 2e-4,
             ..Planned::new(Reads { rate_per_s, block_bytes: KIB_4, path: DIRECT, engine })
         };
-        let plan = Plan::of(rates.map(planned).collect());
-        Plan { support, ..plan.memory(KIB_4 * u64::from(DEPTH + 1)).test_file(disk::file_bytes(env)) }
+        let plan = Plan::of(rates.map(planned).collect()).memory(KIB_4 * u64::from(DEPTH + 1));
+        plan.test_file(disk::file_bytes(env)).given(support)
     }
 
     fn open<'env>(&'env self, env: &'env Env, group: &[Reads]) -> Result<Self::Session<'env>, ProbeError> {

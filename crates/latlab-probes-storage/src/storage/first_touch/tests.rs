@@ -57,13 +57,13 @@ fn few_regions_are_for_the_small_blocks_and_fewer_for_nobody() {
 mod on_a_disk {
     use std::os::unix::fs::{MetadataExt, symlink};
 
-    use latlab_harness::{AnyProbe as _, Erased, Session as _};
+    use latlab_harness::{AnyProbe as _, Erased};
     use latlab_storage::{Contents, evict};
 
     use super::super::work::{Session, open};
     use super::*;
     use crate::planted::{Mapped, Own};
-    use crate::storage::{failed, take_once};
+    use crate::storage::{failed, proved_once};
 
     /// A directory of files, put out of the page cache.
     fn directory(name: &str, files: u64) -> Own {
@@ -142,10 +142,7 @@ mod on_a_disk {
         let own = directory("planted", 12);
         let Some(env) = env(&own) else { return };
         let point = FirstTouch.plan(&env).points[0].point;
-        let proof = |session: &mut Session| {
-            take_once(session, &env, &point, &mut ()).expect("read");
-            session.proof(&point, &())
-        };
+        let proof = |session: &mut Session| proved_once(session, &env, &point).expect("read");
         let mut session = open(&env, &[]).expect("opened");
         session.pool.plant_again();
         assert_eq!(failed(&proof(&mut session)), Vec::<&str>::new());
@@ -172,8 +169,7 @@ mod on_a_disk {
         let points = survey.points();
         assert!(points.iter().all(|planned| planned.point.path == COLD));
         for (planned, readings) in points.iter().zip([2, 2, 2, 2]) {
-            take_once(&mut touching, &env, &planned.point, &mut ()).expect("read");
-            let proof = touching.proof(&planned.point, &());
+            let proof = proved_once(&mut touching, &env, &planned.point).expect("read");
             assert!(failed(&proof).is_empty(), "{:?}", proof.checks);
             let evicted = proof.checks.iter().find(|check| check.name == "evicted");
             assert!(
@@ -195,7 +191,7 @@ mod on_a_disk {
         let file = |nth| std::fs::File::open(own.0.join(format!("below/file-{nth}"))).expect("there");
         let _mapped: Vec<Mapped> = (0..12).map(|nth| Mapped::new(file(nth), 2 << 20)).collect();
         let point = touching.pool.survey.points()[0].point;
-        let error = take_once(&mut touching, &env, &point, &mut ()).expect_err("pages were in memory");
+        let error = proved_once(&mut touching, &env, &point).expect_err("pages were in memory");
         assert!(error.to_string().contains("could be evicted"), "{error}");
     }
 
@@ -206,7 +202,7 @@ mod on_a_disk {
         let mut touching = open(&env, &[]).expect("opened");
         let point = FirstTouch.plan(&env).points[0].point;
         while touching.pool.next().is_some() {}
-        let error = take_once(&mut touching, &env, &point, &mut ()).expect_err("nothing was left to read");
+        let error = proved_once(&mut touching, &env, &point).expect_err("nothing was left to read");
         assert!(error.to_string().contains("cannot be repeated"), "{error}");
     }
 }

@@ -28,6 +28,12 @@ pub(super) fn refused<E: Into<std::io::Error>>(what: &str) -> impl FnOnce(E) -> 
     }
 }
 
+/// Bytes that the kernel may count as fetched while everything was in memory: a directory's block, a page of a program.
+pub(super) const STRAY_BYTES: u64 = 64 << 10;
+/// Flag of a record where the kernel does not say.
+pub(super) const UNWATCHED: &str =
+    "not checked against the kernel's count of bytes fetched: /proc/thread-self/io cannot be read";
+
 /// The folder. What dead processes left beside it is removed first.
 pub(super) struct Scratch {
     place: Arc<Place>,

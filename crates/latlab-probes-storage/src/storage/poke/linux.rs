@@ -13,7 +13,8 @@ use rustix::io::{Errno, pread, pwrite, read};
 
 use super::{Bytes, Details, LARGE, PAGE_BYTES, Poke, QUICK_LARGEST, SMALL, pages, pokes, wanted, written};
 use crate::disk::{
-    self, Access, Asked, COLD, DIRECT, Places, Target, WARM, answered_by_a_device, quantile, stamps, system,
+    self, Access, Asked, COLD, DIRECT, Places, Target, WARM, answered_by_a_device, check, quantile, stamps,
+    system,
 };
 
 /// Pokes slower than this keep their time stamps, ns: several times the median.
@@ -498,11 +499,8 @@ impl harness::Session<Poke> for Session<'_> {
 
     fn proof(&mut self, &Bytes { file_bytes: size, path, .. }: &Bytes, found: &Evidence) -> Proof<Details> {
         if size == 0 {
-            let nothing = Check {
-                name: "nothing to read or write".to_owned(),
-                ok: true,
-                detail: "a file of 0 bytes: no system call is made".to_owned(),
-            };
+            let detail = "a file of 0 bytes: no system call is made";
+            let nothing = check("nothing to read or write", true, detail);
             let flag = "the experiment's zero: the instrument alone, without any input or output";
             return Proof { flags: vec![flag.to_owned()], ..Proof::of(vec![nothing]) };
         }
@@ -580,27 +578,21 @@ impl Evidence {
     }
 
     fn unchanged(&self) -> Check {
-        Check {
-            name: "contents unchanged".to_owned(),
-            ok: self.compared > 0 && self.changed.is_none(),
-            detail: self.changed.clone().unwrap_or_else(|| {
-                format!("{} poked blocks were read back whole and are as they were laid out", self.compared)
-            }),
-        }
+        let held =
+            || format!("{} poked blocks were read back whole and are as they were laid out", self.compared);
+        let ok = self.compared > 0 && self.changed.is_none();
+        check("contents unchanged", ok, self.changed.clone().unwrap_or_else(held))
     }
 
     fn nothing_fetched(&self) -> Check {
+        let pokes = self.pokes;
         let detail = match self.fetched {
-            Some(bytes) => format!(
-                "{bytes} bytes fetched from storage during {} warm pokes (/proc/thread-self/io)",
-                self.pokes
-            ),
+            Some(bytes) => {
+                format!("{bytes} bytes fetched from storage during {pokes} warm pokes (/proc/thread-self/io)")
+            }
             None => "this kernel does not count what is fetched".to_owned(),
         };
-        Check {
-            name: "answered by the page cache".to_owned(),
-            ok: self.pokes > 0 && self.fetched.unwrap_or(0) <= self.pokes / FETCHED * PAGE_BYTES,
-            detail,
-        }
+        let is_little = self.fetched.unwrap_or(0) <= pokes / FETCHED * PAGE_BYTES;
+        check("answered by the page cache", pokes > 0 && is_little, detail)
     }
 }

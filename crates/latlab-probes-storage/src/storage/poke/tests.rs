@@ -51,7 +51,7 @@ mod linux {
     use super::*;
     use crate::planted::{Mapped, on_a_disk};
     use crate::storage::poke::work::{Evidence, Fault, open};
-    use crate::storage::{failed, take_once};
+    use crate::storage::{failed, proved_once};
 
     const SIZE: u64 = SMALL[1];
 
@@ -60,9 +60,7 @@ mod linux {
         let point = point(SIZE, path);
         let mut session = open(env, &[point]).expect("room");
         fault.into_iter().for_each(|fault| session.plant(fault));
-        let mut found = Evidence::default();
-        take_once(&mut session, env, &point, &mut found)?;
-        Ok(session.proof(&point, &found))
+        proved_once(&mut session, env, &point)
     }
 
     #[test]
@@ -85,9 +83,7 @@ mod linux {
         let points = [COLD, WARM].map(|path| point(real, path));
         let mut session = open(&env, &points).expect("what there is");
         for point in points {
-            let mut found = Evidence::default();
-            take_once(&mut session, &env, &point, &mut found).expect("poked");
-            let proof = session.proof(&point, &found);
+            let proof = proved_once(&mut session, &env, &point).expect("poked");
             assert_eq!(failed(&proof), Vec::<&str>::new());
             assert!(proof.flags[0].starts_with("poked into 4 MiB of the test file"), "{:?}", proof.flags);
         }
@@ -134,8 +130,8 @@ mod linux {
         if testing::runner().is_empty() {
             let point = point(SIZE, COLD);
             let mut session = open(&env, &[point]).expect("room");
-            let _mapped = Mapped::new(session.file(SIZE), 1 << 20);
-            let error = take_once(&mut session, &env, &point, &mut Evidence::default());
+            let _mapped = Mapped::new(session.file(SIZE), 1_000_000);
+            let error = proved_once(&mut session, &env, &point);
             let error = error.expect_err("pages were in memory").to_string();
             assert!(error.contains("could be evicted"), "{error}");
         }

@@ -5,7 +5,6 @@ use latlab_harness::{
 };
 use latlab_probes_shared::open_loop::median_service;
 use latlab_record::Work;
-use latlab_storage::Direction;
 
 use self::seek::Seeks;
 use super::{
@@ -87,13 +86,6 @@ impl<'env> Session<'env> {
         }
     }
 
-    fn direction(&self) -> Direction {
-        match self.way {
-            Way::Read => Direction::Read,
-            Way::Write => Direction::Write,
-        }
-    }
-
     /// Takes the order of this block size, or begins one.
     fn order(&mut self, block_bytes: u64) -> Places {
         if let Some(place) = self.orders.iter().position(|(own, _)| *own == block_bytes) {
@@ -154,7 +146,7 @@ impl<'env> Session<'env> {
 
     /// Reads as many blocks as are begun in a time, or writes as many as were planned.
     fn fly(&self, point: &Blocks, flow: &mut Flow, block: &mut Block) -> Result<Flight, ProbeError> {
-        let (profile, direction) = (self.env.settings.profile, self.direction());
+        let (profile, direction) = (self.env.settings.profile, self.way.direction());
         let Blocks { block_bytes, queue_depth: depth, .. } = *point;
         let begin_within_ns = 1e9 * read_s(profile, block_bytes, depth);
         let mut flown = Flight::default();
@@ -219,7 +211,7 @@ impl<M: Marker> harness::Session<Random<M>> for Session<'_> {
     }
 
     fn proof(&mut self, point: &Blocks, seen: &Evidence) -> Proof<Details> {
-        let direction = self.direction();
+        let direction = self.way.direction();
         let Evidence { flight, disk, blocks, .. } = seen;
         let Blocks { block_bytes, queue_depth: depth, .. } = *point;
         let mut checks = disk.checks(&self.target, DIRECT, direction);

@@ -7,7 +7,7 @@ use latlab_record::{Header, Profile};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::disk::{self, Access, Claim, DIRECT, DevicePart, Engine, Holds, Sanity};
+use crate::disk::{self, Access, Claim, DIRECT, DevicePart, Engine, Holds, Sanity, Way};
 
 #[cfg_attr(target_os = "linux", path = "linux.rs")]
 #[cfg_attr(not(target_os = "linux"), path = "../elsewhere/mod.rs")]
@@ -16,15 +16,6 @@ pub(super) mod work;
 pub(super) const KIB_4: u64 = 4 << 10;
 const KIB_64: u64 = 64 << 10;
 const MIB: u64 = 1 << 20;
-
-/// Which way the blocks go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
-    /// From the disk.
-    Read,
-    /// To the disk.
-    Write,
-}
 
 /// Blocks of a size at a depth.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -144,7 +135,7 @@ impl<M: Marker> Probe for Random<M> {
         }
         let points = plan(env, M::WAY, disk::deep_engine());
         let memory = memory_bytes(env, M::WAY, &points);
-        Plan { support, ..Plan::of(points).memory(memory).test_file(disk::file_bytes(env)) }
+        Plan::of(points).memory(memory).test_file(disk::file_bytes(env)).given(support)
     }
 
     fn open<'env>(&'env self, env: &'env Env, _group: &[Blocks]) -> Result<Self::Session<'env>, ProbeError> {

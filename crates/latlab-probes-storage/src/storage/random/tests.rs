@@ -148,7 +148,7 @@ mod linux {
     use super::super::work::{Evidence, Session};
     use super::*;
     use crate::disk::{Device, Target};
-    use crate::storage::{failed, take_once};
+    use crate::storage::{failed, proved_once};
 
     /// `None` where the build folder is in memory, or has no direct I/O.
     fn target(env: &Env) -> Option<Target> {
@@ -164,9 +164,8 @@ mod linux {
 
     /// The same after one block of them.
     fn read_from(env: &Env, target: Target) -> Proof<Details> {
-        let (mut session, mut seen) = (Session::on(env, Way::Read, target), Evidence::default());
-        take_once::<Random<Read>>(&mut session, env, &blocks(KIB_4, 2), &mut seen).expect("read");
-        proof_of(&mut session, &seen)
+        let mut session = Session::on(env, Way::Read, target);
+        proved_once::<Random<Read>>(&mut session, env, &blocks(KIB_4, 2)).expect("read")
     }
 
     #[test]

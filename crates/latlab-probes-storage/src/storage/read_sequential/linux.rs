@@ -5,11 +5,10 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use latlab_harness::{self as harness, Block, Env, ProbeError, Proof, Stamps};
-use latlab_record::Check;
 use latlab_storage::{Buffer, Direction, ProcessCounters, missing};
 
 use super::{Bandwidth, Blocks, COLD, DIRECT, ReadSequential, WARM, stretch, warm_bytes};
-use crate::disk::{self, Asked, Target, Timed, answered_by_a_device, nth_stretch, stamps, whole};
+use crate::disk::{self, Asked, Target, Timed, answered_by_a_device, check, nth_stretch, stamps, whole};
 
 /// In what blocks what is to be warm is read: what one call asks for beyond what was read ahead comes as single pages, so not in large ones.
 const WARMED_BY: usize = 1 << 16;
@@ -235,14 +234,11 @@ impl harness::Session<ReadSequential> for Session<'_> {
         let Evidence { disk, timed, resident, again, .. } = evidence;
         let mut checks = disk.checks(&self.target, point.path, Direction::Read);
         if point.path == WARM {
-            checks.push(Check {
-                name: "resident".to_owned(),
-                ok: *resident > 0,
-                detail: format!(
-                    "all of what was read lay in the page cache in {resident} blocks (nothing fetched by /proc/thread-self/io, or cachestat or mincore); {again} readings for which the kernel \
+            let detail = format!(
+                "all of what was read lay in the page cache in {resident} blocks (nothing fetched by /proc/thread-self/io, or cachestat or mincore); {again} readings for which the kernel \
                      had taken pages back do not count"
-                ),
-            });
+            );
+            checks.push(check("resident", *resident > 0, detail));
         }
         if point.path == DIRECT {
             checks.extend(timed.median_ns().map(answered_by_a_device));

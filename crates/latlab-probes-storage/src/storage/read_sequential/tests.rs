@@ -7,7 +7,7 @@ use super::*;
 use crate::planted::Mapped;
 use crate::planted::on_a_disk;
 #[cfg(target_os = "linux")]
-use crate::storage::{failed, take_once};
+use crate::storage::{failed, proved_once};
 
 /// As the plan has it.
 fn of_path(path: Access, block_bytes: u64) -> latlab_harness::Planned {
@@ -72,7 +72,10 @@ fn a_users_file_is_read_and_nothing_is_written() {
     let (samples, proof) = &outcomes[0];
     assert!(*samples > 0 && proof.flags.len() == 1, "{:?}", proof.flags);
     assert_eq!(env.disk.budget().spent_bytes(), 0);
-    assert!(!matches!(crate::disk::support_writing(&env), Support::Yes | Support::Degraded(_)));
+    assert!(!matches!(
+        crate::disk::support_writing(&env),
+        latlab_harness::Support::Yes | latlab_harness::Support::Degraded(_)
+    ));
 }
 
 #[test]
@@ -96,15 +99,13 @@ fn what_met_pages_that_the_kernel_took_back_does_not_count_and_is_read_again_or_
     let point = Blocks::of(WARM, 64 * KIB);
     let mut session = work::open(&env, &[]).expect("room");
     session.taken_back = 1;
-    let mut evidence = work::Evidence::default();
-    take_once(&mut session, &env, &point, &mut evidence).expect("read again");
-    let proof = latlab_harness::Session::proof(&mut session, &point, &evidence);
+    let proof = proved_once(&mut session, &env, &point).expect("read again");
     assert!(proof.work.bytes > 0);
     assert_eq!(failed(&proof), Vec::<&str>::new());
     let resident = proof.checks.iter().find(|check| check.name == "resident");
     assert!(resident.is_some_and(|check| check.detail.contains("; 1 readings")), "{resident:?}");
     session.taken_back = u32::MAX;
-    let error = take_once(&mut session, &env, &point, &mut evidence).expect_err("no figure").to_string();
+    let error = proved_once(&mut session, &env, &point).expect_err("no figure").to_string();
     assert!(error.contains("the kernel takes pages back"), "{error}");
 }
 

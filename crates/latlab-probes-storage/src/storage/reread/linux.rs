@@ -4,17 +4,18 @@ use std::ffi::CString;
 use std::hint::black_box;
 
 use latlab_harness::{self as harness, Block, Env, ProbeError, Proof, Stamps};
-use latlab_record::{Check, Work};
+use latlab_probes_shared::Compared;
+use latlab_record::Work;
 use latlab_storage::{BLOCK_BYTES, Contents, Entry, ProcessCounters};
 
 use super::{Bytes, Handled, Reread, Way, readings};
-use crate::disk::stamps;
-use crate::storage::linux::{Scratch, open_to_read, open_to_write, read_all, refused, write_all};
+use crate::disk::{check, stamps};
+use crate::storage::linux::{
+    STRAY_BYTES, Scratch, UNWATCHED, open_to_read, open_to_write, read_all, refused, write_all,
+};
 
 /// Single readings slower than this keep their time stamp, ns.
 const SLOW_NS: f64 = 20e6;
-/// Bytes that may have been fetched meanwhile: a page of this program.
-const STRAY_BYTES: u64 = 64 << 10;
 
 pub(super) fn open<'env>(env: &'env Env, _group: &[Bytes]) -> Result<Session<'env>, ProbeError> {
     Ok(Session {
@@ -37,8 +38,8 @@ struct Written {
 /// What the blocks of a point have shown.
 #[derive(Debug, Default)]
 pub struct Evidence {
-    readings: u64,
-    wrong: u64,
+    /// Of what was read.
+    sums: Compared,
     /// Bytes that the kernel counted in one block at most.
     fetched: u64,
     /// Whether it did not count in some block.
@@ -111,7 +112,6 @@ impl harness::Session<Reread> for Session<'_> {
         let count = readings(written.file_bytes);
         block.set_tail_threshold_ns(SLOW_NS);
         let before = ProcessCounters::of_this_thread();
-        let mut wrong = 0;
         for _ in 0..count {
             let found = if kept {
                 let begin = self.stamps.begin();
@@ -132,41 +132,30 @@ impl harness::Session<Reread> for Session<'_> {
                 block.span(begin, end);
                 found
             };
-            wrong += u64::from(found != written.sum);
+            evidence.sums.one(found == written.sum);
             if !kept {
                 // What the next reading does not bring must be missing from its sum.
                 self.data.iter_mut().step_by(BLOCK_BYTES).for_each(|byte| *byte = !*byte);
             }
         }
         let fetched = ProcessCounters::fetched_since(before);
-        evidence.readings += count;
-        evidence.wrong += wrong;
         evidence.fetched = evidence.fetched.max(fetched.unwrap_or(0));
         evidence.unwatched |= fetched.is_none();
         Ok(())
     }
 
     fn proof(&mut self, point: &Bytes, evidence: &Evidence) -> Proof<Handled> {
-        let Evidence { readings, wrong, fetched, unwatched } = *evidence;
-        let mut checks = vec![Check {
-            name: "contents verified".to_owned(),
-            ok: wrong == 0 && readings > 0,
-            detail: format!("{} of {readings} sums are those of what was written", readings - wrong),
-        }];
+        let Evidence { sums, fetched, unwatched } = *evidence;
+        let mut checks = vec![sums.check("contents verified", "", "sums are those of what was written")];
         let mut flags = Vec::new();
         if unwatched {
-            flags.push(
-                "not checked against the kernel's count of bytes fetched: /proc/thread-self/io cannot be read"
-                    .to_owned(),
-            );
+            flags.push(UNWATCHED.to_owned());
         } else {
-            checks.push(Check {
-                name: "read from memory".to_owned(),
-                ok: fetched <= STRAY_BYTES,
-                detail: format!("the kernel counted at most {fetched} bytes fetched from storage in a block"),
-            });
+            let detail =
+                format!("the kernel counted at most {fetched} bytes fetched from storage in a block");
+            checks.push(check("read from memory", fetched <= STRAY_BYTES, detail));
         }
-        let work = Work { bytes: readings * point.file_bytes, ..Work::default() };
+        let work = Work { bytes: sums.all * point.file_bytes, ..Work::default() };
         let handled = Handled { bytes: point.file_bytes };
         Proof { work, flags, ..Proof::of(checks).with(handled).by("psync") }
     }

@@ -278,11 +278,7 @@ impl harness::Session<Steady> for Session<'_> {
     }
 
     fn proof(&mut self, point: &Stream, seen: &Evidence) -> Proof<Details> {
-        let direction = match point.operation {
-            Way::Read => Direction::Read,
-            Way::Write => Direction::Write,
-        };
-        let mut checks = seen.disk.checks(&self.target, DIRECT, direction);
+        let mut checks = seen.disk.checks(&self.target, DIRECT, point.operation.direction());
         checks.extend(seen.timed.median_ns().map(answered_by_a_device));
         let allowed = self.allowed.map(|(bytes, _)| bytes);
         let details = seen.details(point.operation, self.target.test.bytes, allowed);

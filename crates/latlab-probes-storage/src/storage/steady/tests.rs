@@ -1,4 +1,4 @@
-use latlab_harness::{AnyProbe as _, Erased};
+use latlab_harness::{AnyProbe as _, Erased, Support};
 use latlab_probes_testing as testing;
 
 use super::*;
@@ -54,13 +54,12 @@ fn writing_takes_an_eighth_of_the_bytes_and_alone_what_the_file_leaves() {
 
 #[cfg(target_os = "linux")]
 mod on_a_disk {
-    use latlab_harness::Session as _;
     use latlab_storage::Contents;
 
-    use super::super::work::{Evidence, Filler};
+    use super::super::work::Filler;
     use super::*;
     use crate::disk::Places;
-    use crate::storage::{failed, take_once};
+    use crate::storage::{failed, proved_once};
 
     #[test]
     fn both_ways_are_proved_on_one_cpu_and_64_mib_and_pay_for_what_they_write() {
@@ -99,8 +98,7 @@ mod on_a_disk {
             Contents::new(77),
             Places::in_order(BLOCK, disk::file_bytes(&env) / BLOCK, 0),
         ));
-        let mut seen = Evidence::default();
-        take_once(&mut session, &env, &point, &mut seen).expect("written");
-        assert_eq!(failed(&session.proof(&point, &seen)), ["contents verified"]);
+        let proof = proved_once(&mut session, &env, &point).expect("written");
+        assert_eq!(failed(&proof), ["contents verified"]);
     }
 }

@@ -3,9 +3,8 @@
 use latlab_record::binary_size;
 use latlab_stats::{Changes, changes, rise};
 
-use super::Way;
 use super::series::{SLICE_S, mean};
-use crate::disk::curve;
+use crate::disk::{Way, curve};
 
 /// Seconds below which nothing is called sustained: shorter than any burst that matters.
 const LEAST_S: f64 = 20.0;

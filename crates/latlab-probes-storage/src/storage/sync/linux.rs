@@ -14,21 +14,20 @@ use latlab_storage::{
 };
 use rustix::fs::{Mode, OFlags, fdatasync, fsync, openat};
 use rustix::io::{pread, pwrite, retry_on_intr};
+use strum::VariantArray as _;
 
 use super::{
-    BLOCK_BYTES, Details, Durable, FILE_BYTES, Found, OnLinux, Operation, Way, Write, block_s, operations,
+    BLOCK_BYTES, Details, Durable, FEWEST, FILE_BYTES, Found, OnLinux, Operation, Way, Write, operations,
+    patience_ns,
 };
-use crate::disk::{Asked, Device, DeviceCount, DeviceTime, stamps, system};
+use crate::disk::{Asked, Device, DeviceCount, DeviceTime, check, stamps, system};
 
-/// A block ends early when it takes so many times what was planned, on a slow disk; but not before so many operations.
-const PATIENCE: f64 = 4.0;
-const FEWEST: u64 = 4;
 /// Operations slower than this keep their time stamps, ns: several times a flush that is absorbed, below one tick of any scheduler.
 const TAIL_NS: f64 = 1e6;
 /// Where the salts of this probe's seeds begin.
 const SEEDS: u64 = 0x5F_0000;
 
-pub(super) const OPERATIONS: &[Operation] = &Operation::ALL;
+pub(super) const OPERATIONS: &[Operation] = Operation::VARIANTS;
 pub(super) const WAYS: &[Way] = &[Way::Fsync, Way::Fdatasync, Way::ODsync, Way::DirectFdatasync];
 
 /// Bytes that files may take here, or why there can be none.
@@ -151,8 +150,8 @@ pub struct Session<'env> {
     seeds: u64,
     buffer: Buffer,
     back: Buffer,
-    overwritten: BTreeMap<Way, Target>,
-    appended: BTreeMap<Way, Target>,
+    /// Those to overwrite and to append to.
+    targets: BTreeMap<Write, Target>,
     /// The last file that was created.
     created: Option<(OwnedFd, Contents)>,
     files: u64,
@@ -179,8 +178,7 @@ pub(super) fn open<'env>(env: &'env Env, group: &[Write]) -> Result<Session<'env
         seeds: 0,
         buffer: Buffer::new(block_length(), block_length()),
         back: Buffer::new(block_length(), block_length()),
-        overwritten: BTreeMap::new(),
-        appended: BTreeMap::new(),
+        targets: BTreeMap::new(),
         created: None,
         files: 0,
         full: Vec::new(),
@@ -193,7 +191,7 @@ pub(super) fn open<'env>(env: &'env Env, group: &[Write]) -> Result<Session<'env
     for write in group {
         match write.operation {
             // What is refused here is refused again, and then said, when the point is selected.
-            Operation::Overwrite => drop(session.lay_out(write.sync)),
+            Operation::Overwrite => drop(session.lay_out(*write)),
             Operation::Create if session.folder.is_none() => {
                 session.folder = Some(Folder::create(&session.place)?);
             }
@@ -215,30 +213,31 @@ impl Session<'_> {
     }
 
     /// A file to overwrite: written whole, flushed, every extent looked at.
-    fn lay_out(&mut self, way: Way) -> Result<(), ProbeError> {
-        if self.overwritten.contains_key(&way) {
+    fn lay_out(&mut self, write: Write) -> Result<(), ProbeError> {
+        if self.targets.contains_key(&write) {
             return Ok(());
         }
         let seed = self.seed();
         let test = TestFile::lay_out(&self.place, self.env.disk.budget(), FILE_BYTES, seed)?;
         let target = Target {
-            writing: opened_for(way, &test.file)?,
+            writing: opened_for(write.sync, &test.file)?,
             plain: test.file,
             at: 0,
             contents: self.contents(),
         };
-        self.overwritten.insert(way, target);
+        self.targets.insert(write, target);
         Ok(())
     }
 
     /// A file to append to that has room for so many bytes.
-    fn grow(&mut self, way: Way, bytes: u64) -> Result<(), ProbeError> {
-        if self.appended.get(&way).is_some_and(|target| target.at + bytes <= FILE_BYTES) {
+    fn grow(&mut self, write: Write, bytes: u64) -> Result<(), ProbeError> {
+        if self.targets.get(&write).is_some_and(|target| target.at + bytes <= FILE_BYTES) {
             return Ok(());
         }
         let plain = Arc::new(self.place.file(FILE_BYTES)?);
-        let target = Target { writing: opened_for(way, &plain)?, plain, at: 0, contents: self.contents() };
-        self.full.extend(self.appended.insert(way, target));
+        let target =
+            Target { writing: opened_for(write.sync, &plain)?, plain, at: 0, contents: self.contents() };
+        self.full.extend(self.targets.insert(write, target));
         Ok(())
     }
 
@@ -246,14 +245,10 @@ impl Session<'_> {
     fn write(&mut self, write: Write) -> Result<Times, ProbeError> {
         let Write { operation, sync: way } = write;
         let at_end = |target: &Target| target.at + BLOCK_BYTES > FILE_BYTES;
-        let again = operation == Operation::Overwrite && self.overwritten.get(&way).is_some_and(at_end);
+        let again = operation == Operation::Overwrite && self.targets.get(&write).is_some_and(at_end);
         let renewed = again.then(|| self.contents());
-        let targets = match operation {
-            Operation::Overwrite => &mut self.overwritten,
-            _ => &mut self.appended,
-        };
-        let target =
-            targets.get_mut(&way).ok_or_else(|| ProbeError::Other("the file was not made".to_owned()))?;
+        let target = self.targets.get_mut(&write);
+        let target = target.ok_or_else(|| ProbeError::Other("the file was not made".to_owned()))?;
         if let Some(contents) = renewed {
             // Once more from the begin, with other bytes.
             target.at = 0;
@@ -309,9 +304,9 @@ impl Session<'_> {
         let Write { operation, sync } = write;
         let most = operations(profile, operation);
         if operation == Operation::Append {
-            self.grow(sync, most * BLOCK_BYTES)?;
+            self.grow(write, most * BLOCK_BYTES)?;
         }
-        let patience = self.env.clock.ticks(PATIENCE * block_s(profile) * 1e9);
+        let patience = self.env.clock.ticks(patience_ns(profile));
         let first = self.stamps.begin();
         for done in 0..most {
             let budget = self.env.disk.budget();
@@ -332,35 +327,34 @@ impl Session<'_> {
         let ns = |begin: u64, end: u64| self.env.clock.ns(end.saturating_sub(begin));
         block.span(times.begin, times.end());
         found.whole_ns.push(ns(times.begin, times.end()));
+        let parts = [
+            ("create", times.created),
+            ("write", Some(times.written)),
+            ("sync", times.synced),
+            ("directory", times.named),
+        ];
         let mut last = times.begin;
-        if let Some(created) = times.created {
-            block.channel("create", last, created);
-            last = created;
-        }
-        block.channel("write", last, times.written);
-        found.write_ns.push(ns(last, times.written));
-        last = times.written;
-        if let Some(synced) = times.synced {
-            block.channel("sync", last, synced);
-            found.sync_ns.push(ns(last, synced));
-            last = synced;
-        }
-        if let Some(named) = times.named {
-            block.channel("directory", last, named);
+        for (name, end) in parts {
+            let Some(end) = end else { continue };
+            block.channel(name, last, end);
+            match name {
+                "write" => found.write_ns.push(ns(last, end)),
+                "sync" => found.sync_ns.push(ns(last, end)),
+                _ => {}
+            }
+            last = end;
         }
     }
 
     /// What the last write left: nothing that waits, and the same bytes on the disk.
     fn look(&mut self, write: Write, found: &mut Found) -> Result<(), ProbeError> {
-        let Write { operation, sync } = write;
-        let (file, contents, offset) = if operation == Operation::Create {
+        let (file, contents, offset) = if write.operation == Operation::Create {
             let Some((file, contents)) = &self.created else {
                 return Ok(());
             };
             (file.as_fd(), *contents, 0)
         } else {
-            let targets = if operation == Operation::Overwrite { &self.overwritten } else { &self.appended };
-            let Some(target) = targets.get(&sync) else {
+            let Some(target) = self.targets.get(&write) else {
                 return Ok(());
             };
             (target.plain.as_fd(), target.contents, target.at - BLOCK_BYTES)
@@ -431,7 +425,7 @@ fn whole(written: rustix::io::Result<usize>) -> Result<(), ProbeError> {
 impl harness::Session<Durable> for Session<'_> {
     fn select(&mut self, write: &Write) -> Result<(), ProbeError> {
         if write.operation == Operation::Overwrite {
-            self.lay_out(write.sync)?;
+            self.lay_out(*write)?;
         }
         Ok(())
     }
@@ -493,29 +487,21 @@ impl harness::Session<Durable> for Session<'_> {
 
 fn checks(found: &Found, device: &Device) -> Vec<Check> {
     let (bytes, Counted { bytes: counted, unsettled, on_device, .. }) = (found.bytes(), &found.counted);
+    let blocks = found.verified;
+    let waits = match unsettled {
+        Some(bytes) => format!("{bytes} bytes still waited to be written after {blocks} blocks (cachestat)"),
+        None => "this kernel does not tell what waits to be written".to_owned(),
+    };
+    let sent = match counted {
+        Some(counted) => {
+            format!("{bytes} bytes written, at least {counted} sent towards storage (/proc/self/io)")
+        }
+        None => format!("{bytes} bytes written; this kernel does not count"),
+    };
     vec![
         found.contents_check("read back"),
-        Check {
-            name: "nothing waits after the sync".to_owned(),
-            ok: found.verified > 0 && unsettled.unwrap_or(0) == 0,
-            detail: match unsettled {
-                Some(bytes) => format!(
-                    "{bytes} bytes still waited to be written after {} blocks (cachestat)",
-                    found.verified
-                ),
-                None => "this kernel does not tell what waits to be written".to_owned(),
-            },
-        },
-        Check {
-            name: "counted by the kernel".to_owned(),
-            ok: bytes > 0 && counted.is_none_or(|counted| counted >= bytes),
-            detail: match counted {
-                Some(counted) => {
-                    format!("{bytes} bytes written, at least {counted} sent towards storage (/proc/self/io)")
-                }
-                None => format!("{bytes} bytes written; this kernel does not count"),
-            },
-        },
+        check("nothing waits after the sync", blocks > 0 && unsettled.unwrap_or(0) == 0, waits),
+        check("counted by the kernel", bytes > 0 && counted.is_none_or(|counted| counted >= bytes), sent),
         on_device.check(device),
         found.device_check(),
     ]

@@ -15,16 +15,13 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::disk::{stamps, system};
 use crate::storage::sync::{
-    BLOCK_BYTES, Details, Durable, FILE_BYTES, Found, Operation, Way, Write, block_s, operations,
+    BLOCK_BYTES, Details, Durable, FEWEST, FILE_BYTES, Found, Operation, Way, Write, operations, patience_ns,
 };
 
 /// Makes what was written durable; whether there was anything to do.
 pub(super) type Flush = fn(Way, BorrowedFd<'_>) -> rustix::io::Result<bool>;
 
 const SEEDS: u64 = 0x5F_8000;
-/// A block ends early when it takes so many times what was planned, but not before so many operations.
-const PATIENCE: f64 = 4.0;
-const FEWEST: u64 = 4;
 const UNCOUNTED: &str = "neither bytes sent to storage nor flushes are counted on this system";
 
 /// What the directory has room for: one of this user's own, no link to one.
@@ -144,7 +141,7 @@ impl<'env> Syncing<'env> {
         let most = operations(profile, operation);
         let place = self.prepare(write, most)?;
         let ns = |begin: u64, end: u64| self.env.clock.ns(end.saturating_sub(begin));
-        let patience = self.env.clock.ticks(PATIENCE * block_s(profile) * 1e9);
+        let patience = self.env.clock.ticks(patience_ns(profile));
         let first = self.stamps.begin();
         for done in 0..most {
             self.env.disk.budget().spend(operation.written_blocks() * BLOCK_BYTES)?;

@@ -15,29 +15,24 @@ fn concluded(figures: &[Figure<Durable>]) -> Option<Findings> {
     Durable.conclude(&testing::header(&testing::env(64 << 20)), figures)
 }
 
-fn judged(fast_ns: f64, flushes: Option<f64>, busy: Option<f64>) -> Verdict {
-    verdict(Judged { fast_ns, flushes, busy })
-}
-
 #[test]
-fn a_flush_faster_than_flash_is_absorbed_and_a_slow_one_is_plausible() {
-    assert_eq!(judged(50e3, None, None), Verdict::Absorbed);
-    assert_eq!(judged(100e3, Some(1.0), Some(0.0)), Verdict::Absorbed);
-    assert_eq!(judged(200e3, Some(1.0), Some(0.0)), Verdict::Undecided);
-    assert_eq!(judged(700e3, Some(1.0), Some(0.01)), Verdict::Plausible);
-    assert_eq!(judged(8e6, None, None), Verdict::Plausible);
-}
-
-#[test]
-fn on_a_busy_machine_a_slow_sync_says_nothing_and_a_fast_one_still_does() {
-    assert_eq!(judged(4e6, Some(1.0), Some(0.6)), Verdict::Undecided);
-    assert_eq!(judged(100e3, Some(1.0), Some(0.6)), Verdict::Absorbed);
-}
-
-#[test]
-fn a_sync_that_sends_no_flush_to_a_cache_shows_no_durability_however_long_it_takes() {
-    assert_eq!(judged(700e3, Some(0.0), None), Verdict::NotSent);
-    assert_eq!(judged(100e3, Some(0.02), None), Verdict::NotSent);
+fn a_sync_is_judged_by_its_time_its_flushes_and_how_busy_the_machine_was() {
+    for (fast_ns, flushes, busy, verdict) in [
+        (50e3, None, None, Verdict::Absorbed),
+        (100e3, Some(1.0), Some(0.0), Verdict::Absorbed),
+        (200e3, Some(1.0), Some(0.0), Verdict::Undecided),
+        (700e3, Some(1.0), Some(0.01), Verdict::Plausible),
+        (8e6, None, None, Verdict::Plausible),
+        // On a busy machine a slow sync says nothing, and a fast one still does.
+        (4e6, Some(1.0), Some(0.6), Verdict::Undecided),
+        (100e3, Some(1.0), Some(0.6), Verdict::Absorbed),
+        // Without a flush to a cache no durability is shown, however long it takes.
+        (700e3, Some(0.0), None, Verdict::NotSent),
+        (100e3, Some(0.02), None, Verdict::NotSent),
+    ] {
+        let judged = Judged { fast_ns, flushes, busy };
+        assert_eq!(super::verdict(judged), verdict, "{judged:?}");
+    }
 }
 
 #[test]
@@ -106,7 +101,7 @@ fn a_system_that_tells_nothing_besides_leaves_it_out_and_one_that_does_says_null
 #[test]
 fn its_points_fit_one_cpu_and_little_memory_and_say_what_they_write() {
     let env = testing::env_of_one_cpu(64 << 20);
-    let points: Vec<_> = offered(&Operation::ALL, &Way::ALL[..4])
+    let points: Vec<_> = offered(Operation::VARIANTS, &Way::VARIANTS[..4])
         .into_iter()
         .map(|write| super::planned(&env, write))
         .collect();
@@ -126,7 +121,8 @@ fn its_points_fit_one_cpu_and_little_memory_and_say_what_they_write() {
 
 #[test]
 fn each_system_has_the_ways_that_it_knows_and_full_fsync_is_of_macos() {
-    let linux = offered(&Operation::ALL, &[Way::Fsync, Way::Fdatasync, Way::ODsync, Way::DirectFdatasync]);
+    let linux =
+        offered(Operation::VARIANTS, &[Way::Fsync, Way::Fdatasync, Way::ODsync, Way::DirectFdatasync]);
     assert_eq!(linux.len(), 12);
     assert_eq!(linux[0], Write::of(Operation::Overwrite, Way::Fdatasync));
     let macos = offered(&[Operation::Overwrite, Operation::Append], &[Way::Fsync, Way::FullFsync]);
@@ -140,8 +136,10 @@ fn each_system_has_the_ways_that_it_knows_and_full_fsync_is_of_macos() {
         ]
     );
     assert!(offered(&[], &[]).is_empty());
-    let named = Way::ALL.map(|way| Write::of(Operation::Overwrite, way).to_point().sync);
-    assert_eq!(named, Way::ALL.map(|way| Some(way.name().to_owned())));
+    for way in Way::VARIANTS {
+        let point = Write::of(Operation::Overwrite, *way).to_point();
+        assert_eq!(point.sync.as_deref(), Some(way.name()));
+    }
 }
 
 #[test]
@@ -163,11 +161,11 @@ mod posix;
 mod with_posix_calls_alone {
     use std::os::fd::BorrowedFd;
 
-    use latlab_harness::{Proof, Session as _};
+    use latlab_harness::Proof;
 
     use super::posix::{Syncing, room};
     use super::*;
-    use crate::storage::{failed, take_once};
+    use crate::storage::{failed, proved_once};
 
     fn flush(_: Way, file: BorrowedFd<'_>) -> rustix::io::Result<bool> {
         rustix::fs::fsync(file).map(|()| true)
@@ -180,9 +178,8 @@ mod with_posix_calls_alone {
         session.keeps_other_bytes = planted;
         let mut proofs = Vec::new();
         for operation in [Operation::Overwrite, Operation::Append] {
-            let (write, mut found) = (Write::of(operation, Way::Fsync), Found::default());
-            take_once(&mut session, &env, &write, &mut found).expect("its file");
-            proofs.push(session.proof(&write, &found));
+            let write = Write::of(operation, Way::Fsync);
+            proofs.push(proved_once(&mut session, &env, &write).expect("its file"));
         }
         assert_eq!(own.entries(), 0, "no file has a name");
         let fewest = 2 * operations(Profile::Quick, Operation::Append) * BLOCK_BYTES;
@@ -229,18 +226,14 @@ mod linux {
 
     use super::*;
     use crate::storage::sync::work::{Session, open};
-    use crate::storage::{failed, take_once};
+    use crate::storage::{failed, proved_once};
 
     /// The proofs of the overwrites, appends and creations with these ways, each after one block on a disk with a fault.
     fn faulty(env: &Env, ways: &[Way], plant: impl FnOnce(&mut Session)) -> Vec<Proof<Details>> {
-        let writes = offered(&Operation::ALL, ways);
+        let writes = offered(Operation::VARIANTS, ways);
         let mut session = open(env, &writes).expect("room");
         plant(&mut session);
-        let proof = |write: &Write| {
-            let mut found = Found::default();
-            take_once(&mut session, env, write, &mut found).expect("taken");
-            session.proof(write, &found)
-        };
+        let proof = |write: &Write| proved_once(&mut session, env, write).expect("taken");
         writes.iter().map(proof).collect()
     }
 

@@ -14,8 +14,8 @@ use rustix::fs::{Advice, fadvise};
 use self::native::Pass;
 use self::python::{Job, LAST_BYTES, Python};
 use super::{Arm, Details, Files, ONE, Operation, Phase, Task};
-use crate::disk::{Device, DeviceCount, quantile, stamps, system};
-use crate::storage::linux::{Scratch, exists, open_to_read, read_all, refused};
+use crate::disk::{Device, DeviceCount, check, quantile, stamps, system, told};
+use crate::storage::linux::{STRAY_BYTES, Scratch, UNWATCHED, exists, open_to_read, read_all, refused};
 
 /// Steps that add up to less of the pass leave something out.
 const PHASES_AT_LEAST: f64 = 0.95;
@@ -25,8 +25,6 @@ const DRIFT: f64 = 1.25;
 const SPREAD: f64 = 2.0;
 /// Single files slower than this keep their time stamp, ns: at the usual microsecond all would.
 const SLOW_NS: f64 = 1e6;
-/// Bytes that the kernel may count as fetched while everything was in memory: a directory's block, a page of a program.
-const STRAY_BYTES: u64 = 64 << 10;
 /// A warm pass is taken again where the kernel had taken pages back, so often at most in all.
 const TRIES: u32 = 8;
 /// Removing a file of a few KB, until the run's first removal has told, and a MB of a larger one, s: from an ext4 file system on a virtual disk, after a
@@ -497,9 +495,7 @@ fn equal(found: u64, expected: u64, what: &str) -> Result<String, String> {
 /// What the kernel counted as fetched from storage while `bytes` were read.
 fn note_fetched(seen: &mut Evidence, fetched: Option<u64>, bytes: u64, cold: bool) {
     let Some(fetched) = fetched else {
-        seen.remark(
-            "not checked against the kernel's count of bytes fetched: /proc/thread-self/io cannot be read",
-        );
+        seen.remark(UNWATCHED);
         return;
     };
     let detail = format!("the kernel counted {fetched} bytes fetched from storage for {bytes} read");
@@ -578,16 +574,13 @@ impl harness::Session<Files> for Session<'_> {
         }
         let share = seen.phases_share();
         let (percent, wall_ms) = (share * 100.0, seen.wall_ns / 1e6);
-        let mut checks = vec![Check {
-            name: "phases add up".to_owned(),
-            ok: share >= PHASES_AT_LEAST,
-            detail: format!("{percent:.1} % of what another clock gave a pass; {wall_ms:.1} ms in all"),
-        }];
-        checks.extend(seen.witnesses.iter().map(|own| Check {
-            name: own.name.to_owned(),
-            ok: own.failed.is_none(),
-            detail: own.failed.as_ref().unwrap_or(&own.held).clone(),
-        }));
+        let detail = format!("{percent:.1} % of what another clock gave a pass; {wall_ms:.1} ms in all");
+        let mut checks = vec![check("phases add up", share >= PHASES_AT_LEAST, detail)];
+        checks.extend(
+            seen.witnesses
+                .iter()
+                .map(|own| told(own.name, own.failed.clone().map_or_else(|| Ok(own.held.clone()), Err))),
+        );
         let mut flags = seen.remarks.clone();
         match task.operation {
             Operation::ReadCold => flags.push("data cold, metadata warm".to_owned()),

@@ -6,7 +6,7 @@ use latlab_harness::{Figure, Planned, Probe};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Access, COLD, Claim, DIRECT, DevicePart, Engine, FASTEST_DEVICE_NS, Holds, Sanity, WARM};
+use super::words::{Access, COLD, Claim, DIRECT, DevicePart, Engine, FASTEST_DEVICE_NS, Holds, Sanity, WARM};
 
 /// What a job of everyday size has to read, bytes.
 const JOB_BYTES: f64 = 30e9;
@@ -278,7 +278,7 @@ fn rounded(value: f64) -> f64 {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::super::FSYNC_END;
+    use super::super::words::FSYNC_END;
     use super::*;
 
     fn planted(path: Access, alpha_ns: f64, beta: f64) -> Vec<Measured> {

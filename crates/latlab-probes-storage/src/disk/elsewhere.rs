@@ -5,7 +5,7 @@ use std::time::Duration;
 use latlab_harness::Env;
 use latlab_storage::CutShort;
 
-use super::Engine;
+use super::words::Engine;
 
 /// Why there is no room: nobody asks.
 pub(crate) fn room(_env: &Env) -> Result<u64, String> {

@@ -3,8 +3,9 @@
 use latlab_record::Check;
 use latlab_storage::{BLOCK_BYTES, Contents, Direction, Extents, ProcessCounters, Residency};
 
-use super::{Asked, DeviceCount, Target};
-use crate::disk::{Access, BUFFERED, COLD, DIRECT, DevicePart, WARM, check, told};
+use super::device::{Asked, DeviceCount};
+use super::target::Target;
+use super::words::{Access, BUFFERED, COLD, DIRECT, DevicePart, WARM, check, told};
 
 /// What speaks for the blocks of one point: gathered while they are taken, told as checks.
 #[derive(Clone, Debug, Default)]

@@ -9,8 +9,10 @@ use latlab_storage::{
     open_engine,
 };
 
-use super::{Evidence, Places, Target};
-use crate::disk::Access;
+use super::evidence::Evidence;
+use super::places::Places;
+use super::target::Target;
+use super::words::Access;
 
 /// A device that has not answered for so long will not.
 const SILENT: Duration = Duration::from_secs(30);

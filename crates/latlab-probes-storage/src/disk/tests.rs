@@ -1,5 +1,8 @@
-use super::*;
+use latlab_harness::{Env, Support};
 use latlab_probes_testing as testing;
+
+use super::size::SMALLEST_FILE;
+use super::*;
 
 #[test]
 fn the_test_file_leaves_most_of_what_may_be_written_to_the_probes() {

@@ -75,7 +75,7 @@ mod linux {
         let planned = size(&env);
         // On a slow disk the first piece is all.
         disk::lay_out(&env, disk::file_bytes(&env), std::time::Duration::ZERO);
-        let real = disk::laid_out(&env).expect("the first piece");
+        let real = env.disk.laid_out_bytes().expect("the first piece");
         assert!(planned[0] > real, "{planned:?}");
         assert_eq!(size(&env), [real]);
         let support = Poke.plan(&env).support;

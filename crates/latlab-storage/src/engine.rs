@@ -476,29 +476,47 @@ mod tests {
             .collect()
     }
 
+    fn read(token: u32, block: u64) -> Transfer {
+        Transfer { token, offset: block * BLOCK as u64, direction: Direction::Read }
+    }
+
+    /// What has ended: one at least.
+    fn reaped(engine: &mut dyn Engine) -> Vec<u32> {
+        let mut done = Vec::new();
+        while done.is_empty() {
+            engine
+                .reap(Patience::AtMost(Duration::from_secs(10)), &mut |token| done.push(token))
+                .expect("no error");
+        }
+        done
+    }
+
+    fn holds(engine: &mut dyn Engine, token: u32, block: u64) -> Result<(), String> {
+        Contents::new(3).verify(block * BLOCK as u64, engine.buffer(token).bytes())
+    }
+
     #[test]
     fn every_engine_reads_the_blocks_that_were_asked_for() {
         let (_own, file) = written("engines");
         for mut engine in engines(&file, 4) {
-            let mut ended = 0;
-            let mut offsets = [0u64; 4];
+            let (mut begun, mut ended) = (0, 0);
+            let mut blocks = [0; 4];
             let mut free = vec![0u32, 1, 2, 3];
-            let mut next = 0;
             while ended < BLOCKS {
-                while next < BLOCKS
+                while begun < BLOCKS
                     && let Some(token) = free.pop()
                 {
-                    offsets[token as usize] = next * BLOCK as u64;
-                    let offset = offsets[token as usize];
-                    engine.submit(Transfer { token, offset, direction: Direction::Read }).expect("taken");
-                    next += 1;
+                    blocks[token as usize] = begun;
+                    engine.submit(read(token, begun)).expect("taken");
+                    begun += 1;
                 }
-                let mut done = Vec::new();
-                engine.reap(Patience::ForOne, &mut |token| done.push(token)).expect("no error");
-                for token in done {
-                    let found =
-                        Contents::new(3).verify(offsets[token as usize], engine.buffer(token).bytes());
-                    assert_eq!(found, Ok(()), "{}", engine.name());
+                for token in reaped(&mut *engine) {
+                    assert_eq!(
+                        holds(&mut *engine, token, blocks[token as usize]),
+                        Ok(()),
+                        "{}",
+                        engine.name()
+                    );
                     free.push(token);
                     ended += 1;
                 }
@@ -511,26 +529,20 @@ mod tests {
         let (_own, file) = written("slots");
         let threads = EngineKind::Threads { count: 2, cpus: &[] };
         let mut engine = open_engine(threads, &file, Buffers::new(6, BLOCK, BLOCK)).expect("threads");
-        let asked = |token: u32| Transfer {
-            token,
-            offset: u64::from(token) * BLOCK as u64,
-            direction: Direction::Read,
-        };
         let mut done = Vec::new();
         for pair in [[0, 1], [2, 3], [4, 5]] {
             for token in pair {
-                engine.submit(asked(token)).expect("a thread is idle");
+                engine.submit(read(token, token.into())).expect("a thread is idle");
             }
-            assert!(engine.submit(asked((pair[0] + 2) % 6)).is_err(), "none is idle");
+            let third = (pair[0] + 2) % 6;
+            assert!(engine.submit(read(third, third.into())).is_err(), "none is idle");
             let before = done.len();
             while done.len() < before + 2 {
-                engine.reap(Patience::ForOne, &mut |token| done.push(token)).expect("no error");
+                done.extend(reaped(&mut *engine));
             }
         }
         for token in 0..6u32 {
-            let offset = u64::from(token) * BLOCK as u64;
-            let found = Contents::new(3).verify(offset, engine.buffer(token).bytes());
-            assert_eq!(found, Ok(()), "{token}");
+            assert_eq!(holds(&mut *engine, token, token.into()), Ok(()), "{token}");
         }
     }
 
@@ -540,10 +552,7 @@ mod tests {
         for (round, mut engine) in (10u64..).zip(engines(&file, 1)) {
             Contents::new(round).fill(8192, engine.buffer(0).bytes_mut());
             engine.submit(Transfer { token: 0, offset: 8192, direction: Direction::Write }).expect("taken");
-            let mut done = 0;
-            while done == 0 {
-                engine.reap(Patience::AtMost(Duration::from_secs(10)), &mut |_| done += 1).expect("no error");
-            }
+            reaped(&mut *engine);
             let mut back = vec![0; BLOCK];
             rustix::io::pread(&*file, &mut back, 8192).expect("read");
             assert_eq!(Contents::new(round).verify(8192, &back), Ok(()), "{}", engine.name());
@@ -555,11 +564,7 @@ mod tests {
         let (_own, file) = written("short");
         for mut engine in engines(&file, 1) {
             // Beyond the file's end there is nothing to read.
-            let submitted = engine.submit(Transfer {
-                token: 0,
-                offset: BLOCKS * BLOCK as u64,
-                direction: Direction::Read,
-            });
+            let submitted = engine.submit(read(0, BLOCKS));
             let reaped =
                 submitted.and_then(|()| engine.reap(Patience::ForOne, &mut |_| panic!("nothing was read")));
             let error = reaped.expect_err("0 bytes are no block");
@@ -574,19 +579,14 @@ mod tests {
             if engine.name() == "psync" {
                 continue; // Its transfers have ended when they are submitted.
             }
-            let read = Transfer { token: 0, offset: 0, direction: Direction::Read };
-            engine.submit(read).expect("taken");
-            let again = engine.submit(read).expect_err("its buffer is not there");
+            engine.submit(read(0, 0)).expect("taken");
+            let again = engine.submit(read(0, 0)).expect_err("its buffer is not there");
             assert!(again.to_string().contains("under way"), "{again}");
             let reached = std::panic::AssertUnwindSafe(|| engine.buffer(0).bytes().len());
             assert!(std::panic::catch_unwind(reached).is_err(), "{}", engine.name());
-            let mut done = Vec::new();
-            while done.is_empty() {
-                engine.reap(Patience::ForOne, &mut |token| done.push(token)).expect("no error");
-            }
-            assert_eq!(done, [0], "{}", engine.name());
-            assert_eq!(Contents::new(3).verify(0, engine.buffer(0).bytes()), Ok(()));
-            engine.submit(read).expect("free again");
+            assert_eq!(reaped(&mut *engine), [0], "{}", engine.name());
+            assert_eq!(holds(&mut *engine, 0, 0), Ok(()));
+            engine.submit(read(0, 0)).expect("free again");
         }
     }
 
@@ -595,8 +595,7 @@ mod tests {
         let (_own, file) = written("drop");
         for mut engine in engines(&file, 4) {
             for token in 0..4 {
-                let offset = u64::from(token) * BLOCK as u64;
-                engine.submit(Transfer { token, offset, direction: Direction::Read }).expect("taken");
+                engine.submit(read(token, token.into())).expect("taken");
             }
             drop(engine);
         }

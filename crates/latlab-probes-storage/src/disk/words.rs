@@ -153,8 +153,8 @@ pub(crate) const FASTEST_DEVICE_NS: f64 = 2_000.0;
 
 /// The sanity rule for direct transfers: their median is not below what any device needs.
 pub(crate) fn answered_by_a_device(median_ns: f64) -> Check {
-    let (median_us, fastest_us) = (median_ns / 1e3, FASTEST_DEVICE_NS / 1e3);
-    let detail = format!("median {median_us:.1} us; below {fastest_us:.0} us nothing but memory answers");
+    let [median, fastest] = [median_ns, FASTEST_DEVICE_NS].map(|ns| ns / 1e3);
+    let detail = format!("median {median:.1} us; below {fastest:.0} us nothing but memory answers");
     check("answered by a device", median_ns >= FASTEST_DEVICE_NS, detail)
 }
 

@@ -100,7 +100,7 @@ struct Phase {
 /// What many files cost against one, and what of it is Python's.
 #[derive(Serialize, JsonSchema)]
 pub struct Findings {
-    ratios: Vec<Ratio>,
+    ratios: Vec<ManyOverOne>,
     /// By operation, what of a file's time is Python's own, of a thousand files and where that is decided; ns.
     python_share_per_file_ns: BTreeMap<String, f64>,
     python_shares: Vec<PythonShare>,
@@ -108,7 +108,7 @@ pub struct Findings {
 
 /// All files over one file of the same bytes.
 #[derive(Serialize, JsonSchema)]
-struct Ratio {
+struct ManyOverOne {
     one: Named,
     many: Named,
     /// With how it was made durable: `write fsync`.
@@ -409,11 +409,11 @@ fn find<'passes>(passes: &'passes [Pass], operation: &str, files: u64, engine: A
 }
 
 /// Everything that has more than one file, against one.
-fn ratios(passes: &[Pass]) -> Vec<Ratio> {
+fn ratios(passes: &[Pass]) -> Vec<ManyOverOne> {
     let ratio = |many: &Pass| {
         let Pass { named, operation, engine, .. } = many;
         let one = find(passes, operation, ONE, *engine)?.named;
-        (named.files > ONE && one.total_s > 0.0).then(|| Ratio {
+        (named.files > ONE && one.total_s > 0.0).then(|| ManyOverOne {
             one,
             many: *named,
             operation: operation.clone(),

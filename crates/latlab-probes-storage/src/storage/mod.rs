@@ -93,9 +93,11 @@ fn failed<D>(proof: &latlab_harness::Proof<D>) -> Vec<&str> {
 mod tests {
     use latlab_harness::{AnyProbe, Erased, Support};
     use latlab_probes_testing as testing;
+    use latlab_record::StoppedBy;
     use latlab_storage::Disk;
 
     use super::*;
+    use crate::planted::{Own, on_a_disk};
 
     /// Those that write, then those that only read.
     const PROBES: [&[&dyn AnyProbe]; 2] = [
@@ -122,6 +124,25 @@ mod tests {
         let is_refused = |probe: &&dyn AnyProbe| matches!(probe.supports(&env), Support::No(_));
         assert!(PROBES[0].iter().all(is_refused));
         assert!(!PROBES[1].iter().any(is_refused));
+    }
+
+    #[test]
+    fn a_spent_budget_is_the_reason_and_not_a_byte_more_is_written_and_no_file_is_left() {
+        for (probe, budget_bytes) in
+            [(&Erased(files::Files) as &dyn AnyProbe, 4_000_000), (&Erased(sync::Durable), 20 * 4096)]
+        {
+            let own = Own::new("budget");
+            let mut env = testing::env(64 << 20);
+            env.disk = Disk::new(&own.0, budget_bytes, 3);
+            let Some(env) = on_a_disk(probe, env) else { return };
+            let records = testing::one_run(probe, &env, 5.0);
+            let failed = records.iter().filter(|record| record.stopped_by == StoppedBy::Failed);
+            let texts: Vec<&str> =
+                failed.filter_map(|record| Some(record.error.as_ref()?.text.as_str())).collect();
+            assert!(!texts.is_empty() && texts.iter().all(|text| text.contains("--max-bytes")), "{texts:?}");
+            assert!(env.disk.budget().spent_bytes() <= budget_bytes);
+            assert_eq!(own.entries(), 0);
+        }
     }
 
     #[test]

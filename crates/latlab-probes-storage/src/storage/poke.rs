@@ -34,9 +34,9 @@ const EVICTION_S: f64 = 200e-6;
 /// Reading the test file to warm it, bytes a second.
 const WARMING: f64 = 1e9;
 
-/// Bytes of a file of a size, reached in a way.
+/// Pokes into a file of a size, reached in a way.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Bytes {
+pub struct Pokes {
     operation: Operation,
     file_bytes: u64,
     path: Access,
@@ -77,8 +77,8 @@ struct OfSize {
     direct_over_warm: Option<f64>,
 }
 
-fn point(file_bytes: u64, path: Access) -> Bytes {
-    Bytes { operation: Operation::ReadWrite, file_bytes, path }
+fn point(file_bytes: u64, path: Access) -> Pokes {
+    Pokes { operation: Operation::ReadWrite, file_bytes, path }
 }
 
 /// The sizes that the test file is to serve.
@@ -130,7 +130,7 @@ fn written(profile: Profile, file_bytes: u64, path: Access) -> u64 {
     }
 }
 
-fn planned(env: &Env, file_bytes: u64, path: Access) -> Planned<Bytes> {
+fn planned(env: &Env, file_bytes: u64, path: Access) -> Planned<Pokes> {
     let profile = env.settings.profile;
     let planned = Planned::new(point(file_bytes, path));
     let most_blocks = if profile == Profile::Thorough { planned.most_blocks } else { FEW_BLOCKS };
@@ -173,7 +173,7 @@ fn planned(env: &Env, file_bytes: u64, path: Access) -> Planned<Bytes> {
     }
 }
 
-fn points(env: &Env) -> Vec<Planned<Bytes>> {
+fn points(env: &Env) -> Vec<Planned<Pokes>> {
     let mut points = vec![planned(env, 0, WARM)];
     for path in [DIRECT, COLD, WARM] {
         points.extend(large(env, path).into_iter().map(|size| planned(env, size, path)));
@@ -191,7 +191,7 @@ fn points(env: &Env) -> Vec<Planned<Bytes>> {
 }
 
 impl Probe for Poke {
-    type Point = Bytes;
+    type Point = Pokes;
     type Evidence = work::Evidence;
     type Details = Details;
     type Findings = Findings;
@@ -234,13 +234,13 @@ Proof: the bytes read are those that were laid out, whole blocks are compared af
         operations: Operations::Disk,
     };
 
-    fn plan(&self, env: &Env) -> Plan<Bytes> {
+    fn plan(&self, env: &Env) -> Plan<Pokes> {
         // What is warm can be evicted at any time and is nobody's.
         let plan = Plan::of(points(env)).memory(1 << 20).test_file(disk::file_bytes(env));
         plan.given(disk::support_writing(env))
     }
 
-    fn open<'env>(&'env self, env: &'env Env, group: &[Bytes]) -> Result<Self::Session<'env>, ProbeError> {
+    fn open<'env>(&'env self, env: &'env Env, group: &[Pokes]) -> Result<Self::Session<'env>, ProbeError> {
         work::open(env, group)
     }
 

@@ -12,9 +12,7 @@ use crate::disk::{self, Access, DIRECT, Engine, Way};
 #[cfg_attr(not(target_os = "linux"), path = "elsewhere/mod.rs")]
 mod work;
 
-#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "there is no stream there"))]
 mod series;
-#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "there is no stream there"))]
 mod verdict;
 
 /// The probe.

@@ -215,10 +215,6 @@ struct JudgedBy {
 }
 
 /// What the blocks of a point have shown.
-#[cfg_attr(
-    not(any(target_os = "linux", target_os = "macos")),
-    allow(dead_code, reason = "nothing is found there")
-)]
 #[derive(Default)]
 pub struct Found {
     whole_ns: Vec<f64>,
@@ -231,10 +227,6 @@ pub struct Found {
     counted: work::Counted,
 }
 
-#[cfg_attr(
-    not(any(target_os = "linux", target_os = "macos")),
-    allow(dead_code, reason = "nothing is found there")
-)]
 impl Found {
     fn bytes(&self) -> u64 {
         self.whole_ns.len() as u64 * BLOCK_BYTES

@@ -1,7 +1,7 @@
 //! Linux: a private folder for files with names, removed with everything in it when the session ends.
 
 use std::ffi::{CString, OsString};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -36,9 +36,9 @@ pub(super) const UNWATCHED: &str =
 
 /// The folder. What dead processes left beside it is removed first.
 pub(super) struct Scratch {
-    place: Arc<Place>,
-    path: PathBuf,
-    folder: Folder,
+    pub(super) place: Arc<Place>,
+    pub(super) path: PathBuf,
+    pub(super) folder: Folder,
     directories: u64,
 }
 
@@ -53,21 +53,6 @@ impl Scratch {
         let path = rustix::fs::readlink(link, Vec::new())
             .map_err(refused("finding the scratch folder's path, which needs /proc"))?;
         Ok(Self { place, path: PathBuf::from(OsString::from_vec(path.into_bytes())), folder, directories: 0 })
-    }
-
-    /// Its path.
-    pub(super) fn path(&self) -> &std::path::Path {
-        &self.path
-    }
-
-    /// Its place.
-    pub(super) fn place(&self) -> &Place {
-        &self.place
-    }
-
-    /// The folder itself.
-    pub(super) fn directory_of_all(&self) -> BorrowedFd<'_> {
-        self.folder.directory()
     }
 
     /// Whether `files` files of `file_bytes` may be made: room, limits; the budget is another matter.

@@ -11,7 +11,7 @@ use latlab_storage::{Buffer, Direction, ProcessCounters, TestFile, missing, open
 use rustix::fs::{Advice, OFlags, SeekFrom, fadvise, fsync, seek};
 use rustix::io::{Errno, pread, pwrite, read};
 
-use super::{Bytes, Details, LARGE, PAGE_BYTES, Poke, QUICK_LARGEST, SMALL, pages, pokes, wanted, written};
+use super::{Details, LARGE, PAGE_BYTES, Poke, Pokes, QUICK_LARGEST, SMALL, pages, pokes, wanted, written};
 use crate::disk::{
     self, Access, Asked, COLD, DIRECT, Places, Target, WARM, answered_by_a_device, check, quantile, stamps,
     system,
@@ -197,7 +197,7 @@ fn asked_of(path: Access) -> Option<Asked> {
     }
 }
 
-pub(super) fn open<'env>(env: &'env Env, group: &[Bytes]) -> Result<Session<'env>, ProbeError> {
+pub(super) fn open<'env>(env: &'env Env, group: &[Pokes]) -> Result<Session<'env>, ProbeError> {
     let stamps = stamps(env)?;
     let mut spots = BTreeMap::new();
     let mut longest = PAGE_BYTES;
@@ -250,15 +250,10 @@ impl Session<'_> {
         (0..count).map(|_| found.next_page()).collect()
     }
 
-    #[cfg(test)]
-    pub(super) fn plant(&mut self, fault: Fault) {
-        self.fault = Some(fault);
-    }
-
     /// So many pokes, one after the other.
     fn poke(
         &mut self,
-        &Bytes { file_bytes: size, path, .. }: &Bytes,
+        &Pokes { file_bytes: size, path, .. }: &Pokes,
         found: &mut Evidence,
         block: &mut Block,
         count: u64,
@@ -344,8 +339,8 @@ impl Session<'_> {
         spot.warm(size, &helpers(self.env, size))
     }
 
-    fn take(&mut self, point: &Bytes, found: &mut Evidence, block: &mut Block) -> Result<(), ProbeError> {
-        let Bytes { file_bytes: size, path, .. } = *point;
+    fn take(&mut self, point: &Pokes, found: &mut Evidence, block: &mut Block) -> Result<(), ProbeError> {
+        let Pokes { file_bytes: size, path, .. } = *point;
         let profile = self.env.settings.profile;
         let each = if path == DIRECT { at(&mut self.spots, size)?.block_bytes } else { PAGE_BYTES };
         let bytes = written(profile, size, path) / PAGE_BYTES * each;
@@ -406,7 +401,7 @@ impl Session<'_> {
     /// Flushes, untimed, and looks at what was read and at what is there now.
     fn look(
         &mut self,
-        &Bytes { file_bytes, path, .. }: &Bytes,
+        &Pokes { file_bytes, path, .. }: &Pokes,
         found: &mut Evidence,
     ) -> Result<(), ProbeError> {
         let spot = at(&mut self.spots, file_bytes)?;
@@ -461,7 +456,7 @@ impl Kernel for Nothing {
 }
 
 impl harness::Session<Poke> for Session<'_> {
-    fn select(&mut self, point: &Bytes) -> Result<(), ProbeError> {
+    fn select(&mut self, point: &Pokes) -> Result<(), ProbeError> {
         let size = point.file_bytes;
         if size == 0 {
             return Ok(());
@@ -482,7 +477,7 @@ impl harness::Session<Poke> for Session<'_> {
         Ok(())
     }
 
-    fn block(&mut self, point: &Bytes, found: &mut Evidence, block: &mut Block) -> Result<(), ProbeError> {
+    fn block(&mut self, point: &Pokes, found: &mut Evidence, block: &mut Block) -> Result<(), ProbeError> {
         if point.file_bytes == 0 {
             block.each(&mut Nothing);
             return Ok(());
@@ -497,7 +492,7 @@ impl harness::Session<Poke> for Session<'_> {
         self.look(point, found)
     }
 
-    fn proof(&mut self, &Bytes { file_bytes: size, path, .. }: &Bytes, found: &Evidence) -> Proof<Details> {
+    fn proof(&mut self, &Pokes { file_bytes: size, path, .. }: &Pokes, found: &Evidence) -> Proof<Details> {
         if size == 0 {
             let detail = "a file of 0 bytes: no system call is made";
             let nothing = check("nothing to read or write", true, detail);

@@ -8,7 +8,7 @@ fn its_points_fit_one_cpu_and_little_memory_and_say_their_real_size() {
     let env = testing::env_of_one_cpu(64 << 20);
     let points = Poke.plan(&env).points;
     for planned in &points {
-        let Bytes { file_bytes: size, path, .. } = planned.point;
+        let Pokes { file_bytes: size, path, .. } = planned.point;
         assert!(path != WARM || size <= env.memory_bytes);
         assert!(size <= SMALL[1] || size <= disk::file_bytes(&env));
         assert_eq!(planned.written_bytes, written(env.settings.profile, size, path));
@@ -59,7 +59,7 @@ mod linux {
     fn proved(env: &Env, path: Access, fault: Option<Fault>) -> Result<Proof<Details>, ProbeError> {
         let point = point(SIZE, path);
         let mut session = open(env, &[point]).expect("room");
-        fault.into_iter().for_each(|fault| session.plant(fault));
+        session.fault = fault;
         proved_once(&mut session, env, &point)
     }
 

@@ -74,9 +74,7 @@ impl Session<'_> {
         let name = self.scratch.file(directory, Entry::File(0))?;
         let contents = Contents::new(self.env.seed(0x5E5E_0000 + file_bytes));
         self.data.resize(usize::try_from(file_bytes).unwrap_or(usize::MAX), 0);
-        for (number, part) in self.data.chunks_mut(BLOCK_BYTES).enumerate() {
-            contents.fill((number * BLOCK_BYTES) as u64, part);
-        }
+        contents.fill(0, &mut self.data);
         let file = open_to_write(&name).map_err(refused("making a file"))?;
         write_all(&file, &self.data).map_err(refused("writing a file"))?;
         let written = Written { name, file_bytes, sum: sum(&self.data) };

@@ -230,8 +230,8 @@ impl Evidence {
     fn details(&self, operation: Way, file_bytes: u64, allowed: Option<u64>) -> Details {
         // A slow stretch leaves a little of its bytes, and there is none after the last.
         let bytes_ended_it = operation == Way::Write
-            && allowed.is_some_and(|allowed| self.series.total_bytes() >= allowed / 10 * 9);
-        let verdict = judge(self.series.slices(), operation, file_bytes, bytes_ended_it);
+            && allowed.is_some_and(|allowed| self.series.total_bytes >= allowed / 10 * 9);
+        let verdict = judge(&self.series.slices, operation, file_bytes, bytes_ended_it);
         let level = |own: &Regime| Level {
             from_bytes: Number::from_f64(own.from_bytes.round()),
             from_s: own.from_s,
@@ -240,10 +240,10 @@ impl Evidence {
         };
         Details {
             bytes_per_s: rounded(self.series.bytes_per_s()),
-            bytes: self.series.total_bytes(),
-            busy_share: rounded(self.series.total_ns() / self.wall_ns.max(1.0)),
+            bytes: self.series.total_bytes,
+            busy_share: rounded(self.series.total_ns / self.wall_ns.max(1.0)),
             slice_s: SLICE_S,
-            slices: self.series.slices().iter().copied().map(rounded).collect(),
+            slices: self.series.slices.iter().copied().map(rounded).collect(),
             seconds: self.series.seconds().into_iter().map(rounded).collect(),
             regimes: verdict.regimes.iter().map(level).collect(),
             trend: verdict.trend,

@@ -9,7 +9,7 @@ use latlab_harness::{self as harness, Block, Env, ProbeError, Proof, Stamps};
 use latlab_machine::Disk;
 use latlab_record::{Check, Work};
 use latlab_storage::{
-    Buffer, Contents, DeviceCounters, Direction, Entry, Folder, Place, ProcessCounters, TestFile, evict,
+    Buffer, Contents, DeviceSource, Direction, Entry, Folder, Place, ProcessCounters, TestFile, evict,
     open_again, open_direct, residency,
 };
 use rustix::fs::{Mode, OFlags, fdatasync, fsync, openat};
@@ -49,14 +49,9 @@ fn disk_of(env: &Env) -> Option<&Disk> {
         .find(|disk| is(&disk.device) || disk.partitions.iter().any(|part| is(&part.device)))
 }
 
-/// Flushes are counted for whole devices, not for partitions.
-fn counters(disk: Option<(u32, u32)>) -> Option<DeviceCounters> {
-    disk.and_then(|(major, minor)| DeviceCounters::of(major, minor))
-}
-
-fn numbers_of(disk: &Disk) -> Option<(u32, u32)> {
+fn source_of(disk: &Disk) -> Option<DeviceSource> {
     let (major, minor) = disk.device.as_deref()?.split_once(':')?;
-    Some((major.parse().ok()?, minor.parse().ok()?))
+    DeviceSource::of(major.parse().ok()?, minor.parse().ok()?).ok()
 }
 
 /// Time since boot in which at least one program waited for a CPU, us (Linux 4.20, where it is switched on).
@@ -143,7 +138,8 @@ pub struct Session<'env> {
     env: &'env Env,
     stamps: Stamps,
     place: Arc<Place>,
-    device: Option<(u32, u32)>,
+    /// The whole device, because flushes are not counted for partitions.
+    device: Option<DeviceSource>,
     /// The partition or device that the files lie on.
     under: Device,
     /// Seeds given out.
@@ -174,7 +170,7 @@ pub(super) fn open<'env>(env: &'env Env, group: &[Write]) -> Result<Session<'env
         stamps,
         under: Device::under(place.directory()),
         place,
-        device: disk_of(env).and_then(numbers_of),
+        device: disk_of(env).and_then(source_of),
         seeds: 0,
         buffer: Buffer::new(block_length(), block_length()),
         back: Buffer::new(block_length(), block_length()),
@@ -433,7 +429,8 @@ impl harness::Session<Durable> for Session<'_> {
     fn block(&mut self, write: &Write, found: &mut Found, block: &mut Block) -> Result<(), ProbeError> {
         block.set_waits();
         block.set_tail_threshold_ns(TAIL_NS);
-        let (device, process) = (counters(self.device), ProcessCounters::now());
+        let device = self.device.as_ref().and_then(DeviceSource::read);
+        let process = ProcessCounters::now();
         found.counted.on_device.begin(&self.under);
         let (pressure, begun_ns) = (cpu_pressure_us(), self.env.clock.now_ns());
         let bytes = found.bytes();
@@ -448,7 +445,7 @@ impl harness::Session<Durable> for Session<'_> {
             // Block by block: the file system's own bytes in one must not make up for what is missing in another.
             *counted.bytes.get_or_insert(0) += now.since(before).write_bytes.min(bytes);
         }
-        if let (Some(before), Some(now)) = (device, counters(self.device)) {
+        if let (Some(before), Some(now)) = (device, self.device.as_ref().and_then(DeviceSource::read)) {
             let since = now.since(before);
             counted.at_device.add(since);
             *counted.device_writes.get_or_insert(0) += since.writes;

@@ -3,15 +3,14 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use latlab_harness::{Block, Env, ProbeError, Proof, Session, Stamps};
 use latlab_record::Work;
 use latlab_storage::{Contents, Room};
-use rustix::fs::{Mode, OFlags};
 
 use crate::disk::{stamps, system};
 use crate::storage::sync::{
@@ -93,16 +92,16 @@ impl<'env> Syncing<'env> {
     }
 
     /// A file whose name is taken away before anything is written: nothing is left however this process ends.
-    fn nameless(&self) -> Result<OwnedFd, ProbeError> {
+    fn nameless(&self) -> Result<File, ProbeError> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let room = room(&self.directory).map_err(ProbeError::Other)?;
         room.admit(FILE_BYTES)?;
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = OsString::from(format!(".latlab-{}-sync-{number}", std::process::id()));
         let path = self.directory.join(name);
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file =
-            rustix::fs::open(&path, flags, Mode::RUSR | Mode::WUSR).map_err(system("making a file"))?;
+        let mut as_new = File::options();
+        as_new.read(true).write(true).create_new(true).mode(0o600);
+        let file = as_new.open(&path).map_err(system("making a file"))?;
         std::fs::remove_file(&path).map_err(system("removing a file's name"))?;
         Ok(file)
     }
@@ -119,7 +118,7 @@ impl<'env> Syncing<'env> {
             (_, Some(place)) => self.full.push(self.targets.swap_remove(place).1),
             (_, None) => {}
         }
-        let file = File::from(self.nameless()?);
+        let file = self.nameless()?;
         if operation == Operation::Overwrite {
             self.env.disk.budget().spend(FILE_BYTES)?;
             let contents = self.contents();

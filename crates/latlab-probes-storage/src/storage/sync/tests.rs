@@ -287,24 +287,4 @@ mod linux {
         let proof = session.proof(&Write::of(Operation::Append, Way::Fsync), &Found::default());
         assert_eq!(failed(&proof).len(), 4, "{:?}", proof.checks);
     }
-
-    #[test]
-    fn a_spent_budget_is_the_reason_and_no_file_is_left() {
-        let Some(mut env) = on_a_disk(&Erased(Durable), testing::env(64 << 20)) else { return };
-        let own = Own::new("sync-budget");
-        env.disk = Disk::new(&own.0, 20 * BLOCK_BYTES, 3);
-        let records = {
-            let only_create: fn(&latlab_record::Point) -> bool =
-                |point| *point == Write::of(Operation::Create, Way::Fsync).to_point();
-            let mut kept = testing::Kept { wanted: Some(only_create), ..testing::Kept::default() };
-            // The budget ends it, long before the time does.
-            let wanted = env.clock.now_ns() + 60e9;
-            kept.measure(&Erased(Durable), &env, wanted);
-            kept.records
-        };
-        assert_eq!(own.entries(), 0);
-        let text =
-            records.iter().find_map(|record| record.error.as_ref()).map(|absence| absence.text.clone());
-        assert!(text.as_ref().is_some_and(|text| text.contains("--max-bytes")), "{text:?}");
-    }
 }

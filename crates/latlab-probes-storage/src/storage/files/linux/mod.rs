@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use latlab_harness::{self as harness, Block, Env, ProbeError, Proof, Stamps};
 use latlab_record::{Check, Work};
-use latlab_storage::{BLOCK_BYTES, Contents, Direction, Entry, ProcessCounters, evict, extents, residency};
+use latlab_storage::{Contents, Direction, Entry, ProcessCounters, evict, extents, residency};
 use rustix::fs::{Advice, fadvise};
 
 use self::native::Pass;
@@ -34,7 +34,7 @@ const REMOVED_MB_S: f64 = 40e-6;
 const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 
 /// Files of one size in one directory.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Set {
     directory: u64,
     files: u64,
@@ -176,7 +176,7 @@ pub(super) fn open<'env>(env: &'env Env, _group: &[Task]) -> Result<Session<'env
     Ok(Session {
         env,
         stamps,
-        device: Device::under(scratch.directory_of_all()),
+        device: Device::under(scratch.folder.directory()),
         scratch,
         python: env.interpreter.as_deref().map(Python::new).transpose()?,
         written: Vec::new(),
@@ -232,18 +232,24 @@ impl Session<'_> {
         Ok(Ok(format!("every byte of {files} files was read back and compared")))
     }
 
-    /// The files that reads of this size share, written when the first asks for them.
-    fn keep(&mut self, files: u64, file_bytes: u64) -> Result<usize, ProbeError> {
-        let found = self.kept.iter().position(|set| set.file_bytes == file_bytes && set.files >= files);
-        if let Some(place) = found {
-            return Ok(place);
-        }
+    /// Files that were just written, by no arm.
+    fn made(&mut self, files: u64, file_bytes: u64) -> Result<Set, ProbeError> {
         let set = self.prepare(files, file_bytes)?;
         let names = self.names(&set, Entry::File, 0..files)?;
         native::write(self.stamps, &names, &self.data, false)?;
+        Ok(set)
+    }
+
+    /// The files that reads of this size share, written when the first asks for them.
+    fn keep(&mut self, files: u64, file_bytes: u64) -> Result<Set, ProbeError> {
+        let found = self.kept.iter().find(|set| set.file_bytes == file_bytes && set.files >= files);
+        if let Some(set) = found {
+            return Ok(*set);
+        }
+        let set = self.made(files, file_bytes)?;
         self.verify(&set, files)?.map_err(ProbeError::Proof)?;
         self.kept.push(set);
-        Ok(self.kept.len() - 1)
+        Ok(set)
     }
 
     /// One pass over so many files.
@@ -260,15 +266,12 @@ impl Session<'_> {
     }
 
     /// Flushes files of a shared set, once: what is dirty cannot be evicted.
-    fn flush(&mut self, place: usize, files: u64) -> Result<(), ProbeError> {
-        let set = self.kept[place].clone();
+    fn flush(&mut self, set: &Set, files: u64) -> Result<(), ProbeError> {
         if set.flushed < files {
-            for name in self.names(&set, Entry::File, set.flushed..files)? {
-                open_to_read(&name)
-                    .and_then(rustix::fs::fsync)
-                    .map_err(refused("flushing a file before its pages are dropped"))?;
-            }
-            self.kept[place].flushed = files;
+            let names = self.names(set, Entry::File, set.flushed..files)?;
+            flush_all(&names, "flushing a file before its pages are dropped")?;
+            let own = self.kept.iter_mut().filter(|own| own.directory == set.directory);
+            own.for_each(|own| own.flushed = files);
         }
         Ok(())
     }
@@ -280,7 +283,7 @@ impl Session<'_> {
             self.scratch.admit(1, files * file_bytes)?;
             let job = Job { write: Some(is_flushed), files, file_bytes };
             let python = self.python.as_mut().ok_or_else(no_interpreter)?;
-            python.prepare(job, self.scratch.path())?;
+            python.prepare(job, &self.scratch.path)?;
             python.give(&self.data)?;
             python.pass(job, set.directory, &self.env.clock, self.stamps.begin())?.0
         } else {
@@ -294,8 +297,7 @@ impl Session<'_> {
 
     fn read(&mut self, task: &Task, files: u64, seen: &mut Evidence) -> Result<Pass, ProbeError> {
         let (file_bytes, cold) = (task.file_bytes, task.is_cold());
-        let place = self.keep(task.files_kept(self.env.settings.profile).max(files), file_bytes)?;
-        let set = self.kept[place].clone();
+        let set = self.keep(task.files_kept(self.env.settings.profile).max(files), file_bytes)?;
         let names = self.names(&set, Entry::File, 0..files)?;
         fill(&mut self.expected, &set, files);
         self.data.clear();
@@ -304,7 +306,7 @@ impl Session<'_> {
         let in_python = task.engine == Arm::Python;
         if in_python {
             let python = self.python.as_mut().ok_or_else(no_interpreter)?;
-            if python.prepare(job, self.scratch.path())? {
+            if python.prepare(job, &self.scratch.path)? {
                 // What the interpreter loads at its first use of anything is no part of reading these files.
                 python.pass(job, set.directory, &self.env.clock, 0)?;
             }
@@ -357,19 +359,15 @@ impl Session<'_> {
     }
 
     fn stat(&mut self, task: &Task, files: u64, seen: &mut Evidence) -> Result<Pass, ProbeError> {
-        let file_bytes = task.file_bytes;
-        let place = self.keep(files, file_bytes)?;
-        let set = self.kept[place].clone();
+        let set = self.keep(files, task.file_bytes)?;
         let names = self.names(&set, Entry::File, 0..files)?;
         let (done, sum) = native::stat(self.stamps, &names)?;
-        seen.note("sizes as written", equal(sum, files * file_bytes, "bytes in all"));
+        seen.note("sizes as written", equal(sum, files * task.file_bytes, "bytes in all"));
         Ok(done)
     }
 
     fn rename(&mut self, task: &Task, files: u64, seen: &mut Evidence) -> Result<Pass, ProbeError> {
-        let file_bytes = task.file_bytes;
-        let place = self.keep(files, file_bytes)?;
-        let set = self.kept[place].clone();
+        let set = self.keep(files, task.file_bytes)?;
         let (from, to) =
             (self.names(&set, Entry::File, 0..files)?, self.names(&set, Entry::Renamed, 0..files)?);
         let done = native::rename(self.stamps, &from, &to)?;
@@ -387,27 +385,26 @@ impl Session<'_> {
             place
         } else {
             // Nothing was written before: the point was asked for alone.
-            let set = self.prepare(files, file_bytes)?;
-            let names = self.names(&set, Entry::File, 0..files)?;
-            native::write(self.stamps, &names, &self.data, false)?;
+            let set = self.made(files, file_bytes)?;
             self.written.push(set);
             self.written.len() - 1
         };
-        let set = self.written[place].clone();
+        let set = self.written[place];
         let names = self.names(&set, Entry::File, set.removed..set.removed + files)?;
-        for name in &names {
-            // Removing what has no place on the disk yet is another, cheaper thing.
-            open_to_read(name)
-                .and_then(rustix::fs::fsync)
-                .map_err(refused("flushing a file before it is removed"))?;
-        }
+        // Removing what has no place on the disk yet is another, cheaper thing.
+        flush_all(&names, "flushing a file before it is removed")?;
         let done = native::unlink(self.stamps, &names)?;
-        self.scratch.place().removed(files, Duration::from_secs_f64(done.wall_ns / 1e9));
+        self.scratch.place.removed(files, Duration::from_secs_f64(done.wall_ns / 1e9));
         self.written[place].removed += files;
         let gone = names.iter().filter(|name| !exists(name)).count();
         seen.note("removed", equal(gone as u64, files, "files are gone"));
         Ok(done)
     }
+}
+
+fn flush_all(names: &[CString], what: &str) -> Result<(), ProbeError> {
+    let flush = |name| open_to_read(name).and_then(rustix::fs::fsync);
+    names.iter().try_for_each(flush).map_err(refused(what))
 }
 
 /// Puts the files' data out of memory and looks whether it is gone, and whether it is on the disk.
@@ -448,9 +445,7 @@ fn fill(buffer: &mut Vec<u8>, set: &Set, files: u64) {
     let bytes = usize::try_from(files * set.file_bytes).unwrap_or(usize::MAX);
     buffer.clear();
     buffer.resize(bytes, 0);
-    for (number, part) in buffer.chunks_mut(BLOCK_BYTES).enumerate() {
-        set.contents.fill((number * BLOCK_BYTES) as u64, part);
-    }
+    set.contents.fill(0, buffer);
 }
 
 fn wrong(index: usize, length: usize, size: usize) -> String {
@@ -513,9 +508,9 @@ impl harness::Session<Files> for Session<'_> {
     fn select(&mut self, task: &Task) -> Result<(), ProbeError> {
         let profile = self.env.settings.profile;
         if !task.leaves_traces() {
-            let place = self.keep(task.files_kept(profile), task.file_bytes)?;
+            let set = self.keep(task.files_kept(profile), task.file_bytes)?;
             if task.is_cold() {
-                self.flush(place, task.files_a_block(profile))?;
+                self.flush(&set, task.files_a_block(profile))?;
             }
         }
         Ok(())
@@ -558,7 +553,7 @@ impl harness::Session<Files> for Session<'_> {
     }
 
     fn closing_s(&self) -> f64 {
-        let each_s = self.scratch.place().removal_s().unwrap_or(REMOVED_S);
+        let each_s = self.scratch.place.removal_s().unwrap_or(REMOVED_S);
         let of = |set: &Set| {
             let megabytes = set.file_bytes as f64 / 1e6;
             (set.files - set.removed) as f64 * (each_s + REMOVED_MB_S * megabytes)

@@ -7,40 +7,20 @@
 //!                └────────────── Evidence ◄────────────┘ bytes that the kernel counted ──► checks
 //! ```
 
+#[cfg(target_os = "linux")]
+mod blocks;
 pub(crate) mod curve;
-#[cfg(target_os = "linux")]
-mod device;
-#[cfg(target_os = "linux")]
-mod evidence;
-#[cfg(target_os = "linux")]
-mod flow;
-#[cfg(target_os = "linux")]
-mod places;
 mod size;
 #[cfg_attr(target_os = "linux", path = "disk/linux.rs")]
 #[cfg_attr(not(target_os = "linux"), path = "disk/elsewhere.rs")]
 mod system;
-#[cfg(target_os = "linux")]
-mod target;
-#[cfg(target_os = "linux")]
-mod timed;
 mod words;
 
 #[cfg(target_os = "linux")]
-pub(crate) use device::{Asked, Device, DeviceCount, DeviceTime};
-#[cfg(target_os = "linux")]
-pub(crate) use evidence::Evidence;
-#[cfg(target_os = "linux")]
-pub(crate) use flow::Flow;
-#[cfg(target_os = "linux")]
-pub(crate) use places::Places;
+pub(crate) use blocks::*;
 pub(crate) use size::{file_bytes, support, support_writing};
 pub use system::lay_out;
 pub(crate) use system::{deep_engine, room, users_bytes};
-#[cfg(target_os = "linux")]
-pub(crate) use target::{Target, whole};
-#[cfg(target_os = "linux")]
-pub(crate) use timed::Timed;
 pub use words::*;
 
 #[cfg(test)]

@@ -2,10 +2,10 @@
 
 use latlab_record::Work;
 
-use super::curve::Bandwidth;
 use super::device::Asked;
 use super::evidence::Evidence;
-use super::words::quantile;
+use crate::disk::curve::Bandwidth;
+use crate::disk::words::quantile;
 
 /// Times and bytes of a point whose session times its operations one by one.
 #[derive(Clone, Debug, Default)]

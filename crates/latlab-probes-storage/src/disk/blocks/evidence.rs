@@ -5,7 +5,7 @@ use latlab_storage::{BLOCK_BYTES, Contents, Direction, Extents, ProcessCounters,
 
 use super::device::{Asked, DeviceCount};
 use super::target::Target;
-use super::words::{Access, BUFFERED, COLD, DIRECT, DevicePart, WARM, check, told};
+use crate::disk::words::{Access, BUFFERED, COLD, DIRECT, DevicePart, WARM, check, told};
 
 /// What speaks for the blocks of one point: gathered while they are taken, told as checks.
 #[derive(Clone, Debug, Default)]

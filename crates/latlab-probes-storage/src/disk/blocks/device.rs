@@ -7,7 +7,7 @@ use std::time::Duration;
 use latlab_record::Check;
 use latlab_storage::{DeviceCounters, DeviceSource, Direction, TIME_STEP_NS};
 
-use super::words::{DevicePart, told};
+use crate::disk::words::{DevicePart, told};
 
 /// Bytes are counted when a transfer completes, which is before its waiter wakes on the kernels that were looked at; a device whose count comes
 /// later is asked again so often, with a pause each time.

@@ -12,7 +12,7 @@ use latlab_storage::{
 use super::evidence::Evidence;
 use super::places::Places;
 use super::target::Target;
-use super::words::Access;
+use crate::disk::words::Access;
 
 /// A device that has not answered for so long will not.
 const SILENT: Duration = Duration::from_secs(30);

@@ -9,8 +9,8 @@ use latlab_storage::{Contents, Direction, Residency, TestFile};
 use rustix::fs::{Advice, fadvise};
 
 use super::device::Device;
-use super::size::file_bytes;
-use super::words::{Access, DIRECT, Way, system};
+use crate::disk::size::file_bytes;
+use crate::disk::words::{Access, DIRECT, Way, system};
 
 impl Way {
     /// As the storage layer says it.

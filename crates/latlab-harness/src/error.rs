@@ -19,6 +19,9 @@ pub enum ProbeError {
     /// A probe was asked for a point that it does not have: the one with this label.
     #[error("{0} is no point of this probe")]
     NoPoint(String),
+    /// The place of files on the disk, its budget or its file system refused.
+    #[error(transparent)]
+    Storage(#[from] latlab_storage::StorageError),
     /// Anything else, as a sentence for the user.
     #[error("{0}")]
     Other(String),

@@ -197,17 +197,13 @@ fn page_bytes() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::place::tests::Own;
-    use crate::{Place, Purpose};
+    use crate::place::tests::{Own, file};
 
     const SIZE: usize = 1 << 20;
 
     /// A MiB that was just written, on the disk of the build folder.
     fn written(name: &str) -> (Own, std::os::fd::OwnedFd) {
-        let own = Own::new(name);
-        let file = Place::open(&own.0, Purpose::Any)
-            .and_then(|place| place.file(SIZE as u64))
-            .expect("a MiB is there");
+        let (own, file) = file(name, SIZE as u64);
         rustix::io::pwrite(&file, &vec![7u8; SIZE], 0).expect("written");
         (own, file)
     }

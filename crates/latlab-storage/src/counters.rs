@@ -24,6 +24,12 @@ impl ProcessCounters {
         Self::parse(&std::fs::read_to_string("/proc/thread-self/io").ok()?)
     }
 
+    /// Bytes that the calling thread fetched from storage since `earlier`; `None` where the kernel does not tell.
+    #[must_use]
+    pub fn fetched_since(earlier: Option<Self>) -> Option<u64> {
+        Some(Self::of_this_thread()?.since(earlier?).read_bytes)
+    }
+
     fn parse(text: &str) -> Option<Self> {
         let field = |name: &str| {
             text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")?.trim().parse().ok())
@@ -66,13 +72,6 @@ const SECTOR_BYTES: u64 = 512;
 pub const TIME_STEP_NS: u64 = 1_000_000;
 
 impl DeviceCounters {
-    /// Of the device with this number, as in [`std::fs::Metadata`]'s `dev`; `None` where there is none to ask (overlay, network).
-    #[must_use]
-    pub fn of(major: u32, minor: u32) -> Option<Self> {
-        let folder = format!("/sys/dev/block/{major}:{minor}");
-        Self::parse(&std::fs::read_to_string(Path::new(&folder).join("stat")).ok()?)
-    }
-
     fn parse(text: &str) -> Option<Self> {
         let numbers: Vec<u64> =
             text.split_ascii_whitespace().map(|word| word.parse().ok()).collect::<Option<_>>()?;

@@ -3,9 +3,9 @@
 //! A file system may accept `O_DIRECT` and serve from memory all the same (tmpfs, ZFS, FUSE). So the flag is tried by a transfer, the
 //! contents are compared, and the transfer is looked for in the page cache and in what the kernel counted.
 
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags, statx};
 use rustix::io::Errno;
 
 use crate::{Buffer, Contents, ProcessCounters, StorageError, evict, residency};
@@ -26,19 +26,25 @@ const TRIED: [u64; 3] = [512, 4096, 65_536];
 /// Blocks read for the proof, spread over the file.
 const PROOF_READS: u64 = 64;
 
+/// Opens the same file again with these flags, also one without a name: its position and the advice on it are the new descriptor's own.
+///
+/// # Errors
+/// What the system answers.
+pub fn open_again(file: impl AsFd, flags: OFlags) -> Result<OwnedFd, Errno> {
+    let path = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
+    rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::empty())
+}
+
 /// Opens the same file again, without the page cache.
 ///
 /// # Errors
 /// [`StorageError::Refused`] when the file system does not take the flag.
 pub fn open_direct(file: impl AsFd) -> Result<OwnedFd, StorageError> {
-    let path = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
-    rustix::fs::open(path, OFlags::RDWR | OFlags::DIRECT | OFlags::CLOEXEC, Mode::empty()).map_err(|errno| {
-        match errno {
-            Errno::INVAL | Errno::OPNOTSUPP => {
-                StorageError::Refused("this file system has no direct I/O".to_owned())
-            }
-            other => StorageError::asking("opening a file for direct I/O")(other),
+    open_again(file, OFlags::RDWR | OFlags::DIRECT).map_err(|errno| match errno {
+        Errno::INVAL | Errno::OPNOTSUPP => {
+            StorageError::Refused("this file system has no direct I/O".to_owned())
         }
+        other => StorageError::asking("opening a file for direct I/O")(other),
     })
 }
 
@@ -48,7 +54,7 @@ pub fn open_direct(file: impl AsFd) -> Result<OwnedFd, StorageError> {
 /// [`StorageError::Refused`] when no alignment up to 64 KiB works. The file must hold 64 KiB.
 pub fn alignment(direct: impl AsFd) -> Result<Alignment, StorageError> {
     let direct = direct.as_fd();
-    if let Some(told) = told(direct.as_raw_fd()) {
+    if let Some(told) = told(direct) {
         return Ok(told);
     }
     for bytes in TRIED {
@@ -65,17 +71,14 @@ pub fn alignment(direct: impl AsFd) -> Result<Alignment, StorageError> {
     Err(StorageError::Refused("direct reads of 512 bytes to 64 KiB were all refused here".to_owned()))
 }
 
-fn told(file: i32) -> Option<Alignment> {
-    // SAFETY: all-zero is a valid statx.
-    let mut facts: libc::statx = unsafe { std::mem::zeroed() };
-    // SAFETY: an empty path with AT_EMPTY_PATH asks about the descriptor; the structure is ours.
-    let status =
-        unsafe { libc::statx(file, c"".as_ptr(), libc::AT_EMPTY_PATH, libc::STATX_DIOALIGN, &raw mut facts) };
-    let known = status == 0 && facts.stx_mask & libc::STATX_DIOALIGN != 0;
+fn told(file: BorrowedFd<'_>) -> Option<Alignment> {
+    let facts = statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok()?;
+    let (memory, offset) = (facts.stx_dio_mem_align, facts.stx_dio_offset_align);
+    let known = facts.stx_mask & StatxFlags::DIOALIGN.bits() != 0;
     // Zero means that this file takes no direct I/O: the trial says so, too.
-    (known && facts.stx_dio_offset_align > 0 && facts.stx_dio_mem_align > 0).then(|| Alignment {
-        memory_bytes: u64::from(facts.stx_dio_mem_align),
-        offset_bytes: u64::from(facts.stx_dio_offset_align),
+    (known && offset > 0 && memory > 0).then(|| Alignment {
+        memory_bytes: u64::from(memory),
+        offset_bytes: u64::from(offset),
         source: "statx",
     })
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::{Budget, Place, Purpose, StorageError, TestFile};
+use crate::{Budget, CutShort, Place, Purpose, StorageError, TestFile};
 
 /// Opened when the first probe asks, and shared by all: laying a file out for each of them would write it over and over.
 #[derive(Debug)]
@@ -26,15 +26,6 @@ struct Opened {
     failed: Option<String>,
     /// Set when time was up before all of it was written.
     cut_short: Option<CutShort>,
-}
-
-/// A test file that could not be written in time.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct CutShort {
-    /// Its size was to be this, bytes.
-    pub wanted_bytes: u64,
-    /// In so much time.
-    pub within: Duration,
 }
 
 impl Disk {

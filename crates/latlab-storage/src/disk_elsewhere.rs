@@ -2,18 +2,8 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use crate::Budget;
-
-/// A test file that could not be written in time.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct CutShort {
-    /// Its size was to be this, bytes.
-    pub wanted_bytes: u64,
-    /// In so much time.
-    pub within: Duration,
-}
 
 /// Holds the directory and the budget.
 #[derive(Debug)]

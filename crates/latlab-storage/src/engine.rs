@@ -72,58 +72,44 @@ pub trait Engine {
 
 /// The engines of this system, for a file that the caller keeps open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EngineKind {
+pub enum EngineKind<'cpus> {
     /// One preadv2(2) or pwritev2(2) after the other.
     Psync,
     /// `io_uring`.
     Uring,
-    /// As many threads as the depth.
-    Threads,
+    /// A pool of threads.
+    Threads {
+        /// How many, which is how many transfers may be under way.
+        count: u32,
+        /// Where they run: the thread that asks is usually pinned to one CPU, and its threads would all be there too. Without any they stay where
+        /// this thread may run.
+        cpus: &'cpus [u32],
+    },
 }
 
-/// Opens an engine with `depth` buffers of `block_bytes` at multiples of `alignment` bytes.
+/// Opens an engine with these buffers, at least as many as transfers will be under way.
 ///
 /// # Errors
-/// [`StorageError::Refused`] when this system or container does not allow it.
+/// [`StorageError::Refused`] when this system or container does not allow it; what the system says when it gives no more threads.
 pub fn open_engine(
-    kind: EngineKind,
+    kind: EngineKind<'_>,
     file: &Arc<OwnedFd>,
-    depth: u32,
-    block_bytes: usize,
-    alignment: usize,
+    buffers: Buffers,
 ) -> Result<Box<dyn Engine>, StorageError> {
-    let depth = depth.max(1);
-    let buffers = Buffers::new(depth, block_bytes, alignment);
     Ok(match kind {
         EngineKind::Psync => Box::new(Psync { file: Arc::clone(file), buffers, ended: Vec::new() }),
         EngineKind::Uring => Box::new(Uring::open(Arc::clone(file), buffers)?),
-        EngineKind::Threads => Box::new(Threads::start(file, depth, &[], buffers)?),
+        EngineKind::Threads { count, cpus } => Box::new(Threads::start(file, count, cpus, buffers)?),
     })
 }
 
-/// Opens the engine of threads with as many of them as `depth`, and at least as many buffers, on these CPUs: the thread that asks is usually pinned to one, and
-/// its threads would all be there too. Without any they stay where this thread may run.
-///
-/// # Errors
-/// When the system gives no more threads.
-pub fn open_threads(
-    file: &Arc<OwnedFd>,
-    depth: u32,
-    cpus: &[u32],
-    slots: u32,
-    block_bytes: usize,
-    alignment: usize,
-) -> Result<Box<dyn Engine>, StorageError> {
-    let depth = depth.max(1);
-    let buffers = Buffers::new(slots.max(depth), block_bytes, alignment);
-    Ok(Box::new(Threads::start(file, depth, cpus, buffers)?))
-}
-
 /// The buffers that are not under way, by token. A transfer owns its buffer until it has ended, so that nothing else can reach it.
-struct Buffers(Vec<Option<Buffer>>);
+pub struct Buffers(Vec<Option<Buffer>>);
 
 impl Buffers {
-    fn new(count: u32, block_bytes: usize, alignment: usize) -> Self {
+    /// So many of `block_bytes` at multiples of `alignment` bytes.
+    #[must_use]
+    pub fn new(count: u32, block_bytes: usize, alignment: usize) -> Self {
         let buffer = |_| Some(Buffer::new(block_bytes, alignment));
         Self((0..count).map(buffer).collect())
     }
@@ -464,17 +450,14 @@ pub fn uring_allowed(file: &Arc<OwnedFd>) -> Result<(), StorageError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::place::tests::Own;
-    use crate::{Contents, Place, Purpose};
+    use crate::Contents;
+    use crate::place::tests::{Own, file};
 
     const BLOCK: usize = 4096;
     const BLOCKS: u64 = 64;
 
     fn written(name: &str) -> (Own, Arc<OwnedFd>) {
-        let own = Own::new(name);
-        let file = Place::open(&own.0, Purpose::Any)
-            .and_then(|place| place.file(BLOCKS * BLOCK as u64))
-            .expect("room");
+        let (own, file) = file(name, BLOCKS * BLOCK as u64);
         let mut bytes = vec![0; BLOCK * usize::try_from(BLOCKS).expect("small")];
         Contents::new(3).fill(0, &mut bytes);
         rustix::io::pwrite(&file, &bytes, 0).expect("written");
@@ -482,9 +465,9 @@ mod tests {
     }
 
     fn engines(file: &Arc<OwnedFd>, depth: u32) -> Vec<Box<dyn Engine>> {
-        [EngineKind::Psync, EngineKind::Uring, EngineKind::Threads]
+        [EngineKind::Psync, EngineKind::Uring, EngineKind::Threads { count: depth, cpus: &[] }]
             .into_iter()
-            .filter_map(|kind| match open_engine(kind, file, depth, BLOCK, BLOCK) {
+            .filter_map(|kind| match open_engine(kind, file, Buffers::new(depth, BLOCK, BLOCK)) {
                 Ok(engine) => Some(engine),
                 // A container may forbid io_uring; never the others.
                 Err(StorageError::Refused(_)) if kind == EngineKind::Uring => None,
@@ -493,29 +476,47 @@ mod tests {
             .collect()
     }
 
+    fn read(token: u32, block: u64) -> Transfer {
+        Transfer { token, offset: block * BLOCK as u64, direction: Direction::Read }
+    }
+
+    /// What has ended: one at least.
+    fn reaped(engine: &mut dyn Engine) -> Vec<u32> {
+        let mut done = Vec::new();
+        while done.is_empty() {
+            engine
+                .reap(Patience::AtMost(Duration::from_secs(10)), &mut |token| done.push(token))
+                .expect("no error");
+        }
+        done
+    }
+
+    fn holds(engine: &mut dyn Engine, token: u32, block: u64) -> Result<(), String> {
+        Contents::new(3).verify(block * BLOCK as u64, engine.buffer(token).bytes())
+    }
+
     #[test]
     fn every_engine_reads_the_blocks_that_were_asked_for() {
         let (_own, file) = written("engines");
         for mut engine in engines(&file, 4) {
-            let mut ended = 0;
-            let mut offsets = [0u64; 4];
+            let (mut begun, mut ended) = (0, 0);
+            let mut blocks = [0; 4];
             let mut free = vec![0u32, 1, 2, 3];
-            let mut next = 0;
             while ended < BLOCKS {
-                while next < BLOCKS
+                while begun < BLOCKS
                     && let Some(token) = free.pop()
                 {
-                    offsets[token as usize] = next * BLOCK as u64;
-                    let offset = offsets[token as usize];
-                    engine.submit(Transfer { token, offset, direction: Direction::Read }).expect("taken");
-                    next += 1;
+                    blocks[token as usize] = begun;
+                    engine.submit(read(token, begun)).expect("taken");
+                    begun += 1;
                 }
-                let mut done = Vec::new();
-                engine.reap(Patience::ForOne, &mut |token| done.push(token)).expect("no error");
-                for token in done {
-                    let found =
-                        Contents::new(3).verify(offsets[token as usize], engine.buffer(token).bytes());
-                    assert_eq!(found, Ok(()), "{}", engine.name());
+                for token in reaped(&mut *engine) {
+                    assert_eq!(
+                        holds(&mut *engine, token, blocks[token as usize]),
+                        Ok(()),
+                        "{}",
+                        engine.name()
+                    );
                     free.push(token);
                     ended += 1;
                 }
@@ -526,27 +527,22 @@ mod tests {
     #[test]
     fn threads_serve_more_buffers_than_they_are_and_no_more_transfers_at_once() {
         let (_own, file) = written("slots");
-        let mut engine = open_threads(&file, 2, &[], 6, BLOCK, BLOCK).expect("threads");
-        let asked = |token: u32| Transfer {
-            token,
-            offset: u64::from(token) * BLOCK as u64,
-            direction: Direction::Read,
-        };
+        let threads = EngineKind::Threads { count: 2, cpus: &[] };
+        let mut engine = open_engine(threads, &file, Buffers::new(6, BLOCK, BLOCK)).expect("threads");
         let mut done = Vec::new();
         for pair in [[0, 1], [2, 3], [4, 5]] {
             for token in pair {
-                engine.submit(asked(token)).expect("a thread is idle");
+                engine.submit(read(token, token.into())).expect("a thread is idle");
             }
-            assert!(engine.submit(asked((pair[0] + 2) % 6)).is_err(), "none is idle");
+            let third = (pair[0] + 2) % 6;
+            assert!(engine.submit(read(third, third.into())).is_err(), "none is idle");
             let before = done.len();
             while done.len() < before + 2 {
-                engine.reap(Patience::ForOne, &mut |token| done.push(token)).expect("no error");
+                done.extend(reaped(&mut *engine));
             }
         }
         for token in 0..6u32 {
-            let offset = u64::from(token) * BLOCK as u64;
-            let found = Contents::new(3).verify(offset, engine.buffer(token).bytes());
-            assert_eq!(found, Ok(()), "{token}");
+            assert_eq!(holds(&mut *engine, token, token.into()), Ok(()), "{token}");
         }
     }
 
@@ -556,10 +552,7 @@ mod tests {
         for (round, mut engine) in (10u64..).zip(engines(&file, 1)) {
             Contents::new(round).fill(8192, engine.buffer(0).bytes_mut());
             engine.submit(Transfer { token: 0, offset: 8192, direction: Direction::Write }).expect("taken");
-            let mut done = 0;
-            while done == 0 {
-                engine.reap(Patience::AtMost(Duration::from_secs(10)), &mut |_| done += 1).expect("no error");
-            }
+            reaped(&mut *engine);
             let mut back = vec![0; BLOCK];
             rustix::io::pread(&*file, &mut back, 8192).expect("read");
             assert_eq!(Contents::new(round).verify(8192, &back), Ok(()), "{}", engine.name());
@@ -571,11 +564,7 @@ mod tests {
         let (_own, file) = written("short");
         for mut engine in engines(&file, 1) {
             // Beyond the file's end there is nothing to read.
-            let submitted = engine.submit(Transfer {
-                token: 0,
-                offset: BLOCKS * BLOCK as u64,
-                direction: Direction::Read,
-            });
+            let submitted = engine.submit(read(0, BLOCKS));
             let reaped =
                 submitted.and_then(|()| engine.reap(Patience::ForOne, &mut |_| panic!("nothing was read")));
             let error = reaped.expect_err("0 bytes are no block");
@@ -590,19 +579,14 @@ mod tests {
             if engine.name() == "psync" {
                 continue; // Its transfers have ended when they are submitted.
             }
-            let read = Transfer { token: 0, offset: 0, direction: Direction::Read };
-            engine.submit(read).expect("taken");
-            let again = engine.submit(read).expect_err("its buffer is not there");
+            engine.submit(read(0, 0)).expect("taken");
+            let again = engine.submit(read(0, 0)).expect_err("its buffer is not there");
             assert!(again.to_string().contains("under way"), "{again}");
             let reached = std::panic::AssertUnwindSafe(|| engine.buffer(0).bytes().len());
             assert!(std::panic::catch_unwind(reached).is_err(), "{}", engine.name());
-            let mut done = Vec::new();
-            while done.is_empty() {
-                engine.reap(Patience::ForOne, &mut |token| done.push(token)).expect("no error");
-            }
-            assert_eq!(done, [0], "{}", engine.name());
-            assert_eq!(Contents::new(3).verify(0, engine.buffer(0).bytes()), Ok(()));
-            engine.submit(read).expect("free again");
+            assert_eq!(reaped(&mut *engine), [0], "{}", engine.name());
+            assert_eq!(holds(&mut *engine, 0, 0), Ok(()));
+            engine.submit(read(0, 0)).expect("free again");
         }
     }
 
@@ -611,8 +595,7 @@ mod tests {
         let (_own, file) = written("drop");
         for mut engine in engines(&file, 4) {
             for token in 0..4 {
-                let offset = u64::from(token) * BLOCK as u64;
-                engine.submit(Transfer { token, offset, direction: Direction::Read }).expect("taken");
+                engine.submit(read(token, token.into())).expect("taken");
             }
             drop(engine);
         }

@@ -174,21 +174,13 @@ mod tests {
     use rustix::fs::{FallocateFlags, fallocate, fsync, ftruncate};
 
     use super::*;
-    use crate::place::tests::Own;
-    use crate::{Place, Purpose};
+    use crate::place::tests::file;
 
     const SIZE: u64 = 1 << 20;
 
-    fn file(name: &str) -> (Own, std::os::fd::OwnedFd) {
-        let own = Own::new(name);
-        let file =
-            Place::open(&own.0, Purpose::Any).and_then(|place| place.file(SIZE)).expect("a MiB is there");
-        (own, file)
-    }
-
     #[test]
     fn a_file_that_was_written_whole_is_whole() {
-        let (_own, file) = file("whole");
+        let (_own, file) = file("whole", SIZE);
         rustix::io::pwrite(&file, &vec![7u8; 1 << 20], 0).expect("written");
         fsync(&file).expect("flushed");
         let found = extents(&file).expect("a map");
@@ -198,7 +190,7 @@ mod tests {
 
     #[test]
     fn a_hole_is_found_and_counted() {
-        let (_own, file) = file("hole");
+        let (_own, file) = file("hole", SIZE);
         ftruncate(&file, SIZE).expect("longer");
         rustix::io::pwrite(&file, &vec![7u8; 65_536], 0).expect("written");
         fsync(&file).expect("flushed");
@@ -209,7 +201,7 @@ mod tests {
 
     #[test]
     fn a_range_that_was_only_reserved_is_found_where_the_map_is_exact() {
-        let (_own, file) = file("reserved");
+        let (_own, file) = file("reserved", SIZE);
         if fallocate(&file, FallocateFlags::empty(), 0, SIZE).is_err() {
             // This file system cannot reserve.
             return;
@@ -222,7 +214,7 @@ mod tests {
 
     #[test]
     fn seeking_finds_holes_too() {
-        let (_own, file) = file("seek");
+        let (_own, file) = file("seek", SIZE);
         ftruncate(&file, SIZE).expect("longer");
         rustix::io::pwrite(&file, &vec![7u8; 65_536], SIZE - 65_536).expect("written");
         let found = by_seeking(file.as_fd(), SIZE).expect("a map");

@@ -6,11 +6,9 @@
 //! Anything else stays where it is, and so do the folder and its lock then.
 
 use std::ffi::{CStr, CString};
-use std::fmt::{self, Display};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 use rustix::fs::{
     AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, Stat, flock, fstat, linkat, mkdirat, openat,
@@ -19,77 +17,14 @@ use rustix::fs::{
 use rustix::io::{Errno, pread, write};
 use rustix::process::geteuid;
 
-use crate::{Place, StorageError};
+use crate::names::{is_scratch_name, scratch_name};
+use crate::place::Removals;
+use crate::{Entry, Place, StorageError};
 
-const PREFIX: &str = ".latlab-";
 /// What a lock file holds, to the byte.
 const MAGIC: &[u8] = b"latlab scratch folder: latlab removes it when no process holds a lock on this file\n";
 /// A folder may be swept before it has a lock. It is empty then, and another one is made, at most so many times.
 const ATTEMPTS: u32 = 10;
-
-/// A name for a scratch folder, or for a file that has a name for a moment: `.latlab-PID-TIME`, the time in ns since 1970, hexadecimal.
-pub(crate) fn scratch_name() -> CString {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let text = format!("{PREFIX}{}-{:x}", std::process::id(), now.as_nanos());
-    CString::new(text).expect("letters and digits")
-}
-
-/// Whether [`scratch_name`] could have given this name.
-fn is_scratch_name(name: &CStr) -> bool {
-    let parts = name.to_str().ok().and_then(|text| text.strip_prefix(PREFIX)?.split_once('-'));
-    parts.is_some_and(|(process, time)| {
-        let process_id = process.parse::<u32>().unwrap_or_default();
-        let time_ns = u128::from_str_radix(time, 16).unwrap_or_default();
-        // No sign, no leading zero, no capital letter.
-        process_id > 0 && process_id.to_string() == process && format!("{time_ns:x}") == time
-    })
-}
-
-/// Everything that gets a name inside a scratch folder. Names are given and recognised here only.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Entry {
-    /// The lock, in the folder itself.
-    Lock,
-    /// A directory of files, in the folder itself.
-    Directory(u64),
-    /// A file, in the folder or in a directory of it.
-    File(u64),
-    /// A file under its second name.
-    Renamed(u64),
-}
-
-impl Display for Entry {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Lock => write!(out, "lock"),
-            Self::Directory(number) => write!(out, "{number}"),
-            Self::File(number) => write!(out, "f{number}"),
-            Self::Renamed(number) => write!(out, "g{number}"),
-        }
-    }
-}
-
-impl Entry {
-    /// Its name.
-    #[must_use]
-    pub fn name(self) -> CString {
-        CString::new(self.to_string()).unwrap_or_default()
-    }
-
-    /// The entry of this name.
-    fn named(name: &CStr) -> Option<Self> {
-        let text = name.to_str().ok()?;
-        let number = |digits: &str| digits.parse().ok();
-        let found = match text.as_bytes().first()? {
-            b'l' => Self::Lock,
-            b'f' => Self::File(number(&text[1..])?),
-            b'g' => Self::Renamed(number(&text[1..])?),
-            _ => Self::Directory(number(text)?),
-        };
-        // No sign and no leading zero.
-        (found.to_string() == text).then_some(found)
-    }
-}
 
 /// A locked folder, removed with every [`Entry`] in it when this is dropped.
 #[derive(Debug)]
@@ -100,33 +35,6 @@ pub struct Folder {
     /// Holding it is what keeps others from sweeping.
     _lock: OwnedFd,
     removals: Arc<Removals>,
-}
-
-/// What removing files took here, by all folders of a place.
-#[derive(Debug, Default)]
-pub(crate) struct Removals {
-    files: AtomicU64,
-    ns: AtomicU64,
-}
-
-/// Fewer files are removed in less than what else happens meanwhile.
-const TELLING: u64 = 20;
-
-impl Removals {
-    /// So many files were removed in this time.
-    pub(crate) fn add(&self, files: u64, took: Duration) {
-        let ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
-        if files >= TELLING {
-            self.files.fetch_add(files, Ordering::Relaxed);
-            self.ns.fetch_add(ns, Ordering::Relaxed);
-        }
-    }
-
-    /// s.
-    pub(crate) fn each_s(&self) -> Option<f64> {
-        let files = self.files.load(Ordering::Relaxed);
-        (files > 0).then(|| self.ns.load(Ordering::Relaxed) as f64 / 1e9 / files as f64)
-    }
 }
 
 /// Locks a file, or says why not.
@@ -274,7 +182,11 @@ fn free_lock(folder: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
     Ok(lock)
 }
 
-fn open_folder(parent: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno> {
+/// Opens a folder in another one to look into it, never through a link.
+///
+/// # Errors
+/// What the system answers.
+pub fn open_folder(parent: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno> {
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
     openat(parent, name, flags, Mode::empty())
 }
@@ -337,16 +249,11 @@ fn remove_entries(folder: BorrowedFd<'_>, top: &Stat, is_top: bool, files: &mut 
 mod tests {
     use std::fs;
     use std::path::Path;
+    use std::time::Duration;
 
     use super::*;
-    use crate::Purpose;
-    use crate::place::tests::Own;
-
-    fn place(name: &str) -> (Own, Place) {
-        let own = Own::new(name);
-        let place = Place::open(&own.0, Purpose::Any).expect("our own directory");
-        (own, place)
-    }
+    use crate::place::TELLING;
+    use crate::place::tests::place;
 
     fn count(path: &Path) -> usize {
         fs::read_dir(path).expect("readable").count()
@@ -383,42 +290,6 @@ mod tests {
         assert!(place.removal_s().is_some_and(|each_s| each_s > 0.0));
         place.removed(1_000_000, Duration::from_secs(2_000_000));
         assert!(place.removal_s().is_some_and(|each_s| (1.9..2.1).contains(&each_s)));
-    }
-
-    #[test]
-    fn names_are_recognised_to_the_letter() {
-        assert!(is_scratch_name(&scratch_name()));
-        for other in [
-            c".latlab-notes",
-            c".latlab-1",
-            c".latlab-1-",
-            c".latlab--1",
-            c".latlab-0-1",
-            c".latlab-01-1",
-            c".latlab-+1-1",
-            c".latlab-1-01",
-            c".latlab-1-+1",
-            c".latlab-1-A",
-            c".latlab-1-g",
-            c".latlab-1-1-",
-            c".latlab-1-1.txt",
-            c"latlab-1-1",
-            c".latlab-1-1 ",
-            c".latlab-4294967296-1",
-            c".LATLAB-1-1",
-            c".latlab-1-\xff",
-        ] {
-            assert!(!is_scratch_name(other), "{other:?}");
-        }
-        for entry in [Entry::Lock, Entry::Directory(0), Entry::File(9), Entry::Renamed(u64::MAX)] {
-            assert_eq!(Entry::named(&entry.name()), Some(entry));
-        }
-        for other in [
-            c"", c"f", c"f01", c"f+1", c"f-1", c"F1", c"h1", c"01", c"+1", c"lock1", c"loc", c"1f", c"f1 ",
-            c"\xff",
-        ] {
-            assert_eq!(Entry::named(other), None, "{other:?}");
-        }
     }
 
     #[test]

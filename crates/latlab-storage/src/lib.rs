@@ -29,6 +29,8 @@ mod extents;
 #[cfg(target_os = "linux")]
 mod folder;
 #[cfg(target_os = "linux")]
+mod names;
+#[cfg(target_os = "linux")]
 mod place;
 #[cfg(target_os = "linux")]
 mod test_file;
@@ -40,19 +42,19 @@ pub use contents::{BLOCK_BYTES, Contents};
 pub use counters::{DeviceCounters, DeviceSource, ProcessCounters, TIME_STEP_NS};
 pub use default_directory::default_directory;
 #[cfg(target_os = "linux")]
-pub use direct::{Alignment, DirectEvidence, alignment, open_direct, try_direct};
-pub use disk::{CutShort, Disk};
+pub use direct::{Alignment, DirectEvidence, alignment, open_again, open_direct, try_direct};
+pub use disk::Disk;
 #[cfg(target_os = "linux")]
-pub use engine::{
-    Direction, Engine, EngineKind, Patience, Transfer, open_engine, open_threads, uring_allowed,
-};
+pub use engine::{Buffers, Direction, Engine, EngineKind, Patience, Transfer, open_engine, uring_allowed};
 pub use error::StorageError;
 #[cfg(target_os = "linux")]
 pub use extents::{Extents, extents};
 #[cfg(target_os = "linux")]
-pub use folder::{Entry, Folder, sweep};
+pub use folder::{Folder, open_folder, sweep};
+#[cfg(target_os = "linux")]
+pub use names::Entry;
 #[cfg(target_os = "linux")]
 pub use place::{Place, Purpose, open_existing};
-pub use room::{Budget, Room};
+pub use room::{Budget, CutShort, Room};
 #[cfg(target_os = "linux")]
 pub use test_file::{Direct, TestFile};

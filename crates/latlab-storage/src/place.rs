@@ -3,6 +3,7 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rustix::fs::{
@@ -11,7 +12,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 use rustix::process::{Resource, geteuid, getrlimit};
 
-use crate::folder::{Removals, scratch_name};
+use crate::names::scratch_name;
 use crate::{Room, StorageError};
 
 /// What the files are for.
@@ -28,6 +29,33 @@ const TMPFS_MAGIC: FsWord = 0x0102_1994;
 const RAMFS_MAGIC: FsWord = 0x8584_58f6;
 /// Set on directories such as /tmp, where everybody may make files and only their owner may remove them.
 const STICKY: u32 = 0o1000;
+
+/// What removing files took here, by all folders of a place.
+#[derive(Debug, Default)]
+pub(crate) struct Removals {
+    files: AtomicU64,
+    ns: AtomicU64,
+}
+
+/// Fewer files are removed in less than what else happens meanwhile.
+pub(crate) const TELLING: u64 = 20;
+
+impl Removals {
+    /// So many files were removed in this time.
+    pub(crate) fn add(&self, files: u64, took: Duration) {
+        let ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        if files >= TELLING {
+            self.files.fetch_add(files, Ordering::Relaxed);
+            self.ns.fetch_add(ns, Ordering::Relaxed);
+        }
+    }
+
+    /// s.
+    pub(crate) fn each_s(&self) -> Option<f64> {
+        let files = self.files.load(Ordering::Relaxed);
+        (files > 0).then(|| self.ns.load(Ordering::Relaxed) as f64 / 1e9 / files as f64)
+    }
+}
 
 /// A directory that was looked at and may be used.
 #[derive(Debug)]
@@ -198,10 +226,23 @@ pub(crate) mod tests {
         }
     }
 
+    /// Such a directory, opened.
+    pub(crate) fn place(name: &str) -> (Own, Place) {
+        let own = Own::new(name);
+        let place = Place::open(&own.0, Purpose::Any).expect("our own directory");
+        (own, place)
+    }
+
+    /// A file in one, with room for so many bytes.
+    pub(crate) fn file(name: &str, bytes: u64) -> (Own, OwnedFd) {
+        let (own, place) = place(name);
+        let file = place.file(bytes).expect("room");
+        (own, file)
+    }
+
     #[test]
     fn a_scratch_file_has_no_name_and_can_be_written_and_read() {
-        let own = Own::new("file");
-        let place = Place::open(&own.0, Purpose::Any).expect("our own directory");
+        let (own, place) = place("file");
         let file = place.file(4096).expect("4 KiB are there");
         rustix::io::pwrite(&file, b"latlab", 0).expect("written");
         let mut back = [0u8; 6];
@@ -238,8 +279,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_file_that_would_fill_the_disk_is_refused_before_a_byte_is_written() {
-        let own = Own::new("full");
-        let place = Place::open(&own.0, Purpose::Any).expect("our own directory");
+        let (_own, place) = place("full");
         let error = place.file(1 << 60).expect_err("nobody has an exbibyte");
         assert!(error.is_out_of_space(), "{error}");
     }

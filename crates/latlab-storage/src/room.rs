@@ -1,6 +1,7 @@
 //! How much may be written: free space that stays, limits, and what was announced.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use crate::StorageError;
 
@@ -140,6 +141,15 @@ impl Budget {
     pub fn spent_bytes(&self) -> u64 {
         self.spent.load(Ordering::Acquire)
     }
+}
+
+/// A test file that could not be written in time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CutShort {
+    /// Its size was to be this, bytes.
+    pub wanted_bytes: u64,
+    /// In so much time.
+    pub within: Duration,
 }
 
 /// `1.5 GiB`, for sentences.

@@ -5,12 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{FallocateFlags, fallocate, fdatasync, fstat, fsync, ftruncate};
+use rustix::fs::{FallocateFlags, OFlags, fallocate, fdatasync, fstat, fsync, ftruncate};
 use rustix::io::Errno;
 
 use crate::{
     Alignment, BLOCK_BYTES, Budget, Buffer, Contents, DirectEvidence, Extents, Place, Residency,
-    StorageError, alignment, evict, extents, open_direct, open_existing, try_direct,
+    StorageError, alignment, evict, extents, open_again, open_direct, open_existing, try_direct,
 };
 
 /// Bytes written at a time: beyond the half-bandwidth block of every disk met so far.
@@ -131,7 +131,8 @@ impl TestFile {
     pub fn existing(path: &Path) -> Result<Self, StorageError> {
         let file = Arc::new(open_existing(path)?);
         let size = fstat(&file).map_err(StorageError::asking("looking at the file's size"))?.st_size;
-        let direct = open_direct_reading(&file)
+        let direct = open_again(&file, OFlags::RDONLY | OFlags::DIRECT)
+            .map_err(StorageError::asking("opening the file for direct I/O"))
             .and_then(|direct| {
                 let alignment = alignment(&direct)?;
                 Ok(Direct { file: Arc::new(direct), alignment, evidence: None })
@@ -153,14 +154,6 @@ impl TestFile {
     pub fn evict(&self) -> Result<Residency, StorageError> {
         evict(&self.file)
     }
-}
-
-fn open_direct_reading(file: &Arc<OwnedFd>) -> Result<OwnedFd, StorageError> {
-    use rustix::fs::{Mode, OFlags};
-    use std::os::fd::AsRawFd;
-    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-    rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECT | OFlags::CLOEXEC, Mode::empty())
-        .map_err(StorageError::asking("opening the file for direct I/O"))
 }
 
 /// Writes from the front until all is there or the next piece would end after `until`; how much was written. Past the page cache where that
@@ -222,15 +215,13 @@ fn write_whole(file: &OwnedFd, bytes: &[u8], offset: u64) -> Result<(), StorageE
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Purpose;
-    use crate::place::tests::Own;
+    use crate::place::tests::{Own, place};
 
     const MIB: u64 = 1 << 20;
 
     #[test]
     fn a_test_file_is_written_whole_verifies_itself_and_is_counted() {
-        let own = Own::new("layout");
-        let place = Place::open(&own.0, Purpose::Any).expect("our own directory");
+        let (own, place) = place("layout");
         let budget = Budget::new(10 * MIB);
         let test = TestFile::lay_out(&place, &budget, 5 * MIB + 1, 77).expect("room");
         assert_eq!(test.bytes, 5 * MIB + 4096);
@@ -245,8 +236,7 @@ mod tests {
 
     #[test]
     fn when_time_is_up_the_file_ends_there_and_the_rest_is_still_to_be_spent() {
-        let own = Own::new("until");
-        let place = Place::open(&own.0, Purpose::Any).expect("our own directory");
+        let (_own, place) = place("until");
         let budget = Budget::new(64 * MIB);
         let now = Instant::now();
         let test = TestFile::lay_out_until(&place, &budget, 32 * MIB, 77, Some(now)).expect("room");
@@ -261,8 +251,7 @@ mod tests {
 
     #[test]
     fn beyond_the_budget_nothing_is_written() {
-        let own = Own::new("budget");
-        let place = Place::open(&own.0, Purpose::Any).expect("our own directory");
+        let (_own, place) = place("budget");
         let budget = Budget::new(MIB);
         let error = TestFile::lay_out(&place, &budget, 2 * MIB, 1).expect_err("too much");
         assert!(error.is_out_of_space(), "{error}");

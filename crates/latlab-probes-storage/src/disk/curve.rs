@@ -6,7 +6,7 @@ use latlab_harness::{Figure, Planned, Probe};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Access, COLD, Claim, DIRECT, DevicePart, Engine, FASTEST_DEVICE_NS, Holds, Sanity, WARM};
+use super::words::{Access, COLD, Claim, DIRECT, DevicePart, Engine, FASTEST_DEVICE_NS, Holds, Sanity, WARM};
 
 /// What a job of everyday size has to read, bytes.
 const JOB_BYTES: f64 = 30e9;
@@ -212,7 +212,7 @@ fn sanity(all: &[Measured]) -> Vec<Sanity> {
     let direct: Vec<&Measured> = all.iter().filter(|point| point.path == DIRECT).collect();
     if let Some(fastest) = direct.iter().map(|point| point.p50_ns).reduce(f64::min) {
         rules.push(Sanity {
-            rule: "no direct median is below what a device needs",
+            rule: "no direct median is below what a device needs".into(),
             holds: fastest >= FASTEST_DEVICE_NS,
             detail: format!("the fastest takes {:.1} us", fastest / 1e3),
         });
@@ -221,7 +221,7 @@ fn sanity(all: &[Measured]) -> Vec<Sanity> {
         && first.block_bytes < last.block_bytes
     {
         rules.push(Sanity {
-            rule: "a transfer of more bytes does not take less time",
+            rule: "a transfer of more bytes does not take less time".into(),
             holds: first.p50_ns <= last.p50_ns,
             detail: format!(
                 "{:.1} us for {} bytes, {:.1} us for {}",
@@ -241,7 +241,7 @@ fn sanity(all: &[Measured]) -> Vec<Sanity> {
         .filter_map(|warm| Some((warm, cold_of(warm)?, warm.bytes_per_s / cold_of(warm)?.bytes_per_s)));
     if let Some((warm, cold, _)) = pairs.min_by(|a, b| a.2.total_cmp(&b.2)) {
         rules.push(Sanity {
-            rule: "an empty page cache is not faster than a full one",
+            rule: "an empty page cache is not faster than a full one".into(),
             holds: warm.bytes_per_s >= cold.bytes_per_s,
             detail: format!(
                 "{} warm, {} cold in blocks of {}",
@@ -278,7 +278,7 @@ fn rounded(value: f64) -> f64 {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::super::FSYNC_END;
+    use super::super::words::FSYNC_END;
     use super::*;
 
     fn planted(path: Access, alpha_ns: f64, beta: f64) -> Vec<Measured> {

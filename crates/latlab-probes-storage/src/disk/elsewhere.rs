@@ -5,6 +5,8 @@ use std::time::Duration;
 use latlab_harness::Env;
 use latlab_storage::CutShort;
 
+use super::words::Engine;
+
 /// Why there is no room: nobody asks.
 pub(crate) fn room(_env: &Env) -> Result<u64, String> {
     Err(format!("measured on Linux only; this is {}", std::env::consts::OS))
@@ -21,6 +23,11 @@ pub fn lay_out(_env: &Env, _bytes: u64, _within: Duration) {}
 /// Nothing was to be written.
 pub(crate) fn cut_short(_env: &Env) -> Option<CutShort> {
     None
+}
+
+/// Nothing is carried out.
+pub(crate) fn deep_engine() -> Engine {
+    Engine::Threads
 }
 
 /// No file of the user's is read.

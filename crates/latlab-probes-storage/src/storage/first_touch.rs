@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::disk::{Access, COLD, DIRECT};
 
 #[cfg_attr(target_os = "linux", path = "first_touch/linux.rs")]
-#[cfg_attr(not(target_os = "linux"), path = "first_touch/elsewhere.rs")]
+#[cfg_attr(not(target_os = "linux"), path = "elsewhere/mod.rs")]
 mod work;
 
 /// The probe.
@@ -209,14 +209,18 @@ First means first by latlab in this run. Whether anything else, or an earlier ru
                 "first readings cannot be repeated, so they are taken only where there is time for all of them: in the thorough profile (--profile thorough)",
             );
         }
-        match work::survey(env) {
+        #[cfg(target_os = "linux")]
+        let survey = work::survey(env);
+        #[cfg(not(target_os = "linux"))]
+        let survey: Result<Survey, &str> = Err("measured on Linux only");
+        match survey {
             Err(reason) => Plan::no(reason),
-            Ok(survey) => Plan { support: survey.support(), ..Plan::of(survey.points()).memory(2 << 20) },
+            Ok(survey) => Plan::of(survey.points()).memory(2 << 20).given(survey.support()),
         }
     }
 
-    fn open<'env>(&'env self, env: &'env Env, _group: &[Reading]) -> Result<Self::Session<'env>, ProbeError> {
-        work::open(env)
+    fn open<'env>(&'env self, env: &'env Env, group: &[Reading]) -> Result<Self::Session<'env>, ProbeError> {
+        work::open(env, group)
     }
 
     fn conclude(&self, _header: &Header, figures: &[Figure<Self>]) -> Option<Findings> {
@@ -243,27 +247,17 @@ fn judge(block_bytes: u64, ratio: f64, interval: Option<[f64; 2]>) -> (Verdict, 
             ),
         );
     };
-    let figures = format!("{ratio:.2} times ({low:.2} to {high:.2})");
-    if low > MORE {
-        (
-            Verdict::CostsMore,
-            format!(
-                "blocks of {size} take {figures} as long the first time: what is below fetches them when they are first asked for, or keeps what was read"
-            ),
-        )
+    let (verdict, why) = if low > MORE {
+        let why = "what is below fetches them when they are first asked for, or keeps what was read";
+        (Verdict::CostsMore, why)
     } else if low > 1.0 / ALIKE && high < ALIKE {
-        (
-            Verdict::Alike,
-            format!(
-                "blocks of {size} take {figures} as long the first time: nothing is fetched here, or something has read them since the machine was started"
-            ),
-        )
+        let why = "nothing is fetched here, or something has read them since the machine was started";
+        (Verdict::Alike, why)
     } else {
-        (
-            Verdict::Undecided,
-            format!("blocks of {size} take {figures} as long the first time: too wide to say"),
-        )
-    }
+        (Verdict::Undecided, "too wide to say")
+    };
+    let figures = format!("{ratio:.2} times ({low:.2} to {high:.2})");
+    (verdict, format!("blocks of {size} take {figures} as long the first time: {why}"))
 }
 
 #[cfg(test)]

@@ -1,57 +1,20 @@
 //! `storage.poke`: the course notebook's experiment with files, done right: single random bytes read and written back.
 
-use latlab_harness::{
-    AnyProbe, AnySession, Env, Operations, Plan, Planned, PointResult, ProbeError, Rank, Reach, Spec,
-    Support, Tier,
-};
-use latlab_record::{Header, Point, Profile, Record, Unit};
-use serde_json::json;
+use std::collections::BTreeSet;
 
-use crate::disk::{self, Access, COLD, DIRECT, WARM};
+use latlab_harness::{Env, Figure, Operations, Plan, Planned, Probe, ProbeError, Rank, Reach, Spec, Tier};
+use latlab_record::{Header, Profile, Unit};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::disk::{self, Access, COLD, DIRECT, DevicePart, Sanity, WARM};
 
 #[cfg_attr(target_os = "linux", path = "poke/linux.rs")]
-#[cfg_attr(not(target_os = "linux"), path = "poke/elsewhere.rs")]
+#[cfg_attr(not(target_os = "linux"), path = "elsewhere/mod.rs")]
 mod work;
 
 /// The probe.
 pub struct Poke;
-
-static SPEC: Spec = Spec {
-    id: "storage.poke",
-    tier: Tier::Storage,
-    title: "single random bytes of files, one by one",
-    question: "How long does it take to read and write one byte at a random place of a file, and how long does the slowest take?",
-    method: "A poke seeks to a random byte, reads it and writes it back: three system calls, timed together and the read (with its seek) and the write apart. The place is drawn before the first stamp. Writing back what was read leaves the contents as they were.
-
-buffered-warm: the whole range was read before, so the page cache answers: this is the cost of system calls, not of a disk; no byte may be fetched from storage meanwhile. \
-A kernel may take pages back by itself (DAMON, another program's need): before each block of samples those that are missing (mincore) are read again, a block is taken in eight portions, and a portion in which more than one poke in a hundred was answered by storage \
-does not count; the record says how many. \
-The range is brought in without read-ahead, as single pages. Where a file was read from front to back, or written in large blocks, it lies in the cache in pieces of up to 2 MiB, and a file system that keeps a list of the blocks of each piece (ext4, Linux 6.16 and later) goes through all 512 to write one byte: 10 to 50 us here, against 0.7 us in a single page. \
-That is a price of how the file got there and not of a poke. \
-buffered-cold: the file was flushed and evicted, the kernel was asked what is left (nothing may be), and read-ahead is off (FADV_RANDOM, on a descriptor of the probe's own). No page is poked twice between two evictions, so each poke waits for the disk; \
-of a small file, which has few pages, only so many pokes are made before it is evicted again. Otherwise a megabyte is in the cache after 245 misses, and the median is the cache's. \
-direct: past the page cache; the aligned block that holds the byte is read and written back.
-
-Pages that were dirtied are flushed after each block of samples, untimed: the write of a poke into the page cache is over when the cache has it. What that costs to keep is the matter of storage.sync.
-
-The file of 0 bytes is the experiment's zero: there is nothing to read or write, and no system call is made. It is the instrument's own cost, shown beside the others and never subtracted.
-
-Files of 1 KB and 1 MB are the probe's own, filled up to whole blocks. Larger ones are the first so many bytes of the common test file: 100 MB in the quick profile, 1 GB in the others where the test file is so large, and all of it in the thorough one. \
-What is warm is at most a quarter of the memory that may be used. The point says the size that was really poked into.
-
-Proof: the bytes read are those that were laid out, whole blocks are compared after the flush, evictions are looked at, and the kernel and the device under the file counted at least a page fetched for each cold or direct poke.",
-    method_version: 2,
-    unit: Unit::Ns,
-    convention: "one poke: seek, read and write back one byte",
-    needs: &["Linux", "a directory on a disk"],
-    touches: &[
-        "the common test file and two files of 4 KiB and 1 MB without a name",
-        "the page cache up to a quarter of the memory that may be used",
-        "writes tens to hundreds of MB",
-    ],
-    saturates: false,
-    operations: Operations::Disk,
-};
 
 /// A page, and the least that a poke makes the disk move, bytes.
 const PAGE_BYTES: u64 = 4096;
@@ -60,7 +23,6 @@ const SMALL: [u64; 2] = [1_000, 1_000_000];
 /// Reading 1 GB to warm it takes longer than the whole quick share.
 const QUICK_LARGEST: u64 = 100_000_000;
 const LARGE: u64 = 1_000_000_000;
-const READ_WRITE: &str = "read-write";
 /// Blocks of a point at most in the short profiles: in the quick one little may be written, and in the standard one warming the large file needs what
 /// the others leave.
 const FEW_BLOCKS: usize = 12;
@@ -72,13 +34,51 @@ const EVICTION_S: f64 = 200e-6;
 /// Reading the test file to warm it, bytes a second.
 const WARMING: f64 = 1e9;
 
-fn point(file_bytes: u64, path: Access) -> Point {
-    Point {
-        operation: Some(READ_WRITE.to_owned()),
-        file_bytes: Some(file_bytes),
-        path: Some(path.name().to_owned()),
-        ..Point::default()
-    }
+/// Pokes into a file of a size, reached in a way.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Pokes {
+    operation: Operation,
+    file_bytes: u64,
+    path: Access,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Operation {
+    ReadWrite,
+}
+
+/// What the pokes of a point took.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Details {
+    pokes: u64,
+    /// Median of the seek and the read, ns.
+    read_p50_ns: Option<f64>,
+    /// Median of the write, ns.
+    write_p50_ns: Option<f64>,
+    /// Bytes written.
+    written_bytes: u64,
+    /// Where a poke waits for the device.
+    device_time: Option<DevicePart>,
+}
+
+/// What the page cache saves.
+#[derive(Serialize, JsonSchema)]
+pub struct Findings {
+    sizes: Vec<OfSize>,
+    sanity: Vec<Sanity>,
+}
+
+/// Ratios of medians at one size.
+#[derive(Serialize, JsonSchema)]
+struct OfSize {
+    file_bytes: u64,
+    cold_over_warm: Option<f64>,
+    direct_over_warm: Option<f64>,
+}
+
+fn point(file_bytes: u64, path: Access) -> Pokes {
+    Pokes { operation: Operation::ReadWrite, file_bytes, path }
 }
 
 /// The sizes that the test file is to serve.
@@ -130,7 +130,7 @@ fn written(profile: Profile, file_bytes: u64, path: Access) -> u64 {
     }
 }
 
-fn planned(env: &Env, file_bytes: u64, path: Access) -> Planned {
+fn planned(env: &Env, file_bytes: u64, path: Access) -> Planned<Pokes> {
     let profile = env.settings.profile;
     let planned = Planned::new(point(file_bytes, path));
     let most_blocks = if profile == Profile::Thorough { planned.most_blocks } else { FEW_BLOCKS };
@@ -173,7 +173,7 @@ fn planned(env: &Env, file_bytes: u64, path: Access) -> Planned {
     }
 }
 
-fn points(env: &Env) -> Vec<Planned> {
+fn points(env: &Env) -> Vec<Planned<Pokes>> {
     let mut points = vec![planned(env, 0, WARM)];
     for path in [DIRECT, COLD, WARM] {
         points.extend(large(env, path).into_iter().map(|size| planned(env, size, path)));
@@ -184,65 +184,91 @@ fn points(env: &Env) -> Vec<Planned> {
         }
     }
     super::announce_laid_out(&mut points, |point| {
-        let size = point.file_bytes.filter(|size| SMALL.contains(size))?;
-        Some((size, pages(size) * PAGE_BYTES))
+        let size = point.file_bytes;
+        SMALL.contains(&size).then_some((size, pages(size) * PAGE_BYTES))
     });
     points
 }
 
-impl AnyProbe for Poke {
-    fn spec(&self) -> &'static Spec {
-        &SPEC
-    }
+impl Probe for Poke {
+    type Point = Pokes;
+    type Evidence = work::Evidence;
+    type Details = Details;
+    type Findings = Findings;
+    type Session<'env> = work::Session<'env>;
 
-    fn plan(&self, env: &Env) -> Plan<Point> {
-        let support = disk::support_writing(env);
-        if let Support::No(reason) = support {
-            return Plan::no(reason);
-        }
+    const SPEC: Spec = Spec {
+        id: "storage.poke",
+        tier: Tier::Storage,
+        title: "single random bytes of files, one by one",
+        question: "How long does it take to read and write one byte at a random place of a file, and how long does the slowest take?",
+        method: "A poke seeks to a random byte, reads it and writes it back: three system calls, timed together and the read (with its seek) and the write apart. The place is drawn before the first stamp. Writing back what was read leaves the contents as they were.
+
+buffered-warm: the whole range was read before, so the page cache answers: this is the cost of system calls, not of a disk; no byte may be fetched from storage meanwhile. \
+A kernel may take pages back by itself (DAMON, another program's need): before each block of samples those that are missing (mincore) are read again, a block is taken in eight portions, and a portion in which more than one poke in a hundred was answered by storage \
+does not count; the record says how many. \
+The range is brought in without read-ahead, as single pages. Where a file was read from front to back, or written in large blocks, it lies in the cache in pieces of up to 2 MiB, and a file system that keeps a list of the blocks of each piece (ext4, Linux 6.16 and later) goes through all 512 to write one byte: 10 to 50 us here, against 0.7 us in a single page. \
+That is a price of how the file got there and not of a poke. \
+buffered-cold: the file was flushed and evicted, the kernel was asked what is left (nothing may be), and read-ahead is off (FADV_RANDOM, on a descriptor of the probe's own). No page is poked twice between two evictions, so each poke waits for the disk; \
+of a small file, which has few pages, only so many pokes are made before it is evicted again. Otherwise a megabyte is in the cache after 245 misses, and the median is the cache's. \
+direct: past the page cache; the aligned block that holds the byte is read and written back.
+
+Pages that were dirtied are flushed after each block of samples, untimed: the write of a poke into the page cache is over when the cache has it. What that costs to keep is the matter of storage.sync.
+
+The file of 0 bytes is the experiment's zero: there is nothing to read or write, and no system call is made. It is the instrument's own cost, shown beside the others and never subtracted.
+
+Files of 1 KB and 1 MB are the probe's own, filled up to whole blocks. Larger ones are the first so many bytes of the common test file: 100 MB in the quick profile, 1 GB in the others where the test file is so large, and all of it in the thorough one. \
+What is warm is at most a quarter of the memory that may be used. The point says the size that was really poked into.
+
+Proof: the bytes read are those that were laid out, whole blocks are compared after the flush, evictions are looked at, and the kernel and the device under the file counted at least a page fetched for each cold or direct poke.",
+        method_version: 2,
+        unit: Unit::Ns,
+        convention: "one poke: seek, read and write back one byte",
+        needs: &["Linux", "a directory on a disk"],
+        touches: &[
+            "the common test file and two files of 4 KiB and 1 MB without a name",
+            "the page cache up to a quarter of the memory that may be used",
+            "writes tens to hundreds of MB",
+        ],
+        saturates: false,
+        operations: Operations::Disk,
+    };
+
+    fn plan(&self, env: &Env) -> Plan<Pokes> {
         // What is warm can be evicted at any time and is nobody's.
-        Plan { support, ..Plan::of(points(env)).memory(1 << 20).test_file(disk::file_bytes(env)) }
+        let plan = Plan::of(points(env)).memory(1 << 20).test_file(disk::file_bytes(env));
+        plan.given(disk::support_writing(env))
     }
 
-    fn open<'env>(
-        &'env self,
-        env: &'env Env,
-        group: &[Planned],
-    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
+    fn open<'env>(&'env self, env: &'env Env, group: &[Pokes]) -> Result<Self::Session<'env>, ProbeError> {
         work::open(env, group)
     }
 
-    fn conclude(&self, _header: &Header, results: &[PointResult]) -> Vec<Record> {
+    fn conclude(&self, _header: &Header, figures: &[Figure<Self>]) -> Option<Findings> {
         let p50 = |size: u64, path| {
-            results.iter().find(|result| result.point == point(size, path)).map(|result| result.p50)
+            figures.iter().find(|figure| figure.point == point(size, path)).map(|figure| figure.result.p50)
         };
-        let mut sizes: Vec<u64> =
-            results.iter().filter_map(|result| result.point.file_bytes).filter(|size| *size > 0).collect();
-        sizes.sort_unstable();
-        sizes.dedup();
-        let (mut rows, mut sanity) = (Vec::new(), Vec::new());
-        for size in sizes {
-            let Some(warm) = p50(size, WARM) else { continue };
-            let (cold, direct) = (p50(size, COLD), p50(size, DIRECT));
-            rows.push(json!({
-                "file_bytes": size,
-                "cold_over_warm": cold.map(|cold| cold / warm),
-                "direct_over_warm": direct.map(|direct| direct / warm),
-            }));
+        let known: BTreeSet<u64> = figures.iter().map(|figure| figure.point.file_bytes).collect();
+        let (mut sizes, mut sanity) = (Vec::new(), Vec::new());
+        for file_bytes in known.into_iter().filter(|size| *size > 0) {
+            let Some(warm) = p50(file_bytes, WARM) else { continue };
+            let (cold, direct) = (p50(file_bytes, COLD), p50(file_bytes, DIRECT));
+            sizes.push(OfSize {
+                file_bytes,
+                cold_over_warm: cold.map(|cold| cold / warm),
+                direct_over_warm: direct.map(|direct| direct / warm),
+            });
             for (path, other) in [(COLD, cold), (DIRECT, direct)] {
                 let Some(other) = other else { continue };
-                sanity.push(json!({
-                    "rule": format!("{} pokes are slower than warm ones ({size} bytes)", path.name()),
-                    "holds": other > warm,
-                    "detail": format!("{:.1} us against {:.1} us", other / 1e3, warm / 1e3),
-                }));
+                sanity.push(Sanity {
+                    rule: format!("{} pokes are slower than warm ones ({file_bytes} bytes)", path.name())
+                        .into(),
+                    holds: other > warm,
+                    detail: format!("{:.1} us against {:.1} us", other / 1e3, warm / 1e3),
+                });
             }
         }
-        if rows.is_empty() {
-            return Vec::new();
-        }
-        let findings = json!({ "sizes": rows, "sanity": sanity });
-        vec![SPEC.derived(findings)]
+        (!sizes.is_empty()).then_some(Findings { sizes, sanity })
     }
 }
 

@@ -8,11 +8,11 @@ use latlab_record::{Header, Profile, Unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::random::{self, KIB_4};
+use super::random::KIB_4;
 use crate::disk::{self, Access, DIRECT, DevicePart, Engine, Sanity};
 
 #[cfg_attr(target_os = "linux", path = "rate/linux.rs")]
-#[cfg_attr(not(target_os = "linux"), path = "rate/elsewhere.rs")]
+#[cfg_attr(not(target_os = "linux"), path = "elsewhere/mod.rs")]
 mod work;
 
 /// The probe.
@@ -68,7 +68,7 @@ pub struct Findings {
 
 impl Probe for Rate {
     type Point = Reads;
-    type Evidence = work::Gathered;
+    type Evidence = work::Evidence;
     type Details = Details;
     type Findings = Findings;
     type Session<'env> = work::Session<'env>;
@@ -102,7 +102,7 @@ Rates above what the disk reads one at a time (a short trial before) are not ask
         if let Support::No(reason) = support {
             return Plan::no(reason);
         }
-        let (profile, engine) = (env.settings.profile, random::work::deep_engine());
+        let (profile, engine) = (env.settings.profile, disk::deep_engine());
         let rates = GRID.into_iter().filter(|(.., reads)| profile.of(*reads) > 0);
         let planned = |(rate_per_s, priority, reads)| Planned {
             rank: Rank::Curve,
@@ -112,12 +112,12 @@ Rates above what the disk reads one at a time (a short trial before) are not ask
             block_s: profile.of(reads) as f64 / rate_per_s as f64 + 2e-4,
             ..Planned::new(Reads { rate_per_s, block_bytes: KIB_4, path: DIRECT, engine })
         };
-        let plan = Plan::of(rates.map(planned).collect());
-        Plan { support, ..plan.memory(KIB_4 * u64::from(DEPTH + 1)).test_file(disk::file_bytes(env)) }
+        let plan = Plan::of(rates.map(planned).collect()).memory(KIB_4 * u64::from(DEPTH + 1));
+        plan.test_file(disk::file_bytes(env)).given(support)
     }
 
-    fn open<'env>(&'env self, env: &'env Env, _group: &[Reads]) -> Result<Self::Session<'env>, ProbeError> {
-        work::open(env)
+    fn open<'env>(&'env self, env: &'env Env, group: &[Reads]) -> Result<Self::Session<'env>, ProbeError> {
+        work::open(env, group)
     }
 
     fn conclude(&self, _header: &Header, figures: &[Figure<Self>]) -> Option<Findings> {

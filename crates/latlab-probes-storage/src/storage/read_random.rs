@@ -3,7 +3,8 @@
 use latlab_harness::{Operations, Spec, Tier};
 use latlab_record::Unit;
 
-use super::random::{Marker, Way};
+use super::random::Marker;
+use crate::disk::Way;
 
 /// Blocks that are read.
 pub struct Read;

@@ -1,6 +1,6 @@
 //! `storage.read.sequential`: reading a file from front to back in blocks of each size, past the page cache, through it, and from it.
 
-use latlab_harness::{Env, Figure, Operations, Plan, Planned, Probe, ProbeError, Rank, Spec, Support, Tier};
+use latlab_harness::{Env, Figure, Operations, Plan, Planned, Probe, ProbeError, Rank, Spec, Tier};
 use latlab_record::{Header, Profile, Unit};
 
 use crate::disk::curve::{self, Bandwidth, Blocks, Findings};
@@ -119,10 +119,6 @@ To compare, pinned to the same CPU (where the device interrupts one CPU only, ot
     };
 
     fn plan(&self, env: &Env) -> Plan<Blocks> {
-        let support = disk::support(env);
-        if let Support::No(reason) = support {
-            return Plan::no(reason);
-        }
         let profile = env.settings.profile;
         let file = if env.settings.file.is_some() { disk::users_bytes(env) } else { disk::file_bytes(env) };
         let mut points = Vec::new();
@@ -137,11 +133,11 @@ To compare, pinned to the same CPU (where the device interrupts one CPU only, ot
         }
         points.sort_by_key(|planned| planned.priority);
         let memory = curve::largest_block(&points);
-        Plan { support, ..Plan::of(points).memory(memory).test_file(disk::file_bytes(env)) }
+        Plan::of(points).memory(memory).test_file(disk::file_bytes(env)).given(disk::support(env))
     }
 
-    fn open<'env>(&'env self, env: &'env Env, _group: &[Blocks]) -> Result<Self::Session<'env>, ProbeError> {
-        work::open(env)
+    fn open<'env>(&'env self, env: &'env Env, group: &[Blocks]) -> Result<Self::Session<'env>, ProbeError> {
+        work::open(env, group)
     }
 
     fn conclude(&self, _header: &Header, figures: &[Figure<Self>]) -> Option<Findings> {

@@ -1,7 +1,7 @@
 //! `storage.reread`: the same file read again and again, against its contents kept in memory.
 
 use latlab_harness::{Env, Figure, Operations, Plan, Planned, Probe, ProbeError, Rank, Spec, Tier};
-use latlab_record::{Header, Profile, Unit, binary_size};
+use latlab_record::{Header, Profile, Unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -86,15 +86,8 @@ Both sums must be that of what was written, so neither can be left out. Memory t
     };
 
     fn plan(&self, env: &Env) -> Plan<Bytes> {
-        if let Some(reason) = super::refusal(env) {
+        if let Some(reason) = super::refusal(env).or_else(|| super::too_little_memory(env, MEMORY_BYTES)) {
             return Plan::no(reason);
-        }
-        if env.memory_bytes < MEMORY_BYTES {
-            return Plan::no(format!(
-                "needs {} of memory; {} may be used here",
-                binary_size(MEMORY_BYTES),
-                binary_size(env.memory_bytes)
-            ));
         }
         let sizes = SIZES.into_iter().filter(|(_, first)| first.nth() <= env.settings.profile.nth());
         let mut points: Vec<_> = sizes
@@ -111,8 +104,8 @@ Both sums must be that of what was written, so neither can be left out. Memory t
         Plan::of(points).memory(MEMORY_BYTES)
     }
 
-    fn open<'env>(&'env self, env: &'env Env, _group: &[Bytes]) -> Result<Self::Session<'env>, ProbeError> {
-        work::open(env)
+    fn open<'env>(&'env self, env: &'env Env, group: &[Bytes]) -> Result<Self::Session<'env>, ProbeError> {
+        work::open(env, group)
     }
 
     fn conclude(&self, _header: &Header, figures: &[Figure<Self>]) -> Option<Findings> {

@@ -1,20 +1,18 @@
 //! `storage.steady`: one stream of blocks for as long as time and bytes permit, second by second, and whether what it ends with may be called sustained.
 
-use latlab_harness::{Env, Figure, Operations, Plan, Planned, Probe, ProbeError, Rank, Spec, Support, Tier};
+use latlab_harness::{Env, Figure, Operations, Plan, Planned, Probe, ProbeError, Rank, Spec, Tier};
 use latlab_record::{Header, Profile, Settings, Unit, binary_size};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
 
-use crate::disk::{self, Access, DIRECT, Engine};
+use crate::disk::{self, Access, DIRECT, Engine, Way};
 
 #[cfg_attr(target_os = "linux", path = "steady/linux.rs")]
 #[cfg_attr(not(target_os = "linux"), path = "elsewhere/mod.rs")]
 mod work;
 
-#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "there is no stream there"))]
 mod series;
-#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "there is no stream there"))]
 mod verdict;
 
 /// The probe.
@@ -60,13 +58,6 @@ pub struct Stream {
     block_bytes: u64,
     path: Access,
     engine: Engine,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-enum Way {
-    Read,
-    Write,
 }
 
 /// How fast the stream was at what time, and what that lets one say.
@@ -175,16 +166,12 @@ A cache below that holds the whole file answers from its second round on; then t
         if env.settings.file.is_some() && disk::users_bytes(env) < BLOCK {
             return Plan::no(format!("the file (--file) is smaller than {}", binary_size(BLOCK)));
         }
-        let support = disk::support(env);
-        if let Support::No(reason) = support {
-            return Plan::no(reason);
-        }
         let plan = Plan::of(points(env)).memory(16 * BLOCK).test_file(disk::file_bytes(env));
-        Plan { support, ..plan.cpus(if env.cpus.len() > 1 { 2 } else { 1 }) }
+        plan.cpus(if env.cpus.len() > 1 { 2 } else { 1 }).given(disk::support(env))
     }
 
-    fn open<'env>(&'env self, env: &'env Env, _group: &[Stream]) -> Result<Self::Session<'env>, ProbeError> {
-        work::open(env)
+    fn open<'env>(&'env self, env: &'env Env, group: &[Stream]) -> Result<Self::Session<'env>, ProbeError> {
+        work::open(env, group)
     }
 
     fn conclude(&self, _header: &Header, figures: &[Figure<Self>]) -> Option<Findings> {

@@ -5,8 +5,9 @@ use latlab_machine::Machine;
 use latlab_record::{Check, Header, Profile, Unit, binary_size};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::VariantArray as _;
 
-use crate::disk::{DevicePart, answered_by_a_device, quantile};
+use crate::disk::{DevicePart, answered_by_a_device, check, quantile};
 
 #[cfg_attr(target_os = "linux", path = "sync/linux.rs")]
 #[cfg_attr(target_os = "macos", path = "sync/macos.rs")]
@@ -25,7 +26,19 @@ const FILE_BYTES: u64 = 4 << 20;
 const ROOM_BYTES: u64 = 16 * FILE_BYTES;
 
 /// What is done to a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    strum::VariantArray,
+)]
 #[serde(rename_all = "kebab-case")]
 enum Operation {
     Overwrite,
@@ -34,8 +47,6 @@ enum Operation {
 }
 
 impl Operation {
-    const ALL: [Self; 3] = [Self::Overwrite, Self::Append, Self::Create];
-
     /// What the plan reckons for one: medians on a virtual disk whose flush takes 50 us, ns.
     fn reckoned_ns(self) -> f64 {
         match self {
@@ -57,36 +68,43 @@ impl Operation {
 }
 
 /// How it is made durable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    strum::IntoStaticStr,
+    strum::VariantArray,
+)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 enum Way {
     Fsync,
     Fdatasync,
     #[serde(rename = "o_dsync")]
+    #[strum(serialize = "o_dsync")]
     ODsync,
     DirectFdatasync,
     /// Of macOS alone (`work::WAYS`).
     #[serde(rename = "f_fullfsync")]
+    #[strum(serialize = "f_fullfsync")]
     FullFsync,
 }
 
 impl Way {
-    const ALL: [Self; 5] =
-        [Self::Fsync, Self::Fdatasync, Self::ODsync, Self::DirectFdatasync, Self::FullFsync];
-
     fn name(self) -> &'static str {
-        match self {
-            Self::Fsync => "fsync",
-            Self::Fdatasync => "fdatasync",
-            Self::ODsync => "o_dsync",
-            Self::DirectFdatasync => "direct-fdatasync",
-            Self::FullFsync => "f_fullfsync",
-        }
+        self.into()
     }
 }
 
 /// A write of a kind, and how it is made durable.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Write {
     operation: Operation,
     sync: Way,
@@ -101,9 +119,9 @@ impl Write {
 /// Of a system that has these operations and ways: one of each kind of work, and each way once, before all the others.
 fn offered(operations: &[Operation], ways: &[Way]) -> Vec<Write> {
     let mut all = FIRST.to_vec();
-    for operation in Operation::ALL {
-        let writes = Way::ALL.map(|way| Write::of(operation, way));
-        all.extend(writes.into_iter().filter(|write| !FIRST.contains(write)));
+    for operation in Operation::VARIANTS {
+        let writes = Way::VARIANTS.iter().map(|way| Write::of(*operation, *way));
+        all.extend(writes.filter(|write| !FIRST.contains(write)));
     }
     all.retain(|write| operations.contains(&write.operation) && ways.contains(&write.sync));
     all
@@ -127,6 +145,12 @@ fn block_s(profile: Profile) -> f64 {
         Profile::Thorough => 60e-3,
     }
 }
+
+/// A block ends early when it takes so many times what was planned, on a slow disk; but not before so many operations.
+fn patience_ns(profile: Profile) -> f64 {
+    4.0 * block_s(profile) * 1e9
+}
+const FEWEST: u64 = 4;
 
 /// Blocks of a point in the quick profile at most: what may be written there is little.
 const QUICK_BLOCKS: usize = 12;
@@ -191,10 +215,6 @@ struct JudgedBy {
 }
 
 /// What the blocks of a point have shown.
-#[cfg_attr(
-    not(any(target_os = "linux", target_os = "macos")),
-    allow(dead_code, reason = "nothing is found there")
-)]
 #[derive(Default)]
 pub struct Found {
     whole_ns: Vec<f64>,
@@ -207,26 +227,18 @@ pub struct Found {
     counted: work::Counted,
 }
 
-#[cfg_attr(
-    not(any(target_os = "linux", target_os = "macos")),
-    allow(dead_code, reason = "nothing is found there")
-)]
 impl Found {
     fn bytes(&self) -> u64 {
         self.whole_ns.len() as u64 * BLOCK_BYTES
     }
 
     fn contents_check(&self, read_back: &str) -> Check {
-        Check {
-            name: "contents verified".to_owned(),
-            ok: self.wrong.is_none() && self.verified > 0,
-            detail: self.wrong.clone().unwrap_or_else(|| {
-                format!(
-                    "the last write of each of {} blocks was {read_back} and is what was written",
-                    self.verified
-                )
-            }),
-        }
+        let detail = || {
+            let blocks = self.verified;
+            format!("the last write of each of {blocks} blocks was {read_back} and is what was written")
+        };
+        let ok = self.wrong.is_none() && self.verified > 0;
+        check("contents verified", ok, self.wrong.clone().unwrap_or_else(detail))
     }
 
     fn device_check(&self) -> Check {

@@ -1,7 +1,7 @@
 //! `storage.write.sequential`: overwriting a file from front to back in blocks of each size, past the page cache and through it, with and without
 //! flushes.
 
-use latlab_harness::{Env, Figure, Operations, Plan, Planned, Probe, ProbeError, Rank, Spec, Support, Tier};
+use latlab_harness::{Env, Figure, Operations, Plan, Planned, Probe, ProbeError, Rank, Spec, Tier};
 use latlab_record::{Header, Profile, Unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -116,10 +116,6 @@ What a flush can mean is another question (storage.sync). Bursts into a cache of
     };
 
     fn plan(&self, env: &Env) -> Plan<Blocks> {
-        let support = disk::support_writing(env);
-        if let Support::No(reason) = support {
-            return Plan::no(reason);
-        }
         let profile = env.settings.profile;
         let file = disk::file_bytes(env);
         // Two thirds of what may be written beside the file are for the other probes of the disk.
@@ -142,11 +138,11 @@ What a flush can mean is another question (storage.sync). Bursts into a cache of
             }
         }
         let memory = curve::largest_block(&points);
-        Plan { support, ..Plan::of(points).memory(memory).test_file(file) }
+        Plan::of(points).memory(memory).test_file(file).given(disk::support_writing(env))
     }
 
-    fn open<'env>(&'env self, env: &'env Env, _group: &[Blocks]) -> Result<Self::Session<'env>, ProbeError> {
-        work::open(env)
+    fn open<'env>(&'env self, env: &'env Env, group: &[Blocks]) -> Result<Self::Session<'env>, ProbeError> {
+        work::open(env, group)
     }
 
     fn conclude(&self, _header: &Header, figures: &[Figure<Self>]) -> Option<Findings> {

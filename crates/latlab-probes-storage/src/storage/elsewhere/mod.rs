@@ -2,10 +2,10 @@
 
 use latlab_harness::{Env, NoSession, ProbeError};
 
-pub(super) type Evidence = ();
-pub(super) type Session<'env> = NoSession;
+pub(crate) type Evidence = ();
+pub(crate) type Session<'env> = NoSession;
 
 /// Never called: the probe says that it is not supported.
-pub(super) fn open(_env: &Env) -> Result<NoSession, ProbeError> {
+pub(crate) fn open<T>(_env: &Env, _of: T) -> Result<NoSession, ProbeError> {
     Err(ProbeError::Other("measured on Linux only".to_owned()))
 }

@@ -3,41 +3,25 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use latlab_harness::{AnyProbe, AnySession, Batch, Env, Interpreter, Planned, Support, measure_once};
-use latlab_record::{Profile, Rank, Record, StoppedBy};
+use latlab_harness::{
+    AnyProbe as _, Batch, Env, Erased, Figure, Interpreter, Planned, PointFields as _, PointResult,
+    Probe as _, Session as _, Support, measure_once,
+};
+use latlab_record::{Profile, Rank};
 use latlab_storage::{Disk, Place, Purpose, sweep};
+use rustix::process::{Resource, Rlimit, setrlimit};
 
-use super::super::{Files, LEAST_BLOCKS, MANY, Operation, point};
+use super::super::{LEAST_BLOCKS, MANY};
 use super::*;
+use crate::planted::{Mapped, Own, on_a_disk};
+use crate::storage::failed;
 use latlab_probes_testing as testing;
 
-/// An own empty directory beside the test binary; removed at the end.
-struct Own(PathBuf);
-
-impl Own {
-    fn new(name: &str) -> Self {
-        let binary = std::env::current_exe().expect("the test binary has a path");
-        let path = binary.with_file_name(format!("files-{name}-{}", std::process::id()));
-        fs::create_dir_all(&path).expect("the build folder can be written");
-        Self(path)
-    }
-
-    fn entries(&self) -> usize {
-        fs::read_dir(&self.0).expect("readable").count()
-    }
-
-    /// `None` where the build folder is in memory.
-    fn env(&self, budget_bytes: u64) -> Option<Env> {
-        let mut env = testing::env(64 << 20);
-        env.disk = Disk::new(&self.0, budget_bytes, 3);
-        env.disk.place().is_ok().then_some(env)
-    }
-}
-
-impl Drop for Own {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
+/// Surroundings with this directory's disk; `None` where it is in memory.
+fn env_of(own: &Own, budget_bytes: u64) -> Option<Env> {
+    let mut env = testing::env(64 << 20);
+    env.disk = Disk::new(&own.0, budget_bytes, 3);
+    on_a_disk(&Erased(Files), env)
 }
 
 /// What a stand-in for Python does wrong.
@@ -150,36 +134,43 @@ fn check<'p>(proof: &'p Proof, name: &str) -> &'p Check {
     found.unwrap_or_else(|| panic!("no check {name}: {proof:?}"))
 }
 
-fn filing_at<'env>(env: &'env Env, point: &Point) -> Filing<'env> {
-    let mut filing = Filing::new(env).expect("opened");
-    filing.select(point).expect("selected");
+fn filing_at<'env>(env: &'env Env, task: &Task) -> Session<'env> {
+    let mut filing = open(env, &[]).expect("opened");
+    filing.select(task).expect("selected");
     filing
 }
 
+/// As the plan has it.
+fn planned(task: Task) -> Planned {
+    Planned::new(task.to_point())
+}
+
 /// One run over these points, so short that blocks are few.
-fn proofs(env: &Env, points: &[Point]) -> Vec<Proof> {
-    let planned: Vec<_> = points.iter().cloned().map(latlab_harness::Planned::new).collect();
-    measure_once(&Files, env, &planned).into_iter().map(|(_, proof)| proof).collect()
+fn proofs(env: &Env, tasks: &[Task]) -> Vec<Proof> {
+    let planned: Vec<_> = tasks.iter().copied().map(planned).collect();
+    measure_once(&Erased(Files), env, &planned).into_iter().map(|(_, proof)| proof).collect()
 }
 
 #[test]
 fn every_operation_of_the_thorough_profile_is_proved_and_nothing_is_left() {
-    let own = Own::new("thorough");
-    let Some(mut env) = own.env(1 << 30) else { return };
+    let own = Own::new("files-thorough");
+    let Some(mut env) = env_of(&own, 1 << 30) else { return };
     env.settings.profile = Profile::Thorough;
     env.interpreter = Some(Box::new(StandIn(Fault::None)));
-    let mut points = Files.points(&env);
+    let mut points = Files.plan(&env).points;
     // Small files by the thousand and large ones are the same code.
     points.retain(|planned| {
-        let unlinks = Operation::of(&planned.point) == Some(Operation::Unlink);
-        matches!(planned.point.files, Some(1 | 10)) || (planned.priority >= 5 && !unlinks)
+        let unlinks = planned.point.operation == Operation::Unlink;
+        matches!(planned.point.files, 1 | 10) || (planned.priority >= 5 && !unlinks)
     });
-    let proofs = testing::assert_proved(&Files, &env, &points);
+    let tasks: Vec<Task> = points.iter().map(|planned| planned.point).collect();
+    let points: Vec<Planned> = tasks.iter().copied().map(planned).collect();
+    let proofs = testing::assert_proved(&Erased(Files), &env, &points);
     // Of the 150 files of a quick block: each is flushed before it is removed.
     env.settings.profile = Profile::Quick;
-    let unlink = latlab_harness::Planned::new(point(MANY, Operation::Unlink, NATIVE));
-    testing::assert_proved(&Files, &env, &[unlink]);
-    let cold = points.iter().position(|planned| Operation::of(&planned.point) == Some(Operation::ReadCold));
+    let unlink = planned(Task::new(MANY, Operation::Unlink, Arm::Psync));
+    testing::assert_proved(&Erased(Files), &env, &[unlink]);
+    let cold = tasks.iter().position(|task| task.operation == Operation::ReadCold);
     let cold = &proofs[cold.expect("planned")];
     assert!(cold.flags.contains(&"data cold, metadata warm".to_owned()), "{cold:?}");
     for name in ["evicted", "extents written", "contents verified", "phases add up"] {
@@ -190,12 +181,11 @@ fn every_operation_of_the_thorough_profile_is_proved_and_nothing_is_left() {
 
 #[test]
 fn a_python_arm_that_writes_or_reads_other_bytes_is_found() {
-    let own = Own::new("python");
+    let own = Own::new("files-python");
     for fault in [Fault::OtherBytes, Fault::LostTime] {
-        let Some(mut env) = own.env(1 << 30) else { return };
+        let Some(mut env) = env_of(&own, 1 << 30) else { return };
         env.interpreter = Some(Box::new(StandIn(fault)));
-        let points =
-            [Operation::Write { sync: false }, Operation::ReadWarm].map(|own| point(MANY, own, PYTHON));
+        let points = [Operation::Write, Operation::ReadWarm].map(|own| Task::new(MANY, own, Arm::Python));
         for proof in proofs(&env, &points) {
             let failed = if fault == Fault::LostTime { "phases add up" } else { "contents verified" };
             assert!(!check(&proof, failed).ok, "{fault:?}: {proof:?}");
@@ -205,12 +195,12 @@ fn a_python_arm_that_writes_or_reads_other_bytes_is_found() {
 
 #[test]
 fn a_warm_pass_whose_files_the_kernel_had_taken_back_is_taken_again_and_fails_where_it_always_had() {
-    let own = Own::new("taken-back");
+    let own = Own::new("files-taken-back");
     // The first time is that of a program that is not timed.
     for (times, holds) in [(3, true), (u32::MAX, false)] {
-        let Some(mut env) = own.env(1 << 30) else { return };
+        let Some(mut env) = env_of(&own, 1 << 30) else { return };
         env.interpreter = Some(Box::new(StandIn(Fault::TakenBack(times))));
-        for proof in proofs(&env, &[point(MANY, Operation::ReadWarm, PYTHON)]) {
+        for proof in proofs(&env, &[Task::new(MANY, Operation::ReadWarm, Arm::Python)]) {
             assert_eq!(check(&proof, "read from memory").ok, holds, "{proof:?}");
             assert!(proof.flags.iter().any(|flag| flag.contains("taken again")), "{proof:?}");
         }
@@ -219,18 +209,18 @@ fn a_warm_pass_whose_files_the_kernel_had_taken_back_is_taken_again_and_fails_wh
 
 #[test]
 fn a_python_program_that_fails_or_does_less_gives_its_reason() {
-    let own = Own::new("failing");
+    let own = Own::new("files-failing");
     for (fault, words) in [(Fault::Refused, "No space left on device"), (Fault::OneLess, "of 1500000 bytes")]
     {
-        let Some(mut env) = own.env(1 << 30) else { return };
+        let Some(mut env) = env_of(&own, 1 << 30) else { return };
         env.interpreter = Some(Box::new(StandIn(fault)));
         let mut kept = testing::Kept {
-            wanted: Some(|point| point.engine.as_deref() == Some(PYTHON) && point.files == Some(MANY)),
+            wanted: Some(|point| point.engine.as_deref() == Some("python") && point.files == Some(MANY)),
             ..testing::Kept::default()
         };
         // Its first blocks end it, long before the time does.
         let deadline = env.clock.now_ns() + 60e9;
-        kept.measure(&Files, &env, deadline);
+        kept.measure(&Erased(Files), &env, deadline);
         assert!(!kept.records.is_empty());
         for record in &kept.records {
             let error = record.error.as_ref().expect("no figure");
@@ -267,11 +257,13 @@ fn the_programs_run_in_python_as_the_core_expects_it() {
     if !there.is_ok_and(|output| output.status.success()) {
         return;
     }
-    let own = Own::new("spawned");
-    let Some(mut env) = own.env(1 << 30) else { return };
+    let own = Own::new("files-spawned");
+    let Some(mut env) = env_of(&own, 1 << 30) else { return };
     env.interpreter = Some(Box::new(Spawned));
-    let points =
-        [point(1, Operation::Write { sync: true }, PYTHON), point(MANY, Operation::ReadWarm, PYTHON)];
+    let points = [
+        Task::new(1, Operation::Write, Arm::Python).flushed(),
+        Task::new(MANY, Operation::ReadWarm, Arm::Python),
+    ];
     for proof in proofs(&env, &points) {
         assert!(check(&proof, "contents verified").ok, "{proof:?}");
         let phases = proof.findings.as_ref().expect("found")["phases"].as_array().expect("phases").len();
@@ -281,14 +273,13 @@ fn the_programs_run_in_python_as_the_core_expects_it() {
 
 #[test]
 fn a_file_that_was_changed_or_cut_behind_our_back_fails_the_proof() {
-    let own = Own::new("changed");
-    let Some(env) = own.env(1 << 30) else { return };
+    let own = Own::new("files-changed");
+    let Some(env) = env_of(&own, 1 << 30) else { return };
     for cut in [false, true] {
-        let at = point(MANY, Operation::ReadWarm, NATIVE);
+        let at = Task::new(MANY, Operation::ReadWarm, Arm::Psync);
         let mut filing = filing_at(&env, &at);
-        let place = filing.keep(150, 10_000).expect("laid out");
-        let set = filing.kept[place].clone();
-        let path = filing.scratch.path().join(set.directory.to_string()).join("f7");
+        let set = filing.keep(150, 10_000).expect("laid out");
+        let path = filing.scratch.path.join(set.directory.to_string()).join("f7");
         let mut bytes = fs::read(&path).expect("there");
         if cut {
             bytes.truncate(9_999);
@@ -296,114 +287,84 @@ fn a_file_that_was_changed_or_cut_behind_our_back_fails_the_proof() {
             bytes[5_000] ^= 1;
         }
         fs::write(&path, bytes).expect("written");
-        let mut notes = Notes::default();
-        filing.read(150, 10_000, Operation::ReadWarm, &mut notes).expect("read");
-        let why = notes.evidence[0].failed.as_ref().expect("found");
+        let mut seen = Evidence::default();
+        filing.read(&at, 150, &mut seen).expect("read");
+        let why = seen.witnesses[0].failed.as_ref().expect("found");
         assert!(why.contains("file 8"), "{why}");
     }
 }
 
 #[test]
 fn an_eviction_that_does_nothing_fails_the_proof() {
-    let own = Own::new("mapped");
-    let Some(env) = own.env(1 << 30) else { return };
-    let mut filing = filing_at(&env, &point(MANY, Operation::ReadCold, NATIVE));
-    let place = filing.keep(150, 10_000).expect("laid out");
-    let set = filing.kept[place].clone();
+    let own = Own::new("files-mapped");
+    let Some(env) = env_of(&own, 1 << 30) else { return };
+    let mut filing = filing_at(&env, &Task::new(MANY, Operation::ReadCold, Arm::Psync));
+    let set = filing.keep(150, 10_000).expect("laid out");
     let names = filing.names(&set, latlab_storage::Entry::File, 0..150).expect("names");
-    let file = open_to_read(&names[3]).expect("there");
-    let flags = rustix::mm::MapFlags::SHARED | rustix::mm::MapFlags::POPULATE;
-    // SAFETY: a fresh mapping at an address of the kernel's choice.
-    let base = unsafe {
-        rustix::mm::mmap(std::ptr::null_mut(), 10_000, rustix::mm::ProtFlags::READ, flags, &file, 0)
-    }
-    .expect("mapped");
-    // SAFETY: inside the mapping; the file is as long.
-    unsafe { base.cast::<u8>().read_volatile() };
-    let mut notes = Notes::default();
-    make_cold(&names, &mut notes).expect("asked");
-    // SAFETY: mapped above; nothing refers to it.
-    unsafe { rustix::mm::munmap(base, 10_000) }.expect("unmapped");
-    let evicted = notes.evidence.iter().find(|own| own.name == "evicted").expect("noted");
+    let _mapped = Mapped::new(open_to_read(&names[3]).expect("there"), 10_000);
+    let mut seen = Evidence::default();
+    make_cold(&names, &mut seen).expect("asked");
+    let evicted = seen.witnesses.iter().find(|own| own.name == "evicted").expect("noted");
     let why = evicted.failed.as_ref().expect("a live mapping keeps its pages");
     assert!(why.contains("file 4 of 150"), "{why}");
 }
 
 #[test]
 fn a_cold_read_that_the_kernel_did_not_count_and_a_warm_one_that_it_did_fail() {
-    let mut notes = Notes::default();
-    note_fetched(&mut notes, Some(999), 1_000, true);
-    note_fetched(&mut notes, Some(1 << 20), 1_000, false);
-    assert!(notes.evidence.iter().all(|own| own.failed.is_some()), "{notes:?}");
-    let mut notes = Notes::default();
-    note_fetched(&mut notes, None, 1_000, true);
-    assert!(notes.evidence.is_empty() && notes.remarks.len() == 1, "{notes:?}");
+    let mut seen = Evidence::default();
+    note_fetched(&mut seen, Some(999), 1_000, true);
+    note_fetched(&mut seen, Some(1 << 20), 1_000, false);
+    assert!(seen.witnesses.iter().all(|own| own.failed.is_some()), "{seen:?}");
+    let mut seen = Evidence::default();
+    note_fetched(&mut seen, None, 1_000, true);
+    assert!(seen.witnesses.is_empty() && seen.remarks.len() == 1, "{seen:?}");
 }
 
 #[test]
 fn steps_that_leave_time_out_and_blocks_that_drift_are_said() {
-    let own = Own::new("drift");
-    let Some(env) = own.env(1 << 30) else { return };
-    let at = point(MANY, Operation::ReadWarm, NATIVE);
+    let own = Own::new("files-drift");
+    let Some(env) = env_of(&own, 1 << 30) else { return };
+    let at = Task::new(MANY, Operation::ReadWarm, Arm::Psync);
     let mut filing = filing_at(&env, &at);
-    let notes = Notes {
+    let seen = Evidence {
         means_ns: vec![10.0, 11.0, 12.0, 20.0, 21.0, 22.0],
         shares: vec![0.9, 0.99, 0.91],
         files: 6,
-        ..Notes::default()
+        ..Evidence::default()
     };
-    filing.notes.insert(at.clone(), notes);
-    let proof = filing.proof(&at, &latlab_harness::Sampled::default());
-    assert!(!check(&proof, "phases add up").ok, "{proof:?}");
+    let proof = filing.proof(&at, &seen);
+    assert_eq!(failed(&proof), ["phases add up"]);
     assert!(proof.flags.iter().any(|flag| flag.starts_with("drift: ")), "{proof:?}");
-    let drift = proof.findings.expect("found")["drift"].as_f64().expect("two halves");
+    let drift = proof.findings.and_then(|details| details.drift).expect("two halves");
     assert!((drift - 21.0 / 11.0).abs() < 1e-9, "{drift}");
 }
 
 #[test]
 fn blocks_that_go_up_and_down_are_no_drift_and_single_files_far_apart_have_no_typical_time() {
-    let notes = |means_ns: [f64; 6]| Notes { means_ns: means_ns.to_vec(), ..Notes::default() };
-    let wild = notes([4e6, 18e6, 4.1e6, 17e6, 4.2e6, 19e6]);
+    let seen = |means_ns: [f64; 6]| Evidence { means_ns: means_ns.to_vec(), ..Evidence::default() };
+    let wild = seen([4e6, 18e6, 4.1e6, 17e6, 4.2e6, 19e6]);
     assert!(wild.drift().is_some_and(|drift| drift > 1.25));
     assert_eq!(wild.drifted(true), None);
     let said = wild.spread(ONE).expect("two kinds of writes");
     assert!(said.contains("4.0 ms to 19.0 ms"), "{said}");
     assert_eq!(wild.spread(MANY), None, "each block is the mean of many");
 
-    let growing = notes([10e3, 11e3, 12e3, 20e3, 21e3, 22e3]);
+    let growing = seen([10e3, 11e3, 12e3, 20e3, 21e3, 22e3]);
     let said = growing.drifted(true).expect("all later ones are slower");
     assert!(said.contains("21.0 us in the later half") && said.contains("earlier blocks left"), "{said}");
     assert!(!growing.drifted(false).expect("also of reads").contains("left"));
-    assert_eq!(notes([10e3, 11e3, 12e3, 10e3, 11e3, 12e3]).drifted(true), None);
-}
-
-#[test]
-fn a_spent_budget_is_the_reason_and_not_a_byte_more_is_written() {
-    let own = Own::new("budget");
-    let Some(env) = own.env(4_000_000) else { return };
-    let mut kept = testing::Kept::default();
-    let deadline = env.clock.now_ns() + 5e9;
-    kept.measure(&Files, &env, deadline);
-    let reasons: Vec<&Record> =
-        kept.records.iter().filter(|record| record.stopped_by == StoppedBy::Failed).collect();
-    assert!(!reasons.is_empty(), "10 MB do not fit into 4");
-    for record in reasons {
-        let text = &record.error.as_ref().expect("a reason").text;
-        assert!(text.contains("--max-bytes"), "{text}");
-    }
-    assert!(env.disk.budget().spent_bytes() <= 4_000_000);
-    assert_eq!(own.entries(), 0);
+    assert_eq!(seen([10e3, 11e3, 12e3, 10e3, 11e3, 12e3]).drifted(true), None);
 }
 
 #[test]
 fn what_is_written_was_announced() {
-    let own = Own::new("announced");
+    let own = Own::new("files-announced");
     // A busy machine may write nothing in a short run.
     for seconds in [0.7, 7.0] {
-        let Some(mut env) = own.env(1 << 40) else { return };
+        let Some(mut env) = env_of(&own, 1 << 40) else { return };
         env.interpreter = Some(Box::new(StandIn(Fault::None)));
-        let announced: u64 = Files.points(&env).iter().map(Planned::round_bytes).sum();
-        testing::one_run(&Files, &env, seconds);
+        let announced: u64 = Erased(Files).points(&env).iter().map(Planned::round_bytes).sum();
+        testing::one_run(&Erased(Files), &env, seconds);
         let spent = env.disk.budget().spent_bytes();
         assert!(spent <= announced, "{spent} of {announced}");
         if spent > 0 {
@@ -415,16 +376,16 @@ fn what_is_written_was_announced() {
 
 #[test]
 fn what_points_of_one_rank_lay_out_and_write_was_announced() {
-    let own = Own::new("ranks");
-    let Some(mut env) = own.env(1 << 40) else { return };
+    let own = Own::new("files-ranks");
+    let Some(mut env) = env_of(&own, 1 << 40) else { return };
     env.interpreter = Some(Box::new(StandIn(Fault::None)));
     for profile in [Profile::Quick, Profile::Standard, Profile::Thorough] {
         env.settings.profile = profile;
         for rank in [Rank::Headline, Rank::Detail] {
-            let mut points = Files.points(&env);
+            let mut points = Erased(Files).points(&env);
             points.retain(|planned| planned.rank == rank);
             let before = env.disk.budget().spent_bytes();
-            let _ = measure_once(&Files, &env, &points);
+            let _ = measure_once(&Erased(Files), &env, &points);
             let spent = env.disk.budget().spent_bytes() - before;
             let a_block = |planned: &Planned| planned.laid_out_bytes + planned.written_bytes;
             let announced: u64 = points.iter().map(a_block).sum();
@@ -435,40 +396,25 @@ fn what_points_of_one_rank_lay_out_and_write_was_announced() {
 
 #[test]
 fn the_points_fit_one_cpu_and_64_mib_and_python_is_offered_where_it_is() {
-    let own = Own::new("points");
-    let Some(mut env) = own.env(1 << 30) else { return };
+    let own = Own::new("files-points");
+    let Some(mut env) = env_of(&own, 1 << 30) else { return };
     env.cpus.truncate(1);
-    assert!(!matches!(Files.supports(&env), Support::No(_)));
+    assert!(!matches!(Files.plan(&env).support, Support::No(_)));
     assert!(Files.plan(&env).memory_bytes <= 64 << 20);
-    let engines = |env: &Env| {
-        Files.points(env).iter().filter(|own| own.point.engine.as_deref() == Some(PYTHON)).count()
-    };
+    let engines =
+        |env: &Env| Files.plan(env).points.iter().filter(|own| own.point.engine == Arm::Python).count();
     assert_eq!(engines(&env), 0);
     env.interpreter = Some(Box::new(StandIn(Fault::None)));
     assert!(engines(&env) > 0);
-    let mut labels: Vec<String> = Files.points(&env).iter().map(|own| own.point.label()).collect();
+    let mut labels: Vec<String> = Erased(Files).points(&env).iter().map(|own| own.point.label()).collect();
     labels.sort();
     labels.dedup();
-    assert_eq!(labels.len(), Files.points(&env).len());
-    for planned in Files.points(&env) {
+    assert_eq!(labels.len(), Erased(Files).points(&env).len());
+    for planned in Erased(Files).points(&env) {
         assert!(planned.wanted_blocks() >= LEAST_BLOCKS, "compared");
     }
-    env.settings.file = Some("/somewhere".to_owned());
-    assert!(matches!(Files.supports(&env), Support::No(_)), "reads only");
-    env.settings.file = None;
     env.memory_bytes = 1 << 20;
-    assert!(matches!(Files.supports(&env), Support::No(_)), "too little memory");
-}
-
-#[test]
-fn only_linux_disks_are_measured() {
-    let shared = Path::new("/dev/shm");
-    if shared.is_dir() {
-        let mut env = testing::env(64 << 20);
-        env.disk = Disk::new(shared, 1 << 30, 3);
-        let Support::No(reason) = Files.supports(&env) else { panic!("memory is no disk") };
-        assert!(reason.contains("tmpfs"), "{reason}");
-    }
+    assert!(matches!(Files.plan(&env).support, Support::No(_)), "too little memory");
 }
 
 /// Set for the test binary when it is started again: what to do, and where.
@@ -483,27 +429,25 @@ fn as_a_victim() {
     env.disk = Disk::new(Path::new(directory), 1 << 30, 3);
     let mut out = std::io::stdout();
     if order == "limit" {
-        let limit = libc::rlimit { rlim_cur: 1 << 20, rlim_max: 1 << 20 };
-        // SAFETY: a limit of ours; this process does nothing else.
-        let status = unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &raw const limit) };
-        assert_eq!(status, 0);
+        let limit = Rlimit { current: Some(1 << 20), maximum: Some(1 << 20) };
+        setrlimit(Resource::Fsize, limit).expect("a lower one");
         env.interpreter = Some(Box::new(StandIn(Fault::None)));
         let mut kept = testing::Kept {
             wanted: Some(|point| point.operation.as_deref() == Some("write")),
             ..testing::Kept::default()
         };
         let deadline = env.clock.now_ns() + 30e9;
-        kept.measure(&Files, &env, deadline);
+        kept.measure(&Erased(Files), &env, deadline);
         for record in kept.records {
             let text = record.error.map_or("measured".to_owned(), |error| error.text);
             writeln!(out, "record {}: {text}", record.point.label()).expect("the pipe holds");
         }
         return;
     }
-    let mut filing = Filing::new(&env).expect("opened");
+    let mut filing = open(&env, &[]).expect("opened");
     for directory in 0u64.. {
-        filing.select(&point(MANY, Operation::Write { sync: false }, NATIVE)).expect("selected");
-        filing.write(150, 10_000, false, &mut Notes::default()).expect("written");
+        let write = Task::new(MANY, Operation::Write, Arm::Psync);
+        filing.write(&write, 150, &mut Evidence::default()).expect("written");
         writeln!(out, "\nwritten {directory}").expect("the pipe holds");
     }
 }
@@ -532,8 +476,8 @@ fn victim(order: &str, own: &Own) -> std::process::Child {
 
 #[test]
 fn what_a_killed_process_left_is_swept_by_the_next() {
-    let own = Own::new("killed");
-    let Some(env) = own.env(1 << 30) else { return };
+    let own = Own::new("files-killed");
+    let Some(env) = env_of(&own, 1 << 30) else { return };
     let place = Place::open(&own.0, Purpose::Any).expect("our own directory");
     let mut child = victim("kill", &own);
     let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
@@ -543,14 +487,14 @@ fn what_a_killed_process_left_is_swept_by_the_next() {
     child.kill().expect("killed");
     child.wait().expect("gone");
     assert_eq!(own.entries(), 1, "a killed process removes nothing");
-    drop(Filing::new(&env).expect("opened"));
+    drop(open(&env, &[]).expect("opened"));
     assert_eq!(own.entries(), 0, "the next session sweeps, and removes its own");
 }
 
 #[test]
 fn a_limit_on_file_sizes_is_the_reason_for_large_files_only() {
-    let own = Own::new("limit");
-    if own.env(1 << 30).is_none() {
+    let own = Own::new("files-limit");
+    if env_of(&own, 1 << 30).is_none() {
         return;
     }
     let child = victim("limit", &own);
@@ -569,30 +513,39 @@ fn a_limit_on_file_sizes_is_the_reason_for_large_files_only() {
 
 #[test]
 fn ratios_and_pythons_share_come_from_whole_passes() {
-    let result = |files, engine: &str, total_s: f64, means_ns: &[f64]| latlab_harness::PointResult {
-        findings: Some(json!({ "total_s": total_s, "block_means_ns": means_ns })),
-        ..latlab_harness::PointResult::new(point(files, Operation::ReadWarm, engine), 1.0)
+    let figure = |files, engine, total_s: f64, means_ns: &[f64]| {
+        let task = Task::new(files, Operation::ReadWarm, engine);
+        let details = Details {
+            total_s,
+            block_means_ns: means_ns.to_vec(),
+            phases_share_of_wall: 1.0,
+            drift: None,
+            mean_ns: 0.0,
+            phases: Vec::new(),
+            files_a_block: files,
+        };
+        Figure { point: task, details: Some(details), result: PointResult::new(task.to_point(), 1.0) }
     };
-    let results = [
-        result(1, NATIVE, 0.002, &[2e6; 3]),
-        result(MANY, NATIVE, 0.006, &[6e3; 2]),
-        result(MANY, PYTHON, 0.010, &[1e4; 3]),
-        // Time for one block only.
-        result(1, PYTHON, 0.5, &[5e8]),
-    ];
     let env = testing::env(64 << 20);
-    let derived = Files.conclude(&testing::header(&env), &results);
-    let findings = derived[0].findings.as_ref().expect("derived");
-    let ratios = findings["ratios"].as_array().expect("a list");
-    assert_eq!(ratios.len(), 1, "python has no single file to compare with");
-    assert!((ratios[0]["ratio"].as_f64().expect("a number") - 3.0).abs() < 1e-9);
-    let share = findings["python_share_per_file_ns"]["read-warm"].as_f64().expect("a number");
+    let conclude = |figures: &[Figure<Files>]| Files.conclude(&testing::header(&env), figures);
+    let many = || figure(MANY, Arm::Psync, 0.006, &[6e3; 2]);
+    let findings = conclude(&[
+        figure(1, Arm::Psync, 0.002, &[2e6; 3]),
+        many(),
+        figure(MANY, Arm::Python, 0.010, &[1e4; 3]),
+        // Time for one block only.
+        figure(1, Arm::Python, 0.5, &[5e8]),
+    ])
+    .expect("concluded");
+    assert_eq!(findings.ratios.len(), 1, "python has no single file to compare with");
+    assert!((findings.ratios[0].ratio - 3.0).abs() < 1e-9);
+    let share = findings.python_share_per_file_ns["read-warm"];
     assert!((share - 4_000.0).abs() < 1e-6, "{share}");
-    assert!(Files.conclude(&testing::header(&env), &[]).is_empty());
+    assert!(conclude(&[]).is_none());
     let wide = [1e3, 2e3, 6e3, 6e3, 3e4, 4e4];
-    let noisy = [results[1].clone(), result(MANY, PYTHON, 0.006, &wide)];
-    let derived = Files.conclude(&testing::header(&env), &noisy);
-    let findings = derived[0].findings.as_ref().expect("derived");
-    assert_eq!(findings["python_shares"][0]["decided"], json!(false));
-    assert_eq!(findings["python_share_per_file_ns"], json!({}), "what is not known is not given");
+    let findings = conclude(&[many(), figure(MANY, Arm::Python, 0.006, &wide)]).expect("concluded");
+    assert!(!findings.python_shares[0].decided);
+    assert!(findings.python_share_per_file_ns.is_empty(), "what is not known is not given");
+    let flushed = Task::new(MANY, Operation::Write, Arm::Psync).flushed();
+    assert_eq!(flushed.name(), "write fsync");
 }

@@ -6,14 +6,15 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use latlab_harness::{self as harness, Block, Env, ProbeError, Proof, Stamps};
-use latlab_record::{Check, Work};
+use latlab_probes_shared::Compared;
+use latlab_record::Work;
 use latlab_stats::between_blocks_interval;
-use latlab_storage::{Buffer, ProcessCounters, evict, extents, residency};
+use latlab_storage::{Buffer, ProcessCounters, evict, extents, open_folder, residency};
 use rustix::fs::{Advice, AtFlags, Dir, FileType, Mode, OFlags, fadvise, fstat, openat, statat};
 use rustix::io::Errno;
 
 use super::{Details, FirstTouch, Reading, Survey, blocks_of};
-use crate::disk::{Places, Timed, answered_by_a_device, quantile, refused, stamps, whole};
+use crate::disk::{Places, Timed, answered_by_a_device, check, quantile, stamps, system, whole};
 
 /// What lies closer together is fetched together: 6 to 69 MiB were seen.
 const REGION: u64 = 16 << 20;
@@ -203,11 +204,6 @@ fn cut(file: &Found) -> Vec<Region> {
         .collect()
 }
 
-fn open_folder(parent: BorrowedFd<'_>, name: &CString) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
-    openat(parent, name, flags, Mode::empty())
-}
-
 struct Walk {
     device: u64,
     until: Instant,
@@ -270,8 +266,7 @@ struct State {
     /// First over second, of each region.
     ratios: Vec<f64>,
     timed: [Timed; 2],
-    blocks: u64,
-    differ: u64,
+    blocks: Compared,
     evicted: u64,
     source: &'static str,
     asked: u64,
@@ -299,7 +294,7 @@ fn sum(bytes: &[u8]) -> u64 {
     words.iter().fold(0, |sum: u64, word| sum.rotate_left(5).wrapping_add(u64::from_ne_bytes(*word)))
 }
 
-pub(super) fn open(env: &Env) -> Result<Session<'_>, ProbeError> {
+pub(super) fn open<'env>(env: &'env Env, _group: &[Reading]) -> Result<Session<'env>, ProbeError> {
     Ok(Session {
         env,
         stamps: stamps(env)?,
@@ -332,12 +327,10 @@ impl Session<'_> {
         let mut totals = [0.0; 2];
         for (nth, total) in totals.iter_mut().enumerate() {
             if !self.pool.survey.direct {
-                let left = evict(&taken.file).map_err(refused)?;
+                let left = evict(&taken.file)?;
                 left.is_cold().map_err(ProbeError::Proof)?;
-                fadvise(&taken.file, 0, None, Advice::Random).map_err(|errno| ProbeError::System {
-                    what: "advising how a file is read".to_owned(),
-                    source: errno.into(),
-                })?;
+                fadvise(&taken.file, 0, None, Advice::Random)
+                    .map_err(system("advising how a file is read"))?;
                 state.evicted += 1;
                 state.source = left.source;
             }
@@ -362,19 +355,16 @@ impl Session<'_> {
                 if nth == 0 {
                     sums.push(found);
                 } else {
-                    state.differ += u64::from(sums[place] != found);
+                    state.blocks.one(sums[place] == found);
                 }
             }
             state.waiting[nth].push_back(reading);
         }
         let asked = 2 * offsets.len() as u64 * block_bytes;
-        if let Some(before) = before
-            && let Some(now) = ProcessCounters::of_this_thread()
-        {
-            *state.counted.get_or_insert(0) += now.since(before).read_bytes;
+        if let Some(fetched) = ProcessCounters::fetched_since(before) {
+            *state.counted.get_or_insert(0) += fetched;
             state.asked += asked;
         }
-        state.blocks += offsets.len() as u64;
         state.ratios.push(totals[0] / totals[1].max(1.0));
         Ok(())
     }
@@ -401,43 +391,29 @@ impl harness::Session<FirstTouch> for Session<'_> {
         let Some(state) = self.states.get(&point.block_bytes) else {
             return Proof::default();
         };
+        let (regions, again) = (state.ratios.len(), state.again);
+        let counted = match state.counted {
+            Some(counted) => {
+                format!("{} bytes read, {counted} fetched from storage (/proc/thread-self/io)", state.asked)
+            }
+            None => "this kernel does not count".to_owned(),
+        };
         let mut checks = vec![
-            Check {
-                name: "the same bytes both times".to_owned(),
-                ok: state.differ == 0 && state.blocks > 0,
-                detail: format!(
-                    "{} of {} blocks",
-                    state.blocks - state.differ.min(state.blocks),
-                    state.blocks
-                ),
-            },
-            Check {
-                name: "each region once".to_owned(),
-                ok: state.again == 0,
-                detail: format!(
-                    "{} regions, {} of them read before by this run",
-                    state.ratios.len(),
-                    state.again
-                ),
-            },
-            Check {
-                name: "counted by the kernel".to_owned(),
-                ok: state.counted.is_none_or(|counted| counted >= state.asked),
-                detail: match state.counted {
-                    Some(counted) => format!(
-                        "{} bytes read, {counted} fetched from storage (/proc/thread-self/io)",
-                        state.asked
-                    ),
-                    None => "this kernel does not count".to_owned(),
-                },
-            },
+            state.blocks.check("the same bytes both times", "", "blocks"),
+            check(
+                "each region once",
+                again == 0,
+                format!("{regions} regions, {again} of them read before by this run"),
+            ),
+            check(
+                "counted by the kernel",
+                state.counted.is_none_or(|counted| counted >= state.asked),
+                counted,
+            ),
         ];
         if !self.pool.survey.direct {
-            checks.push(Check {
-                name: "evicted".to_owned(),
-                ok: state.evicted > 0,
-                detail: format!("evicted 100.0 % ({}) before {} readings", state.source, state.evicted),
-            });
+            let detail = format!("evicted 100.0 % ({}) before {} readings", state.source, state.evicted);
+            checks.push(check("evicted", state.evicted > 0, detail));
         }
         checks.extend(state.timed[nth].median_ns().map(answered_by_a_device));
         let each: Vec<&[f64]> = state.ratios.chunks(1).collect();
@@ -452,7 +428,7 @@ impl harness::Session<FirstTouch> for Session<'_> {
             left_regions: self.pool.survey.regions,
             left_bytes: self.pool.survey.bytes,
         };
-        let bytes = state.blocks * point.block_bytes;
+        let bytes = state.blocks.all * point.block_bytes;
         let work = Work { bytes, device_bytes: state.counted, ..Work::default() };
         Proof { work, ..Proof::of(checks).with(details).by("psync") }
     }

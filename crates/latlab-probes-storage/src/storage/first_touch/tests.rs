@@ -56,28 +56,19 @@ fn few_regions_are_for_the_small_blocks_and_fewer_for_nobody() {
 #[cfg(target_os = "linux")]
 mod on_a_disk {
     use std::os::unix::fs::{MetadataExt, symlink};
-    use std::path::PathBuf;
 
-    use latlab_harness::{AnyProbe as _, Erased, Session as _};
+    use latlab_harness::{AnyProbe as _, Erased};
     use latlab_storage::{Contents, evict};
 
     use super::super::work::{Session, open};
     use super::*;
-    use crate::storage::{failed, take_once};
+    use crate::planted::{Mapped, Own};
+    use crate::storage::{failed, proved_once};
 
-    /// A directory of files beside the test binary, put out of the page cache; removed at the end.
-    struct Own(PathBuf);
-
-    impl Drop for Own {
-        fn drop(&mut self) {
-            let _ = std::fs::remove_dir_all(&self.0);
-        }
-    }
-
+    /// A directory of files, put out of the page cache.
     fn directory(name: &str, files: u64) -> Own {
-        let binary = std::env::current_exe().expect("the test binary has a path");
-        let own = Own(binary.with_file_name(format!("first-touch-{name}-{}", std::process::id())));
-        std::fs::create_dir_all(own.0.join("below")).expect("the build folder can be written");
+        let own = Own::new(&format!("first-touch-{name}"));
+        std::fs::create_dir(own.0.join("below")).expect("the build folder can be written");
         for nth in 0..files {
             let mut bytes = vec![0; 2 << 20];
             Contents::new(nth).fill(0, &mut bytes);
@@ -88,25 +79,18 @@ mod on_a_disk {
         own
     }
 
-    fn env(own: &Own) -> Env {
+    /// `None` where the build folder is in memory: no file there is out of it.
+    fn env(own: &Own) -> Option<Env> {
         let mut env = testing::env_of_one_cpu(64 << 20);
         env.settings.profile = Profile::Thorough;
         env.settings.first_touch = Some(own.0.to_str().expect("UTF-8").to_owned());
-        env
-    }
-
-    /// A build folder in memory has no file that is out of it.
-    fn is_on_a_disk(env: &Env) -> bool {
-        !matches!(crate::disk::support(env), Support::No(_))
+        (!matches!(crate::disk::support(&env), Support::No(_))).then_some(env)
     }
 
     #[test]
     fn both_readings_of_both_sizes_are_proved_and_nothing_is_changed() {
         let own = directory("proved", 12);
-        let env = env(&own);
-        if !is_on_a_disk(&env) {
-            return;
-        }
+        let Some(env) = env(&own) else { return };
         let path = own.0.join("below/file-3");
         let before = std::fs::metadata(&path).expect("there");
         let points = Erased(FirstTouch).points(&env);
@@ -125,10 +109,7 @@ mod on_a_disk {
     #[test]
     fn a_whole_run_ends_with_a_ratio_and_its_interval() {
         let own = directory("run", 12);
-        let env = env(&own);
-        if !is_on_a_disk(&env) {
-            return;
-        }
+        let Some(env) = env(&own) else { return };
         let records = testing::records(&Erased(FirstTouch), &env);
         let derived = records.last().and_then(|record| record.findings.as_ref()).expect("concluded");
         assert_eq!(derived["ratios"].as_array().expect("ratios").len(), 2, "{derived}");
@@ -140,10 +121,7 @@ mod on_a_disk {
     #[test]
     fn links_second_names_holes_small_files_and_what_was_read_are_left_out() {
         let own = directory("out", 3);
-        let env = env(&own);
-        if !is_on_a_disk(&env) {
-            return;
-        }
+        let Some(env) = env(&own) else { return };
         let below = own.0.join("below");
         std::fs::hard_link(below.join("file-0"), own.0.join("second-name")).expect("linked");
         symlink(below.join("file-1"), own.0.join("link")).expect("linked");
@@ -162,27 +140,21 @@ mod on_a_disk {
     #[test]
     fn other_bytes_and_a_region_that_was_read_before_fail_the_proof() {
         let own = directory("planted", 12);
-        let env = env(&own);
-        if !is_on_a_disk(&env) {
-            return;
-        }
+        let Some(env) = env(&own) else { return };
         let point = FirstTouch.plan(&env).points[0].point;
-        let proof = |session: &mut Session| {
-            take_once(session, &env, &point, &mut ()).expect("read");
-            session.proof(&point, &())
-        };
-        let mut session = open(&env).expect("opened");
+        let proof = |session: &mut Session| proved_once(session, &env, &point).expect("read");
+        let mut session = open(&env, &[]).expect("opened");
         session.pool.plant_again();
         assert_eq!(failed(&proof(&mut session)), Vec::<&str>::new());
         assert_eq!(failed(&proof(&mut session)), ["each region once"]);
-        let mut session = open(&env).expect("opened");
+        let mut session = open(&env, &[]).expect("opened");
         session.plant_other_bytes = true;
         assert_eq!(failed(&proof(&mut session)), ["the same bytes both times"]);
     }
 
     /// As where the file system refuses to open a file for direct transfers.
     fn without_direct(env: &Env) -> Session<'_> {
-        let mut touching = open(env).expect("opened");
+        let mut touching = open(env, &[]).expect("opened");
         touching.pool.survey.direct = false;
         touching
     }
@@ -190,18 +162,14 @@ mod on_a_disk {
     #[test]
     fn without_direct_transfers_each_reading_goes_through_a_page_cache_that_was_emptied_before() {
         let own = directory("cold", 12);
-        let env = env(&own);
-        if !is_on_a_disk(&env) {
-            return;
-        }
+        let Some(env) = env(&own) else { return };
         let mut touching = without_direct(&env);
         let survey = touching.pool.survey;
         assert!(matches!(survey.support(), Support::Degraded(reason) if reason.contains("no direct I/O")));
         let points = survey.points();
         assert!(points.iter().all(|planned| planned.point.path == COLD));
         for (planned, readings) in points.iter().zip([2, 2, 2, 2]) {
-            take_once(&mut touching, &env, &planned.point, &mut ()).expect("read");
-            let proof = touching.proof(&planned.point, &());
+            let proof = proved_once(&mut touching, &env, &planned.point).expect("read");
             assert!(failed(&proof).is_empty(), "{:?}", proof.checks);
             let evicted = proof.checks.iter().find(|check| check.name == "evicted");
             assert!(
@@ -213,37 +181,28 @@ mod on_a_disk {
 
     #[test]
     fn a_file_that_somebody_keeps_mapped_is_no_cold_reading() {
-        use rustix::mm::{MapFlags, ProtFlags, mmap};
-
         let own = directory("mapped", 12);
-        let env = env(&own);
+        let Some(env) = env(&own) else { return };
         // Under emulation the planted mappings did not hold the pages.
-        if !is_on_a_disk(&env) || !testing::runner().is_empty() {
+        if !testing::runner().is_empty() {
             return;
         }
         let mut touching = without_direct(&env);
-        for nth in 0..12 {
-            let file = std::fs::File::open(own.0.join("below").join(format!("file-{nth}"))).expect("there");
-            let flags = MapFlags::SHARED | MapFlags::POPULATE;
-            // SAFETY: a new mapping at an address of the kernel's choice; a test's, it stays until the end of the process.
-            unsafe { mmap(std::ptr::null_mut(), 2 << 20, ProtFlags::READ, flags, &file, 0) }.expect("mapped");
-        }
+        let file = |nth| std::fs::File::open(own.0.join(format!("below/file-{nth}"))).expect("there");
+        let _mapped: Vec<Mapped> = (0..12).map(|nth| Mapped::new(file(nth), 2 << 20)).collect();
         let point = touching.pool.survey.points()[0].point;
-        let error = take_once(&mut touching, &env, &point, &mut ()).expect_err("pages were in memory");
+        let error = proved_once(&mut touching, &env, &point).expect_err("pages were in memory");
         assert!(error.to_string().contains("could be evicted"), "{error}");
     }
 
     #[test]
     fn when_all_regions_are_read_the_next_is_a_reason() {
         let own = directory("used-up", 6);
-        let env = env(&own);
-        if !is_on_a_disk(&env) {
-            return;
-        }
-        let mut touching = open(&env).expect("opened");
+        let Some(env) = env(&own) else { return };
+        let mut touching = open(&env, &[]).expect("opened");
         let point = FirstTouch.plan(&env).points[0].point;
         while touching.pool.next().is_some() {}
-        let error = take_once(&mut touching, &env, &point, &mut ()).expect_err("nothing was left to read");
+        let error = proved_once(&mut touching, &env, &point).expect_err("nothing was left to read");
         assert!(error.to_string().contains("cannot be repeated"), "{error}");
     }
 }

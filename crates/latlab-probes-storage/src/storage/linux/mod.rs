@@ -1,80 +1,67 @@
 //! Linux: a private folder for files with names, removed with everything in it when the session ends.
 
 use std::ffi::{CString, OsString};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use latlab_harness::{Env, ProbeError};
-use latlab_storage::{Entry, Folder, Place, StorageError, sweep};
+use latlab_storage::{Entry, Folder, Place, Room, sweep};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
-/// As a sentence for the record.
-pub(super) fn said(error: &StorageError) -> ProbeError {
-    ProbeError::Other(error.to_string())
-}
+use crate::disk::system;
 
 /// What the system answered to `what`, with what lifts it where the disk is full or a limit was met.
-pub(super) fn refused(what: &str, errno: Errno) -> ProbeError {
-    let lifted_by = match errno {
-        Errno::NOSPC => "; name a directory on a file system with more room with --dir",
-        Errno::DQUOT => "; the disk quota is used up: name another directory with --dir",
-        Errno::FBIG => "; this process's limit on the size of a file (ulimit -f) was met",
-        Errno::MFILE | Errno::NFILE => "; too many files are open",
-        _ => "",
-    };
-    let source = std::io::Error::from(errno);
-    if lifted_by.is_empty() {
-        return ProbeError::System { what: what.to_owned(), source };
+pub(super) fn refused<E: Into<std::io::Error>>(what: &str) -> impl FnOnce(E) -> ProbeError {
+    move |error| {
+        let source = error.into();
+        let lifted_by = match Errno::from_io_error(&source) {
+            Some(Errno::NOSPC) => "; name a directory on a file system with more room with --dir",
+            Some(Errno::DQUOT) => "; the disk quota is used up: name another directory with --dir",
+            Some(Errno::FBIG) => "; this process's limit on the size of a file (ulimit -f) was met",
+            Some(Errno::MFILE | Errno::NFILE) => "; too many files are open",
+            _ => return system(what)(source),
+        };
+        ProbeError::Other(format!("{what}: {source}{lifted_by}"))
     }
-    ProbeError::Other(format!("{what}: {source}{lifted_by}"))
 }
+
+/// Bytes that the kernel may count as fetched while everything was in memory: a directory's block, a page of a program.
+pub(super) const STRAY_BYTES: u64 = 64 << 10;
+/// Flag of a record where the kernel does not say.
+pub(super) const UNWATCHED: &str =
+    "not checked against the kernel's count of bytes fetched: /proc/thread-self/io cannot be read";
 
 /// The folder. What dead processes left beside it is removed first.
 pub(super) struct Scratch {
-    place: Arc<Place>,
-    path: PathBuf,
-    folder: Folder,
+    pub(super) place: Arc<Place>,
+    pub(super) path: PathBuf,
+    pub(super) folder: Folder,
     directories: u64,
 }
 
 impl Scratch {
     /// Makes one where the run measures.
     pub(super) fn new(env: &Env) -> Result<Self, ProbeError> {
-        let place = env.disk.place().map_err(|error| said(&error))?;
+        let place = env.disk.place()?;
         // What cannot be listed cannot be swept; making the folder says why, if it matters.
         let _swept = sweep(&place);
-        let folder = Folder::create(&place).map_err(|error| said(&error))?;
+        let folder = Folder::create(&place)?;
         let link = format!("/proc/self/fd/{}", folder.directory().as_raw_fd());
         let path = rustix::fs::readlink(link, Vec::new())
-            .map_err(|errno| refused("finding the scratch folder's path, which needs /proc", errno))?;
+            .map_err(refused("finding the scratch folder's path, which needs /proc"))?;
         Ok(Self { place, path: PathBuf::from(OsString::from_vec(path.into_bytes())), folder, directories: 0 })
-    }
-
-    /// Its path.
-    pub(super) fn path(&self) -> &std::path::Path {
-        &self.path
-    }
-
-    /// Its place.
-    pub(super) fn place(&self) -> &Place {
-        &self.place
-    }
-
-    /// The folder itself.
-    pub(super) fn directory_of_all(&self) -> BorrowedFd<'_> {
-        self.folder.directory()
     }
 
     /// Whether `files` files of `file_bytes` may be made: room, limits; the budget is another matter.
     pub(super) fn admit(&self, files: u64, file_bytes: u64) -> Result<(), ProbeError> {
-        let room = self.place.room().map_err(|error| said(&error))?;
-        room.admit(file_bytes).map_err(|error| said(&error))?;
-        let unlimited = latlab_storage::Room { largest_file_bytes: None, ..room };
+        let room = self.place.room()?;
+        room.admit(file_bytes)?;
+        let unlimited = Room { largest_file_bytes: None, ..room };
         // A file takes whole blocks of the file system, 4 KiB nearly everywhere, and an inode.
-        unlimited.admit(files * (file_bytes.next_multiple_of(4096) + 4096)).map_err(|error| said(&error))
+        Ok(unlimited.admit(files * (file_bytes.next_multiple_of(4096) + 4096))?)
     }
 
     /// A new empty directory in it, by its number.
@@ -82,7 +69,7 @@ impl Scratch {
         let number = self.directories;
         let name = Entry::Directory(number).name();
         rustix::fs::mkdirat(self.folder.directory().as_fd(), &name, Mode::RWXU)
-            .map_err(|errno| refused("making a directory", errno))?;
+            .map_err(refused("making a directory"))?;
         self.directories += 1;
         Ok(number)
     }

@@ -1,20 +1,20 @@
 //! Linux: pokes into the files of the directory that is measured.
 
 use std::collections::BTreeMap;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use latlab_harness::{AnySession, Block, Env, Kernel, Planned, ProbeError, Proof, Stamps, pin_this_thread};
-use latlab_record::{Check, Point, Work, binary_size};
+use latlab_harness::{self as harness, Block, Env, Kernel, ProbeError, Proof, Stamps, pin_this_thread};
+use latlab_record::{Check, Work, binary_size};
 use latlab_stats::rng::Rng;
-use latlab_storage::{Buffer, Direction, TestFile, missing, open_direct};
-use rustix::fs::{Advice, Mode, OFlags, SeekFrom, fadvise, fsync, seek};
+use latlab_storage::{Buffer, Direction, ProcessCounters, TestFile, missing, open_again, open_direct};
+use rustix::fs::{Advice, OFlags, SeekFrom, fadvise, fsync, seek};
 use rustix::io::{Errno, pread, pwrite, read};
-use serde_json::json;
 
-use super::{LARGE, PAGE_BYTES, QUICK_LARGEST, SMALL, pages, pokes, wanted, written};
+use super::{Details, LARGE, PAGE_BYTES, Poke, Pokes, QUICK_LARGEST, SMALL, pages, pokes, wanted, written};
 use crate::disk::{
-    Access, Asked, COLD, DIRECT, Evidence, Places, Target, WARM, answered_by_a_device, refused,
+    self, Access, Asked, COLD, DIRECT, Places, Target, WARM, answered_by_a_device, check, quantile, stamps,
+    system,
 };
 
 /// Pokes slower than this keep their time stamps, ns: several times the median.
@@ -32,13 +32,6 @@ const PORTIONS: u64 = 8;
 const CHUNK_BYTES: usize = 1 << 20;
 const SEEDS: u64 = 0x70_0000;
 
-pub(super) fn open<'env>(
-    env: &'env Env,
-    group: &[Planned],
-) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
-    Poking::new(env, group).map(|session| Box::new(session) as Box<dyn AnySession>)
-}
-
 /// A file to poke into.
 struct Spot {
     target: Target,
@@ -53,9 +46,8 @@ struct Spot {
 
 impl Spot {
     fn new(target: Target) -> Result<Self, ProbeError> {
-        let path = format!("/proc/self/fd/{}", target.test.file.as_raw_fd());
-        let file = rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
-            .map_err(system("opening a file to poke into"))?;
+        let file =
+            open_again(&target.test.file, OFlags::RDWR).map_err(system("opening a file to poke into"))?;
         fadvise(&file, 0, None, Advice::Random).map_err(system("turning read-ahead off"))?;
         let (direct, block_bytes) = match &target.test.direct {
             Ok(own) => (
@@ -73,7 +65,7 @@ impl Spot {
             return Ok(());
         }
         // What others left of it may lie there in large pieces. What somebody keeps mapped stays, and is warm too.
-        self.target.test.evict().map_err(refused)?;
+        self.target.test.evict()?;
         let part = bytes.div_ceil(helpers.len() as u64 + 1).next_multiple_of(PAGE_BYTES);
         let file = &self.file;
         std::thread::scope(|scope| {
@@ -102,7 +94,7 @@ impl Spot {
     /// Pages that the kernel took back since they were warmed (it does that by itself where memory is watched, DAMON) are read again, when they are
     /// fewer than half; how many bytes were missing.
     fn bring_back(&self, bytes: u64) -> Result<u64, ProbeError> {
-        let gone = missing(&self.file, bytes).map_err(refused)?;
+        let gone = missing(&self.file, bytes)?;
         let lost = length_of(&gone);
         if lost < bytes / 2 {
             for range in gone {
@@ -135,11 +127,11 @@ fn read_pages(file: &OwnedFd, range: std::ops::Range<u64>) -> Result<(), ProbeEr
 }
 
 /// What was found at one point in all of its blocks.
-struct Found {
-    evidence: Evidence,
-    places: Places,
-    /// Places that this order of the pages has given.
-    placed: u64,
+#[derive(Default)]
+pub struct Evidence {
+    disk: disk::Evidence,
+    /// The order of the pages, and how many of its places were given. Warm pokes have none: any byte of the file is as good.
+    places: Option<(Places, u64)>,
     pokes: u64,
     written: u64,
     read_ns: Vec<f64>,
@@ -161,8 +153,6 @@ struct Found {
 #[cfg(test)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// Another process has the file mapped, so evicting it does nothing.
-    Mapped,
     /// Nobody evicts.
     NotEvicted,
     /// Other bytes are written back than were read.
@@ -172,7 +162,8 @@ pub(super) enum Fault {
     TakenBack,
 }
 
-pub(super) struct Poking<'env> {
+/// Files to poke into.
+pub struct Session<'env> {
     env: &'env Env,
     stamps: Stamps,
     rng: Rng,
@@ -183,10 +174,8 @@ pub(super) struct Poking<'env> {
     log: Vec<(u64, u8)>,
     /// Stamps of warm pokes of which it is not known yet whether they count.
     held: Vec<[u64; 3]>,
-    found: BTreeMap<Point, Found>,
-    selected: Point,
     #[cfg(test)]
-    fault: Option<Fault>,
+    pub(super) fault: Option<Fault>,
 }
 
 /// Which file serves a size.
@@ -208,98 +197,73 @@ fn asked_of(path: Access) -> Option<Asked> {
     }
 }
 
-fn asked(point: &Point) -> (u64, Access) {
-    (point.file_bytes.unwrap_or(0), Access::of(point))
+pub(super) fn open<'env>(env: &'env Env, group: &[Pokes]) -> Result<Session<'env>, ProbeError> {
+    let stamps = stamps(env)?;
+    let mut spots = BTreeMap::new();
+    let mut longest = PAGE_BYTES;
+    for size in group.iter().map(|point| point.file_bytes) {
+        if size == 0 || spots.contains_key(&spot_of(size)) {
+            continue;
+        }
+        let target = if SMALL.contains(&size) {
+            let place = env.disk.place()?;
+            let seed = env.seed(SEEDS + size);
+            let test = TestFile::lay_out(&place, env.disk.budget(), pages(size) * PAGE_BYTES, seed);
+            Target::of(Arc::new(test?))
+        } else {
+            Target::open(env)?
+        };
+        let spot = Spot::new(target)?;
+        longest = longest.max(spot.block_bytes);
+        spots.insert(spot_of(size), spot);
+    }
+    let longest = usize::try_from(longest.next_power_of_two()).unwrap_or(usize::MAX);
+    Ok(Session {
+        env,
+        stamps,
+        rng: Rng::new(env.seed(SEEDS)),
+        spots,
+        buffer: Buffer::new(longest, longest),
+        log: Vec::new(),
+        held: Vec::new(),
+        #[cfg(test)]
+        fault: None,
+    })
 }
 
-impl<'env> Poking<'env> {
-    pub(super) fn new(env: &'env Env, group: &[Planned]) -> Result<Self, ProbeError> {
-        let stamps = Stamps::of(&env.clock)
-            .ok_or_else(|| ProbeError::Other("simulated time does not pass on a disk".to_owned()))?;
-        let mut spots = BTreeMap::new();
-        let mut longest = PAGE_BYTES;
-        for planned in group {
-            let (size, _) = asked(&planned.point);
-            if size == 0 || spots.contains_key(&spot_of(size)) {
-                continue;
-            }
-            let target = if SMALL.contains(&size) {
-                let place = env.disk.place().map_err(refused)?;
-                let seed = env.seed(SEEDS + size);
-                let test = TestFile::lay_out(&place, env.disk.budget(), pages(size) * PAGE_BYTES, seed);
-                Target::of(Arc::new(test.map_err(refused)?))
-            } else {
-                Target::open(env)?
-            };
-            let spot = Spot::new(target)?;
-            longest = longest.max(spot.block_bytes);
-            spots.insert(spot_of(size), spot);
-        }
-        let longest = usize::try_from(longest.next_power_of_two()).unwrap_or(usize::MAX);
-        Ok(Self {
-            env,
-            stamps,
-            rng: Rng::new(env.seed(SEEDS)),
-            spots,
-            buffer: Buffer::new(longest, longest),
-            log: Vec::new(),
-            held: Vec::new(),
-            found: BTreeMap::new(),
-            selected: Point::default(),
-            #[cfg(test)]
-            fault: None,
-        })
+/// The file that serves a size.
+fn at(spots: &mut BTreeMap<u64, Spot>, file_bytes: u64) -> Result<&mut Spot, ProbeError> {
+    let spot = spots.get_mut(&spot_of(file_bytes));
+    spot.ok_or_else(|| ProbeError::Other("the file was not made".to_owned()))
+}
+
+impl Session<'_> {
+    /// The descriptor of a size's file.
+    #[cfg(test)]
+    pub(super) fn file(&self, file_bytes: u64) -> &OwnedFd {
+        &self.spots[&spot_of(file_bytes)].file
     }
 
     #[cfg(test)]
-    pub(super) fn is_told_what_is_fetched() -> bool {
-        fetched_bytes().is_some()
-    }
-
-    /// What the page cache holds of the selected point's file, bytes.
-    #[cfg(test)]
-    pub(super) fn resident_bytes(&self) -> u64 {
-        let (size, _) = asked(&self.selected);
-        latlab_storage::residency(&self.spots[&spot_of(size)].file).expect("asked").resident_bytes
-    }
-
-    #[cfg(test)]
-    pub(super) fn places_of_a_round(&mut self, count: u64) -> Vec<u64> {
-        let size = self.selected.file_bytes.expect("selected");
-        let found = self.found.get_mut(&self.selected).expect("selected");
+    pub(super) fn places_of_a_round(&mut self, found: &mut Evidence, size: u64, count: u64) -> Vec<u64> {
         found.order(size, count, &mut self.rng);
-        (0..count).map(|_| found.places.next()).collect()
-    }
-
-    #[cfg(test)]
-    pub(super) fn plant(&mut self, fault: Fault) {
-        use rustix::mm::{MapFlags, ProtFlags, mmap};
-        self.fault = Some(fault);
-        if fault != Fault::Mapped {
-            return;
-        }
-        for spot in self.spots.values() {
-            let bytes = usize::try_from(spot.target.test.bytes).expect("small");
-            let nowhere = std::ptr::null_mut();
-            let flags = MapFlags::SHARED | MapFlags::POPULATE;
-            // SAFETY: a new mapping at an address of the kernel's choice; a test's, it stays until the end of the process.
-            unsafe { mmap(nowhere, bytes, ProtFlags::READ, flags, &spot.file, 0) }.expect("mapped");
-        }
+        (0..count).map(|_| found.next_page()).collect()
     }
 
     /// So many pokes, one after the other.
-    fn poke(&mut self, block: &mut Block, found: &mut Found, count: u64) -> Result<(), ProbeError> {
-        let (size, path) = asked(&self.selected);
-        let spot = self.spots.get(&spot_of(size)).ok_or_else(not_made)?;
+    fn poke(
+        &mut self,
+        &Pokes { file_bytes: size, path, .. }: &Pokes,
+        found: &mut Evidence,
+        block: &mut Block,
+        count: u64,
+    ) -> Result<(), ProbeError> {
+        let spot = at(&mut self.spots, size)?;
         let contents = spot.target.contents();
         let direct = if path == DIRECT { spot.direct.as_ref().ok() } else { None };
         let length = usize::try_from(spot.block_bytes).unwrap_or(usize::MAX);
         for _ in 0..count {
-            let page = match path {
-                // Any byte of the file, also one of the same page again.
-                WARM => 0,
-                _ => found.places.next(),
-            };
+            let page = found.next_page();
             let reach = if path == WARM { size } else { PAGE_BYTES.min(size - page) };
             let at = page + self.rng.below(usize::try_from(reach).unwrap_or(usize::MAX)) as u64;
             let (begin, between, end);
@@ -319,7 +283,7 @@ impl<'env> Poking<'env> {
                 sought.map_err(system("seeking"))?;
                 moved(got, length)?;
                 moved(put, length)?;
-                found.evidence.look(contents, base, bytes);
+                found.disk.look(contents, base, bytes);
                 self.log.push((at, 0));
             } else {
                 let mut byte = [0];
@@ -351,11 +315,12 @@ impl<'env> Poking<'env> {
     /// Keeps the warm pokes that are held, unless more of them than may be were answered by storage: then brings back what the kernel took.
     fn settle(
         &mut self,
+        size: u64,
+        found: &mut Evidence,
         block: &mut Block,
-        found: &mut Found,
-        before: Option<u64>,
+        before: Option<ProcessCounters>,
     ) -> Result<(), ProbeError> {
-        let fetched = before.zip(fetched_bytes()).map(|(then, now)| now.saturating_sub(then));
+        let fetched = ProcessCounters::fetched_since(before);
         let pokes = self.held.len() as u64;
         if fetched.unwrap_or(0) <= pokes / FETCHED * PAGE_BYTES {
             for stamps in self.held.drain(..) {
@@ -369,20 +334,17 @@ impl<'env> Poking<'env> {
         self.held.clear();
         found.thrown += pokes;
         found.lost += fetched.unwrap_or(0);
-        let (size, _) = asked(&self.selected);
-        let spot = self.spots.get_mut(&spot_of(size)).ok_or_else(not_made)?;
-        found.missing = found.missing.max(length_of(&missing(&spot.file, size).map_err(refused)?));
+        let spot = at(&mut self.spots, size)?;
+        found.missing = found.missing.max(length_of(&missing(&spot.file, size)?));
         spot.warm(size, &helpers(self.env, size))
     }
 
-    fn take(&mut self, block: &mut Block, found: &mut Found) -> Result<(), ProbeError> {
-        let point = self.selected.clone();
-        let (size, path) = asked(&point);
+    fn take(&mut self, point: &Pokes, found: &mut Evidence, block: &mut Block) -> Result<(), ProbeError> {
+        let Pokes { file_bytes: size, path, .. } = *point;
         let profile = self.env.settings.profile;
-        let bytes = written(profile, size, path);
-        let spot = self.spots.get_mut(&spot_of(size)).ok_or_else(not_made)?;
-        let bytes = bytes / PAGE_BYTES * if path == DIRECT { spot.block_bytes } else { PAGE_BYTES };
-        self.env.disk.budget().spend(bytes).map_err(refused)?;
+        let each = if path == DIRECT { at(&mut self.spots, size)?.block_bytes } else { PAGE_BYTES };
+        let bytes = written(profile, size, path) / PAGE_BYTES * each;
+        self.env.disk.budget().spend(bytes)?;
         found.written += bytes;
         self.log.clear();
         let mut left = pokes(profile, size, path);
@@ -400,25 +362,25 @@ impl<'env> Poking<'env> {
                 let skipped = self.fault == Some(Fault::NotEvicted);
                 #[cfg(not(test))]
                 let skipped = false;
-                let spot = self.spots.get_mut(&spot_of(size)).ok_or_else(not_made)?;
+                let spot = at(&mut self.spots, size)?;
                 if !skipped {
                     // Also what an earlier round dirtied is flushed by it.
                     spot.warm_bytes = 0;
-                    found.evidence.chilled(spot.target.chill()?);
+                    found.disk.chilled(spot.target.chill()?);
                 }
             }
             if path != WARM {
                 found.order(size, count, &mut self.rng);
             }
-            let target = self.spots.get(&spot_of(size)).ok_or_else(not_made)?.target.clone();
+            let target = at(&mut self.spots, size)?.target.clone();
             #[cfg(test)]
             self.take_back(&target);
-            found.evidence.begin(&target, path);
-            let before = fetched_bytes();
-            self.poke(block, found, count)?;
-            found.evidence.end(&target, Direction::Read, count * PAGE_BYTES);
+            found.disk.begin(&target, path);
+            let before = ProcessCounters::of_this_thread();
+            self.poke(point, found, block, count)?;
+            found.disk.end(&target, Direction::Read, count * PAGE_BYTES);
             if path == WARM {
-                self.settle(block, found, before)?;
+                self.settle(size, found, block, before)?;
             }
             left -= count;
         }
@@ -437,9 +399,12 @@ impl<'env> Poking<'env> {
     }
 
     /// Flushes, untimed, and looks at what was read and at what is there now.
-    fn look(&mut self, found: &mut Found) -> Result<(), ProbeError> {
-        let (size, path) = asked(&self.selected);
-        let spot = self.spots.get(&spot_of(size)).ok_or_else(not_made)?;
+    fn look(
+        &mut self,
+        &Pokes { file_bytes, path, .. }: &Pokes,
+        found: &mut Evidence,
+    ) -> Result<(), ProbeError> {
+        let spot = at(&mut self.spots, file_bytes)?;
         let Some(contents) = spot.target.contents() else {
             return Ok(());
         };
@@ -447,7 +412,7 @@ impl<'env> Poking<'env> {
             fsync(&spot.file).map_err(system("flushing the poked pages"))?;
             let step = if path == WARM { COMPARED } else { 1 };
             for (at, byte) in self.log.iter().step_by(step) {
-                found.evidence.look(Some(contents), *at, &[*byte]);
+                found.disk.look(Some(contents), *at, &[*byte]);
             }
         }
         let length = usize::try_from(spot.block_bytes).unwrap_or(usize::MAX);
@@ -466,26 +431,11 @@ impl<'env> Poking<'env> {
     }
 }
 
-/// From storage by this thread: what others of the process read is no poke.
-fn fetched_bytes() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/thread-self/io").ok()?;
-    text.lines().find_map(|line| line.strip_prefix("read_bytes: ")?.trim().parse().ok())
-}
-
-fn not_made() -> ProbeError {
-    ProbeError::Other("the file was not made".to_owned())
-}
-
 fn moved(found: rustix::io::Result<usize>, wanted: usize) -> Result<(), ProbeError> {
     match found.map_err(system("poking"))? {
         bytes if bytes == wanted => Ok(()),
         bytes => Err(ProbeError::Proof(format!("a poke moved {bytes} bytes and not {wanted}"))),
     }
-}
-
-fn system(what: &str) -> impl FnOnce(Errno) -> ProbeError {
-    let what = what.to_owned();
-    move |errno| ProbeError::System { what, source: errno.into() }
 }
 
 /// The poke that touches nothing.
@@ -505,15 +455,14 @@ impl Kernel for Nothing {
     }
 }
 
-impl AnySession for Poking<'_> {
-    fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
-        self.selected = point.clone();
-        let (size, path) = asked(point);
+impl harness::Session<Poke> for Session<'_> {
+    fn select(&mut self, point: &Pokes) -> Result<(), ProbeError> {
+        let size = point.file_bytes;
         if size == 0 {
             return Ok(());
         }
-        let spot = self.spots.get_mut(&spot_of(size)).ok_or_else(not_made)?;
-        match path {
+        let spot = at(&mut self.spots, size)?;
+        match point.path {
             WARM => spot.warm(size, &helpers(self.env, size))?,
             DIRECT => {
                 if let Err(reason) = &spot.direct {
@@ -525,78 +474,40 @@ impl AnySession for Poking<'_> {
             }
             _ => {}
         }
-        if !self.found.contains_key(point) {
-            let seed = self.rng.next_u64();
-            let found = Found {
-                evidence: Evidence::default(),
-                places: Places::random(PAGE_BYTES, pages(size), seed),
-                placed: 0,
-                pokes: 0,
-                written: 0,
-                read_ns: Vec::new(),
-                write_ns: Vec::new(),
-                whole_ns: Vec::new(),
-                fetched: None,
-                thrown: 0,
-                lost: 0,
-                missing: 0,
-                compared: 0,
-                changed: None,
-            };
-            self.found.insert(point.clone(), found);
-        }
         Ok(())
     }
 
-    fn block(&mut self, block: &mut Block) -> Result<(), ProbeError> {
-        let (size, path) = asked(&self.selected);
-        if size == 0 {
+    fn block(&mut self, point: &Pokes, found: &mut Evidence, block: &mut Block) -> Result<(), ProbeError> {
+        if point.file_bytes == 0 {
             block.each(&mut Nothing);
             return Ok(());
         }
-        if path == WARM {
+        if point.path == WARM {
             block.set_tail_threshold_ns(WARM_TAIL_NS);
         } else {
             block.set_waits();
             block.set_tail_threshold_ns(DEVICE_TAIL_NS);
         }
-        let mut found = self.found.remove(&self.selected).ok_or_else(not_made)?;
-        let done = self.take(block, &mut found).and_then(|()| self.look(&mut found));
-        self.found.insert(self.selected.clone(), found);
-        done
+        self.take(point, found, block)?;
+        self.look(point, found)
     }
 
-    fn proof(&mut self, point: &Point, _: &latlab_harness::Sampled) -> Proof {
-        let (size, path) = asked(point);
-        let work = |bytes| Work { bytes, ..Work::default() };
+    fn proof(&mut self, &Pokes { file_bytes: size, path, .. }: &Pokes, found: &Evidence) -> Proof<Details> {
         if size == 0 {
-            return Proof {
-                checks: vec![Check {
-                    name: "nothing to read or write".to_owned(),
-                    ok: true,
-                    detail: "a file of 0 bytes: no system call is made".to_owned(),
-                }],
-                work: work(0),
-                flags: vec![
-                    "the experiment's zero: the instrument alone, without any input or output".to_owned(),
-                ],
-                ..Proof::default()
-            };
+            let detail = "a file of 0 bytes: no system call is made";
+            let nothing = check("nothing to read or write", true, detail);
+            let flag = "the experiment's zero: the instrument alone, without any input or output";
+            return Proof { flags: vec![flag.to_owned()], ..Proof::of(vec![nothing]) };
         }
-        let (Some(found), Some(spot)) = (self.found.get(point), self.spots.get(&spot_of(size))) else {
+        let Some(spot) = self.spots.get(&spot_of(size)) else {
             return Proof::default();
         };
-        let median = |values: &[f64]| {
-            let mut sorted = values.to_vec();
-            sorted.sort_by(f64::total_cmp);
-            (!sorted.is_empty()).then(|| latlab_stats::quantile(&sorted, 0.5))
-        };
-        let mut checks = found.evidence.checks(&spot.target, path, Direction::Read);
+        let mut checks = found.disk.checks(&spot.target, path, Direction::Read);
         checks.push(found.unchanged());
         if path == WARM {
             checks.push(found.nothing_fetched());
         } else {
-            checks.push(answered_by_a_device(median(&found.whole_ns).unwrap_or(0.0)));
+            checks.push(answered_by_a_device(quantile(&found.whole_ns, 0.5).unwrap_or(0.0)));
         }
         let nominal = wanted(self.env).contains(&size) || [LARGE, QUICK_LARGEST].contains(&size);
         let mut flags = Vec::new();
@@ -609,27 +520,20 @@ impl AnySession for Poking<'_> {
         if found.thrown > 0 {
             flags.push(found.taken_back(size));
         }
-        Proof {
-            checks,
-            work: work(found.pokes * 2),
-            engine: Some("psync".to_owned()),
-            flags,
-            findings: Some(json!({
-                "pokes": found.pokes,
-                "read_p50_ns": median(&found.read_ns),
-                "write_p50_ns": median(&found.write_ns),
-                "written_bytes": found.written,
-                "device_time": asked_of(path).map(|asked| {
-                    let whole_ns = found.whole_ns.iter().sum();
-                    found.evidence.device_time(asked, found.pokes, whole_ns)
-                }),
-            })),
-            ..Proof::default()
-        }
+        let whole_ns = found.whole_ns.iter().sum();
+        let details = Details {
+            pokes: found.pokes,
+            read_p50_ns: quantile(&found.read_ns, 0.5),
+            write_p50_ns: quantile(&found.write_ns, 0.5),
+            written_bytes: found.written,
+            device_time: asked_of(path).map(|asked| found.disk.device_time(asked, found.pokes, whole_ns)),
+        };
+        let work = Work { bytes: found.pokes * 2, ..Work::default() };
+        Proof { work, flags, ..Proof::of(checks).with(details).by("psync") }
     }
 }
 
-impl Found {
+impl Evidence {
     /// A poke that counts.
     fn keep(&mut self, block: &mut Block, [begin, between, end]: [u64; 3]) {
         block.span(begin, end);
@@ -656,35 +560,34 @@ impl Found {
 
     /// Before a round of so many pokes: no page twice in it, and the rest of one order and the begin of the next would share some.
     fn order(&mut self, file_bytes: u64, count: u64, rng: &mut Rng) {
-        if self.placed + count > pages(file_bytes) {
-            self.places = Places::random(PAGE_BYTES, pages(file_bytes), rng.next_u64());
-            self.placed = 0;
+        let pages = pages(file_bytes);
+        match &mut self.places {
+            Some((_, given)) if *given + count <= pages => *given += count,
+            places => *places = Some((Places::random(PAGE_BYTES, pages, rng.next_u64()), count)),
         }
-        self.placed += count;
+    }
+
+    /// Where the next page of the order begins.
+    fn next_page(&mut self) -> u64 {
+        self.places.as_mut().map_or(0, |(places, _)| places.next())
     }
 
     fn unchanged(&self) -> Check {
-        Check {
-            name: "contents unchanged".to_owned(),
-            ok: self.compared > 0 && self.changed.is_none(),
-            detail: self.changed.clone().unwrap_or_else(|| {
-                format!("{} poked blocks were read back whole and are as they were laid out", self.compared)
-            }),
-        }
+        let held =
+            || format!("{} poked blocks were read back whole and are as they were laid out", self.compared);
+        let ok = self.compared > 0 && self.changed.is_none();
+        check("contents unchanged", ok, self.changed.clone().unwrap_or_else(held))
     }
 
     fn nothing_fetched(&self) -> Check {
+        let pokes = self.pokes;
         let detail = match self.fetched {
-            Some(bytes) => format!(
-                "{bytes} bytes fetched from storage during {} warm pokes (/proc/thread-self/io)",
-                self.pokes
-            ),
+            Some(bytes) => {
+                format!("{bytes} bytes fetched from storage during {pokes} warm pokes (/proc/thread-self/io)")
+            }
             None => "this kernel does not count what is fetched".to_owned(),
         };
-        Check {
-            name: "answered by the page cache".to_owned(),
-            ok: self.pokes > 0 && self.fetched.unwrap_or(0) <= self.pokes / FETCHED * PAGE_BYTES,
-            detail,
-        }
+        let is_little = self.fetched.unwrap_or(0) <= pokes / FETCHED * PAGE_BYTES;
+        check("answered by the page cache", pokes > 0 && is_little, detail)
     }
 }

@@ -1,21 +1,16 @@
 //! Random blocks at a depth, on Linux.
 
-use std::fs::File;
-use std::os::fd::OwnedFd;
-use std::sync::Arc;
-
 use latlab_harness::{
     self as harness, Arrivals, Block, Env, Flight, Limits, ProbeError, Proof, Queue, Wait, without,
 };
 use latlab_probes_shared::open_loop::median_service;
 use latlab_record::Work;
-use latlab_storage::{Direction, uring_allowed};
 
 use self::seek::Seeks;
 use super::{
     Blocks, Details, KIB_4, Marker, Random, WARM_UP_S, Way, buffers, is_warmed, read_s, seeks_at, writes,
 };
-use crate::disk::{Asked, DIRECT, Engine, Evidence, Flow, Places, Target, answered_by_a_device, quantile};
+use crate::disk::{self, Asked, DIRECT, Flow, Places, Target, answered_by_a_device, quantile};
 
 mod seek;
 
@@ -27,17 +22,11 @@ const PATIENCE: f64 = 3.0;
 /// Reads of a warm-up at most.
 const MOST_WARM_UP: u32 = 10_000;
 
-/// What carries out more than one transfer at a time here.
-pub(crate) fn deep_engine() -> Engine {
-    let allowed = File::open("/dev/null").map(|file| uring_allowed(&Arc::new(OwnedFd::from(file))));
-    if matches!(allowed, Ok(Ok(()))) { Engine::IoUring } else { Engine::Threads }
-}
-
-/// What was gathered at one point.
+/// What was seen at one point.
 #[derive(Default)]
-pub struct Gathered {
+pub struct Evidence {
     pub(super) flight: Flight,
-    pub(super) evidence: Evidence,
+    pub(super) disk: disk::Evidence,
     pub(super) engine: &'static str,
     pub(super) flag: Option<String>,
     /// The flights of the blocks that count.
@@ -94,13 +83,6 @@ impl<'env> Session<'env> {
             flow: None,
             first_ns: Vec::new(),
             seeks: if way == Way::Read { Seeks::new(env) } else { None },
-        }
-    }
-
-    fn direction(&self) -> Direction {
-        match self.way {
-            Way::Read => Direction::Read,
-            Way::Write => Direction::Write,
         }
     }
 
@@ -164,7 +146,7 @@ impl<'env> Session<'env> {
 
     /// Reads as many blocks as are begun in a time, or writes as many as were planned.
     fn fly(&self, point: &Blocks, flow: &mut Flow, block: &mut Block) -> Result<Flight, ProbeError> {
-        let (profile, direction) = (self.env.settings.profile, self.direction());
+        let (profile, direction) = (self.env.settings.profile, self.way.direction());
         let Blocks { block_bytes, queue_depth: depth, .. } = *point;
         let begin_within_ns = 1e9 * read_s(profile, block_bytes, depth);
         let mut flown = Flight::default();
@@ -193,7 +175,7 @@ impl<'env> Session<'env> {
 impl<M: Marker> harness::Session<Random<M>> for Session<'_> {
     fn select(&mut self, point: &Blocks) -> Result<(), ProbeError> {
         self.first_ns.clear();
-        let mut seen = Evidence::default();
+        let mut seen = disk::Evidence::default();
         if seeks_at(self.way, point)
             && let Some(seeks) = &mut self.seeks
         {
@@ -206,38 +188,33 @@ impl<M: Marker> harness::Session<Random<M>> for Session<'_> {
         settled
     }
 
-    fn block(
-        &mut self,
-        point: &Blocks,
-        gathered: &mut Gathered,
-        block: &mut Block,
-    ) -> Result<(), ProbeError> {
+    fn block(&mut self, point: &Blocks, seen: &mut Evidence, block: &mut Block) -> Result<(), ProbeError> {
         let Some((own, mut flow)) = self.flow.take() else {
             return Err(ProbeError::Other("no point was selected".to_owned()));
         };
         // Four times what a disk of 1 GB/s needs for all that is under way, and never what every second read takes.
         let under_way = (point.block_bytes * u64::from(point.queue_depth)) as f64;
         block.set_tail_threshold_ns(1e6 + 4.0 * under_way);
-        gathered.engine = flow.engine();
-        gathered.flag.clone_from(&flow.flag);
-        gathered.first_ns.append(&mut self.first_ns);
-        let flown = flow.seen_by(&mut gathered.evidence, |flow| self.fly(point, flow, block));
+        seen.engine = flow.engine();
+        seen.flag.clone_from(&flow.flag);
+        seen.first_ns.append(&mut self.first_ns);
+        let flown = flow.seen_by(&mut seen.disk, |flow| self.fly(point, flow, block));
         self.flow = Some((own, flow));
         let flown = flown?;
-        gathered.flight.add(&flown);
-        gathered.blocks.push(flown);
+        seen.flight.add(&flown);
+        seen.blocks.push(flown);
         Ok(())
     }
 
-    fn leave_out(&mut self, gathered: &mut Gathered, blocks: &[usize]) {
-        without(&mut gathered.blocks, blocks);
+    fn leave_out(&mut self, seen: &mut Evidence, blocks: &[usize]) {
+        without(&mut seen.blocks, blocks);
     }
 
-    fn proof(&mut self, point: &Blocks, gathered: &Gathered) -> Proof<Details> {
-        let direction = self.direction();
-        let Gathered { flight, evidence, blocks, .. } = gathered;
+    fn proof(&mut self, point: &Blocks, seen: &Evidence) -> Proof<Details> {
+        let direction = self.way.direction();
+        let Evidence { flight, disk, blocks, .. } = seen;
         let Blocks { block_bytes, queue_depth: depth, .. } = *point;
-        let mut checks = evidence.checks(&self.target, DIRECT, direction);
+        let mut checks = disk.checks(&self.target, DIRECT, direction);
         if block_bytes == KIB_4 {
             checks.push(answered_by_a_device(median_service(flight)));
         }
@@ -247,7 +224,7 @@ impl<M: Marker> harness::Session<Random<M>> for Session<'_> {
         }
         let (rate_per_s, achieved_depth) = (counted.rate_per_s(), counted.achieved_depth());
         let mut flags = self.target.flags();
-        flags.extend(gathered.flag.clone());
+        flags.extend(seen.flag.clone());
         if achieved_depth < REACHED * f64::from(depth) {
             flags.push(format!("depth {achieved_depth:.1} of {depth} was reached"));
         }
@@ -256,9 +233,9 @@ impl<M: Marker> harness::Session<Random<M>> for Session<'_> {
             rate_per_s,
             bytes_per_s: rate_per_s * block_bytes as f64,
             achieved_depth,
-            first_reads_ns: quantile(&gathered.first_ns, 0.5),
+            first_reads_ns: quantile(&seen.first_ns, 0.5),
             second_half_to_first: second_to_first(blocks),
-            device_time: Some(evidence.device_time(
+            device_time: Some(disk.device_time(
                 Asked::One(direction),
                 flight.operations,
                 flight.under_way_ns,
@@ -266,8 +243,8 @@ impl<M: Marker> harness::Session<Random<M>> for Session<'_> {
             seek: seeks.and_then(|seeks| seeks.findings(self.env, &self.target)),
         };
         let bytes = flight.operations * block_bytes;
-        let work = Work { bytes, device_bytes: evidence.device_bytes(), ..Work::default() };
-        Proof { work, flags, ..Proof::of(checks).with(details).by(gathered.engine) }
+        let work = Work { bytes, device_bytes: disk.device_bytes(), ..Work::default() };
+        Proof { work, flags, ..Proof::of(checks).with(details).by(seen.engine) }
     }
 }
 

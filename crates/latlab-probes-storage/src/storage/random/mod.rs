@@ -7,24 +7,15 @@ use latlab_record::{Header, Profile};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::disk::{self, Access, Claim, DIRECT, DevicePart, Engine, Holds, Sanity};
+use crate::disk::{self, Access, Claim, DIRECT, DevicePart, Engine, Holds, Sanity, Way};
 
 #[cfg_attr(target_os = "linux", path = "linux.rs")]
-#[cfg_attr(not(target_os = "linux"), path = "elsewhere.rs")]
+#[cfg_attr(not(target_os = "linux"), path = "../elsewhere/mod.rs")]
 pub(super) mod work;
 
 pub(super) const KIB_4: u64 = 4 << 10;
 const KIB_64: u64 = 64 << 10;
 const MIB: u64 = 1 << 20;
-
-/// Which way the blocks go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
-    /// From the disk.
-    Read,
-    /// To the disk.
-    Write,
-}
 
 /// Blocks of a size at a depth.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -127,7 +118,7 @@ pub trait Marker: Sync + 'static {
 
 impl<M: Marker> Probe for Random<M> {
     type Point = Blocks;
-    type Evidence = work::Gathered;
+    type Evidence = work::Evidence;
     type Details = Details;
     type Findings = Findings;
     type Session<'env> = work::Session<'env>;
@@ -142,9 +133,9 @@ impl<M: Marker> Probe for Random<M> {
         if let Support::No(reason) = support {
             return Plan::no(reason);
         }
-        let points = plan(env, M::WAY, work::deep_engine());
+        let points = plan(env, M::WAY, disk::deep_engine());
         let memory = memory_bytes(env, M::WAY, &points);
-        Plan { support, ..Plan::of(points).memory(memory).test_file(disk::file_bytes(env)) }
+        Plan::of(points).memory(memory).test_file(disk::file_bytes(env)).given(support)
     }
 
     fn open<'env>(&'env self, env: &'env Env, _group: &[Blocks]) -> Result<Self::Session<'env>, ProbeError> {
@@ -391,7 +382,7 @@ fn own_rates(best: &[(u64, f64)]) -> Option<Sanity> {
         .map(|(block_bytes, rate)| format!("{} {rate:.0} a second", latlab_record::binary_size(*block_bytes)))
         .collect();
     Some(Sanity {
-        rule: "each block size has its own rate",
+        rule: "each block size has its own rate".into(),
         holds: !same,
         detail: format!("{}; one rate for all would be a limiter's", told.join(", ")),
     })
@@ -404,7 +395,7 @@ fn unlike(figure: &Measured) -> Option<f64> {
 
 /// A first half unlike the second is a cache that filled, or a first touch. Each point for itself: a noise at one depth is none of the others'.
 fn halves(figures: &[Measured]) -> Vec<OfPoint> {
-    let rule = |holds, detail| Sanity { rule: "the first run is like the second", holds, detail };
+    let rule = |holds, detail| Sanity { rule: "the first run is like the second".into(), holds, detail };
     let broken = |figure: &Measured| {
         let times = unlike(figure)?;
         let detail = format!("the second half of its blocks had {times:.2} times the rate of the first");

@@ -4,11 +4,11 @@ use std::os::fd::OwnedFd;
 
 use latlab_harness::{Env, ProbeError, Stamps};
 use latlab_stats::rng::Rng;
-use latlab_stats::{Medium, Seeking, quantile, seeking};
+use latlab_stats::{Medium, Seeking, seeking};
 use latlab_storage::Buffer;
 
 use super::super::{AtDistance, FAR, KIB_4, MIDDLE_BYTES, NEAR_BYTES, Seek, seek_s};
-use crate::disk::{DIRECT, Evidence, Target, whole};
+use crate::disk::{DIRECT, Evidence, Target, quantile, whole};
 
 /// A file in which nothing is far away.
 const SMALLEST_FILE: u64 = 8 << 20;
@@ -117,14 +117,12 @@ impl Seeks {
                 .rotational_flag
         });
         let of = |distance: &str, times: &[f64]| {
-            let mut sorted = times.to_vec();
-            sorted.sort_by(f64::total_cmp);
-            AtDistance {
+            Some(AtDistance {
                 distance: distance.to_owned(),
-                p50_ns: quantile(&sorted, 0.5),
-                p90_ns: quantile(&sorted, 0.9),
-                reads: sorted.len(),
-            }
+                p50_ns: quantile(times, 0.5)?,
+                p90_ns: quantile(times, 0.9)?,
+                reads: times.len(),
+            })
         };
         Some(Seek {
             medium: medium.to_owned(),
@@ -135,9 +133,9 @@ impl Seeks {
             far_ns: found.far_ns,
             rotational_flag: flag,
             by_distance: vec![
-                of("128 KiB behind", &self.near),
-                of("4 MiB away", &self.middle),
-                of("a quarter of the file or more away", &self.far),
+                of("128 KiB behind", &self.near)?,
+                of("4 MiB away", &self.middle)?,
+                of("a quarter of the file or more away", &self.far)?,
             ],
         })
     }

@@ -145,10 +145,10 @@ mod linux {
     use latlab_harness::{self as harness, AnyProbe as _, Erased, Flight, Proof};
     use latlab_storage::{DeviceSource, Direct, DirectEvidence, TestFile};
 
-    use super::super::work::{Gathered, Session};
+    use super::super::work::{Evidence, Session};
     use super::*;
-    use crate::disk::{Device, Evidence, Target};
-    use crate::storage::{failed, take_once};
+    use crate::disk::{Device, Target};
+    use crate::storage::{failed, proved_once};
 
     /// `None` where the build folder is in memory, or has no direct I/O.
     fn target(env: &Env) -> Option<Target> {
@@ -158,15 +158,14 @@ mod linux {
     }
 
     /// The proof of 4 KiB reads at depth 2.
-    fn proof_of(session: &mut Session, gathered: &Gathered) -> Proof<Details> {
-        harness::Session::<Random<Read>>::proof(session, &blocks(KIB_4, 2), gathered)
+    fn proof_of(session: &mut Session, seen: &Evidence) -> Proof<Details> {
+        harness::Session::<Random<Read>>::proof(session, &blocks(KIB_4, 2), seen)
     }
 
     /// The same after one block of them.
     fn read_from(env: &Env, target: Target) -> Proof<Details> {
-        let (mut session, mut gathered) = (Session::on(env, Way::Read, target), Gathered::default());
-        take_once::<Random<Read>>(&mut session, env, &blocks(KIB_4, 2), &mut gathered).expect("read");
-        proof_of(&mut session, &gathered)
+        let mut session = Session::on(env, Way::Read, target);
+        proved_once::<Random<Read>>(&mut session, env, &blocks(KIB_4, 2)).expect("read")
     }
 
     #[test]
@@ -223,9 +222,9 @@ mod linux {
         let blocks = [900, 100, 920]
             .map(|operations| Flight { operations, elapsed_ns: 1e9, ..Flight::default() })
             .to_vec();
-        let mut gathered = Gathered { blocks, ..Gathered::default() };
-        harness::Session::<Random<Read>>::leave_out(&mut session, &mut gathered, &[1]);
-        let details = proof_of(&mut session, &gathered).findings.expect("details");
+        let mut seen = Evidence { blocks, ..Evidence::default() };
+        harness::Session::<Random<Read>>::leave_out(&mut session, &mut seen, &[1]);
+        let details = proof_of(&mut session, &seen).findings.expect("details");
         assert!((details.rate_per_s - 910.0).abs() < 1e-9);
     }
 
@@ -274,8 +273,8 @@ mod linux {
         let Some(target) = target(&env) else { return };
         let mut session = Session::on(&env, Way::Read, target);
         let mut proof_of = |counted| {
-            let evidence = Evidence::of_counts(1 << 20, Some(counted));
-            proof_of(&mut session, &Gathered { evidence, ..Gathered::default() })
+            let disk = disk::Evidence::of_counts(1 << 20, Some(counted));
+            proof_of(&mut session, &Evidence { disk, ..Evidence::default() })
         };
         assert!(failed(&proof_of(0)).contains(&"counted by the kernel"));
         assert!(!failed(&proof_of(1 << 20)).contains(&"counted by the kernel"));

@@ -8,7 +8,7 @@ use latlab_record::Work;
 use latlab_storage::Direction;
 
 use super::{DEPTH, Details, KIB_4, Rate, Reads, reads};
-use crate::disk::{Asked, DIRECT, Evidence, Flow, Places, Target, answered_by_a_device};
+use crate::disk::{self, Asked, DIRECT, Flow, Places, Target, answered_by_a_device};
 use crate::storage::random::work::warm_up;
 
 /// Salts of the order of blocks, of the trial's, and of the due times.
@@ -27,9 +27,9 @@ const PATIENCE: f64 = 12.0;
 
 /// What was gathered at one rate.
 #[derive(Default)]
-pub struct Gathered {
+pub struct Evidence {
     flight: Flight,
-    evidence: Evidence,
+    disk: disk::Evidence,
 }
 
 /// Reads at a rate, all through one engine.
@@ -43,7 +43,7 @@ pub struct Session<'env> {
     blocks: u64,
 }
 
-pub(super) fn open(env: &Env) -> Result<Session<'_>, ProbeError> {
+pub(super) fn open<'env>(env: &'env Env, _group: &[Reads]) -> Result<Session<'env>, ProbeError> {
     let target = Target::open(env)?;
     let blocks = target.blocks(KIB_4);
     let places = Places::random(KIB_4, blocks, env.seed(TRIAL));
@@ -53,7 +53,7 @@ pub(super) fn open(env: &Env) -> Result<Session<'_>, ProbeError> {
     let mut flow = Flow::reading(&target, DIRECT, DEPTH, KIB_4, places)?;
     warm_up(&mut flow, DEPTH)?;
     // What was looked at in warming up belongs to no point.
-    flow.evidence = Evidence::default();
+    flow.evidence = disk::Evidence::default();
     Ok(Session { env, target, flow, one_at_a_time_per_s, blocks: 0 })
 }
 
@@ -94,7 +94,7 @@ impl harness::Session<Rate> for Session<'_> {
         Ok(())
     }
 
-    fn block(&mut self, point: &Reads, gathered: &mut Gathered, block: &mut Block) -> Result<(), ProbeError> {
+    fn block(&mut self, point: &Reads, seen: &mut Evidence, block: &mut Block) -> Result<(), ProbeError> {
         let operations = reads(self.env.settings.profile, point.rate_per_s);
         let per_s = point.rate_per_s as f64;
         block.set_tail_threshold_ns(1e6);
@@ -102,19 +102,19 @@ impl harness::Session<Rate> for Session<'_> {
         let arrivals = Arrivals::Poisson { per_s, seed: self.env.seed(DUE.wrapping_add(self.blocks)) };
         let limits = Limits { operations, begin_within_ns: PATIENCE * 1e9 * operations as f64 / per_s };
         let target = &self.target;
-        let flight = self.flow.seen_by(&mut gathered.evidence, |flow| {
+        let flight = self.flow.seen_by(&mut seen.disk, |flow| {
             flow.evidence.begin(target, DIRECT);
             let flight = block.in_flight(flow, DEPTH, arrivals, limits)?;
             flow.evidence.end(target, Direction::Read, flight.operations * KIB_4);
             Ok::<_, ProbeError>(flight)
         })?;
-        gathered.flight.add(&flight);
+        seen.flight.add(&flight);
         Ok(())
     }
 
-    fn proof(&mut self, _point: &Reads, gathered: &Gathered) -> Proof<Details> {
-        let Gathered { flight, evidence } = gathered;
-        let mut checks = evidence.checks(&self.target, DIRECT, Direction::Read);
+    fn proof(&mut self, _point: &Reads, seen: &Evidence) -> Proof<Details> {
+        let Evidence { flight, disk } = seen;
+        let mut checks = disk.checks(&self.target, DIRECT, Direction::Read);
         checks.push(answered_by_a_device(median_service(flight)));
         let mut flags = self.target.flags();
         flags.extend(self.flow.flag.clone());
@@ -128,11 +128,11 @@ impl harness::Session<Rate> for Session<'_> {
         let details = Details {
             offered: Offered::of(flight),
             late: Some(flight.late),
-            device_time: Some(evidence.device_time(asked, flight.operations, flight.under_way_ns)),
+            device_time: Some(disk.device_time(asked, flight.operations, flight.under_way_ns)),
             one_at_a_time_per_s: Some(self.one_at_a_time_per_s),
         };
         let bytes = flight.operations * KIB_4;
-        let work = Work { bytes, device_bytes: evidence.device_bytes(), ..Work::default() };
+        let work = Work { bytes, device_bytes: disk.device_bytes(), ..Work::default() };
         Proof { work, flags, ..Proof::of(checks).with(details).by(self.flow.engine()) }
     }
 }

@@ -2,6 +2,7 @@ use latlab_harness::{AnyProbe as _, Erased, PointFields as _, PointResult};
 use latlab_probes_testing as testing;
 
 use super::*;
+use crate::planted::on_a_disk;
 
 const MEMORY: u64 = 64 << 20;
 
@@ -13,9 +14,7 @@ fn planned(profile: Profile) -> Vec<Planned<Reads>> {
 
 #[test]
 fn rates_of_ten_and_below_are_left_to_the_thorough_profile() {
-    if !testing::has_disk(&Erased(Rate), &testing::env_of_one_cpu(MEMORY)) {
-        return;
-    }
+    let Some(_) = on_a_disk(&Erased(Rate), testing::env_of_one_cpu(MEMORY)) else { return };
     let rates =
         |profile| -> Vec<u64> { planned(profile).iter().map(|planned| planned.point.rate_per_s).collect() };
     assert_eq!(rates(Profile::Quick), [1_000, 100]);
@@ -53,10 +52,7 @@ fn the_curve_comes_in_the_order_of_its_rates() {
 
 #[test]
 fn reads_at_a_rate_are_counted_from_their_due_times_and_prove_themselves() {
-    let env = testing::env(MEMORY);
-    if !testing::has_disk(&Erased(Rate), &env) {
-        return;
-    }
+    let Some(env) = on_a_disk(&Erased(Rate), testing::env(MEMORY)) else { return };
     let mut points = Erased(Rate).points(&env);
     points.retain(|planned| planned.point.rate_per_s == Some(1_000));
     let mut kept = testing::assert_proved(&Erased(Rate), &env, &points);

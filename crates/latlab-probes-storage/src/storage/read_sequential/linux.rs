@@ -5,11 +5,10 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use latlab_harness::{self as harness, Block, Env, ProbeError, Proof, Stamps};
-use latlab_record::Check;
 use latlab_storage::{Buffer, Direction, ProcessCounters, missing};
 
 use super::{Bandwidth, Blocks, COLD, DIRECT, ReadSequential, WARM, stretch, warm_bytes};
-use crate::disk::{self, Asked, Target, Timed, answered_by_a_device, nth_stretch, refused, stamps, whole};
+use crate::disk::{self, Asked, Target, Timed, answered_by_a_device, check, nth_stretch, stamps, whole};
 
 /// In what blocks what is to be warm is read: what one call asks for beyond what was read ahead comes as single pages, so not in large ones.
 const WARMED_BY: usize = 1 << 16;
@@ -44,7 +43,7 @@ pub struct Session<'env> {
     pub(super) taken_back: u32,
 }
 
-pub(super) fn open(env: &Env) -> Result<Session<'_>, ProbeError> {
+pub(super) fn open<'env>(env: &'env Env, _group: &[Blocks]) -> Result<Session<'env>, ProbeError> {
     Ok(Session {
         env,
         stamps: stamps(env)?,
@@ -68,7 +67,7 @@ impl Session<'_> {
     /// as single pages they are three to four times slower to read: METHODOLOGY.md, "Warm reads".)
     fn warm_up(&mut self, bytes: u64) -> Result<(), ProbeError> {
         let file = Arc::clone(&self.target.test.file);
-        let missing = || missing(&*file, bytes).map_err(refused);
+        let missing = || missing(&*file, bytes);
         if self.warm == bytes && missing()?.is_empty() {
             return Ok(());
         }
@@ -133,17 +132,16 @@ impl Session<'_> {
         begin: u64,
         block: &mut Block,
     ) -> Result<(), ProbeError> {
-        let fetched = || ProcessCounters::of_this_thread().map(|now| now.read_bytes);
         let mut stamps = Vec::new();
         for _ in 0..TRIES {
             stamps.clear();
-            let before = fetched();
+            let before = ProcessCounters::of_this_thread();
             #[cfg(test)]
             self.take_back();
             self.stretch(point, evidence, begin, &mut |_, from, to| stamps.push((from, to)))?;
-            let answered = match before.zip(fetched()) {
-                Some((then, now)) => now == then,
-                None => missing(&*self.target.test.file, self.warm).map_err(refused)?.is_empty(),
+            let answered = match ProcessCounters::fetched_since(before) {
+                Some(fetched) => fetched == 0,
+                None => missing(&*self.target.test.file, self.warm)?.is_empty(),
             };
             if answered {
                 for &(from, to) in &stamps {
@@ -236,14 +234,11 @@ impl harness::Session<ReadSequential> for Session<'_> {
         let Evidence { disk, timed, resident, again, .. } = evidence;
         let mut checks = disk.checks(&self.target, point.path, Direction::Read);
         if point.path == WARM {
-            checks.push(Check {
-                name: "resident".to_owned(),
-                ok: *resident > 0,
-                detail: format!(
-                    "all of what was read lay in the page cache in {resident} blocks (nothing fetched by /proc/thread-self/io, or cachestat or mincore); {again} readings for which the kernel \
+            let detail = format!(
+                "all of what was read lay in the page cache in {resident} blocks (nothing fetched by /proc/thread-self/io, or cachestat or mincore); {again} readings for which the kernel \
                      had taken pages back do not count"
-                ),
-            });
+            );
+            checks.push(check("resident", *resident > 0, detail));
         }
         if point.path == DIRECT {
             checks.extend(timed.median_ns().map(answered_by_a_device));

@@ -4,7 +4,10 @@ use latlab_record::Kind;
 
 use super::*;
 #[cfg(target_os = "linux")]
-use crate::storage::{failed, take_once};
+use crate::planted::Mapped;
+use crate::planted::on_a_disk;
+#[cfg(target_os = "linux")]
+use crate::storage::{failed, proved_once};
 
 /// As the plan has it.
 fn of_path(path: Access, block_bytes: u64) -> latlab_harness::Planned {
@@ -13,10 +16,7 @@ fn of_path(path: Access, block_bytes: u64) -> latlab_harness::Planned {
 
 #[test]
 fn points_fit_a_small_machine() {
-    let env = testing::env_of_one_cpu(64 << 20);
-    if !testing::has_disk(&Erased(ReadSequential), &env) {
-        return;
-    }
+    let Some(env) = on_a_disk(&Erased(ReadSequential), testing::env_of_one_cpu(64 << 20)) else { return };
     let plan = ReadSequential.plan(&env);
     assert!(plan.points.iter().any(|planned| planned.point.path == DIRECT));
     assert!(plan.memory_bytes <= 64 << 20);
@@ -41,10 +41,7 @@ fn stretches_are_whole_blocks_and_leave_room_for_another_one() {
 
 #[test]
 fn every_path_is_proved_in_one_block() {
-    let env = testing::env(64 << 20);
-    if !testing::has_disk(&Erased(ReadSequential), &env) {
-        return;
-    }
+    let Some(env) = on_a_disk(&Erased(ReadSequential), testing::env(64 << 20)) else { return };
     let paths =
         [(COLD, 64 * KIB), (WARM, 4 * KIB), (WARM, 512), (DIRECT, 4 * KIB), (DIRECT, MIB), (COLD, 512)];
     let points = paths.map(|(path, block_bytes)| of_path(path, block_bytes));
@@ -63,11 +60,8 @@ fn every_path_is_proved_in_one_block() {
 
 #[test]
 fn a_users_file_is_read_and_nothing_is_written() {
-    let mut env = testing::env(64 << 20);
+    let Some(mut env) = on_a_disk(&Erased(ReadSequential), testing::env(64 << 20)) else { return };
     let binary = std::env::current_exe().expect("a path");
-    if !testing::has_disk(&Erased(ReadSequential), &env) {
-        return;
-    }
     // The build may be reached by way of a link; only regular files are taken.
     let binary = binary.canonicalize().expect("it runs");
     env.settings.file = Some(binary.to_string_lossy().into_owned());
@@ -78,15 +72,15 @@ fn a_users_file_is_read_and_nothing_is_written() {
     let (samples, proof) = &outcomes[0];
     assert!(*samples > 0 && proof.flags.len() == 1, "{:?}", proof.flags);
     assert_eq!(env.disk.budget().spent_bytes(), 0);
-    assert!(!matches!(crate::disk::support_writing(&env), Support::Yes | Support::Degraded(_)));
+    assert!(!matches!(
+        crate::disk::support_writing(&env),
+        latlab_harness::Support::Yes | latlab_harness::Support::Degraded(_)
+    ));
 }
 
 #[test]
 fn a_run_concludes_a_fit_from_its_points() {
-    let env = testing::env(64 << 20);
-    if !testing::has_disk(&Erased(ReadSequential), &env) {
-        return;
-    }
+    let Some(env) = on_a_disk(&Erased(ReadSequential), testing::env(64 << 20)) else { return };
     let records = testing::records_of_visits(&Erased(ReadSequential), &env, 60);
     for record in &records {
         // An emulated or overloaded disk may be slow, never unproved.
@@ -101,22 +95,17 @@ fn a_run_concludes_a_fit_from_its_points() {
 #[cfg(target_os = "linux")]
 #[test]
 fn what_met_pages_that_the_kernel_took_back_does_not_count_and_is_read_again_or_has_no_figure() {
-    let env = testing::env(64 << 20);
-    if !testing::has_disk(&Erased(ReadSequential), &env) {
-        return;
-    }
+    let Some(env) = on_a_disk(&Erased(ReadSequential), testing::env(64 << 20)) else { return };
     let point = Blocks::of(WARM, 64 * KIB);
-    let mut session = work::open(&env).expect("room");
+    let mut session = work::open(&env, &[]).expect("room");
     session.taken_back = 1;
-    let mut evidence = work::Evidence::default();
-    take_once(&mut session, &env, &point, &mut evidence).expect("read again");
-    let proof = latlab_harness::Session::proof(&mut session, &point, &evidence);
+    let proof = proved_once(&mut session, &env, &point).expect("read again");
     assert!(proof.work.bytes > 0);
     assert_eq!(failed(&proof), Vec::<&str>::new());
     let resident = proof.checks.iter().find(|check| check.name == "resident");
     assert!(resident.is_some_and(|check| check.detail.contains("; 1 readings")), "{resident:?}");
     session.taken_back = u32::MAX;
-    let error = take_once(&mut session, &env, &point, &mut evidence).expect_err("no figure").to_string();
+    let error = proved_once(&mut session, &env, &point).expect_err("no figure").to_string();
     assert!(error.contains("the kernel takes pages back"), "{error}");
 }
 
@@ -166,10 +155,7 @@ fn in_large_folios(file: impl std::os::fd::AsFd, bytes: usize) -> Option<(usize,
 #[test]
 fn what_is_warm_lies_in_the_page_cache_as_a_reader_from_front_to_back_leaves_it() {
     const BYTES: usize = 8 << 20;
-    let env = testing::env(64 << 20);
-    if !testing::has_disk(&Erased(ReadSequential), &env) {
-        return;
-    }
+    let Some(env) = on_a_disk(&Erased(ReadSequential), testing::env(64 << 20)) else { return };
     let target = crate::disk::Target::open(&env).expect("room");
     let mut chunk = vec![0; 1 << 16];
     let mut by = |read_ahead: bool| {
@@ -188,7 +174,7 @@ fn what_is_warm_lies_in_the_page_cache_as_a_reader_from_front_to_back_leaves_it(
         return;
     }
     target.chill().expect("cold");
-    let mut session = work::open(&env).expect("room");
+    let mut session = work::open(&env, &[]).expect("room");
     latlab_harness::Session::select(&mut session, &Blocks::of(WARM, 64 * KIB)).expect("warm");
     let (large, known) = in_large_folios(session.file(), BYTES).expect("asked before");
     assert!(2 * large > known, "{large} of {known}; read ahead {ahead}, apart {apart}");
@@ -197,26 +183,9 @@ fn what_is_warm_lies_in_the_page_cache_as_a_reader_from_front_to_back_leaves_it(
 #[cfg(target_os = "linux")]
 #[test]
 fn a_live_mapping_leaves_no_cold_figure() {
-    use latlab_harness::ProbeError;
-    use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
-
-    let env = testing::env(64 << 20);
-    if !testing::has_disk(&Erased(ReadSequential), &env) {
-        return;
-    }
+    let Some(env) = on_a_disk(&Erased(ReadSequential), testing::env(64 << 20)) else { return };
     let target = crate::disk::Target::open(&env).expect("room");
-    let length = 1 << 20;
-    // SAFETY: a fresh mapping at an address of the kernel's choice.
-    let base = unsafe {
-        mmap(std::ptr::null_mut(), length, ProtFlags::READ, MapFlags::SHARED, &*target.test.file, 0)
-    }
-    .expect("mapped");
-    for page in 0..length / 4096 {
-        // SAFETY: inside the mapping; the file is longer.
-        unsafe { base.cast::<u8>().add(page * 4096).read_volatile() };
-    }
+    let _mapped = Mapped::new(&*target.test.file, 1 << 20);
     let chilled = target.chill();
-    // SAFETY: mapped above; nothing refers to it.
-    unsafe { munmap(base, length) }.expect("unmapped");
-    assert!(matches!(chilled, Err(ProbeError::Proof(_))), "{chilled:?}");
+    assert!(matches!(chilled, Err(latlab_harness::ProbeError::Proof(_))), "{chilled:?}");
 }

@@ -4,19 +4,20 @@ use std::ffi::CString;
 use std::hint::black_box;
 
 use latlab_harness::{self as harness, Block, Env, ProbeError, Proof, Stamps};
-use latlab_record::{Check, Work};
+use latlab_probes_shared::Compared;
+use latlab_record::Work;
 use latlab_storage::{BLOCK_BYTES, Contents, Entry, ProcessCounters};
 
 use super::{Bytes, Handled, Reread, Way, readings};
-use crate::disk::stamps;
-use crate::storage::linux::{Scratch, open_to_read, open_to_write, read_all, refused, said, write_all};
+use crate::disk::{check, stamps};
+use crate::storage::linux::{
+    STRAY_BYTES, Scratch, UNWATCHED, open_to_read, open_to_write, read_all, refused, write_all,
+};
 
 /// Single readings slower than this keep their time stamp, ns.
 const SLOW_NS: f64 = 20e6;
-/// Bytes that may have been fetched meanwhile: a page of this program.
-const STRAY_BYTES: u64 = 64 << 10;
 
-pub(super) fn open(env: &Env) -> Result<Session<'_>, ProbeError> {
+pub(super) fn open<'env>(env: &'env Env, _group: &[Bytes]) -> Result<Session<'env>, ProbeError> {
     Ok(Session {
         env,
         stamps: stamps(env)?,
@@ -37,8 +38,8 @@ struct Written {
 /// What the blocks of a point have shown.
 #[derive(Debug, Default)]
 pub struct Evidence {
-    readings: u64,
-    wrong: u64,
+    /// Of what was read.
+    sums: Compared,
     /// Bytes that the kernel counted in one block at most.
     fetched: u64,
     /// Whether it did not count in some block.
@@ -68,16 +69,14 @@ impl Session<'_> {
             return Ok(written.clone());
         }
         self.scratch.admit(1, file_bytes)?;
-        self.env.disk.budget().spend(file_bytes).map_err(|error| said(&error))?;
+        self.env.disk.budget().spend(file_bytes)?;
         let directory = self.scratch.directory()?;
         let name = self.scratch.file(directory, Entry::File(0))?;
         let contents = Contents::new(self.env.seed(0x5E5E_0000 + file_bytes));
         self.data.resize(usize::try_from(file_bytes).unwrap_or(usize::MAX), 0);
-        for (number, part) in self.data.chunks_mut(BLOCK_BYTES).enumerate() {
-            contents.fill((number * BLOCK_BYTES) as u64, part);
-        }
-        let file = open_to_write(&name).map_err(|errno| refused("making a file", errno))?;
-        write_all(&file, &self.data).map_err(|errno| refused("writing a file", errno))?;
+        contents.fill(0, &mut self.data);
+        let file = open_to_write(&name).map_err(refused("making a file"))?;
+        write_all(&file, &self.data).map_err(refused("writing a file"))?;
         let written = Written { name, file_bytes, sum: sum(&self.data) };
         self.files.push(written.clone());
         Ok(written)
@@ -86,11 +85,11 @@ impl Session<'_> {
 
 /// Opens, reads and closes; the stamps after each, and how many bytes there were.
 fn read(stamps: Stamps, name: &CString, data: &mut [u8]) -> Result<([u64; 4], usize), ProbeError> {
-    let failed = |errno| refused("reading a file again", errno);
+    let what = "reading a file again";
     let begin = stamps.begin();
-    let file = open_to_read(name).map_err(failed)?;
+    let file = open_to_read(name).map_err(refused(what))?;
     let opened = stamps.end();
-    let length = read_all(&file, data).map_err(failed)?;
+    let length = read_all(&file, data).map_err(refused(what))?;
     let full = stamps.end();
     drop(file);
     Ok(([begin, opened, full, stamps.end()], length))
@@ -111,7 +110,6 @@ impl harness::Session<Reread> for Session<'_> {
         let count = readings(written.file_bytes);
         block.set_tail_threshold_ns(SLOW_NS);
         let before = ProcessCounters::of_this_thread();
-        let mut wrong = 0;
         for _ in 0..count {
             let found = if kept {
                 let begin = self.stamps.begin();
@@ -132,42 +130,30 @@ impl harness::Session<Reread> for Session<'_> {
                 block.span(begin, end);
                 found
             };
-            wrong += u64::from(found != written.sum);
+            evidence.sums.one(found == written.sum);
             if !kept {
                 // What the next reading does not bring must be missing from its sum.
                 self.data.iter_mut().step_by(BLOCK_BYTES).for_each(|byte| *byte = !*byte);
             }
         }
-        let fetched =
-            before.and_then(|before| Some(ProcessCounters::of_this_thread()?.since(before).read_bytes));
-        evidence.readings += count;
-        evidence.wrong += wrong;
+        let fetched = ProcessCounters::fetched_since(before);
         evidence.fetched = evidence.fetched.max(fetched.unwrap_or(0));
         evidence.unwatched |= fetched.is_none();
         Ok(())
     }
 
     fn proof(&mut self, point: &Bytes, evidence: &Evidence) -> Proof<Handled> {
-        let Evidence { readings, wrong, fetched, unwatched } = *evidence;
-        let mut checks = vec![Check {
-            name: "contents verified".to_owned(),
-            ok: wrong == 0 && readings > 0,
-            detail: format!("{} of {readings} sums are those of what was written", readings - wrong),
-        }];
+        let Evidence { sums, fetched, unwatched } = *evidence;
+        let mut checks = vec![sums.check("contents verified", "", "sums are those of what was written")];
         let mut flags = Vec::new();
         if unwatched {
-            flags.push(
-                "not checked against the kernel's count of bytes fetched: /proc/thread-self/io cannot be read"
-                    .to_owned(),
-            );
+            flags.push(UNWATCHED.to_owned());
         } else {
-            checks.push(Check {
-                name: "read from memory".to_owned(),
-                ok: fetched <= STRAY_BYTES,
-                detail: format!("the kernel counted at most {fetched} bytes fetched from storage in a block"),
-            });
+            let detail =
+                format!("the kernel counted at most {fetched} bytes fetched from storage in a block");
+            checks.push(check("read from memory", fetched <= STRAY_BYTES, detail));
         }
-        let work = Work { bytes: readings * point.file_bytes, ..Work::default() };
+        let work = Work { bytes: sums.all * point.file_bytes, ..Work::default() };
         let handled = Handled { bytes: point.file_bytes };
         Proof { work, flags, ..Proof::of(checks).with(handled).by("psync") }
     }

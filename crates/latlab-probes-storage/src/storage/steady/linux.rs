@@ -12,7 +12,7 @@ use serde_json::Number;
 use super::series::{SLICE_S, Series};
 use super::verdict::{Regime, judge};
 use super::{BLOCK, Details, Level, Steady, Stream, Way, stretch_s, written};
-use crate::disk::{self, DIRECT, Places, Target, Timed, answered_by_a_device, refused, stamps, whole};
+use crate::disk::{self, DIRECT, Places, Target, Timed, answered_by_a_device, stamps, whole};
 
 /// Buffers that are filled ahead: as many ms as another thread may need to get its CPU back.
 const AHEAD: usize = 8;
@@ -130,7 +130,7 @@ pub struct Session<'env> {
     allowed: Option<(u64, u64)>,
 }
 
-pub(super) fn open(env: &Env) -> Result<Session<'_>, ProbeError> {
+pub(super) fn open<'env>(env: &'env Env, _group: &[Stream]) -> Result<Session<'env>, ProbeError> {
     let stamps = stamps(env)?;
     // Before the file is there: its size may depend on what is left.
     let allowed = written(env);
@@ -142,7 +142,7 @@ pub(super) fn open(env: &Env) -> Result<Session<'_>, ProbeError> {
     }
     // What others left in the page cache has no part in direct transfers, but would have to be put out by the first of them.
     if target.contents().is_some() {
-        target.test.evict().map_err(refused)?;
+        target.test.evict()?;
     }
     Ok(Session {
         env,
@@ -193,7 +193,7 @@ impl Session<'_> {
         let first = self.stamps.begin();
         let mut last = first;
         while moved < stretch && block.span_ns(first, last) < self.stretch_ns {
-            self.env.disk.budget().spend(BLOCK).map_err(refused)?;
+            self.env.disk.budget().spend(BLOCK)?;
             let (offset, bytes) = filler.next()?;
             let from = self.stamps.begin();
             let done = rustix::io::pwrite(&*self.file, bytes, offset);
@@ -230,8 +230,8 @@ impl Evidence {
     fn details(&self, operation: Way, file_bytes: u64, allowed: Option<u64>) -> Details {
         // A slow stretch leaves a little of its bytes, and there is none after the last.
         let bytes_ended_it = operation == Way::Write
-            && allowed.is_some_and(|allowed| self.series.total_bytes() >= allowed / 10 * 9);
-        let verdict = judge(self.series.slices(), operation, file_bytes, bytes_ended_it);
+            && allowed.is_some_and(|allowed| self.series.total_bytes >= allowed / 10 * 9);
+        let verdict = judge(&self.series.slices, operation, file_bytes, bytes_ended_it);
         let level = |own: &Regime| Level {
             from_bytes: Number::from_f64(own.from_bytes.round()),
             from_s: own.from_s,
@@ -240,10 +240,10 @@ impl Evidence {
         };
         Details {
             bytes_per_s: rounded(self.series.bytes_per_s()),
-            bytes: self.series.total_bytes(),
-            busy_share: rounded(self.series.total_ns() / self.wall_ns.max(1.0)),
+            bytes: self.series.total_bytes,
+            busy_share: rounded(self.series.total_ns / self.wall_ns.max(1.0)),
             slice_s: SLICE_S,
-            slices: self.series.slices().iter().copied().map(rounded).collect(),
+            slices: self.series.slices.iter().copied().map(rounded).collect(),
             seconds: self.series.seconds().into_iter().map(rounded).collect(),
             regimes: verdict.regimes.iter().map(level).collect(),
             trend: verdict.trend,
@@ -278,11 +278,7 @@ impl harness::Session<Steady> for Session<'_> {
     }
 
     fn proof(&mut self, point: &Stream, seen: &Evidence) -> Proof<Details> {
-        let direction = match point.operation {
-            Way::Read => Direction::Read,
-            Way::Write => Direction::Write,
-        };
-        let mut checks = seen.disk.checks(&self.target, DIRECT, direction);
+        let mut checks = seen.disk.checks(&self.target, DIRECT, point.operation.direction());
         checks.extend(seen.timed.median_ns().map(answered_by_a_device));
         let allowed = self.allowed.map(|(bytes, _)| bytes);
         let details = seen.details(point.operation, self.target.test.bytes, allowed);

@@ -9,13 +9,14 @@ const SECOND: usize = 4;
 #[derive(Clone, Debug)]
 pub(super) struct Series {
     slice_ns: f64,
-    /// Bytes a second.
-    slices: Vec<f64>,
+    /// Full slices, bytes a second.
+    pub(super) slices: Vec<f64>,
     /// The slice that is not full yet.
     open_ns: f64,
     open_bytes: f64,
-    total_ns: f64,
-    total_bytes: u64,
+    /// Time under way, ns.
+    pub(super) total_ns: f64,
+    pub(super) total_bytes: u64,
 }
 
 impl Default for Series {
@@ -48,24 +49,9 @@ impl Series {
         self.open_bytes += rate * left_ns;
     }
 
-    /// Full slices, bytes a second.
-    pub(super) fn slices(&self) -> &[f64] {
-        &self.slices
-    }
-
     /// Full seconds, bytes a second.
     pub(super) fn seconds(&self) -> Vec<f64> {
         self.slices.chunks_exact(SECOND).map(mean).collect()
-    }
-
-    /// Time under way, ns.
-    pub(super) fn total_ns(&self) -> f64 {
-        self.total_ns
-    }
-
-    /// All of them.
-    pub(super) fn total_bytes(&self) -> u64 {
-        self.total_bytes
     }
 
     /// All bytes over all time.
@@ -92,13 +78,13 @@ mod tests {
             series.add(1e8, 100);
         }
         series.add(1.5e9, 100);
-        assert_eq!(series.slices().len(), 12);
-        assert!(series.slices()[..6].iter().all(|rate| (rate - 1000.0).abs() < 1e-6), "{series:?}");
-        assert!(series.slices()[6..].iter().all(|rate| (rate - 100.0 / 1.5).abs() < 1e-6));
+        assert_eq!(series.slices.len(), 12);
+        assert!(series.slices[..6].iter().all(|rate| (rate - 1000.0).abs() < 1e-6), "{series:?}");
+        assert!(series.slices[6..].iter().all(|rate| (rate - 100.0 / 1.5).abs() < 1e-6));
         let seconds = series.seconds();
         assert_eq!(seconds.len(), 3);
         assert!((seconds[1] - f64::midpoint(1000.0, 100.0 / 1.5)).abs() < 1e-6);
-        assert_eq!(series.total_bytes(), 1600);
+        assert_eq!(series.total_bytes, 1600);
         assert!((series.bytes_per_s() - 1600.0 / 3.0).abs() < 1e-6);
     }
 
@@ -106,7 +92,7 @@ mod tests {
     fn what_is_no_whole_slice_is_none() {
         let mut series = Series::default();
         series.add(2e8, 100);
-        assert!(series.slices().is_empty() && series.seconds().is_empty());
-        assert!((series.total_ns() - 2e8).abs() < 1e-6);
+        assert!(series.slices.is_empty() && series.seconds().is_empty());
+        assert!((series.total_ns - 2e8).abs() < 1e-6);
     }
 }

@@ -1,7 +1,8 @@
-use latlab_harness::{AnyProbe as _, Erased};
+use latlab_harness::{AnyProbe as _, Erased, Support};
 use latlab_probes_testing as testing;
 
 use super::*;
+use crate::planted::on_a_disk;
 
 fn thorough() -> Env {
     let mut env = testing::env_of_one_cpu(64 << 20);
@@ -38,10 +39,7 @@ fn a_longer_budget_for_it_alone_is_used_up() {
 
 #[test]
 fn writing_takes_an_eighth_of_the_bytes_and_alone_what_the_file_leaves() {
-    let mut env = thorough();
-    if !testing::has_disk(&Erased(Steady), &env) {
-        return;
-    }
+    let Some(mut env) = on_a_disk(&Erased(Steady), thorough()) else { return };
     let limit = env.disk.budget().limit_bytes();
     let announced = |env: &Env| -> u64 { Steady.plan(env).points.iter().map(Planned::round_bytes).sum() };
     assert!(announced(&env) <= limit / 8 && announced(&env) >= limit / 16);
@@ -56,20 +54,16 @@ fn writing_takes_an_eighth_of_the_bytes_and_alone_what_the_file_leaves() {
 
 #[cfg(target_os = "linux")]
 mod on_a_disk {
-    use latlab_harness::Session as _;
     use latlab_storage::Contents;
 
-    use super::super::work::{Evidence, Filler};
+    use super::super::work::Filler;
     use super::*;
     use crate::disk::Places;
-    use crate::storage::{failed, take_once};
+    use crate::storage::{failed, proved_once};
 
     #[test]
     fn both_ways_are_proved_on_one_cpu_and_64_mib_and_pay_for_what_they_write() {
-        let env = thorough();
-        if !testing::has_disk(&Erased(Steady), &env) {
-            return;
-        }
+        let Some(env) = on_a_disk(&Erased(Steady), thorough()) else { return };
         let points = Erased(Steady).points(&env);
         assert_eq!(points.len(), 2);
         let proofs = testing::assert_proved(&Erased(Steady), &env, &points);
@@ -96,10 +90,7 @@ mod on_a_disk {
 
     #[test]
     fn blocks_of_another_file_fail_the_proof_of_the_writes() {
-        let env = thorough();
-        if !testing::has_disk(&Erased(Steady), &env) {
-            return;
-        }
+        let Some(env) = on_a_disk(&Erased(Steady), thorough()) else { return };
         let point = points(&env)[0].point;
         let mut session = Steady.open(&env, &[point]).expect("a file");
         session.filler = Some(Filler::new(
@@ -107,8 +98,7 @@ mod on_a_disk {
             Contents::new(77),
             Places::in_order(BLOCK, disk::file_bytes(&env) / BLOCK, 0),
         ));
-        let mut seen = Evidence::default();
-        take_once(&mut session, &env, &point, &mut seen).expect("written");
-        assert_eq!(failed(&session.proof(&point, &seen)), ["contents verified"]);
+        let proof = proved_once(&mut session, &env, &point).expect("written");
+        assert_eq!(failed(&proof), ["contents verified"]);
     }
 }

@@ -3,9 +3,8 @@
 use latlab_record::binary_size;
 use latlab_stats::{Changes, changes, rise};
 
-use super::Way;
 use super::series::{SLICE_S, mean};
-use crate::disk::curve;
+use crate::disk::{Way, curve};
 
 /// Seconds below which nothing is called sustained: shorter than any burst that matters.
 const LEAST_S: f64 = 20.0;
@@ -24,6 +23,8 @@ const NEAR: f64 = 0.05;
 /// A level of bandwidth.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Regime {
+    /// Where it begins among the slices.
+    first_slice: usize,
     /// Bytes moved before it.
     pub(super) from_bytes: f64,
     /// Seconds under way before it.
@@ -68,6 +69,7 @@ fn regimes(slices: &[f64], found: Option<&Changes>) -> Vec<Regime> {
     levels
         .into_iter()
         .map(|(from, to)| Regime {
+            first_slice: from,
             from_bytes: mean(&slices[..from]) * from as f64 * SLICE_S,
             from_s: from as f64 * SLICE_S,
             seconds: (to - from) as f64 * SLICE_S,
@@ -103,7 +105,7 @@ fn doubt(slices: &[f64], regimes: &[Regime], trend: bool, bytes_ended_it: bool) 
             last.seconds
         ));
     }
-    let own = level(slices, last);
+    let own = &slices[last.first_slice..];
     let third = &slices[slices.len() - slices.len() / 3..];
     for (part, name) in [(own, "its last level"), (third, "its last third")] {
         let rise = rise(part) / mean(part);
@@ -123,19 +125,6 @@ fn doubt(slices: &[f64], regimes: &[Regime], trend: bool, bytes_ended_it: bool) 
             MOST_EXCURSION * 100.0
         )
     })
-}
-
-/// The slices of the last level.
-fn level<'slices>(slices: &'slices [f64], last: &Regime) -> &'slices [f64] {
-    let skipped = slices
-        .iter()
-        .scan(0.0, |seconds, _| {
-            *seconds += SLICE_S;
-            Some(*seconds)
-        })
-        .take_while(|seconds| *seconds <= last.from_s)
-        .count();
-    &slices[skipped..]
 }
 
 /// How far the largest of five parts is from the smallest, as a share of the mean.

@@ -1,7 +1,7 @@
 //! Linux: files on the directory that is measured.
 
 use std::collections::BTreeMap;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -9,26 +9,25 @@ use latlab_harness::{self as harness, Block, Env, ProbeError, Proof, Stamps};
 use latlab_machine::Disk;
 use latlab_record::{Check, Work};
 use latlab_storage::{
-    Buffer, Contents, DeviceCounters, Direction, Entry, Folder, Place, ProcessCounters, TestFile, evict,
-    open_direct, residency,
+    Buffer, Contents, DeviceSource, Direction, Entry, Folder, Place, ProcessCounters, TestFile, evict,
+    open_again, open_direct, residency,
 };
 use rustix::fs::{Mode, OFlags, fdatasync, fsync, openat};
 use rustix::io::{pread, pwrite, retry_on_intr};
+use strum::VariantArray as _;
 
 use super::{
-    BLOCK_BYTES, Details, Durable, FILE_BYTES, Found, OnLinux, Operation, Way, Write, block_s, operations,
+    BLOCK_BYTES, Details, Durable, FEWEST, FILE_BYTES, Found, OnLinux, Operation, Way, Write, operations,
+    patience_ns,
 };
-use crate::disk::{Asked, Device, DeviceCount, DeviceTime, refused, stamps};
+use crate::disk::{Asked, Device, DeviceCount, DeviceTime, check, stamps, system};
 
-/// A block ends early when it takes so many times what was planned, on a slow disk; but not before so many operations.
-const PATIENCE: f64 = 4.0;
-const FEWEST: u64 = 4;
 /// Operations slower than this keep their time stamps, ns: several times a flush that is absorbed, below one tick of any scheduler.
 const TAIL_NS: f64 = 1e6;
 /// Where the salts of this probe's seeds begin.
 const SEEDS: u64 = 0x5F_0000;
 
-pub(super) const OPERATIONS: &[Operation] = &Operation::ALL;
+pub(super) const OPERATIONS: &[Operation] = Operation::VARIANTS;
 pub(super) const WAYS: &[Way] = &[Way::Fsync, Way::Fdatasync, Way::ODsync, Way::DirectFdatasync];
 
 /// Bytes that files may take here, or why there can be none.
@@ -50,14 +49,9 @@ fn disk_of(env: &Env) -> Option<&Disk> {
         .find(|disk| is(&disk.device) || disk.partitions.iter().any(|part| is(&part.device)))
 }
 
-/// Flushes are counted for whole devices, not for partitions.
-fn counters(disk: Option<(u32, u32)>) -> Option<DeviceCounters> {
-    disk.and_then(|(major, minor)| DeviceCounters::of(major, minor))
-}
-
-fn numbers_of(disk: &Disk) -> Option<(u32, u32)> {
+fn source_of(disk: &Disk) -> Option<DeviceSource> {
     let (major, minor) = disk.device.as_deref()?.split_once(':')?;
-    Some((major.parse().ok()?, minor.parse().ok()?))
+    DeviceSource::of(major.parse().ok()?, minor.parse().ok()?).ok()
 }
 
 /// Time since boot in which at least one program waited for a CPU, us (Linux 4.20, where it is switched on).
@@ -144,15 +138,16 @@ pub struct Session<'env> {
     env: &'env Env,
     stamps: Stamps,
     place: Arc<Place>,
-    device: Option<(u32, u32)>,
+    /// The whole device, because flushes are not counted for partitions.
+    device: Option<DeviceSource>,
     /// The partition or device that the files lie on.
     under: Device,
     /// Seeds given out.
     seeds: u64,
     buffer: Buffer,
     back: Buffer,
-    overwritten: BTreeMap<Way, Target>,
-    appended: BTreeMap<Way, Target>,
+    /// Those to overwrite and to append to.
+    targets: BTreeMap<Write, Target>,
     /// The last file that was created.
     created: Option<(OwnedFd, Contents)>,
     files: u64,
@@ -169,18 +164,17 @@ pub struct Session<'env> {
 
 pub(super) fn open<'env>(env: &'env Env, group: &[Write]) -> Result<Session<'env>, ProbeError> {
     let stamps = stamps(env)?;
-    let place = env.disk.place().map_err(refused)?;
+    let place = env.disk.place()?;
     let mut session = Session {
         env,
         stamps,
         under: Device::under(place.directory()),
         place,
-        device: disk_of(env).and_then(numbers_of),
+        device: disk_of(env).and_then(source_of),
         seeds: 0,
         buffer: Buffer::new(block_length(), block_length()),
         back: Buffer::new(block_length(), block_length()),
-        overwritten: BTreeMap::new(),
-        appended: BTreeMap::new(),
+        targets: BTreeMap::new(),
         created: None,
         files: 0,
         full: Vec::new(),
@@ -193,9 +187,9 @@ pub(super) fn open<'env>(env: &'env Env, group: &[Write]) -> Result<Session<'env
     for write in group {
         match write.operation {
             // What is refused here is refused again, and then said, when the point is selected.
-            Operation::Overwrite => drop(session.lay_out(write.sync)),
+            Operation::Overwrite => drop(session.lay_out(*write)),
             Operation::Create if session.folder.is_none() => {
-                session.folder = Some(Folder::create(&session.place).map_err(refused)?);
+                session.folder = Some(Folder::create(&session.place)?);
             }
             Operation::Append | Operation::Create => {}
         }
@@ -215,31 +209,31 @@ impl Session<'_> {
     }
 
     /// A file to overwrite: written whole, flushed, every extent looked at.
-    fn lay_out(&mut self, way: Way) -> Result<(), ProbeError> {
-        if self.overwritten.contains_key(&way) {
+    fn lay_out(&mut self, write: Write) -> Result<(), ProbeError> {
+        if self.targets.contains_key(&write) {
             return Ok(());
         }
         let seed = self.seed();
-        let test =
-            TestFile::lay_out(&self.place, self.env.disk.budget(), FILE_BYTES, seed).map_err(refused)?;
+        let test = TestFile::lay_out(&self.place, self.env.disk.budget(), FILE_BYTES, seed)?;
         let target = Target {
-            writing: opened_for(way, &test.file)?,
+            writing: opened_for(write.sync, &test.file)?,
             plain: test.file,
             at: 0,
             contents: self.contents(),
         };
-        self.overwritten.insert(way, target);
+        self.targets.insert(write, target);
         Ok(())
     }
 
     /// A file to append to that has room for so many bytes.
-    fn grow(&mut self, way: Way, bytes: u64) -> Result<(), ProbeError> {
-        if self.appended.get(&way).is_some_and(|target| target.at + bytes <= FILE_BYTES) {
+    fn grow(&mut self, write: Write, bytes: u64) -> Result<(), ProbeError> {
+        if self.targets.get(&write).is_some_and(|target| target.at + bytes <= FILE_BYTES) {
             return Ok(());
         }
-        let plain = Arc::new(self.place.file(FILE_BYTES).map_err(refused)?);
-        let target = Target { writing: opened_for(way, &plain)?, plain, at: 0, contents: self.contents() };
-        self.full.extend(self.appended.insert(way, target));
+        let plain = Arc::new(self.place.file(FILE_BYTES)?);
+        let target =
+            Target { writing: opened_for(write.sync, &plain)?, plain, at: 0, contents: self.contents() };
+        self.full.extend(self.targets.insert(write, target));
         Ok(())
     }
 
@@ -247,14 +241,10 @@ impl Session<'_> {
     fn write(&mut self, write: Write) -> Result<Times, ProbeError> {
         let Write { operation, sync: way } = write;
         let at_end = |target: &Target| target.at + BLOCK_BYTES > FILE_BYTES;
-        let again = operation == Operation::Overwrite && self.overwritten.get(&way).is_some_and(at_end);
+        let again = operation == Operation::Overwrite && self.targets.get(&write).is_some_and(at_end);
         let renewed = again.then(|| self.contents());
-        let targets = match operation {
-            Operation::Overwrite => &mut self.overwritten,
-            _ => &mut self.appended,
-        };
-        let target =
-            targets.get_mut(&way).ok_or_else(|| ProbeError::Other("the file was not made".to_owned()))?;
+        let target = self.targets.get_mut(&write);
+        let target = target.ok_or_else(|| ProbeError::Other("the file was not made".to_owned()))?;
         if let Some(contents) = renewed {
             // Once more from the begin, with other bytes.
             target.at = 0;
@@ -310,13 +300,13 @@ impl Session<'_> {
         let Write { operation, sync } = write;
         let most = operations(profile, operation);
         if operation == Operation::Append {
-            self.grow(sync, most * BLOCK_BYTES)?;
+            self.grow(write, most * BLOCK_BYTES)?;
         }
-        let patience = self.env.clock.ticks(PATIENCE * block_s(profile) * 1e9);
+        let patience = self.env.clock.ticks(patience_ns(profile));
         let first = self.stamps.begin();
         for done in 0..most {
             let budget = self.env.disk.budget();
-            budget.spend(operation.written_blocks() * BLOCK_BYTES).map_err(refused)?;
+            budget.spend(operation.written_blocks() * BLOCK_BYTES)?;
             let times = match operation {
                 Operation::Create => self.create(sync)?,
                 _ => self.write(write)?,
@@ -333,41 +323,40 @@ impl Session<'_> {
         let ns = |begin: u64, end: u64| self.env.clock.ns(end.saturating_sub(begin));
         block.span(times.begin, times.end());
         found.whole_ns.push(ns(times.begin, times.end()));
+        let parts = [
+            ("create", times.created),
+            ("write", Some(times.written)),
+            ("sync", times.synced),
+            ("directory", times.named),
+        ];
         let mut last = times.begin;
-        if let Some(created) = times.created {
-            block.channel("create", last, created);
-            last = created;
-        }
-        block.channel("write", last, times.written);
-        found.write_ns.push(ns(last, times.written));
-        last = times.written;
-        if let Some(synced) = times.synced {
-            block.channel("sync", last, synced);
-            found.sync_ns.push(ns(last, synced));
-            last = synced;
-        }
-        if let Some(named) = times.named {
-            block.channel("directory", last, named);
+        for (name, end) in parts {
+            let Some(end) = end else { continue };
+            block.channel(name, last, end);
+            match name {
+                "write" => found.write_ns.push(ns(last, end)),
+                "sync" => found.sync_ns.push(ns(last, end)),
+                _ => {}
+            }
+            last = end;
         }
     }
 
     /// What the last write left: nothing that waits, and the same bytes on the disk.
     fn look(&mut self, write: Write, found: &mut Found) -> Result<(), ProbeError> {
-        let Write { operation, sync } = write;
-        let (file, contents, offset) = if operation == Operation::Create {
+        let (file, contents, offset) = if write.operation == Operation::Create {
             let Some((file, contents)) = &self.created else {
                 return Ok(());
             };
             (file.as_fd(), *contents, 0)
         } else {
-            let targets = if operation == Operation::Overwrite { &self.overwritten } else { &self.appended };
-            let Some(target) = targets.get(&sync) else {
+            let Some(target) = self.targets.get(&write) else {
                 return Ok(());
             };
             (target.plain.as_fd(), target.contents, target.at - BLOCK_BYTES)
         };
         // First: looking at the bytes past the page cache would have them written.
-        if let Some(waiting) = residency(file).map_err(refused)?.unsettled_bytes {
+        if let Some(waiting) = residency(file)?.unsettled_bytes {
             *found.counted.unsettled.get_or_insert(0) += waiting;
         }
         #[cfg(test)]
@@ -378,7 +367,7 @@ impl Session<'_> {
             retry_on_intr(|| pread(&direct, &mut *self.back.bytes_mut(), offset))
         } else {
             // No way past the page cache: then with nothing in it.
-            evict(file).map_err(refused)?;
+            evict(file)?;
             retry_on_intr(|| pread(file, &mut *self.back.bytes_mut(), offset))
         };
         read.map_err(system("reading back what was written"))?;
@@ -404,12 +393,9 @@ fn flags_of(way: Way) -> OFlags {
 
 fn opened_for(way: Way, file: &OwnedFd) -> Result<OwnedFd, ProbeError> {
     if way == Way::DirectFdatasync {
-        return open_direct(file).map_err(refused);
+        return Ok(open_direct(file)?);
     }
-    // A file without a name is opened again by its descriptor.
-    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-    rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC | flags_of(way), Mode::empty())
-        .map_err(system("opening a file to write durably"))
+    open_again(file, OFlags::RDWR | flags_of(way)).map_err(system("opening a file to write durably"))
 }
 
 /// Whether there was anything to do after the write.
@@ -432,15 +418,10 @@ fn whole(written: rustix::io::Result<usize>) -> Result<(), ProbeError> {
     Err(ProbeError::Other(format!("the disk took {written} of {BLOCK_BYTES} bytes")))
 }
 
-fn system(what: &str) -> impl FnOnce(rustix::io::Errno) -> ProbeError {
-    let what = what.to_owned();
-    move |errno| ProbeError::System { what, source: errno.into() }
-}
-
 impl harness::Session<Durable> for Session<'_> {
     fn select(&mut self, write: &Write) -> Result<(), ProbeError> {
         if write.operation == Operation::Overwrite {
-            self.lay_out(write.sync)?;
+            self.lay_out(*write)?;
         }
         Ok(())
     }
@@ -448,7 +429,8 @@ impl harness::Session<Durable> for Session<'_> {
     fn block(&mut self, write: &Write, found: &mut Found, block: &mut Block) -> Result<(), ProbeError> {
         block.set_waits();
         block.set_tail_threshold_ns(TAIL_NS);
-        let (device, process) = (counters(self.device), ProcessCounters::now());
+        let device = self.device.as_ref().and_then(DeviceSource::read);
+        let process = ProcessCounters::now();
         found.counted.on_device.begin(&self.under);
         let (pressure, begun_ns) = (cpu_pressure_us(), self.env.clock.now_ns());
         let bytes = found.bytes();
@@ -463,7 +445,7 @@ impl harness::Session<Durable> for Session<'_> {
             // Block by block: the file system's own bytes in one must not make up for what is missing in another.
             *counted.bytes.get_or_insert(0) += now.since(before).write_bytes.min(bytes);
         }
-        if let (Some(before), Some(now)) = (device, counters(self.device)) {
+        if let (Some(before), Some(now)) = (device, self.device.as_ref().and_then(DeviceSource::read)) {
             let since = now.since(before);
             counted.at_device.add(since);
             *counted.device_writes.get_or_insert(0) += since.writes;
@@ -502,29 +484,21 @@ impl harness::Session<Durable> for Session<'_> {
 
 fn checks(found: &Found, device: &Device) -> Vec<Check> {
     let (bytes, Counted { bytes: counted, unsettled, on_device, .. }) = (found.bytes(), &found.counted);
+    let blocks = found.verified;
+    let waits = match unsettled {
+        Some(bytes) => format!("{bytes} bytes still waited to be written after {blocks} blocks (cachestat)"),
+        None => "this kernel does not tell what waits to be written".to_owned(),
+    };
+    let sent = match counted {
+        Some(counted) => {
+            format!("{bytes} bytes written, at least {counted} sent towards storage (/proc/self/io)")
+        }
+        None => format!("{bytes} bytes written; this kernel does not count"),
+    };
     vec![
         found.contents_check("read back"),
-        Check {
-            name: "nothing waits after the sync".to_owned(),
-            ok: found.verified > 0 && unsettled.unwrap_or(0) == 0,
-            detail: match unsettled {
-                Some(bytes) => format!(
-                    "{bytes} bytes still waited to be written after {} blocks (cachestat)",
-                    found.verified
-                ),
-                None => "this kernel does not tell what waits to be written".to_owned(),
-            },
-        },
-        Check {
-            name: "counted by the kernel".to_owned(),
-            ok: bytes > 0 && counted.is_none_or(|counted| counted >= bytes),
-            detail: match counted {
-                Some(counted) => {
-                    format!("{bytes} bytes written, at least {counted} sent towards storage (/proc/self/io)")
-                }
-                None => format!("{bytes} bytes written; this kernel does not count"),
-            },
-        },
+        check("nothing waits after the sync", blocks > 0 && unsettled.unwrap_or(0) == 0, waits),
+        check("counted by the kernel", bytes > 0 && counted.is_none_or(|counted| counted >= bytes), sent),
         on_device.check(device),
         found.device_check(),
     ]

@@ -3,28 +3,24 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use latlab_harness::{Block, Env, ProbeError, Proof, Session, Stamps};
 use latlab_record::Work;
-use latlab_storage::{Contents, Room, StorageError};
-use rustix::fs::{Mode, OFlags};
+use latlab_storage::{Contents, Room};
 
-use crate::disk::stamps;
+use crate::disk::{stamps, system};
 use crate::storage::sync::{
-    BLOCK_BYTES, Details, Durable, FILE_BYTES, Found, Operation, Way, Write, block_s, operations,
+    BLOCK_BYTES, Details, Durable, FEWEST, FILE_BYTES, Found, Operation, Way, Write, operations, patience_ns,
 };
 
 /// Makes what was written durable; whether there was anything to do.
 pub(super) type Flush = fn(Way, BorrowedFd<'_>) -> rustix::io::Result<bool>;
 
 const SEEDS: u64 = 0x5F_8000;
-/// A block ends early when it takes so many times what was planned, but not before so many operations.
-const PATIENCE: f64 = 4.0;
-const FEWEST: u64 = 4;
 const UNCOUNTED: &str = "neither bytes sent to storage nor flushes are counted on this system";
 
 /// What the directory has room for: one of this user's own, no link to one.
@@ -74,15 +70,6 @@ pub struct Syncing<'env> {
     pub(super) keeps_other_bytes: bool,
 }
 
-fn system(what: &str) -> impl FnOnce(std::io::Error) -> ProbeError {
-    let what = what.to_owned();
-    move |source| ProbeError::System { what, source }
-}
-
-fn refused(error: &StorageError) -> ProbeError {
-    ProbeError::Other(error.to_string())
-}
-
 impl<'env> Syncing<'env> {
     pub(super) fn new(env: &'env Env, directory: &Path, flush: Flush) -> Result<Self, ProbeError> {
         Ok(Self {
@@ -105,23 +92,18 @@ impl<'env> Syncing<'env> {
     }
 
     /// A file whose name is taken away before anything is written: nothing is left however this process ends.
-    fn nameless(&self) -> Result<OwnedFd, ProbeError> {
+    fn nameless(&self) -> Result<File, ProbeError> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let room = room(&self.directory).map_err(ProbeError::Other)?;
-        room.admit(FILE_BYTES).map_err(|error| refused(&error))?;
+        room.admit(FILE_BYTES)?;
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = OsString::from(format!(".latlab-{}-sync-{number}", std::process::id()));
         let path = self.directory.join(name);
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = rustix::fs::open(&path, flags, Mode::RUSR | Mode::WUSR)
-            .map_err(|errno| system("making a file")(errno.into()))?;
+        let mut as_new = File::options();
+        as_new.read(true).write(true).create_new(true).mode(0o600);
+        let file = as_new.open(&path).map_err(system("making a file"))?;
         std::fs::remove_file(&path).map_err(system("removing a file's name"))?;
         Ok(file)
-    }
-
-    fn spend(&self, bytes: u64) -> Result<(), ProbeError> {
-        let budget = self.env.disk.budget();
-        budget.spend(bytes).map_err(|error| refused(&error))
     }
 
     /// The file of a point with room for `blocks` more: one to overwrite is written whole and flushed, one that is to grow is empty.
@@ -136,15 +118,15 @@ impl<'env> Syncing<'env> {
             (_, Some(place)) => self.full.push(self.targets.swap_remove(place).1),
             (_, None) => {}
         }
-        let file = File::from(self.nameless()?);
+        let file = self.nameless()?;
         if operation == Operation::Overwrite {
-            self.spend(FILE_BYTES)?;
+            self.env.disk.budget().spend(FILE_BYTES)?;
             let contents = self.contents();
             for at in (0..FILE_BYTES).step_by(self.buffer.len()) {
                 contents.fill(at, &mut self.buffer);
                 file.write_all_at(&self.buffer, at).map_err(system("laying out a file"))?;
             }
-            (self.flush)(sync, file.as_fd()).map_err(|errno| system("flushing a file")(errno.into()))?;
+            (self.flush)(sync, file.as_fd()).map_err(system("flushing a file"))?;
         }
         let contents = self.contents();
         let target = Target { file, at: 0, contents };
@@ -158,10 +140,10 @@ impl<'env> Syncing<'env> {
         let most = operations(profile, operation);
         let place = self.prepare(write, most)?;
         let ns = |begin: u64, end: u64| self.env.clock.ns(end.saturating_sub(begin));
-        let patience = self.env.clock.ticks(PATIENCE * block_s(profile) * 1e9);
+        let patience = self.env.clock.ticks(patience_ns(profile));
         let first = self.stamps.begin();
         for done in 0..most {
-            self.spend(operation.written_blocks() * BLOCK_BYTES)?;
+            self.env.disk.budget().spend(operation.written_blocks() * BLOCK_BYTES)?;
             if self.targets[place].1.at + BLOCK_BYTES > FILE_BYTES {
                 // Once more from the begin, with other bytes.
                 let contents = self.contents();
@@ -179,7 +161,7 @@ impl<'env> Syncing<'env> {
             if moved != self.buffer.len() {
                 return Err(ProbeError::Other(format!("the disk took {moved} of {BLOCK_BYTES} bytes")));
             }
-            flushed.map_err(|errno| system("syncing a file")(errno.into()))?;
+            flushed.map_err(system("syncing a file"))?;
             target.at += BLOCK_BYTES;
             block.span(begin, end);
             block.channel("write", begin, written);

@@ -3,6 +3,7 @@ use latlab_probes_testing as testing;
 use serde_json::json;
 
 use super::*;
+use crate::planted::{Own, on_a_disk};
 
 fn figure(operation: Operation, way: Way, p50: f64, sync_ns: f64, told: OnLinux) -> Figure<Durable> {
     let point = Write::of(operation, way);
@@ -14,29 +15,24 @@ fn concluded(figures: &[Figure<Durable>]) -> Option<Findings> {
     Durable.conclude(&testing::header(&testing::env(64 << 20)), figures)
 }
 
-fn judged(fast_ns: f64, flushes: Option<f64>, busy: Option<f64>) -> Verdict {
-    verdict(Judged { fast_ns, flushes, busy })
-}
-
 #[test]
-fn a_flush_faster_than_flash_is_absorbed_and_a_slow_one_is_plausible() {
-    assert_eq!(judged(50e3, None, None), Verdict::Absorbed);
-    assert_eq!(judged(100e3, Some(1.0), Some(0.0)), Verdict::Absorbed);
-    assert_eq!(judged(200e3, Some(1.0), Some(0.0)), Verdict::Undecided);
-    assert_eq!(judged(700e3, Some(1.0), Some(0.01)), Verdict::Plausible);
-    assert_eq!(judged(8e6, None, None), Verdict::Plausible);
-}
-
-#[test]
-fn on_a_busy_machine_a_slow_sync_says_nothing_and_a_fast_one_still_does() {
-    assert_eq!(judged(4e6, Some(1.0), Some(0.6)), Verdict::Undecided);
-    assert_eq!(judged(100e3, Some(1.0), Some(0.6)), Verdict::Absorbed);
-}
-
-#[test]
-fn a_sync_that_sends_no_flush_to_a_cache_shows_no_durability_however_long_it_takes() {
-    assert_eq!(judged(700e3, Some(0.0), None), Verdict::NotSent);
-    assert_eq!(judged(100e3, Some(0.02), None), Verdict::NotSent);
+fn a_sync_is_judged_by_its_time_its_flushes_and_how_busy_the_machine_was() {
+    for (fast_ns, flushes, busy, verdict) in [
+        (50e3, None, None, Verdict::Absorbed),
+        (100e3, Some(1.0), Some(0.0), Verdict::Absorbed),
+        (200e3, Some(1.0), Some(0.0), Verdict::Undecided),
+        (700e3, Some(1.0), Some(0.01), Verdict::Plausible),
+        (8e6, None, None, Verdict::Plausible),
+        // On a busy machine a slow sync says nothing, and a fast one still does.
+        (4e6, Some(1.0), Some(0.6), Verdict::Undecided),
+        (100e3, Some(1.0), Some(0.6), Verdict::Absorbed),
+        // Without a flush to a cache no durability is shown, however long it takes.
+        (700e3, Some(0.0), None, Verdict::NotSent),
+        (100e3, Some(0.02), None, Verdict::NotSent),
+    ] {
+        let judged = Judged { fast_ns, flushes, busy };
+        assert_eq!(super::verdict(judged), verdict, "{judged:?}");
+    }
 }
 
 #[test]
@@ -105,7 +101,7 @@ fn a_system_that_tells_nothing_besides_leaves_it_out_and_one_that_does_says_null
 #[test]
 fn its_points_fit_one_cpu_and_little_memory_and_say_what_they_write() {
     let env = testing::env_of_one_cpu(64 << 20);
-    let points: Vec<_> = offered(&Operation::ALL, &Way::ALL[..4])
+    let points: Vec<_> = offered(Operation::VARIANTS, &Way::VARIANTS[..4])
         .into_iter()
         .map(|write| super::planned(&env, write))
         .collect();
@@ -125,7 +121,8 @@ fn its_points_fit_one_cpu_and_little_memory_and_say_what_they_write() {
 
 #[test]
 fn each_system_has_the_ways_that_it_knows_and_full_fsync_is_of_macos() {
-    let linux = offered(&Operation::ALL, &[Way::Fsync, Way::Fdatasync, Way::ODsync, Way::DirectFdatasync]);
+    let linux =
+        offered(Operation::VARIANTS, &[Way::Fsync, Way::Fdatasync, Way::ODsync, Way::DirectFdatasync]);
     assert_eq!(linux.len(), 12);
     assert_eq!(linux[0], Write::of(Operation::Overwrite, Way::Fdatasync));
     let macos = offered(&[Operation::Overwrite, Operation::Append], &[Way::Fsync, Way::FullFsync]);
@@ -139,8 +136,10 @@ fn each_system_has_the_ways_that_it_knows_and_full_fsync_is_of_macos() {
         ]
     );
     assert!(offered(&[], &[]).is_empty());
-    let named = Way::ALL.map(|way| Write::of(Operation::Overwrite, way).to_point().sync);
-    assert_eq!(named, Way::ALL.map(|way| Some(way.name().to_owned())));
+    for way in Way::VARIANTS {
+        let point = Write::of(Operation::Overwrite, *way).to_point();
+        assert_eq!(point.sync.as_deref(), Some(way.name()));
+    }
 }
 
 #[test]
@@ -161,42 +160,28 @@ mod posix;
 #[cfg(all(unix, not(target_os = "macos")))]
 mod with_posix_calls_alone {
     use std::os::fd::BorrowedFd;
-    use std::path::PathBuf;
 
-    use latlab_harness::{Proof, Session as _};
+    use latlab_harness::Proof;
 
     use super::posix::{Syncing, room};
     use super::*;
-    use crate::storage::{failed, take_once};
+    use crate::storage::{failed, proved_once};
 
     fn flush(_: Way, file: BorrowedFd<'_>) -> rustix::io::Result<bool> {
         rustix::fs::fsync(file).map(|()| true)
     }
 
-    /// Beside the test binary.
-    fn directory() -> PathBuf {
-        let binary = std::env::current_exe().expect("the test binary has a path");
-        let folder = format!("sync-posix-{:?}", std::thread::current().id());
-        let directory = binary.with_file_name(folder);
-        std::fs::create_dir_all(&directory).expect("the build folder can be written");
-        directory
-    }
-
     fn measured(planted: bool) -> Vec<Proof<Details>> {
         let env = testing::env(64 << 20);
-        let directory = directory();
-        let mut session = Syncing::new(&env, &directory, flush).expect("room");
+        let own = Own::new(&format!("sync-posix-{planted}"));
+        let mut session = Syncing::new(&env, &own.0, flush).expect("room");
         session.keeps_other_bytes = planted;
         let mut proofs = Vec::new();
         for operation in [Operation::Overwrite, Operation::Append] {
-            let (write, mut found) = (Write::of(operation, Way::Fsync), Found::default());
-            take_once(&mut session, &env, &write, &mut found).expect("its file");
-            proofs.push(session.proof(&write, &found));
+            let write = Write::of(operation, Way::Fsync);
+            proofs.push(proved_once(&mut session, &env, &write).expect("its file"));
         }
-        let names = std::fs::read_dir(&directory).expect("listed").count();
-        assert_eq!(names, 0, "no file has a name");
-        drop(session);
-        std::fs::remove_dir(&directory).expect("empty");
+        assert_eq!(own.entries(), 0, "no file has a name");
         let fewest = 2 * operations(Profile::Quick, Operation::Append) * BLOCK_BYTES;
         assert!(env.disk.budget().spent_bytes() >= FILE_BYTES + fewest / 4);
         proofs
@@ -225,37 +210,30 @@ mod with_posix_calls_alone {
 
     #[test]
     fn links_and_files_are_no_place() {
-        let directory = directory();
-        let link = directory.join("link");
-        std::os::unix::fs::symlink(&directory, &link).expect("linked");
+        let own = Own::new("sync-room");
+        let link = own.0.join("link");
+        std::os::unix::fs::symlink(&own.0, &link).expect("linked");
         assert!(room(&link).is_err_and(|reason| reason.contains("symbolic link")));
-        assert!(room(&directory.join("nothing")).is_err());
-        assert!(room(&directory).is_ok_and(|room| room.total_bytes > 0));
-        std::fs::remove_dir_all(&directory).expect("ours");
+        assert!(room(&own.0.join("nothing")).is_err());
+        assert!(room(&own.0).is_ok_and(|room| room.total_bytes > 0));
     }
 }
 
 #[cfg(target_os = "linux")]
 mod linux {
-    use std::path::Path;
-
     use latlab_harness::{AnyProbe as _, Erased, Proof, Session as _};
     use latlab_storage::Disk;
 
     use super::*;
     use crate::storage::sync::work::{Session, open};
-    use crate::storage::{failed, take_once};
+    use crate::storage::{failed, proved_once};
 
     /// The proofs of the overwrites, appends and creations with these ways, each after one block on a disk with a fault.
     fn faulty(env: &Env, ways: &[Way], plant: impl FnOnce(&mut Session)) -> Vec<Proof<Details>> {
-        let writes = offered(&Operation::ALL, ways);
+        let writes = offered(Operation::VARIANTS, ways);
         let mut session = open(env, &writes).expect("room");
         plant(&mut session);
-        let proof = |write: &Write| {
-            let mut found = Found::default();
-            take_once(&mut session, env, write, &mut found).expect("taken");
-            session.proof(write, &found)
-        };
+        let proof = |write: &Write| proved_once(&mut session, env, write).expect("taken");
         writes.iter().map(proof).collect()
     }
 
@@ -272,10 +250,7 @@ mod linux {
 
     #[test]
     fn every_point_proves_its_work() {
-        let env = testing::env_of_one_cpu(64 << 20);
-        if !testing::has_disk(&Erased(Durable), &env) {
-            return;
-        }
+        let Some(env) = on_a_disk(&Erased(Durable), testing::env_of_one_cpu(64 << 20)) else { return };
         // Direct I/O is not everywhere.
         let direct = env.disk.test_file(8 << 20).is_ok_and(|file| file.direct.is_ok());
         let mut points = Erased(Durable).points(&env);
@@ -289,10 +264,7 @@ mod linux {
 
     #[test]
     fn a_sync_that_does_nothing_fails_the_proof_where_the_kernel_tells_what_waits() {
-        let env = testing::env(64 << 20);
-        if !testing::has_disk(&Erased(Durable), &env) {
-            return;
-        }
+        let Some(env) = on_a_disk(&Erased(Durable), testing::env(64 << 20)) else { return };
         for proof in faulty(&env, &[Way::Fsync, Way::Fdatasync], |session| session.syncs_nothing = true) {
             let told = proof.checks.iter().any(|check| check.detail.contains("cachestat"));
             let failed = failed(&proof).contains(&"nothing waits after the sync");
@@ -302,10 +274,7 @@ mod linux {
 
     #[test]
     fn other_bytes_than_were_written_fail_the_proof() {
-        let env = testing::env(64 << 20);
-        if !testing::has_disk(&Erased(Durable), &env) {
-            return;
-        }
+        let Some(env) = on_a_disk(&Erased(Durable), testing::env(64 << 20)) else { return };
         for proof in faulty(&env, &[Way::Fdatasync], |session| session.keeps_other_bytes = true) {
             assert!(failed(&proof).contains(&"contents verified"), "{:?}", proof.checks);
         }
@@ -313,56 +282,9 @@ mod linux {
 
     #[test]
     fn what_was_never_measured_is_no_proof() {
-        let env = testing::env(64 << 20);
-        if !testing::has_disk(&Erased(Durable), &env) {
-            return;
-        }
+        let Some(env) = on_a_disk(&Erased(Durable), testing::env(64 << 20)) else { return };
         let mut session = open(&env, &[]).expect("no file is needed");
         let proof = session.proof(&Write::of(Operation::Append, Way::Fsync), &Found::default());
         assert_eq!(failed(&proof).len(), 4, "{:?}", proof.checks);
-    }
-
-    #[test]
-    fn memory_is_no_disk_and_a_users_file_is_not_written() {
-        let mut env = testing::env(64 << 20);
-        env.settings.file = Some("Cargo.toml".to_owned());
-        assert!(matches!(Durable.plan(&env).support, Support::No(_)));
-        let mut env = testing::env(64 << 20);
-        let shared = Path::new("/dev/shm");
-        if shared.is_dir() {
-            env.disk = Disk::new(shared, 64 << 20, 3);
-            let Support::No(reason) = Durable.plan(&env).support else {
-                panic!("tmpfs passes for a disk");
-            };
-            assert!(reason.contains("tmpfs"), "{reason}");
-        }
-    }
-
-    #[test]
-    fn a_spent_budget_is_the_reason_and_no_file_is_left() {
-        let mut env = testing::env(64 << 20);
-        if !testing::has_disk(&Erased(Durable), &env) {
-            return;
-        }
-        let own = std::env::current_exe()
-            .expect("a path")
-            .with_file_name(format!("sync-budget-{}", std::process::id()));
-        std::fs::create_dir(&own).expect("the build folder can be written");
-        env.disk = Disk::new(&own, 20 * BLOCK_BYTES, 3);
-        let records = {
-            let only_create: fn(&latlab_record::Point) -> bool =
-                |point| *point == Write::of(Operation::Create, Way::Fsync).to_point();
-            let mut kept = testing::Kept { wanted: Some(only_create), ..testing::Kept::default() };
-            // The budget ends it, long before the time does.
-            let wanted = env.clock.now_ns() + 60e9;
-            kept.measure(&Erased(Durable), &env, wanted);
-            kept.records
-        };
-        let left = std::fs::read_dir(&own).expect("readable").count();
-        std::fs::remove_dir_all(&own).expect("ours");
-        assert_eq!(left, 0);
-        let text =
-            records.iter().find_map(|record| record.error.as_ref()).map(|absence| absence.text.clone());
-        assert!(text.as_ref().is_some_and(|text| text.contains("--max-bytes")), "{text:?}");
     }
 }

@@ -5,7 +5,7 @@ use latlab_storage::{BLOCK_BYTES, Buffer, Direction};
 use rustix::fs::fsync;
 
 use super::{Access, Blocks, DIRECT, Details, FSYNC_EACH, FSYNC_END, WriteSequential, stretch};
-use crate::disk::{self, Asked, Target, Timed, answered_by_a_device, nth_stretch, refused, stamps, whole};
+use crate::disk::{self, Asked, Target, Timed, answered_by_a_device, nth_stretch, stamps, system, whole};
 
 /// What a write of this path asks of the device before it returns.
 fn asked_of(path: Access) -> Option<Asked> {
@@ -35,11 +35,11 @@ pub struct Session<'env> {
     back: Buffer,
 }
 
-pub(super) fn open(env: &Env) -> Result<Session<'_>, ProbeError> {
+pub(super) fn open<'env>(env: &'env Env, _group: &[Blocks]) -> Result<Session<'env>, ProbeError> {
     let stamps = stamps(env)?;
     let target = Target::open(env)?;
     // Pages that were left by others would make the first writes unlike the later ones.
-    target.test.evict().map_err(refused)?;
+    target.test.evict()?;
     let (buffer, back) = (Buffer::new(1, 4096), Buffer::new(BLOCK_BYTES, BLOCK_BYTES));
     Ok(Session { env, target, stamps, buffer, back })
 }
@@ -70,12 +70,10 @@ impl harness::Session<WriteSequential> for Session<'_> {
         let (seed, nth) = (self.env.seed(block_bytes), evidence.begun);
         let begin = nth_stretch(self.target.test.bytes, stretch_bytes, seed, nth);
         evidence.begun += 1;
-        self.env.disk.budget().spend(stretch_bytes).map_err(refused)?;
+        self.env.disk.budget().spend(stretch_bytes)?;
         block.set_tail_threshold_ns(Timed::tail_ns(false, block_bytes));
         let file = &self.target.file_for(path, block_bytes)?;
-        let flush = |what| {
-            fsync(file).map_err(|errno| ProbeError::System { what: String::from(what), source: errno.into() })
-        };
+        let flush = |what: &str| fsync(file).map_err(system(what));
         let (each, end) = (path == FSYNC_EACH, path == FSYNC_END);
         let length = usize::try_from(block_bytes).unwrap_or(usize::MAX);
         evidence.disk.begin(&self.target, path);
@@ -111,7 +109,7 @@ impl harness::Session<WriteSequential> for Session<'_> {
         evidence.disk.end(&self.target, Direction::Write, offset - begin);
         // Untimed: nothing of this block is left for the next one to pay, and what is read back comes from the disk.
         if path != DIRECT {
-            self.target.test.evict().map_err(refused)?;
+            self.target.test.evict()?;
         }
         let last = (offset - 1) / BLOCK_BYTES as u64 * BLOCK_BYTES as u64;
         for at in [begin, last] {

@@ -2,15 +2,14 @@ use latlab_harness::{Erased, PointFields as _};
 use latlab_probes_testing as testing;
 
 use super::*;
+use crate::planted::on_a_disk;
 
 #[test]
 fn what_is_announced_fits_the_budget_and_each_record_has_its_blocks() {
     for profile in [Profile::Quick, Profile::Standard, Profile::Thorough] {
         let mut env = testing::env(64 << 20);
         env.settings.profile = profile;
-        if !testing::has_disk(&Erased(WriteSequential), &env) {
-            return;
-        }
+        let Some(env) = on_a_disk(&Erased(WriteSequential), env) else { return };
         let Plan { points, memory_bytes, .. } = WriteSequential.plan(&env);
         let written: u64 = points.iter().map(|planned| planned.run_bytes(profile)).sum();
         assert!(written + disk::file_bytes(&env) <= env.disk.budget().limit_bytes(), "{written}");
@@ -35,10 +34,7 @@ fn what_is_announced_fits_the_budget_and_each_record_has_its_blocks() {
 
 #[test]
 fn every_path_is_proved_in_one_block_and_pays_for_what_it_writes() {
-    let env = testing::env(64 << 20);
-    if !testing::has_disk(&Erased(WriteSequential), &env) {
-        return;
-    }
+    let Some(env) = on_a_disk(&Erased(WriteSequential), testing::env(64 << 20)) else { return };
     let paths = [
         (DIRECT, 4 * KIB),
         (DIRECT, 512),
@@ -68,10 +64,7 @@ fn every_path_is_proved_in_one_block_and_pays_for_what_it_writes() {
 
 #[test]
 fn a_spent_budget_is_said_and_nothing_is_written() {
-    let env = testing::env(64 << 20);
-    if !testing::has_disk(&Erased(WriteSequential), &env) {
-        return;
-    }
+    let Some(env) = on_a_disk(&Erased(WriteSequential), testing::env(64 << 20)) else { return };
     let session = WriteSequential.open(&env, &[]).expect("laid out");
     let left = env.disk.budget().left_bytes();
     env.disk.budget().spend(left).expect("all of it");

@@ -3,21 +3,19 @@
 mod native;
 mod python;
 
-use std::collections::HashMap;
 use std::ffi::CString;
 use std::time::Duration;
 
-use latlab_harness::{AnySession, Block, Env, ProbeError, Proof, Stamps};
-use latlab_record::{Check, Point};
-use latlab_storage::{BLOCK_BYTES, Contents, Direction, Entry, ProcessCounters, evict, extents, residency};
+use latlab_harness::{self as harness, Block, Env, ProbeError, Proof, Stamps};
+use latlab_record::{Check, Work};
+use latlab_storage::{Contents, Direction, Entry, ProcessCounters, evict, extents, residency};
 use rustix::fs::{Advice, fadvise};
-use serde_json::json;
 
 use self::native::Pass;
-use self::python::{Flush, Job, LAST_BYTES, Python};
-use super::{NATIVE, ONE, Operation, PYTHON};
-use crate::disk::{Device, DeviceCount};
-use crate::storage::linux::{Scratch, exists, open_to_read, read_all, refused, said};
+use self::python::{Job, LAST_BYTES, Python};
+use super::{Arm, Details, Files, ONE, Operation, Phase, Task};
+use crate::disk::{Device, DeviceCount, check, quantile, stamps, system, told};
+use crate::storage::linux::{STRAY_BYTES, Scratch, UNWATCHED, exists, open_to_read, read_all, refused};
 
 /// Steps that add up to less of the pass leave something out.
 const PHASES_AT_LEAST: f64 = 0.95;
@@ -27,8 +25,6 @@ const DRIFT: f64 = 1.25;
 const SPREAD: f64 = 2.0;
 /// Single files slower than this keep their time stamp, ns: at the usual microsecond all would.
 const SLOW_NS: f64 = 1e6;
-/// Bytes that the kernel may count as fetched while everything was in memory: a directory's block, a page of a program.
-const STRAY_BYTES: u64 = 64 << 10;
 /// A warm pass is taken again where the kernel had taken pages back, so often at most in all.
 const TRIES: u32 = 8;
 /// Removing a file of a few KB, until the run's first removal has told, and a MB of a larger one, s: from an ext4 file system on a virtual disk, after a
@@ -37,12 +33,8 @@ const REMOVED_S: f64 = 120e-6;
 const REMOVED_MB_S: f64 = 40e-6;
 const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 
-pub(super) fn open<'env>(env: &'env Env) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
-    Ok(Box::new(Filing::new(env)?))
-}
-
 /// Files of one size in one directory.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Set {
     directory: u64,
     files: u64,
@@ -56,7 +48,7 @@ struct Set {
 
 /// What is known of a point after its blocks.
 #[derive(Debug, Default)]
-struct Notes {
+pub struct Evidence {
     /// Of each block: mean of a file, ns.
     means_ns: Vec<f64>,
     wall_ns: f64,
@@ -66,28 +58,27 @@ struct Notes {
     phases: Vec<(&'static str, f64)>,
     files: u64,
     bytes: u64,
-    files_a_block: u64,
-    /// Evidence by the name of its check: how often it held, and the first time that it did not.
-    evidence: Vec<Evidence>,
+    /// By the name of its check: the last words of what held, and the first of what did not.
+    witnesses: Vec<Witness>,
     remarks: Vec<String>,
 }
 
 #[derive(Debug)]
-struct Evidence {
+struct Witness {
     name: &'static str,
     held: String,
     failed: Option<String>,
 }
 
-impl Notes {
-    /// Adds to the evidence for a check; the last words of what held and the first of what did not are kept.
+impl Evidence {
+    /// Adds what was found for a check.
     fn note(&mut self, name: &'static str, found: Result<String, String>) {
-        let place = self.evidence.iter().position(|own| own.name == name);
+        let place = self.witnesses.iter().position(|own| own.name == name);
         let place = place.unwrap_or_else(|| {
-            self.evidence.push(Evidence { name, held: String::new(), failed: None });
-            self.evidence.len() - 1
+            self.witnesses.push(Witness { name, held: String::new(), failed: None });
+            self.witnesses.len() - 1
         });
-        let own = &mut self.evidence[place];
+        let own = &mut self.witnesses[place];
         match found {
             Ok(detail) => own.held = detail,
             Err(detail) => {
@@ -107,21 +98,22 @@ impl Notes {
         median(&self.shares)
     }
 
+    /// The earlier and the later blocks.
+    fn halves(&self) -> (&[f64], &[f64]) {
+        let half = self.means_ns.len() / 2;
+        (&self.means_ns[..half], &self.means_ns[self.means_ns.len() - half..])
+    }
+
     /// Middle of the later blocks over the middle of the earlier ones.
     fn drift(&self) -> Option<f64> {
-        let half = self.means_ns.len() / 2;
-        if half == 0 {
-            return None;
-        }
-        let (earlier, later) = (&self.means_ns[..half], &self.means_ns[self.means_ns.len() - half..]);
-        Some(median(later) / median(earlier))
+        let (earlier, later) = self.halves();
+        Some(quantile(later, 0.5)? / quantile(earlier, 0.5)?)
     }
 
     /// A drift that is worth a word: blocks that only go up and down are none, so all later ones must lie on one side of all earlier ones.
     fn drifted(&self, leaves_traces: bool) -> Option<String> {
         let drift = self.drift().filter(|drift| !(1.0 / DRIFT..=DRIFT).contains(drift))?;
-        let half = self.means_ns.len() / 2;
-        let (earlier, later) = (&self.means_ns[..half], &self.means_ns[self.means_ns.len() - half..]);
+        let (earlier, later) = self.halves();
         let apart = |low: &[f64], high: &[f64]| low.iter().all(|one| high.iter().all(|other| one < other));
         if !apart(earlier, later) && !apart(later, earlier) {
             return None;
@@ -155,19 +147,18 @@ fn time(ns: f64) -> String {
     if ns < 1e6 { format!("{:.1} us", ns / 1e3) } else { format!("{:.1} ms", ns / 1e6) }
 }
 
+/// The middle of what is not empty.
 fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    latlab_stats::quantile(&sorted, 0.5)
+    quantile(values, 0.5).unwrap_or(f64::NAN)
 }
 
-pub(super) struct Filing<'env> {
+/// The files, and who makes and reads them.
+pub struct Session<'env> {
     env: &'env Env,
     stamps: Stamps,
     scratch: Scratch,
     device: Device,
     python: Option<Python<'env>>,
-    point: Point,
     /// What write blocks left.
     written: Vec<Set>,
     /// What reads share, one of each size.
@@ -177,30 +168,26 @@ pub(super) struct Filing<'env> {
     /// What should have been read, or one file that was read back.
     expected: Vec<u8>,
     seeds: u64,
-    notes: HashMap<Point, Notes>,
 }
 
-impl<'env> Filing<'env> {
-    pub(super) fn new(env: &'env Env) -> Result<Self, ProbeError> {
-        let stamps = Stamps::of(&env.clock)
-            .ok_or_else(|| ProbeError::Other("simulated time does not pass on a disk".to_owned()))?;
-        let scratch = Scratch::new(env)?;
-        Ok(Self {
-            env,
-            stamps,
-            device: Device::under(scratch.directory_of_all()),
-            scratch,
-            python: env.interpreter.as_deref().map(Python::new).transpose()?,
-            point: Point::default(),
-            written: Vec::new(),
-            kept: Vec::new(),
-            data: Vec::new(),
-            expected: Vec::new(),
-            seeds: 0,
-            notes: HashMap::new(),
-        })
-    }
+pub(super) fn open<'env>(env: &'env Env, _group: &[Task]) -> Result<Session<'env>, ProbeError> {
+    let stamps = stamps(env)?;
+    let scratch = Scratch::new(env)?;
+    Ok(Session {
+        env,
+        stamps,
+        device: Device::under(scratch.folder.directory()),
+        scratch,
+        python: env.interpreter.as_deref().map(Python::new).transpose()?,
+        written: Vec::new(),
+        kept: Vec::new(),
+        data: Vec::new(),
+        expected: Vec::new(),
+        seeds: 0,
+    })
+}
 
+impl Session<'_> {
     fn names(
         &self,
         set: &Set,
@@ -214,7 +201,7 @@ impl<'env> Filing<'env> {
     fn prepare(&mut self, files: u64, file_bytes: u64) -> Result<Set, ProbeError> {
         let bytes = files * file_bytes;
         self.scratch.admit(files, file_bytes)?;
-        self.env.disk.budget().spend(bytes).map_err(|error| said(&error))?;
+        self.env.disk.budget().spend(bytes)?;
         self.seeds += 1;
         let set = Set {
             directory: self.scratch.directory()?,
@@ -236,8 +223,8 @@ impl<'env> Filing<'env> {
         self.expected.resize(size + 1, 0);
         for (index, name) in names.iter().enumerate() {
             let what = "reading a file back";
-            let file = open_to_read(name).map_err(|errno| refused(what, errno))?;
-            let length = read_all(&file, &mut self.expected).map_err(|errno| refused(what, errno))?;
+            let file = open_to_read(name).map_err(refused(what))?;
+            let length = read_all(&file, &mut self.expected).map_err(refused(what))?;
             if self.expected[..length] != self.data[index * size..][..size] {
                 return Ok(Err(wrong(index, length, size)));
             }
@@ -245,135 +232,113 @@ impl<'env> Filing<'env> {
         Ok(Ok(format!("every byte of {files} files was read back and compared")))
     }
 
-    /// The files that reads of this size share, written when the first asks for them.
-    fn keep(&mut self, files: u64, file_bytes: u64) -> Result<usize, ProbeError> {
-        let found = self.kept.iter().position(|set| set.file_bytes == file_bytes && set.files >= files);
-        if let Some(place) = found {
-            return Ok(place);
-        }
+    /// Files that were just written, by no arm.
+    fn made(&mut self, files: u64, file_bytes: u64) -> Result<Set, ProbeError> {
         let set = self.prepare(files, file_bytes)?;
         let names = self.names(&set, Entry::File, 0..files)?;
         native::write(self.stamps, &names, &self.data, false)?;
-        self.verify(&set, files)?.map_err(ProbeError::Proof)?;
-        self.kept.push(set);
-        Ok(self.kept.len() - 1)
+        Ok(set)
     }
 
-    /// One pass of the selected point's operation.
-    fn pass(
-        &mut self,
-        operation: Operation,
-        files: u64,
-        file_bytes: u64,
-        notes: &mut Notes,
-    ) -> Result<Pass, ProbeError> {
-        match operation {
-            Operation::Write { sync } => self.write(files, file_bytes, sync, notes),
+    /// The files that reads of this size share, written when the first asks for them.
+    fn keep(&mut self, files: u64, file_bytes: u64) -> Result<Set, ProbeError> {
+        let found = self.kept.iter().find(|set| set.file_bytes == file_bytes && set.files >= files);
+        if let Some(set) = found {
+            return Ok(*set);
+        }
+        let set = self.made(files, file_bytes)?;
+        self.verify(&set, files)?.map_err(ProbeError::Proof)?;
+        self.kept.push(set);
+        Ok(set)
+    }
+
+    /// One pass over so many files.
+    fn pass(&mut self, task: &Task, files: u64, seen: &mut Evidence) -> Result<Pass, ProbeError> {
+        match task.operation {
+            Operation::Write => self.write(task, files, seen),
             Operation::ReadWarm | Operation::ReadCold | Operation::ReadMetadataCold => {
-                self.read(files, file_bytes, operation, notes)
+                self.read(task, files, seen)
             }
-            Operation::Stat => self.stat(files, file_bytes, notes),
-            Operation::Rename => self.rename(files, file_bytes, notes),
-            Operation::Unlink => self.unlink(files, file_bytes, notes),
+            Operation::Stat => self.stat(task, files, seen),
+            Operation::Rename => self.rename(task, files, seen),
+            Operation::Unlink => self.unlink(task, files, seen),
         }
     }
 
     /// Flushes files of a shared set, once: what is dirty cannot be evicted.
-    fn flush(&mut self, place: usize, files: u64) -> Result<(), ProbeError> {
-        let set = self.kept[place].clone();
+    fn flush(&mut self, set: &Set, files: u64) -> Result<(), ProbeError> {
         if set.flushed < files {
-            for name in self.names(&set, Entry::File, set.flushed..files)? {
-                open_to_read(&name)
-                    .and_then(rustix::fs::fsync)
-                    .map_err(|errno| refused("flushing a file before its pages are dropped", errno))?;
-            }
-            self.kept[place].flushed = files;
+            let names = self.names(set, Entry::File, set.flushed..files)?;
+            flush_all(&names, "flushing a file before its pages are dropped")?;
+            let own = self.kept.iter_mut().filter(|own| own.directory == set.directory);
+            own.for_each(|own| own.flushed = files);
         }
         Ok(())
     }
 
-    fn write(
-        &mut self,
-        files: u64,
-        file_bytes: u64,
-        sync: bool,
-        notes: &mut Notes,
-    ) -> Result<Pass, ProbeError> {
+    fn write(&mut self, task: &Task, files: u64, seen: &mut Evidence) -> Result<Pass, ProbeError> {
+        let (file_bytes, is_flushed) = (task.file_bytes, task.sync.is_some());
         let set = self.prepare(files, file_bytes)?;
-        let done = if self.point.engine.as_deref() == Some(PYTHON) {
+        let done = if task.engine == Arm::Python {
             self.scratch.admit(1, files * file_bytes)?;
-            let flush = if sync { Flush::Each } else { Flush::Never };
-            let job = Job { write: Some(flush), files, file_bytes };
+            let job = Job { write: Some(is_flushed), files, file_bytes };
             let python = self.python.as_mut().ok_or_else(no_interpreter)?;
-            python.prepare(job, self.scratch.path())?;
+            python.prepare(job, &self.scratch.path)?;
             python.give(&self.data)?;
             python.pass(job, set.directory, &self.env.clock, self.stamps.begin())?.0
         } else {
             let names = self.names(&set, Entry::File, 0..files)?;
-            native::write(self.stamps, &names, &self.data, sync)?
+            native::write(self.stamps, &names, &self.data, is_flushed)?
         };
-        notes.note("contents verified", self.verify(&set, files)?);
+        seen.note("contents verified", self.verify(&set, files)?);
         self.written.push(set);
         Ok(done)
     }
 
-    fn read(
-        &mut self,
-        files: u64,
-        file_bytes: u64,
-        operation: Operation,
-        notes: &mut Notes,
-    ) -> Result<Pass, ProbeError> {
-        let profile = self.env.settings.profile;
-        let all = Operation::ReadWarm.files_a_block(self.point.files.unwrap_or(files), profile);
-        let place = self.keep(all.max(files), file_bytes)?;
-        let set = self.kept[place].clone();
+    fn read(&mut self, task: &Task, files: u64, seen: &mut Evidence) -> Result<Pass, ProbeError> {
+        let (file_bytes, cold) = (task.file_bytes, task.is_cold());
+        let set = self.keep(task.files_kept(self.env.settings.profile).max(files), file_bytes)?;
         let names = self.names(&set, Entry::File, 0..files)?;
         fill(&mut self.expected, &set, files);
         self.data.clear();
         self.data.resize(self.expected.len(), 0);
-        let cold = operation != Operation::ReadWarm;
         let job = Job { write: None, files, file_bytes };
-        let in_python = self.point.engine.as_deref() == Some(PYTHON);
+        let in_python = task.engine == Arm::Python;
         if in_python {
             let python = self.python.as_mut().ok_or_else(no_interpreter)?;
-            if python.prepare(job, self.scratch.path())? {
+            if python.prepare(job, &self.scratch.path)? {
                 // What the interpreter loads at its first use of anything is no part of reading these files.
                 python.pass(job, set.directory, &self.env.clock, 0)?;
             }
         }
-        let pass = |own: &mut Self, notes: &mut Notes| -> Result<(Pass, Option<u64>), ProbeError> {
+        let pass = |own: &mut Self, seen: &mut Evidence| -> Result<(Pass, Option<u64>), ProbeError> {
             let before = ProcessCounters::of_this_thread();
             let begin = own.stamps.begin();
             let done = if in_python {
                 let python = own.python.as_mut().ok_or_else(no_interpreter)?;
                 let (done, ends) = python.pass(job, set.directory, &own.env.clock, begin)?;
-                notes.note("contents verified", compare_ends(&ends, &own.expected, file_bytes));
+                seen.note("contents verified", compare_ends(&ends, &own.expected, file_bytes));
                 done
             } else {
                 let done = native::read(own.stamps, &names, &mut own.data)?;
-                notes.note("contents verified", compare(&own.data, &own.expected, file_bytes));
+                seen.note("contents verified", compare(&own.data, &own.expected, file_bytes));
                 done
             };
-            let fetched =
-                before.and_then(|before| Some(ProcessCounters::of_this_thread()?.since(before).read_bytes));
-            Ok((done, fetched))
+            Ok((done, ProcessCounters::fetched_since(before)))
         };
         if cold {
-            make_cold(&names, notes)?;
-            if operation == Operation::ReadMetadataCold {
-                std::fs::write(DROP_CACHES, "3").map_err(|source| ProbeError::System {
-                    what: "emptying the caches of the machine (--drop-caches), which is for root".to_owned(),
-                    source,
-                })?;
+            make_cold(&names, seen)?;
+            if task.operation == Operation::ReadMetadataCold {
+                let what = "emptying the caches of the machine (--drop-caches), which is for root";
+                std::fs::write(DROP_CACHES, "3").map_err(system(what))?;
             }
             let mut device = DeviceCount::default();
             device.begin(&self.device);
-            let (done, fetched) = pass(self, notes)?;
-            note_fetched(notes, fetched, files * file_bytes, cold);
+            let (done, fetched) = pass(self, seen)?;
+            note_fetched(seen, fetched, files * file_bytes, cold);
             device.end(&self.device, Direction::Read, files * file_bytes);
             let Check { name: _, ok, detail } = device.check(&self.device);
-            notes.note("device counted", if ok { Ok(detail) } else { Err(detail) });
+            seen.note("device counted", if ok { Ok(detail) } else { Err(detail) });
             return Ok(done);
         }
         let mut tries = 1;
@@ -381,106 +346,94 @@ impl<'env> Filing<'env> {
             // Read once for the caches; other points evicted some of them.
             native::read(self.stamps, &names, &mut self.data)?;
             self.data.fill(0);
-            let (done, fetched) = pass(self, notes)?;
+            let (done, fetched) = pass(self, seen)?;
             if tries == TRIES || fetched.is_none_or(|fetched| fetched <= STRAY_BYTES) {
-                note_fetched(notes, fetched, files * file_bytes, cold);
+                note_fetched(seen, fetched, files * file_bytes, cold);
                 return Ok(done);
             }
             tries += 1;
-            notes.remark(
+            seen.remark(
                 "some passes were taken again: the kernel had taken pages of these files or of a program out of memory",
             );
         }
     }
 
-    fn stat(&mut self, files: u64, file_bytes: u64, notes: &mut Notes) -> Result<Pass, ProbeError> {
-        let place = self.keep(files, file_bytes)?;
-        let set = self.kept[place].clone();
+    fn stat(&mut self, task: &Task, files: u64, seen: &mut Evidence) -> Result<Pass, ProbeError> {
+        let set = self.keep(files, task.file_bytes)?;
         let names = self.names(&set, Entry::File, 0..files)?;
         let (done, sum) = native::stat(self.stamps, &names)?;
-        notes.note("sizes as written", equal(sum, files * file_bytes, "bytes in all"));
+        seen.note("sizes as written", equal(sum, files * task.file_bytes, "bytes in all"));
         Ok(done)
     }
 
-    fn rename(&mut self, files: u64, file_bytes: u64, notes: &mut Notes) -> Result<Pass, ProbeError> {
-        let place = self.keep(files, file_bytes)?;
-        let set = self.kept[place].clone();
+    fn rename(&mut self, task: &Task, files: u64, seen: &mut Evidence) -> Result<Pass, ProbeError> {
+        let set = self.keep(files, task.file_bytes)?;
         let (from, to) =
             (self.names(&set, Entry::File, 0..files)?, self.names(&set, Entry::Renamed, 0..files)?);
         let done = native::rename(self.stamps, &from, &to)?;
         let moved = from.iter().zip(&to).filter(|(from, to)| !exists(from) && exists(to)).count();
-        notes.note("moved", equal(moved as u64, files, "files have their new name only"));
+        seen.note("moved", equal(moved as u64, files, "files have their new name only"));
         native::rename(self.stamps, &to, &from)?;
         Ok(done)
     }
 
-    fn unlink(&mut self, files: u64, file_bytes: u64, notes: &mut Notes) -> Result<Pass, ProbeError> {
+    fn unlink(&mut self, task: &Task, files: u64, seen: &mut Evidence) -> Result<Pass, ProbeError> {
+        let file_bytes = task.file_bytes;
         let left = |set: &Set| set.files - set.removed;
         let place = self.written.iter().position(|set| set.file_bytes == file_bytes && left(set) >= files);
         let place = if let Some(place) = place {
             place
         } else {
             // Nothing was written before: the point was asked for alone.
-            let set = self.prepare(files, file_bytes)?;
-            let names = self.names(&set, Entry::File, 0..files)?;
-            native::write(self.stamps, &names, &self.data, false)?;
+            let set = self.made(files, file_bytes)?;
             self.written.push(set);
             self.written.len() - 1
         };
-        let set = self.written[place].clone();
+        let set = self.written[place];
         let names = self.names(&set, Entry::File, set.removed..set.removed + files)?;
-        for name in &names {
-            // Removing what has no place on the disk yet is another, cheaper thing.
-            open_to_read(name)
-                .and_then(rustix::fs::fsync)
-                .map_err(|errno| refused("flushing a file before it is removed", errno))?;
-        }
+        // Removing what has no place on the disk yet is another, cheaper thing.
+        flush_all(&names, "flushing a file before it is removed")?;
         let done = native::unlink(self.stamps, &names)?;
-        self.scratch.place().removed(files, Duration::from_secs_f64(done.wall_ns / 1e9));
+        self.scratch.place.removed(files, Duration::from_secs_f64(done.wall_ns / 1e9));
         self.written[place].removed += files;
         let gone = names.iter().filter(|name| !exists(name)).count();
-        notes.note("removed", equal(gone as u64, files, "files are gone"));
+        seen.note("removed", equal(gone as u64, files, "files are gone"));
         Ok(done)
     }
 }
 
+fn flush_all(names: &[CString], what: &str) -> Result<(), ProbeError> {
+    let flush = |name| open_to_read(name).and_then(rustix::fs::fsync);
+    names.iter().try_for_each(flush).map_err(refused(what))
+}
+
 /// Puts the files' data out of memory and looks whether it is gone, and whether it is on the disk.
-fn make_cold(names: &[CString], notes: &mut Notes) -> Result<(), ProbeError> {
+fn make_cold(names: &[CString], seen: &mut Evidence) -> Result<(), ProbeError> {
     let files = names.len();
     let mut source = "";
     for (index, name) in names.iter().enumerate() {
-        let file = open_to_read(name).map_err(|errno| refused("opening a file to evict it", errno))?;
-        fadvise(&file, 0, None, Advice::DontNeed)
-            .map_err(|errno| refused("dropping a file's pages", errno))?;
-        let mut left = residency(&file).map_err(|error| said(&error))?;
+        let file = open_to_read(name).map_err(refused("opening a file to evict it"))?;
+        fadvise(&file, 0, None, Advice::DontNeed).map_err(refused("dropping a file's pages"))?;
+        let mut left = residency(&file)?;
         if left.resident_bytes > 0 {
             // Not flushed yet; afterwards it is, and the next time costs no flush.
-            left = evict(&file).map_err(|error| said(&error))?;
+            left = evict(&file)?;
         }
         if let Err(why) = left.is_cold() {
-            notes.note("evicted", Err(format!("file {} of {files}: {why}", index + 1)));
+            seen.note("evicted", Err(format!("file {} of {files}: {why}", index + 1)));
         }
         source = left.source;
-        let map = extents(&file).map_err(|error| said(&error))?;
+        let map = extents(&file)?;
         if let Err(why) = map.all_written() {
-            notes.note("extents written", Err(format!("file {} of {files}: {why}", index + 1)));
+            seen.note("extents written", Err(format!("file {} of {files}: {why}", index + 1)));
         }
     }
-    notes.note(
+    seen.note(
         "evicted",
         Ok(format!("evicted 100.0 % ({source}) of each of {files} files before each block")),
     );
-    notes.note("extents written", Ok(format!("the map of each of {files} files shows every byte")));
+    seen.note("extents written", Ok(format!("the map of each of {files} files shows every byte")));
     Ok(())
-}
-
-/// What a point asks for: the operation, files in all, bytes of each.
-fn parts(point: &Point) -> Result<(Operation, u64, u64), ProbeError> {
-    let parts = (Operation::of(point), point.files, point.file_bytes);
-    let (Some(operation), Some(files), Some(file_bytes)) = parts else {
-        return Err(ProbeError::no_point(point));
-    };
-    Ok((operation, files, file_bytes))
 }
 
 fn no_interpreter() -> ProbeError {
@@ -492,9 +445,7 @@ fn fill(buffer: &mut Vec<u8>, set: &Set, files: u64) {
     let bytes = usize::try_from(files * set.file_bytes).unwrap_or(usize::MAX);
     buffer.clear();
     buffer.resize(bytes, 0);
-    for (number, part) in buffer.chunks_mut(BLOCK_BYTES).enumerate() {
-        set.contents.fill((number * BLOCK_BYTES) as u64, part);
-    }
+    set.contents.fill(0, buffer);
 }
 
 fn wrong(index: usize, length: usize, size: usize) -> String {
@@ -537,51 +488,42 @@ fn equal(found: u64, expected: u64, what: &str) -> Result<String, String> {
 }
 
 /// What the kernel counted as fetched from storage while `bytes` were read.
-fn note_fetched(notes: &mut Notes, fetched: Option<u64>, bytes: u64, cold: bool) {
+fn note_fetched(seen: &mut Evidence, fetched: Option<u64>, bytes: u64, cold: bool) {
     let Some(fetched) = fetched else {
-        notes.remark(
-            "not checked against the kernel's count of bytes fetched: /proc/thread-self/io cannot be read",
-        );
+        seen.remark(UNWATCHED);
         return;
     };
     let detail = format!("the kernel counted {fetched} bytes fetched from storage for {bytes} read");
     if cold {
         // A cache of the file system's own (ZFS), or one that counts nothing: either way the disk was not shown to be read.
         let found = if fetched >= bytes { Ok(detail) } else { Err(detail) };
-        notes.note("read from storage", found);
+        seen.note("read from storage", found);
     } else {
         let found = if fetched <= STRAY_BYTES { Ok(detail) } else { Err(detail) };
-        notes.note("read from memory", found);
+        seen.note("read from memory", found);
     }
 }
 
-impl AnySession for Filing<'_> {
-    fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
-        self.point = point.clone();
-        let (operation, all, file_bytes) = parts(point)?;
+impl harness::Session<Files> for Session<'_> {
+    fn select(&mut self, task: &Task) -> Result<(), ProbeError> {
         let profile = self.env.settings.profile;
-        let cold = matches!(operation, Operation::ReadCold | Operation::ReadMetadataCold);
-        if cold || matches!(operation, Operation::ReadWarm | Operation::Stat | Operation::Rename) {
-            // What all of these share is large enough for the one that takes most.
-            let place = self.keep(Operation::ReadWarm.files_a_block(all, profile), file_bytes)?;
-            if cold {
-                self.flush(place, operation.files_a_block(all, profile))?;
+        if !task.leaves_traces() {
+            let set = self.keep(task.files_kept(profile), task.file_bytes)?;
+            if task.is_cold() {
+                self.flush(&set, task.files_a_block(profile))?;
             }
         }
         Ok(())
     }
 
-    fn block(&mut self, block: &mut Block) -> Result<(), ProbeError> {
-        let point = self.point.clone();
-        let (operation, all, file_bytes) = parts(&point)?;
-        let files = operation.files_a_block(all, self.env.settings.profile);
-        let mut notes = self.notes.remove(&point).unwrap_or_default();
+    fn block(&mut self, task: &Task, seen: &mut Evidence, block: &mut Block) -> Result<(), ProbeError> {
+        let files = task.files_a_block(self.env.settings.profile);
         block.set_waits();
         block.set_tail_threshold_ns(SLOW_NS);
         let mut sum_ns = 0.0;
-        let passes = operation.passes_a_block(all);
+        let passes = task.passes_a_block();
         for _ in 0..passes {
-            let done = self.pass(operation, files, file_bytes, &mut notes)?;
+            let done = self.pass(task, files, seen)?;
             for step in &done.steps {
                 for (name, from, to) in done.phases {
                     block.channel(name, step[*from], step[*to]);
@@ -591,29 +533,27 @@ impl AnySession for Filing<'_> {
                 block.span(begin, end);
                 sum_ns += self.env.clock.ns(end.saturating_sub(begin));
             }
-            notes.wall_ns += done.wall_ns;
+            seen.wall_ns += done.wall_ns;
             let sums = done.sums();
             let in_phases: u64 = sums.iter().map(|(_, ticks)| ticks).sum();
-            notes.shares.push(self.env.clock.ns(in_phases) / done.wall_ns.max(1.0));
+            seen.shares.push(self.env.clock.ns(in_phases) / done.wall_ns.max(1.0));
             for (place, (name, ticks)) in sums.into_iter().enumerate() {
-                if notes.phases.len() <= place {
-                    notes.phases.push((name, 0.0));
+                if seen.phases.len() <= place {
+                    seen.phases.push((name, 0.0));
                 }
-                notes.phases[place].1 += self.env.clock.ns(ticks);
+                seen.phases[place].1 += self.env.clock.ns(ticks);
             }
         }
-        notes.means_ns.push(sum_ns / (files * passes) as f64);
-        notes.files += files * passes;
-        if !matches!(operation, Operation::Stat | Operation::Rename | Operation::Unlink) {
-            notes.bytes += files * passes * file_bytes;
+        seen.means_ns.push(sum_ns / (files * passes) as f64);
+        seen.files += files * passes;
+        if !matches!(task.operation, Operation::Stat | Operation::Rename | Operation::Unlink) {
+            seen.bytes += files * passes * task.file_bytes;
         }
-        notes.files_a_block = files;
-        self.notes.insert(point, notes);
         Ok(())
     }
 
     fn closing_s(&self) -> f64 {
-        let each_s = self.scratch.place().removal_s().unwrap_or(REMOVED_S);
+        let each_s = self.scratch.place.removal_s().unwrap_or(REMOVED_S);
         let of = |set: &Set| {
             let megabytes = set.file_bytes as f64 / 1e6;
             (set.files - set.removed) as f64 * (each_s + REMOVED_MB_S * megabytes)
@@ -623,63 +563,51 @@ impl AnySession for Filing<'_> {
         left + self.written.iter().map(of).fold(0.0, f64::max)
     }
 
-    fn proof(&mut self, point: &Point, _: &latlab_harness::Sampled) -> Proof {
-        let mut proof = Proof::default();
-        let Some(notes) = self.notes.get(point) else {
-            return proof;
-        };
-        let all = point.files.unwrap_or(1);
-        let each_ns = median(&notes.means_ns);
-        let share = notes.phases_share();
-        proof.checks.push(Check {
-            name: "phases add up".to_owned(),
-            ok: share >= PHASES_AT_LEAST,
-            detail: format!(
-                "{:.1} % of what another clock gave a pass; {:.1} ms in all",
-                share * 100.0,
-                notes.wall_ns / 1e6
-            ),
-        });
-        proof.checks.extend(notes.evidence.iter().map(|own| Check {
-            name: own.name.to_owned(),
-            ok: own.failed.is_none(),
-            detail: own.failed.as_ref().unwrap_or(&own.held).clone(),
-        }));
-        let operation = Operation::of(point);
-        proof.flags.clone_from(&notes.remarks);
-        match operation {
-            Some(Operation::ReadCold) => proof.flags.push("data cold, metadata warm".to_owned()),
-            Some(Operation::ReadMetadataCold) => proof.flags.push(
+    fn proof(&mut self, task: &Task, seen: &Evidence) -> Proof<Details> {
+        if seen.means_ns.is_empty() {
+            return Proof::default();
+        }
+        let share = seen.phases_share();
+        let (percent, wall_ms) = (share * 100.0, seen.wall_ns / 1e6);
+        let detail = format!("{percent:.1} % of what another clock gave a pass; {wall_ms:.1} ms in all");
+        let mut checks = vec![check("phases add up", share >= PHASES_AT_LEAST, detail)];
+        checks.extend(
+            seen.witnesses
+                .iter()
+                .map(|own| told(own.name, own.failed.clone().map_or_else(|| Ok(own.held.clone()), Err))),
+        );
+        let mut flags = seen.remarks.clone();
+        match task.operation {
+            Operation::ReadCold => flags.push("data cold, metadata warm".to_owned()),
+            Operation::ReadMetadataCold => flags.push(
                 "data and metadata cold: the caches of the whole machine were emptied before each block"
                     .to_owned(),
             ),
             _ => {}
         }
-        let a_block = notes.files_a_block;
-        if a_block < all {
-            proof.flags.push(format!("a block is {a_block} of the {all} files"));
+        let (all, files_a_block) = (task.files, task.files_a_block(self.env.settings.profile));
+        if files_a_block < all {
+            flags.push(format!("a block is {files_a_block} of the {all} files"));
         }
-        let drift = notes.drift();
-        proof.flags.extend(notes.drifted(operation.is_some_and(Operation::leaves_traces)));
-        proof.flags.extend(notes.spread(all));
-        let files = notes.files.max(1) as f64;
-        let phases: Vec<_> =
-            notes.phases.iter().map(|(name, ns)| json!({ "name": name, "mean_ns": ns / files })).collect();
-        proof.findings = Some(json!({
-            "phases_share_of_wall": share,
-            "drift": drift,
-            "block_means_ns": notes.means_ns,
-            "total_s": each_ns * all as f64 / 1e9,
-            "mean_ns": notes.phases.iter().map(|(_, ns)| ns).sum::<f64>() / files,
-            "phases": phases,
-            "files_a_block": a_block,
-        }));
-        proof.work.bytes = notes.bytes;
-        proof.engine = match point.engine.as_deref() {
-            Some(PYTHON) => self.python.as_ref().map(Python::name),
-            _ => Some(NATIVE.to_owned()),
+        flags.extend(seen.drifted(task.leaves_traces()));
+        flags.extend(seen.spread(all));
+        let files = seen.files.max(1) as f64;
+        let phase = |(name, ns): &(&str, f64)| Phase { name: (*name).to_owned(), mean_ns: ns / files };
+        let details = Details {
+            phases_share_of_wall: share,
+            drift: seen.drift(),
+            block_means_ns: seen.means_ns.clone(),
+            total_s: median(&seen.means_ns) * all as f64 / 1e9,
+            mean_ns: seen.phases.iter().map(|(_, ns)| ns).sum::<f64>() / files,
+            phases: seen.phases.iter().map(phase).collect(),
+            files_a_block,
         };
-        proof
+        let engine = match task.engine {
+            Arm::Python => self.python.as_ref().map(Python::name),
+            Arm::Psync => Some("psync".to_owned()),
+        };
+        let work = Work { bytes: seen.bytes, ..Work::default() };
+        Proof { work, engine, flags, ..Proof::of(checks).with(details) }
     }
 }
 

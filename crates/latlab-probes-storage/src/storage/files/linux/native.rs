@@ -71,7 +71,7 @@ fn pass<'a>(
     for (index, (name, step)) in names.zip(&mut steps).enumerate() {
         step[0] = begin;
         one(index, name, step)
-            .map_err(|errno| refused(&format!("{what} file {} of {files}", index + 1), errno))?;
+            .map_err(|errno| refused(&format!("{what} file {} of {files}", index + 1))(errno))?;
         // What lies between two files is a few instructions, which would be a twentieth of the shortest operation.
         begin = step[last];
     }

@@ -2,13 +2,14 @@
 //!
 //! A program takes one number and returns one. Its data and what it stamped go through two files in memory, outside its time.
 
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use latlab_clock::Clock;
 use latlab_harness::{Batch, Interpreter, ProbeError};
-use rustix::fs::{MemfdFlags, fstat, ftruncate, memfd_create};
-use rustix::io::{Errno, pread, pwrite};
+use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::native::{Pass, Phase, READ, WRITE, WRITE_SYNC};
 use crate::storage::linux::refused;
@@ -21,24 +22,17 @@ pub(super) const LAST_BYTES: usize = 16;
 /// Which program, on how many files of which size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Job {
-    /// `None` reads.
-    pub(super) write: Option<Flush>,
+    /// Whether each file that is written is flushed before it is closed; `None` reads.
+    pub(super) write: Option<bool>,
     pub(super) files: u64,
     pub(super) file_bytes: u64,
-}
-
-/// Whether each file is flushed before it is closed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Flush {
-    Never,
-    Each,
 }
 
 impl Job {
     fn phases(self) -> &'static [Phase] {
         match self.write {
-            Some(Flush::Each) => WRITE_SYNC,
-            Some(Flush::Never) => WRITE,
+            Some(true) => WRITE_SYNC,
+            Some(false) => WRITE,
             None => READ,
         }
     }
@@ -47,8 +41,8 @@ impl Job {
 /// The interpreter and its programs so far.
 pub(super) struct Python<'env> {
     interpreter: &'env dyn Interpreter,
-    source: OwnedFd,
-    result: OwnedFd,
+    source: File,
+    result: File,
     programs: Vec<(Job, Box<dyn Batch>)>,
 }
 
@@ -56,7 +50,8 @@ impl<'env> Python<'env> {
     pub(super) fn new(interpreter: &'env dyn Interpreter) -> Result<Self, ProbeError> {
         let memory = |name: &str| {
             memfd_create(name, MemfdFlags::CLOEXEC)
-                .map_err(|errno| refused("making a file in memory for the Python program", errno))
+                .map(File::from)
+                .map_err(refused("making a file in memory for the Python program"))
         };
         Ok(Self {
             interpreter,
@@ -73,17 +68,7 @@ impl<'env> Python<'env> {
     /// What the writing program will write.
     pub(super) fn give(&self, data: &[u8]) -> Result<(), ProbeError> {
         let what = "handing data to the Python program";
-        ftruncate(&self.source, 0).map_err(|errno| refused(what, errno))?;
-        let mut done = 0;
-        while done < data.len() {
-            match pwrite(&self.source, &data[done..], done as u64) {
-                Ok(0) => return Err(refused(what, Errno::NOSPC)),
-                Ok(written) => done += written,
-                Err(Errno::INTR) => {}
-                Err(errno) => return Err(refused(what, errno)),
-            }
-        }
-        Ok(())
+        self.source.set_len(0).and_then(|()| self.source.write_all_at(data, 0)).map_err(refused(what))
     }
 
     /// Compiles the program for this job on directories in `folder`, unless that was done; whether it was done now.
@@ -110,7 +95,7 @@ impl<'env> Python<'env> {
         let place = self.programs.iter().position(|(own, _)| *own == job);
         let place =
             place.ok_or_else(|| ProbeError::Other("the Python program was not prepared".to_owned()))?;
-        ftruncate(&self.result, 0).map_err(|errno| refused("clearing what a program left", errno))?;
+        self.result.set_len(0).map_err(refused("clearing what a program left"))?;
         let bytes = self.programs[place].1.run(number);
         let result = self.result()?;
         let expected = job.files * job.file_bytes;
@@ -129,18 +114,9 @@ impl<'env> Python<'env> {
 
     fn result(&self) -> Result<Vec<u8>, ProbeError> {
         let what = "reading what a program left";
-        let size = fstat(&self.result).map_err(|errno| refused(what, errno))?.st_size;
+        let size = self.result.metadata().map_err(refused(what))?.len();
         let mut bytes = vec![0; usize::try_from(size).unwrap_or(0)];
-        let mut done = 0;
-        while done < bytes.len() {
-            match pread(&self.result, &mut bytes[done..], done as u64) {
-                Ok(0) => break,
-                Ok(read) => done += read,
-                Err(Errno::INTR) => {}
-                Err(errno) => return Err(refused(what, errno)),
-            }
-        }
-        bytes.truncate(done);
+        self.result.read_exact_at(&mut bytes, 0).map_err(refused(what))?;
         Ok(bytes)
     }
 
@@ -151,7 +127,7 @@ impl<'env> Python<'env> {
             )
         })?;
         // By the process's number, not as "self": a test's interpreter is another process.
-        let in_memory = |file: &OwnedFd| format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
+        let in_memory = |file: &File| format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
         let text = if job.write.is_some() { WRITER } else { READER };
         let mut text = text.to_owned();
         for (name, value) in [
@@ -166,7 +142,7 @@ impl<'env> Python<'env> {
         for (name, value) in [("FILES", job.files), ("FILE_BYTES", job.file_bytes)] {
             text = text.replace(&format!("\n{name} = 0\n"), &format!("\n{name} = {value}\n"));
         }
-        if job.write == Some(Flush::Each) {
+        if job.write == Some(true) {
             text = text.replace("\nSYNC = False\n", "\nSYNC = True\n");
         }
         Ok(text)

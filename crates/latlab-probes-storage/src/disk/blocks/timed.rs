@@ -2,9 +2,10 @@
 
 use latlab_record::Work;
 
-use super::{Asked, Evidence};
+use super::device::Asked;
+use super::evidence::Evidence;
 use crate::disk::curve::Bandwidth;
-use crate::disk::quantile;
+use crate::disk::words::quantile;
 
 /// Times and bytes of a point whose session times its operations one by one.
 #[derive(Clone, Debug, Default)]

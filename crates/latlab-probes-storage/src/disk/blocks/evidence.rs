@@ -3,8 +3,9 @@
 use latlab_record::Check;
 use latlab_storage::{BLOCK_BYTES, Contents, Direction, Extents, ProcessCounters, Residency};
 
-use super::{Asked, DeviceCount, Target};
-use crate::disk::{Access, BUFFERED, COLD, DIRECT, DevicePart, WARM};
+use super::device::{Asked, DeviceCount};
+use super::target::Target;
+use crate::disk::words::{Access, BUFFERED, COLD, DIRECT, DevicePart, WARM, check, told};
 
 /// What speaks for the blocks of one point: gathered while they are taken, told as checks.
 #[derive(Clone, Debug, Default)]
@@ -156,22 +157,14 @@ impl Evidence {
 
     /// `None` for a file of the user's, of which nobody knows what is in it.
     fn contents_check(&self, known: bool) -> Option<Check> {
-        known.then(|| Check {
-            name: "contents verified".to_owned(),
-            ok: self.wrong.is_none() && self.verified > 0,
-            detail: match &self.wrong {
-                Some(text) => text.clone(),
-                None => format!("{} blocks read held what was written there", self.verified),
-            },
-        })
+        let held = || format!("{} blocks read held what was written there", self.verified);
+        let ok = self.wrong.is_none() && self.verified > 0;
+        known.then(|| check("contents verified", ok, self.wrong.clone().unwrap_or_else(held)))
     }
 
     fn evicted_check(&self) -> Check {
-        Check {
-            name: "evicted".to_owned(),
-            ok: self.chilled > 0,
-            detail: format!("evicted 100.0 % ({}) before {} blocks", self.source, self.chilled),
-        }
+        let detail = format!("evicted 100.0 % ({}) before {} blocks", self.source, self.chilled);
+        check("evicted", self.chilled > 0, detail)
     }
 
     fn counted_check(&self, direction: Direction) -> Check {
@@ -179,18 +172,12 @@ impl Evidence {
             Direction::Read => ("read", "fetched from storage"),
             Direction::Write => ("written", "sent towards storage"),
         };
-        match self.counted {
-            Some(bytes) => Check {
-                name: "counted by the kernel".to_owned(),
-                ok: bytes >= self.watched && self.moved > 0,
-                detail: format!("{} bytes {verb}, {bytes} {counted} (/proc/self/io)", self.watched),
-            },
-            None => Check {
-                name: "counted by the kernel".to_owned(),
-                ok: self.moved > 0,
-                detail: format!("{} bytes {verb}; this kernel does not count", self.moved),
-            },
-        }
+        let detail = match self.counted {
+            Some(bytes) => format!("{} bytes {verb}, {bytes} {counted} (/proc/self/io)", self.watched),
+            None => format!("{} bytes {verb}; this kernel does not count", self.moved),
+        };
+        let is_counted = self.counted.is_none_or(|bytes| bytes >= self.watched);
+        check("counted by the kernel", is_counted && self.moved > 0, detail)
     }
 }
 
@@ -201,20 +188,10 @@ fn reaches_the_device(path: Access) -> bool {
 
 /// No byte of the file is a hole or only reserved.
 fn written_extents(extents: &Extents) -> Check {
-    let found = extents.all_written();
-    Check {
-        name: "extents written".to_owned(),
-        ok: found.is_ok(),
-        detail: match found {
-            Err(text) => text,
-            Ok(()) => format!(
-                "{} bytes in {} pieces, none only reserved{}",
-                extents.written_bytes,
-                extents.pieces,
-                if extents.exact { "" } else { " as far as this file system tells" }
-            ),
-        },
-    }
+    let Extents { written_bytes, pieces, exact, .. } = extents;
+    let as_told = if *exact { "" } else { " as far as this file system tells" };
+    let all = || format!("{written_bytes} bytes in {pieces} pieces, none only reserved{as_told}");
+    told("extents written", extents.all_written().map(|()| all()))
 }
 
 fn trial_check(target: &Target) -> Check {
@@ -225,7 +202,7 @@ fn trial_check(target: &Target) -> Check {
             None => Ok("accepted; the user's file is not tried, the kernel's count decides".to_owned()),
         },
     };
-    Check { name: "direct".to_owned(), ok: found.is_ok(), detail: found.unwrap_or_else(|text| text) }
+    told("direct", found)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use latlab_record::Check;
 use latlab_storage::{DeviceCounters, DeviceSource, Direction, TIME_STEP_NS};
 
-use crate::disk::DevicePart;
+use crate::disk::words::{DevicePart, told};
 
 /// Bytes are counted when a transfer completes, which is before its waiter wakes on the kernels that were looked at; a device whose count comes
 /// later is asked again so often, with a pause each time.
@@ -196,30 +196,24 @@ impl DeviceCount {
     /// Whether the device counted at least what was asked for, in each block of samples. Others may add to it. Holds, and says why, where there
     /// is no device to ask.
     pub(crate) fn check(&self, device: &Device) -> Check {
-        let (ok, detail) = match (&device.0, &self.short) {
-            (Err(reason), _) => (true, format!("no device counter: {reason}")),
-            (Ok(source), _) if self.blocks == 0 => {
-                (true, format!("no device counter: {} was not asked", source.name()))
-            }
-            (Ok(source), Some(short)) => (
-                false,
-                format!(
+        let Self { blocks, asked, counted, .. } = self;
+        told(
+            "device counted",
+            match (&device.0, &self.short) {
+                (Err(reason), _) => Ok(format!("no device counter: {reason}")),
+                (Ok(source), _) if *blocks == 0 => {
+                    Ok(format!("no device counter: {} was not asked", source.name()))
+                }
+                (Ok(source), Some(short)) => Err(format!(
                     "{} counted {short}: something else answered, or the rest never left memory",
                     source.name()
-                ),
-            ),
-            (Ok(source), None) => (
-                true,
-                format!(
-                    "{} counted {} bytes for {} asked for, no fewer in any of {} blocks",
-                    source.name(),
-                    self.counted,
-                    self.asked,
-                    self.blocks
-                ),
-            ),
-        };
-        Check { name: "device counted".to_owned(), ok, detail }
+                )),
+                (Ok(source), None) => Ok(format!(
+                    "{} counted {counted} bytes for {asked} asked for, no fewer in any of {blocks} blocks",
+                    source.name()
+                )),
+            },
+        )
     }
 }
 

@@ -1,28 +1,21 @@
 //! Transfers that are under way at once.
 
 use std::collections::VecDeque;
-use std::os::fd::OwnedFd;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use latlab_harness::{ProbeError, Queue, Wait};
 use latlab_storage::{
-    BLOCK_BYTES, Budget, Contents, Direction, Engine, EngineKind, Patience, StorageError, Transfer,
-    open_engine, open_threads,
+    BLOCK_BYTES, Budget, Buffers, Contents, Direction, Engine, EngineKind, Patience, StorageError, Transfer,
+    open_engine,
 };
 
-use super::{Evidence, Places, Target, refused};
-use crate::disk::Access;
+use super::evidence::Evidence;
+use super::places::Places;
+use super::target::Target;
+use crate::disk::words::Access;
 
 /// A device that has not answered for so long will not.
 const SILENT: Duration = Duration::from_secs(30);
-
-/// An engine, how many buffers it has, and what was lost by choosing it.
-struct Chosen {
-    engine: Box<dyn Engine>,
-    slots: u32,
-    flag: Option<String>,
-}
 
 /// Opens the engine for a depth: one system call after the other at depth 1, else `io_uring`, else threads, with a flag that says so. `slots`
 /// buffers, at least the depth.
@@ -31,36 +24,33 @@ struct Chosen {
 /// When none can be had.
 fn choose_engine(
     target: &Target,
-    file: &Arc<OwnedFd>,
+    path: Access,
     depth: u32,
     slots: u32,
     block_bytes: u64,
-    alignment: u64,
-) -> Result<Chosen, ProbeError> {
+) -> Result<(Box<dyn Engine>, Option<String>), ProbeError> {
+    let (file, alignment) = target.file(path)?;
     let block = usize::try_from(block_bytes)
         .map_err(|_| ProbeError::Other("a block larger than memory can be".to_owned()))?;
     let aligned = usize::try_from(alignment).unwrap_or(BLOCK_BYTES).next_power_of_two();
-    let open = |kind, slots| open_engine(kind, file, slots, block, aligned);
+    let open = |kind| open_engine(kind, &file, Buffers::new(slots, block, aligned));
     if depth <= 1 {
-        let slots = slots.max(1);
-        return Ok(Chosen { engine: open(EngineKind::Psync, slots).map_err(refused)?, slots, flag: None });
+        return Ok((open(EngineKind::Psync)?, None));
     }
-    let slots = slots.max(depth);
     let uring = || {
         #[cfg(test)]
         if target.without_uring {
             return Err(StorageError::Refused("a test forbids io_uring".to_owned()));
         }
-        open(EngineKind::Uring, slots)
+        open(EngineKind::Uring)
     };
     match uring() {
-        Ok(engine) => Ok(Chosen { engine, slots, flag: None }),
-        Err(StorageError::Refused(reason)) => Ok(Chosen {
-            engine: open_threads(file, depth, &target.cpus, slots, block, aligned).map_err(refused)?,
-            slots,
-            flag: Some(format!("degraded: a thread for each transfer under way, because {reason}")),
-        }),
-        Err(error) => Err(refused(error)),
+        Ok(engine) => Ok((engine, None)),
+        Err(StorageError::Refused(reason)) => Ok((
+            open(EngineKind::Threads { count: depth, cpus: &target.cpus })?,
+            Some(format!("degraded: a thread for each transfer under way, because {reason}")),
+        )),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -132,9 +122,8 @@ impl Flow {
         block_bytes: u64,
         places: Places,
     ) -> Result<Self, ProbeError> {
-        let (file, alignment) = target.file(path)?;
-        let Chosen { engine, slots, flag } =
-            choose_engine(target, &file, depth, slots, block_bytes, alignment)?;
+        let slots = slots.max(depth).max(1);
+        let (engine, flag) = choose_engine(target, path, depth, slots, block_bytes)?;
         let all = 0..slots;
         let (ready, spent) = match direction {
             Direction::Read => (all.collect(), Vec::new()),
@@ -188,7 +177,7 @@ impl Flow {
         let wanted = usize::try_from(operations).unwrap_or(usize::MAX);
         // What is ready already was paid for.
         let missing = wanted.min(self.offsets.len()).saturating_sub(self.ready.len()).min(self.spent.len());
-        budget.spend(missing as u64 * self.block_bytes).map_err(refused)?;
+        budget.spend(missing as u64 * self.block_bytes)?;
         for slot in self.spent.drain(..missing) {
             let offset = self.places.next();
             contents.fill(offset, self.engine.buffer(slot).bytes_mut());
@@ -216,7 +205,7 @@ impl Flow {
                 Direction::Write => self.spent.push(slot),
             }
         }
-        reaped.map_err(refused)?;
+        reaped?;
         Ok(count)
     }
 }
@@ -230,9 +219,11 @@ impl Queue for Flow {
             self.offsets[slot as usize] = self.places.next();
         }
         self.owners[slot as usize] = token;
-        self.engine
-            .submit(Transfer { token: slot, offset: self.offsets[slot as usize], direction: self.direction })
-            .map_err(refused)?;
+        self.engine.submit(Transfer {
+            token: slot,
+            offset: self.offsets[slot as usize],
+            direction: self.direction,
+        })?;
         self.under_way += 1;
         Ok(())
     }

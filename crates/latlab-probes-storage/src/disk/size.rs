@@ -1,0 +1,88 @@
+//! Whether there is a disk to measure, and how large its test file is.
+
+use latlab_clock::Source;
+use latlab_harness::{Env, Support};
+use latlab_record::binary_size;
+
+use super::system::{cut_short, laid_out, room};
+use super::words::SIMULATED;
+
+/// The test file in the quick, standard and thorough profile.
+const FILE_BYTES: [u64; 3] = [96 << 20, 1 << 30, 4 << 30];
+/// A smaller file is no disk's figure: its 64 KiB blocks would be 128 different ones.
+pub(super) const SMALLEST_FILE: u64 = 8 << 20;
+
+/// Size of the test file: the profile's, or what 3/8 of the bytes that may be written (the rest is for what is written into
+/// it) and half of the room leave. Once it is laid out it keeps its size. 0 where there is no disk, or only a file of the user's to be read.
+pub(crate) fn file_bytes(env: &Env) -> u64 {
+    if env.settings.file.is_some() {
+        return 0;
+    }
+    laid_out(env).unwrap_or_else(|| {
+        let bytes = wanted_bytes(env).min(of_budget(env)).min(room(env).map_or(0, |bytes| bytes / 2));
+        bytes / (1 << 20) * (1 << 20)
+    })
+}
+
+/// The rest is for what is written into it.
+fn of_budget(env: &Env) -> u64 {
+    env.disk.budget().limit_bytes() / 8 * 3
+}
+
+fn wanted_bytes(env: &Env) -> u64 {
+    env.settings.profile.of(FILE_BYTES)
+}
+
+/// Whether there is a disk to measure. Makes no file.
+pub(crate) fn support(env: &Env) -> Support {
+    if matches!(env.clock.source, Source::Simulated(_)) {
+        return Support::No(SIMULATED.to_owned());
+    }
+    if let Err(reason) = room(env) {
+        return Support::No(reason);
+    }
+    if env.settings.file.is_some() {
+        return Support::Yes;
+    }
+    let (bytes, wanted) = (file_bytes(env), wanted_bytes(env));
+    if let Some(cut) = cut_short(env) {
+        let text = format!(
+            "the test file has {} and not {}: writing it was given {:.1} s, and the disk was slower",
+            binary_size(bytes),
+            binary_size(cut.wanted_bytes),
+            cut.within.as_secs_f64()
+        );
+        return if bytes < SMALLEST_FILE {
+            Support::No(format!("{text}; a longer profile or --budget gives it more"))
+        } else {
+            Support::Degraded(text)
+        };
+    }
+    if bytes < SMALLEST_FILE {
+        let least = binary_size(SMALLEST_FILE);
+        let left = binary_size(bytes);
+        return Support::No(if of_budget(env) < SMALLEST_FILE {
+            format!("a test file of {least} is the least, and --max-bytes leaves {left} for one: raise it")
+        } else {
+            format!(
+                "a test file of {least} is the least, and {left} are left for one: 5 % of the file system, at least 1 GiB, stay free for others, and no file may be larger than ulimit -f says; free some space, or name another directory with --dir"
+            )
+        });
+    }
+    if bytes < wanted {
+        return Support::Degraded(format!(
+            "the test file has {} and not {}: no more may be written, or there is no room",
+            binary_size(bytes),
+            binary_size(wanted)
+        ));
+    }
+    Support::Yes
+}
+
+/// [`support`] for a probe that writes: a file of the user's is only read.
+pub(crate) fn support_writing(env: &Env) -> Support {
+    if env.settings.file.is_some() {
+        return Support::No("a file of the user's (--file) is only read".to_owned());
+    }
+    support(env)
+}

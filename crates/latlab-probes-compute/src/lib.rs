@@ -1,5 +1,7 @@
 //! Probes of the clock, caches and RAM, virtual memory, allocators and the Python interpreter.
 
+#[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64")), path = "ahead_elsewhere.rs")]
+mod ahead;
 pub mod alloc;
 pub mod clock;
 mod heap;
@@ -11,7 +13,7 @@ mod region;
 mod vector;
 pub mod vm;
 
-use latlab_harness::{Env, Plan, ProbeError};
+use latlab_harness::{Env, Plan};
 use latlab_machine::Machine;
 use latlab_probes_shared::Program;
 use latlab_record::binary_size;
@@ -24,20 +26,6 @@ fn page_bytes(machine: &Machine) -> u64 {
 /// The plan of a probe that needs at least so much memory and may not use it.
 fn needs_memory<P>(least: &str, env: &Env) -> Plan<P> {
     Plan::no(format!("needs {least} of memory; {} may be used here", binary_size(env.memory_bytes)))
-}
-
-/// What is kept under this key, made where there is nothing yet.
-fn kept<K: PartialEq, V>(
-    all: &mut Vec<(K, V)>,
-    key: K,
-    make: impl FnOnce() -> Result<V, ProbeError>,
-) -> Result<&mut V, ProbeError> {
-    let known = all.iter().position(|(own, _)| *own == key);
-    let place = known.unwrap_or(all.len());
-    if known.is_none() {
-        all.push((key, make()?));
-    }
-    Ok(&mut all[place].1)
 }
 
 /// The programs that run in child processes of the measuring process, by the id of the probe that asks them.

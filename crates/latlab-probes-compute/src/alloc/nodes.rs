@@ -2,11 +2,6 @@
 
 mod build;
 
-#[cfg_attr(target_arch = "x86_64", path = "nodes/ahead_x86.rs")]
-#[cfg_attr(target_arch = "aarch64", path = "nodes/ahead_aarch64.rs")]
-#[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64")), path = "nodes/ahead_none.rs")]
-mod ahead;
-
 use std::io::{BufRead, Write};
 
 use latlab_harness::{

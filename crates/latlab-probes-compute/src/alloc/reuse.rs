@@ -1,5 +1,6 @@
 //! `alloc.reuse`: what a work buffer costs that is allocated in each iteration, against two buffers that are swapped.
 
+use std::collections::BTreeSet;
 use std::hint::black_box;
 use std::io::{BufRead, Write};
 use std::time::Instant;
@@ -8,12 +9,13 @@ use latlab_harness::{
     Block, Child, Env, Figure, Operations, Plan, Planned, PointResult, Probe, ProbeError, Proof, Rank,
     RemoteBlock, Session, Spec, Tier, ratios, serve_child,
 };
+use latlab_probes_shared::kept;
 use latlab_record::{Check, Estimate, Header, Profile, Unit, binary_size};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::heap::{self, Allocator, FaultTally, Region, whole};
-use crate::{kept, needs_memory};
+use crate::needs_memory;
 
 /// The probe.
 pub struct Reuse;
@@ -138,9 +140,7 @@ A value is a window of at least 50 us, or one iteration that takes longer, timed
     }
 
     fn conclude(&self, _header: &Header, figures: &[Figure<Self>]) -> Option<Findings> {
-        let mut sizes: Vec<u64> = figures.iter().map(|figure| figure.point.size_bytes).collect();
-        sizes.sort_unstable();
-        sizes.dedup();
+        let sizes: BTreeSet<u64> = figures.iter().map(|figure| figure.point.size_bytes).collect();
         let of = |size_bytes, operation| {
             figures.iter().find(|figure| figure.point == Iteration { operation, size_bytes })
         };

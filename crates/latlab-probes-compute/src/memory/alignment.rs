@@ -13,11 +13,10 @@ use latlab_record::{Check, Header, Pages, Profile, Unit, Work, binary_size};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use latlab_probes_shared::Compared;
-use latlab_probes_shared::walk::{Arena, LINE_BYTES, PAGE_BYTES};
+use latlab_probes_shared::walk::{Arena, LINE_BYTES, PAGE_BYTES, to_usize};
+use latlab_probes_shared::{Compared, result_at};
 
-#[cfg_attr(target_arch = "x86_64", path = "alignment/x86.rs")]
-#[cfg_attr(target_arch = "aarch64", path = "alignment/aarch64.rs")]
+#[cfg_attr(any(target_arch = "x86_64", target_arch = "aarch64"), path = "alignment/assembly.rs")]
 #[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64")), path = "alignment/portable.rs")]
 mod accesses;
 
@@ -203,10 +202,7 @@ after each block every place must hold the last one that was due there. A value 
 
     fn conclude(&self, _header: &Header, figures: &[Figure<Self>]) -> Option<Findings> {
         let of = |operation| {
-            let ns = |offset| {
-                let point = Place::new(operation, offset);
-                figures.iter().find(|figure| figure.point == point).map(|figure| figure.result.p50)
-            };
+            let ns = |offset| Some(result_at(figures, &Place::new(operation, offset))?.p50);
             Costs {
                 aligned_ns: ns(ALIGNED),
                 within_line_ns: ns(4),
@@ -216,13 +212,6 @@ after each block every place must hold the last one that was due there. A value 
             }
         };
         (!figures.is_empty()).then(|| Findings { load: of(Access::Load), store: of(Access::Store) })
-    }
-}
-
-fn to_usize(value: u64) -> usize {
-    #[expect(clippy::cast_possible_truncation, reason = "offsets within an area of 20 KiB")]
-    {
-        value as usize
     }
 }
 

@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use latlab_harness::{
-    Block, Env, Figure, MemorySource, Operations, Plan, Planned, Probe, ProbeError, Proof, Rank, Session,
-    Spec, Tier, usable_cpus,
+    Block, Env, Figure, Operations, Plan, Planned, Probe, ProbeError, Proof, Rank, Session, Spec, Tier,
+    usable_cpus,
 };
 use latlab_record::{Check, Header, Profile, Unit};
 use latlab_stats::rng::Rng;
@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use clusters::{Cluster, Matrix};
 use exchange::{Asked, CompareAndSwap, Line, LoadStore, Seen, Way, answer, ask};
 use latlab_probes_shared::median;
-use latlab_probes_shared::rig::{self, CAN_PIN, Done, Page, Rig, Work};
+use latlab_probes_shared::rig::{self, Done, Page, Rig, Work};
 
 /// The probe.
 pub struct CoreToCore;
@@ -151,14 +151,8 @@ A virtual machine may run two of its CPUs on one core, and move them: what was m
     };
 
     fn plan(&self, env: &Env) -> Plan<Pair> {
-        if let MemorySource::Simulated(_) = env.memory {
-            return Plan::no("simulated memory has no second CPU");
-        }
-        if !CAN_PIN {
-            return Plan::no("this system does not let a program keep threads on a CPU");
-        }
-        if env.cpus.len() < 2 {
-            return Plan::no("needs two CPUs; this run may use one");
+        if let Some(reason) = rig::no_two_cpus(env) {
+            return Plan::no(reason);
         }
         let cpus = chosen_cpus(env);
         let memory_bytes = cpus.len() as u64 * PAGE_BYTES;
@@ -190,7 +184,7 @@ fn points(env: &Env, cpus: &[u32]) -> Vec<Planned<Pair>> {
     let apart = pairs.len().div_ceil(HEADLINE_PAIRS).max(1);
     let headline: Vec<(u32, u32)> = pairs.iter().copied().step_by(apart).collect();
     // What there is no time for should not be the same CPU's pairs.
-    shuffle(&mut pairs, &mut Rng::new(env.seed(22)));
+    Rng::new(env.seed(22)).shuffle(&mut pairs);
     [(Operation::CompareAndSwap, 0), (Operation::LoadStore, 1)]
         .into_iter()
         .flat_map(|(operation, priority)| pairs.iter().map(move |pair| (operation, priority, *pair)))
@@ -206,12 +200,6 @@ fn points(env: &Env, cpus: &[u32]) -> Vec<Planned<Pair>> {
             ..Planned::new(Pair { operation, from_cpu, to_cpu })
         })
         .collect()
-}
-
-fn shuffle<T>(all: &mut [T], rng: &mut Rng) {
-    for last in (1..all.len()).rev() {
-        all.swap(last, rng.below(last + 1));
-    }
 }
 
 fn matrix<'a>(figures: impl Iterator<Item = &'a Figure<CoreToCore>>) -> Matrix {
@@ -286,7 +274,7 @@ impl Talking<'_> {
         let of_a_home = lines_of_a_home(self.env.settings.profile);
         let of = |home_cpu| {
             let mut slots: Vec<usize> = (0..SLOTS).collect();
-            shuffle(&mut slots, &mut rng);
+            rng.shuffle(&mut slots);
             slots.into_iter().take(of_a_home).map(move |slot| (home_cpu, slot))
         };
         [from, to].into_iter().flat_map(of).collect()
@@ -389,24 +377,10 @@ impl Session<CoreToCore> for Talking<'_> {
         block.set_waits();
         let clock = &self.env.clock;
         let mut asked = Asked { lines: lines[..1].to_vec(), warm: WARM, windows: 1, ops: 1, heat: 0 };
-        let mut failed = None;
-        asked.ops = block.window_ops(WINDOW_NS, |ops| {
-            let trial = Asked { ops, ..asked.clone() };
-            match self.exchange(operation, cpus, &trial) {
-                Ok([asking, _]) => asking
-                    .result
-                    .windows
-                    .first()
-                    .map_or(f64::INFINITY, |(_, begin, end)| clock.ns(end.saturating_sub(*begin))),
-                Err(error) => {
-                    failed.get_or_insert(error);
-                    f64::INFINITY
-                }
-            }
-        });
-        if let Some(error) = failed {
-            return Err(error);
-        }
+        asked.ops = rig::window_ops(clock, block, WINDOW_NS, |ops| {
+            let [asking, _] = self.exchange(operation, cpus, &Asked { ops, ..asked.clone() })?;
+            Ok(asking.result.windows.first().map(|(_, begin, end)| (*begin, *end)))
+        })?;
         asked.windows = WINDOWS.div_ceil(lines.len() as u64);
         asked.heat = clock.ticks(HEAT_NS);
         asked.lines = lines;

@@ -1,7 +1,7 @@
 //! `memory.parallelism`: how many misses one core has under way at once.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap};
 
 use latlab_harness::{
     Batch, Block, Env, Figure, MemorySource, Nothing, Operations, Plan, Planned, PointResult, Probe,
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::levels;
 use latlab_probes_shared::Compared;
-use latlab_probes_shared::walk::{Arena, Chain, Cycle, LINE_BYTES, Layout};
+use latlab_probes_shared::walk::{Arena, Chain, Cycle, LINE_BYTES, Layout, link};
 
 /// The probe.
 pub struct Parallelism;
@@ -187,9 +187,7 @@ fn points(env: &Env) -> Vec<Planned<Place>> {
 /// For each working set and page size: alone, at best, and how many that overlaps. Only where one chain alone was measured.
 fn sets(figures: &[Figure<Parallelism>]) -> Vec<Set> {
     let key = |figure: &Figure<Parallelism>| (figure.point.working_set_bytes, figure.point.pages);
-    let mut keys: Vec<(u64, Pages)> = figures.iter().map(key).collect();
-    keys.sort_unstable();
-    keys.dedup();
+    let keys: BTreeSet<(u64, Pages)> = figures.iter().map(key).collect();
     let found: Vec<[&Figure<Parallelism>; 3]> = keys
         .into_iter()
         .filter_map(|own| {
@@ -288,12 +286,6 @@ fn walk_of(chains: usize) -> Option<Walk> {
         };
     }
     walks!(1 2 3 4 6 8 10 12 16 20 24 32)
-}
-
-/// The pointer at a node: aligned, because arenas begin on a page and nodes lie multiples of a line apart.
-#[inline]
-fn link(node: *const u8) -> *const *const u8 {
-    node.cast()
 }
 
 /// All lines of a working set in random order, cut into arcs. It refers into an arena that its owner keeps.
@@ -592,8 +584,7 @@ mod tests {
                     lanes.run(chains as u64);
                 }
                 let walked = met.len();
-                met.sort_unstable();
-                met.dedup();
+                let met: BTreeSet<usize> = met.into_iter().collect();
                 assert_eq!((met.len(), walked), (960, 960), "{chains} chains");
             }
         });

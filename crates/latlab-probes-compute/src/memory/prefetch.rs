@@ -18,16 +18,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::with_pages;
-use crate::levels;
+use crate::{ahead, levels};
 use latlab_probes_shared::Compared;
 use latlab_probes_shared::walk::{Arena, Cycle, LINE_BYTES};
 
 mod chase;
 mod fill;
-#[cfg_attr(target_arch = "x86_64", path = "prefetch/x86.rs")]
-#[cfg_attr(target_arch = "aarch64", path = "prefetch/aarch64.rs")]
-#[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64")), path = "prefetch/portable.rs")]
-mod instructions;
 mod list;
 
 use chase::{Chase, Course};
@@ -89,9 +85,9 @@ impl Task {
         match self {
             Self::Chase { .. } | Self::ListWalk { distance: 0 } | Self::Fill { distance: 0 } => true,
             Self::ListWalk { distance } => {
-                instructions::READ.is_some() && list::distances().any(|known| known == distance)
+                ahead::READ.is_some() && list::distances().any(|known| known == distance)
             }
-            Self::Fill { distance } => instructions::write().is_some() && fill::DISTANCES.contains(&distance),
+            Self::Fill { distance } => ahead::write().is_some() && fill::DISTANCES.contains(&distance),
         }
     }
 
@@ -99,8 +95,8 @@ impl Task {
     fn engine(self) -> String {
         let instruction = match self {
             Self::Chase { .. } => return format!("{} loads", std::env::consts::ARCH),
-            Self::ListWalk { .. } => instructions::READ,
-            Self::Fill { .. } => instructions::write(),
+            Self::ListWalk { .. } => ahead::READ,
+            Self::Fill { .. } => ahead::write(),
         };
         instruction.filter(|_| self.distance() > 0).unwrap_or("no prefetch instruction").to_owned()
     }
@@ -368,16 +364,6 @@ fn gained(figures: &[Figure<Prefetch>], asking: impl Fn(u32) -> Task) -> Option<
         best_distance: best.map(|best| best.point.task.distance()),
         gain: best.map(|best| ratio(&without.result, &best.result)),
     })
-}
-
-fn to_usize(value: u64) -> usize {
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "bounded by the size of a mapping that exists, or a distance within one, modulo the address space"
-    )]
-    {
-        value as usize
-    }
 }
 
 /// The memory, and how far each chase has come.

@@ -3,8 +3,8 @@
 #![expect(clippy::cast_ptr_alignment, reason = "buffers begin on a page, and offsets are whole words")]
 #![expect(clippy::inline_always, reason = "the timed loop must hold no call, whatever the profile")]
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap};
 
 use latlab_harness::{
     Batch, Block, Env, Figure, MemorySource, Operations, Plan, Planned, PointFields, PointResult, Probe,
@@ -16,8 +16,8 @@ use serde::{Deserialize, Serialize};
 
 use super::with_pages;
 use crate::levels;
-use latlab_probes_shared::Compared;
-use latlab_probes_shared::walk::{Arena, Cycle, LINE_BYTES};
+use latlab_probes_shared::walk::{Arena, Cycle, LINE_BYTES, to_usize};
+use latlab_probes_shared::{Compared, median, result_at};
 
 /// The probe.
 pub struct Stride;
@@ -133,12 +133,9 @@ A value is the mean of a window of about 20 us. Before each block the small arra
     }
 
     fn conclude(&self, _header: &Header, figures: &[Figure<Self>]) -> Option<Findings> {
-        let mut sizes: Vec<u64> = figures.iter().map(|figure| figure.point.working_set_bytes).collect();
-        sizes.sort_unstable();
-        sizes.dedup();
+        let sizes: BTreeSet<u64> = figures.iter().map(|figure| figure.point.working_set_bytes).collect();
         let at = |working_set_bytes, order, stride_bytes| {
-            let point = Visits { working_set_bytes, order, stride_bytes };
-            figures.iter().find(|figure| figure.point == point).map(|figure| &figure.result)
+            result_at(figures, &Visits { working_set_bytes, order, stride_bytes })
         };
         // Random order over each of the others.
         let [words, lines] =
@@ -216,14 +213,6 @@ impl Array {
 #[inline(always)]
 fn value(offset: u64) -> u64 {
     (offset / WORD).wrapping_mul(0x9E37_79B9_7F4A_7C15) + 1
-}
-
-#[inline(always)]
-fn to_usize(value: u64) -> usize {
-    #[expect(clippy::cast_possible_truncation, reason = "bounded by the size of a mapping that exists")]
-    {
-        value as usize
-    }
 }
 
 /// Where an order has come to.
@@ -424,17 +413,14 @@ impl Batch for Walk {
 /// The cost of computing an address of the random order, without the access, ns.
 fn address_ns(env: &Env, bytes: u64) -> f64 {
     const STEPS: u64 = 1 << 14;
-    let mut costs: Vec<f64> = (0..9)
-        .map(|_| {
-            let mut generators = [1; LANES];
-            let begin = env.clock.now_ns();
-            let sum = in_random_order(bytes / LINE_BYTES, &mut generators, 0, STEPS, std::hint::black_box);
-            std::hint::black_box(sum);
-            (env.clock.now_ns() - begin) / STEPS as f64
-        })
-        .collect();
-    costs.sort_by(f64::total_cmp);
-    latlab_stats::quantile(&costs, 0.5)
+    let costs = (0..9).map(|_| {
+        let mut generators = [1; LANES];
+        let begin = env.clock.now_ns();
+        let sum = in_random_order(bytes / LINE_BYTES, &mut generators, 0, STEPS, std::hint::black_box);
+        std::hint::black_box(sum);
+        (env.clock.now_ns() - begin) / STEPS as f64
+    });
+    median(costs).unwrap_or(f64::NAN)
 }
 
 /// The array, and how far each order has come.

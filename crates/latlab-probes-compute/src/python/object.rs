@@ -10,7 +10,7 @@ use latlab_record::{Check, Estimate, Header, Profile, Unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::kept;
+use latlab_probes_shared::kept;
 
 /// The probe.
 pub struct Object;

@@ -9,6 +9,7 @@ use latlab_record::Pages;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
 use super::HUGE_BYTES;
+use crate::refused;
 
 pub(super) struct Mapping {
     whole: *mut u8,
@@ -30,7 +31,7 @@ impl Mapping {
         let whole = unsafe {
             mmap_anonymous(null_mut(), whole_bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)
         }
-        .map_err(|error| ProbeError::System { what: what(), source: error.into() })?
+        .map_err(|error| refused(what(), error))?
         .cast::<u8>();
         let base = whole.wrapping_add(whole.align_offset(if slack > 0 { HUGE_BYTES } else { 4096 }));
         let mapping = Self { whole, whole_bytes, base, bytes };
@@ -41,7 +42,7 @@ impl Mapping {
         // SAFETY: the range is ours; the advice changes no content. A kernel without huge pages refuses it, which
         // the look at smaps shows.
         let _advised = unsafe { madvise(base.cast(), bytes, advice) };
-        mapping.populate(helpers).map_err(|source| ProbeError::System { what: what(), source })?;
+        mapping.populate(helpers).map_err(|error| refused(what(), error))?;
         Ok(mapping)
     }
 

@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use latlab_harness::{ProbeError, RemoteBlock, pin_this_thread};
+use latlab_probes_shared::start_thread;
 use serde::{Deserialize, Serialize};
 
 use crate::heap::{self, Answering, Region, whole};
@@ -342,16 +343,10 @@ impl Partner {
             closed: AtomicBool::new(false),
         });
         let theirs = Arc::clone(&ring);
-        let thread = std::thread::Builder::new()
-            .name("frees".to_owned())
-            .spawn(move || {
-                pin_this_thread(cpu);
-                theirs.free_what_comes();
-            })
-            .map_err(|source| ProbeError::System {
-                what: "starting a thread that frees".to_owned(),
-                source,
-            })?;
+        let thread = start_thread("frees", "starting a thread that frees", move || {
+            pin_this_thread(cpu);
+            theirs.free_what_comes();
+        })?;
         Ok(Self { ring, thread: Some(thread) })
     }
 

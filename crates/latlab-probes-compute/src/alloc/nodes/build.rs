@@ -13,7 +13,7 @@ use latlab_harness::{ProbeError, RemoteBlock};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::ahead;
+use crate::ahead;
 use crate::heap::{self, Region};
 
 /// A node of the list: 28 bytes, 32 with padding.
@@ -364,7 +364,7 @@ fn from_region(region: &Region, way: Way, nodes: u64) -> Built {
         timed(nodes, || {
             build(nodes, || {
                 let node = bump();
-                ahead::for_write(node.cast::<u8>().wrapping_add(AHEAD));
+                ahead::to_write(node.cast::<u8>().wrapping_add(AHEAD));
                 node
             })
         })

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::exchange::Wait;
 use super::*;
-use latlab_probes_shared::rig::Place;
+use latlab_probes_shared::rig::{CAN_PIN, Place};
 use latlab_probes_testing as testing;
 
 /// Both threads may share a CPU: what is tested is who sees what.

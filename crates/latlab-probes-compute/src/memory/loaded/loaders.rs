@@ -11,7 +11,7 @@ use latlab_harness::{Batch, ProbeError, Stamps, pin_this_thread};
 use latlab_observe::Observer;
 use latlab_record::{Observed, Pages};
 
-use latlab_probes_shared::Compared;
+use latlab_probes_shared::{Compared, start_thread};
 
 use crate::vector::{self, Field, Kernels, Operation, Pass, Shape, Streams, Tally};
 
@@ -238,16 +238,11 @@ impl Loaders {
             let (report, made) = channel();
             let own: Arc<Own> = Arc::default();
             let (orders, theirs) = (Arc::clone(&orders), Arc::clone(&own));
-            let thread = std::thread::Builder::new()
-                .name(format!("load-{nth}"))
-                .spawn(move || {
-                    pin_this_thread(cpu);
-                    work(nth, cpu, bytes, seed, kernels, clocking, &orders, &theirs, &report);
-                })
-                .map_err(|source| ProbeError::System {
-                    what: format!("starting load thread {nth}"),
-                    source,
-                })?;
+            let life = move || {
+                pin_this_thread(cpu);
+                work(nth, cpu, bytes, seed, kernels, clocking, &orders, &theirs, &report);
+            };
+            let thread = start_thread(format!("load-{nth}"), format!("starting load thread {nth}"), life)?;
             starting.threads.push(thread);
             reports.push((own, made));
         }

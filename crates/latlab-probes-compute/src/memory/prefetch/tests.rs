@@ -1,8 +1,12 @@
 //! Walks and writing must be proved, and what was skipped must be found.
 
+use std::collections::BTreeSet;
+
 use latlab_harness::{AnyProbe as _, Batch, Erased, Support};
 use latlab_probes_testing as testing;
 use serde_json::json;
+
+use latlab_probes_shared::walk::to_usize;
 
 use super::*;
 
@@ -212,9 +216,7 @@ fn points_fit_memory_of_any_size_and_repeat_nothing() {
             env.settings.profile = profile;
             let Plan { points, memory_bytes: held, .. } = Prefetch.plan(&env);
             assert!(held <= memory_bytes);
-            let mut distinct: Vec<&Place> = points.iter().map(|planned| &planned.point).collect();
-            distinct.sort();
-            distinct.dedup();
+            let distinct: BTreeSet<&Place> = points.iter().map(|planned| &planned.point).collect();
             assert_eq!(distinct.len(), points.len());
             assert!(distinct.iter().all(|point| point.working_set_bytes <= memory_bytes));
         }

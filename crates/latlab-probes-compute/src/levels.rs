@@ -427,6 +427,7 @@ fn effective_page(base: &[PairedPoint], huge: &[PairedPoint]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use latlab_harness::{PointFields as _, RoundResult};
+    use latlab_probes_testing as testing;
     use serde_json::json;
 
     use super::*;
@@ -523,24 +524,16 @@ mod tests {
     }
 
     fn two_caches() -> Machine {
-        let unified = |level, size_bytes| latlab_machine::Cache {
-            level,
-            kind: CacheKind::Unified,
-            size_bytes,
-            line_bytes: Some(64),
-            ways: None,
-            shared_cpus: vec![0],
-            cpus: vec![0],
-            instances: Some(1),
-            source: latlab_machine::CacheSource::Cpuid,
-        };
-        Machine { caches: vec![unified(1, 48 << 10), unified(2, 2 << 20)], ..Machine::default() }
+        Machine {
+            caches: vec![testing::cache(1, 48 << 10), testing::cache(2, 2 << 20)],
+            ..Machine::default()
+        }
     }
 
     #[test]
     fn a_small_working_set_is_not_ram_where_the_time_ran_out_before_a_large_one() {
-        let env = Env { machine: two_caches(), ..latlab_probes_testing::env(1 << 20) };
-        let header = latlab_probes_testing::header(&env);
+        let env = Env { machine: two_caches(), ..testing::env(1 << 20) };
+        let header = testing::header(&env);
         let latency = |size: u64| match size {
             0..=49_152 => 1.4,
             49_153..=2_097_152 => 4.5,

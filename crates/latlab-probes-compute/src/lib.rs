@@ -39,3 +39,64 @@ pub static PROGRAMS: &[(&str, Program)] = &[
 latlab_probes_testing::as_a_child!(|name, input, output| {
     latlab_probes_shared::run_program(PROGRAMS, name, input, output)
 });
+
+#[cfg(test)]
+mod tests {
+    use latlab_harness::{AnyProbe, Erased, Support};
+    use latlab_probes_testing as testing;
+    use latlab_record::Profile;
+
+    use super::*;
+
+    /// With so much memory each of them refuses, in words, to run.
+    const TOO_LITTLE: [(&dyn AnyProbe, u64); 14] = [
+        (&Erased(alloc::malloc::Malloc), 1 << 20),
+        (&Erased(alloc::nodes::Nodes), 1_000),
+        (&Erased(alloc::reuse::Reuse), 1 << 10),
+        (&Erased(memory::alignment::Alignment), 1 << 10),
+        (&Erased(memory::bandwidth::Bandwidth), 1 << 10),
+        (&Erased(memory::load_dependent::LoadDependent), 1 << 20),
+        (&Erased(memory::loaded::Loaded), 8 << 20),
+        (&Erased(memory::parallelism::Parallelism), 1 << 20),
+        (&Erased(memory::poke::Poke), 1 << 10),
+        (&Erased(memory::prefetch::Prefetch), 1 << 20),
+        (&Erased(memory::stride::Stride), 1 << 10),
+        (&Erased(vm::fault::Fault), 1 << 20),
+        (&Erased(vm::map::Map), 1 << 19),
+        (&Erased(vm::zero::Zero), 1 << 20),
+    ];
+
+    #[test]
+    fn plans_fit_the_memory_that_may_be_used_and_name_no_point_twice() {
+        let envs = [testing::env_of_one_cpu(0), testing::env(0)];
+        for mut env in envs {
+            for (probe, too_little) in TOO_LITTLE {
+                let id = probe.spec().id;
+                env.memory_bytes = too_little;
+                assert!(matches!(probe.supports(&env), Support::No(reason) if reason.len() > 10), "{id}");
+                for memory_bytes in [32 << 10, 2 << 20, 5 << 20, 64 << 20, 300 << 20, 5 << 30] {
+                    for profile in [Profile::Quick, Profile::Standard, Profile::Thorough] {
+                        (env.memory_bytes, env.settings.profile) = (memory_bytes, profile);
+                        let plan = probe.plan(&env);
+                        assert!(
+                            plan.memory_bytes <= memory_bytes,
+                            "{id}: {} of {memory_bytes}",
+                            plan.memory_bytes
+                        );
+                        assert_eq!(plan.points.is_empty(), matches!(plan.support, Support::No(_)), "{id}");
+                        for (nth, planned) in plan.points.iter().enumerate() {
+                            let (point, others) = (&planned.point, &plan.points[..nth]);
+                            let most = point.working_set_bytes.max(point.size_bytes);
+                            assert!(most <= Some(memory_bytes), "{id}: {}", point.label());
+                            assert!(
+                                others.iter().all(|other| other.point != *point),
+                                "{id}: {}",
+                                point.label()
+                            );
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

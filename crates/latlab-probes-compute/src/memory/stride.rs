@@ -480,9 +480,6 @@ impl Session<Stride> for Reading {
 
 #[cfg(test)]
 mod tests {
-    use latlab_harness::Support;
-    use latlab_probes_testing as testing;
-
     use super::*;
 
     fn array(bytes: u64) -> Array {
@@ -582,17 +579,5 @@ mod tests {
             walk.run(64 << 10);
             assert!(!walk.is_right(), "{point:?}");
         }
-    }
-
-    #[test]
-    fn memory_stays_within_what_may_be_used() {
-        for memory_bytes in [128 << 10, 3 << 20, 300 << 20, 8 << 30] {
-            let env = testing::env(memory_bytes);
-            let plan = Stride.plan(&env);
-            assert!(plan.memory_bytes <= memory_bytes);
-            let within = |planned: &Planned<Visits>| planned.point.working_set_bytes <= plan.memory_bytes;
-            assert!(plan.points.iter().all(within));
-        }
-        assert!(matches!(Stride.plan(&testing::env(1 << 10)).support, Support::No(_)));
     }
 }

@@ -8,7 +8,7 @@ use latlab_stats::modes;
 use latlab_stats::rng::Rng;
 use rustix::mm::Advice;
 
-use super::{AROUND, Distribution, Fault, HUGE, Mode, Operation, Sizes, Touch, likely};
+use super::{AROUND, Distribution, Fault, HUGE, Mode, Operation, Sizes, Touch, likely, sizes};
 use crate::region::{self, Faults, Region, Scratch, Trust, faults_of_this_thread};
 
 /// Pages touched of a file from its device in one block.
@@ -25,10 +25,6 @@ const STRAY: u64 = 8;
 /// Times that a file is mapped anew in one block of faults that map 64 KiB each: 128 of them fit into a file.
 const AROUND_ROUNDS: usize = 4;
 
-pub(super) fn page_bytes() -> u64 {
-    region::page_bytes() as u64
-}
-
 pub(super) fn supports() -> Support {
     let trust = Trust::of_this_system();
     match trust.loss() {
@@ -38,8 +34,8 @@ pub(super) fn supports() -> Support {
     }
 }
 
-pub(super) fn open(env: &Env, sizes: Sizes) -> Result<Session<'_>, ProbeError> {
-    Session::new(env, sizes)
+pub(super) fn open(env: &Env) -> Result<Session<'_>, ProbeError> {
+    Session::new(env, sizes(env))
 }
 
 /// How a page is touched.
@@ -147,7 +143,7 @@ fn written(tag: u64, offset: usize) -> u64 {
 }
 
 impl<'env> Session<'env> {
-    pub(super) fn new(env: &'env Env, sizes: Sizes) -> Result<Self, ProbeError> {
+    fn new(env: &'env Env, sizes: Sizes) -> Result<Self, ProbeError> {
         let stamps = Stamps::of(&env.clock)
             .ok_or_else(|| ProbeError::Other("touching pages takes real time".to_owned()))?;
         let most = to_usize(sizes.span / sizes.page).max(to_usize(sizes.huge_pages));

@@ -1,8 +1,6 @@
 //! Lines of memory that are asked for ahead of their use: prefetch instructions, in assembly. The compiler's own hint for writing becomes one for
 //! reading where it compiles for CPUs without that instruction.
 
-#![expect(clippy::inline_always, reason = "the timed loop must hold no call, whatever the profile")]
-
 use std::arch::asm;
 
 /// The names of the instructions, and the address as each CPU has it.
@@ -47,7 +45,7 @@ pub(crate) fn write() -> Option<&'static str> {
     Some(instruction!(write))
 }
 
-/// Makes a function that asks for a line.
+/// Makes a function that asks for a line. The timed loop must hold no call, whatever the profile.
 macro_rules! asks {
     ($(#[$doc:meta])* $name:ident, $instruction:ident) => {
         $(#[$doc])*

@@ -23,9 +23,9 @@ fn page_bytes(machine: &Machine) -> u64 {
     machine.memory.page_bytes.unwrap_or(4096)
 }
 
-/// The plan of a probe that needs at least so much memory and may not use it.
-fn needs_memory<P>(least: &str, env: &Env) -> Plan<P> {
-    Plan::no(format!("needs {least} of memory; {} may be used here", binary_size(env.memory_bytes)))
+/// The plan of a probe that needs so much memory and may not use it.
+fn needs<P>(memory: &str, env: &Env) -> Plan<P> {
+    Plan::no(format!("needs {memory}; {} may be used here", binary_size(env.memory_bytes)))
 }
 
 /// The programs that run in child processes of the measuring process, by the id of the probe that asks them.

@@ -15,6 +15,9 @@ use latlab_harness::{Env, Figure, PointResult, Probe, ProbeError};
 
 pub use compared::Compared;
 
+/// Bytes of a huge page on x86-64 and on aarch64 with 4 KiB base pages.
+const HUGE_BYTES: usize = 2 << 20;
+
 /// A program that runs in a child process: answers requests from `input` on `output` until there are none.
 pub type Program = fn(input: &mut dyn BufRead, output: &mut dyn Write) -> std::io::Result<()>;
 
@@ -83,6 +86,11 @@ pub fn kept<K: PartialEq, V>(
         all.push((key, make()?));
     }
     Ok(&mut all[place].1)
+}
+
+/// What is kept under this key, if something is.
+pub fn known<'a, K: PartialEq, V>(all: &'a [(K, V)], key: &K) -> Option<&'a V> {
+    all.iter().find(|(own, _)| own == key).map(|(_, value)| value)
 }
 
 /// What was measured at a point, if it was.

@@ -16,7 +16,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::heap::{self, Allocator, Answering, FaultTally, Name};
-use crate::needs_memory;
+use crate::needs;
 use work::{Answer, Bench, Request, Use};
 
 /// The probe.
@@ -161,7 +161,7 @@ A preload of the user's own is taken away for these processes. Timed by the syst
         }
         let largest = largest(env);
         if largest < 64 << 10 {
-            return needs_memory("2 MiB", env);
+            return needs("2 MiB of memory", env);
         }
         let plan = Plan::of(points(env))
             // The block in use, and what glibc keeps of it in each process: up to twice the sizes below, which are a quarter of the next

@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::heap::{self, Allocator};
-use crate::needs_memory;
+use crate::needs;
 use build::{Answer, Built, NODE, Request, Way, Workshop};
 
 /// The probe.
@@ -138,7 +138,7 @@ and one in old memory must not. Builds are timed by the system's monotonic clock
             return Plan::no(reason);
         }
         let Some(nodes) = length(env) else {
-            return needs_memory("1 MiB", env);
+            return needs("1 MiB of memory", env);
         };
         let ways = Way::ALL.into_iter().filter(|way| *way != Way::MallocKept || heap::can_keep());
         let planned = |operation| Planned {

@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::heap::{self, Allocator, FaultTally, Region, block_of_windows, nanoseconds};
-use crate::needs_memory;
+use crate::needs;
 
 /// The probe.
 pub struct Reuse;
@@ -115,7 +115,7 @@ A value is a window of at least 50 us, or one iteration that takes longer, timed
         }
         let sizes = sizes(env);
         let Some(largest) = sizes.iter().max() else {
-            return needs_memory("32 KiB", env);
+            return needs("32 KiB of memory", env);
         };
         let both = |size: &u64| [Source::Fresh, Source::Swapped].map(|source| planned(source, *size));
         // Two arrays that are kept and two that come and go, of this size and of the smaller ones.

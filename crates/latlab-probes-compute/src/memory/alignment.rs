@@ -9,7 +9,9 @@ use latlab_harness::{
     Batch, Block, Env, Figure, MemorySource, Operations, Plan, Planned, PointFields, Probe, ProbeError,
     Proof, Reach, Session, Spec, Tier,
 };
-use latlab_record::{Check, Header, Pages, Profile, Unit, Work, binary_size};
+use latlab_record::{Check, Header, Pages, Profile, Unit, Work};
+
+use crate::needs;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -177,8 +179,7 @@ after each block every place must hold the last one that was due there. A value 
             return Plan::no("simulated memory has no bytes to access");
         }
         if env.memory_bytes < 2 * AREA_BYTES {
-            let has = binary_size(env.memory_bytes);
-            return Plan::no(format!("needs 64 KiB of memory; {has} may be used here"));
+            return needs("64 KiB of memory", env);
         }
         let mut points = Vec::new();
         for (nth, offset) in OFFSETS.into_iter().enumerate() {

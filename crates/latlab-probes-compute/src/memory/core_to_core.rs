@@ -4,7 +4,6 @@ mod choice;
 mod clusters;
 mod exchange;
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use latlab_harness::{
@@ -18,8 +17,8 @@ use serde::{Deserialize, Serialize};
 
 use clusters::{Cluster, Matrix};
 use exchange::{Asked, CompareAndSwap, Line, LoadStore, Seen, Way, answer, ask};
-use latlab_probes_shared::median;
 use latlab_probes_shared::rig::{self, Done, Page, Rig, Work};
+use latlab_probes_shared::{kept, median};
 
 /// The probe.
 pub struct CoreToCore;
@@ -163,7 +162,7 @@ A virtual machine may run two of its CPUs on one core, and move them: what was m
     }
 
     fn open<'env>(&'env self, env: &'env Env, _group: &[Pair]) -> Result<Talking<'env>, ProbeError> {
-        Ok(Talking { env, rig: Rig::new(&env.clock, env.patience)?, pages: HashMap::new() })
+        Ok(Talking { env, rig: Rig::new(&env.clock, env.patience)?, pages: Vec::new() })
     }
 
     fn conclude(&self, header: &Header, figures: &[Figure<Self>]) -> Option<Findings> {
@@ -235,7 +234,7 @@ pub struct Talking<'env> {
     env: &'env Env,
     rig: Rig,
     /// A page for each CPU that was met, touched there first.
-    pages: HashMap<u32, Arc<Page>>,
+    pages: Vec<(u32, Arc<Page>)>,
 }
 
 /// What the blocks of a point have shown.
@@ -257,14 +256,13 @@ pub struct Evidence {
 
 impl Talking<'_> {
     fn page(&mut self, cpu: u32) -> Result<Arc<Page>, ProbeError> {
-        if let Some(page) = self.pages.get(&cpu) {
-            return Ok(Arc::clone(page));
-        }
-        let touching: Work<Result<Page, ProbeError>> = Box::new(|_| Page::new(PAGE_BYTES));
-        for done in self.rig.run(vec![(cpu, touching)])? {
-            self.pages.insert(cpu, Arc::new(done.result?));
-        }
-        self.pages.get(&cpu).cloned().ok_or_else(|| ProbeError::Other("no page was made".to_owned()))
+        let page = kept(&mut self.pages, cpu, || {
+            let touching: Work<Result<Page, ProbeError>> = Box::new(|_| Page::new(PAGE_BYTES));
+            let touched = self.rig.run(vec![(cpu, touching)])?.pop();
+            let none = || ProbeError::Other("no page was made".to_owned());
+            touched.ok_or_else(none)?.result.map(Arc::new)
+        })?;
+        Ok(Arc::clone(page))
     }
 
     /// Slots of the lines that a pair uses, each with the CPU that touches its page first.

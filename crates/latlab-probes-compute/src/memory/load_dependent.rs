@@ -18,6 +18,7 @@ use latlab_record::{Check, Header, Order, Pages, Profile, Unit, binary_size};
 use serde::{Deserialize, Serialize};
 
 use crate::levels::{self, Findings};
+use crate::needs;
 use latlab_probes_shared::walk::{Arena, Chain, Cycle, LINE_BYTES, Layout, PAGE_BYTES};
 
 /// The probe.
@@ -138,11 +139,7 @@ window of loads about 20 us long: its quantiles are quantiles of window means, n
     fn plan(&self, env: &Env) -> Plan<Walk> {
         let largest = largest(env);
         if env.memory_bytes < LEAST_MEMORY {
-            return Plan::no(format!(
-                "needs {} of memory at least; {} may be used here",
-                binary_size(LEAST_MEMORY),
-                binary_size(env.memory_bytes)
-            ));
+            return needs(&format!("{} of memory at least", binary_size(LEAST_MEMORY)), env);
         }
         let plan = Plan::of(points(env, largest)).memory(2 * largest);
         if largest < levels::LEAST_RAM {

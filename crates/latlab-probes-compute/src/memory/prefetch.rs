@@ -6,9 +6,6 @@
 )]
 #![expect(clippy::inline_always, reason = "the timed loop must hold no call, whatever the profile")]
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
-
 use latlab_harness::{
     Block, Env, Figure, MemorySource, Operations, Plan, Planned, PointFields, PointResult, Probe, ProbeError,
     Proof, Rank, Session, Spec, Tier, ratio, ratios,
@@ -18,9 +15,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::with_pages;
-use crate::{ahead, levels};
-use latlab_probes_shared::Compared;
+use crate::{ahead, levels, needs};
 use latlab_probes_shared::walk::{Arena, Cycle, LINE_BYTES};
+use latlab_probes_shared::{Compared, kept};
 
 mod chase;
 mod fill;
@@ -209,8 +206,7 @@ Walks and writing go on where the last block ended, whatever its distance, so al
         }
         let sizes = Sizes::of(env);
         if sizes.chase < SMALLEST {
-            let has = binary_size(env.memory_bytes);
-            return Plan::no(format!("needs 4 MiB of memory; {has} may be used here"));
+            return needs("4 MiB of memory", env);
         }
         let plan = Plan::of(points(env, sizes)).memory(sizes.chase + sizes.fill);
         if sizes.chase < LIKELY_RAM {
@@ -370,7 +366,7 @@ fn gained(figures: &[Figure<Prefetch>], asking: impl Fn(u32) -> Task) -> Option<
 pub struct Prefetching {
     sizes: Sizes,
     seed: u64,
-    chases: HashMap<Place, Chase>,
+    chases: Vec<(Place, Chase)>,
     list: list::List,
     array: fill::Array,
     chase_pages: Check,
@@ -399,7 +395,7 @@ impl Prefetching {
         Ok(Self {
             sizes,
             seed,
-            chases: HashMap::new(),
+            chases: Vec::new(),
             list,
             array: writing,
             chase_pages: lines.pages_check(),
@@ -411,14 +407,11 @@ impl Prefetching {
 
     /// The chase of a point, which begins when it is first needed.
     fn chase(&mut self, point: &Place) -> Result<&mut Chase, ProbeError> {
-        Ok(match self.chases.entry(*point) {
-            Entry::Occupied(entry) => entry.into_mut(),
-            Entry::Vacant(entry) => {
-                let course = course(point, self.sizes.chase, self.seed);
-                let course = course.ok_or_else(|| ProbeError::no_point(&point.to_point()))?;
-                // SAFETY: `open` gave each line of the arena its own address, and nothing else writes there.
-                entry.insert(unsafe { Chase::new(self.lines.base(), course) })
-            }
+        kept(&mut self.chases, *point, || {
+            let course = course(point, self.sizes.chase, self.seed);
+            let course = course.ok_or_else(|| ProbeError::no_point(&point.to_point()))?;
+            // SAFETY: `open` gave each line of the arena its own address, and nothing else writes there.
+            Ok(unsafe { Chase::new(self.lines.base(), course) })
         })
     }
 }

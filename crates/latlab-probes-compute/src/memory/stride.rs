@@ -3,7 +3,6 @@
 #![expect(clippy::cast_ptr_alignment, reason = "buffers begin on a page, and offsets are whole words")]
 #![expect(clippy::inline_always, reason = "the timed loop must hold no call, whatever the profile")]
 
-use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
 
 use latlab_harness::{
@@ -15,9 +14,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::with_pages;
-use crate::levels;
+use crate::{levels, needs};
 use latlab_probes_shared::walk::{Arena, Cycle, LINE_BYTES, to_usize};
-use latlab_probes_shared::{Compared, median, result_at};
+use latlab_probes_shared::{Compared, kept, median, result_at};
 
 /// The probe.
 pub struct Stride;
@@ -32,7 +31,7 @@ const WORD: u64 = 8;
 const STRIDES: [u64; 8] = [64, 4096, 256, 1024, 128, 512, 2048, 8192];
 
 /// An order of the accesses to an array.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Visits {
     working_set_bytes: u64,
     order: Order,
@@ -103,8 +102,7 @@ A value is the mean of a window of about 20 us. Before each block the small arra
         }
         let (small, large) = arrays(env);
         if large < small || large < SMALLEST {
-            let has = binary_size(env.memory_bytes);
-            return Plan::no(format!("needs 1 MiB of memory; {has} may be used here"));
+            return needs("1 MiB of memory", env);
         }
         let mut points = of_array(env, large, 0);
         if small != large {
@@ -129,7 +127,7 @@ A value is the mean of a window of about 20 us. Before each block the small arra
         let address_ns = address_ns(env, large);
         let pages = arena.pages_check();
         let field = Array::fill(arena, large);
-        Ok(Reading { walks: HashMap::new(), small, address_ns, pages, field })
+        Ok(Reading { walks: Vec::new(), small, address_ns, pages, field })
     }
 
     fn conclude(&self, _header: &Header, figures: &[Figure<Self>]) -> Option<Findings> {
@@ -425,7 +423,7 @@ fn address_ns(env: &Env, bytes: u64) -> f64 {
 
 /// The array, and how far each order has come.
 pub struct Reading {
-    walks: HashMap<Visits, Walk>,
+    walks: Vec<(Visits, Walk)>,
     small: u64,
     address_ns: f64,
     pages: Check,
@@ -436,12 +434,9 @@ pub struct Reading {
 impl Reading {
     /// The walk of a point, which begins when it is first needed.
     fn walk(&mut self, point: &Visits) -> Result<&mut Walk, ProbeError> {
-        Ok(match self.walks.entry(*point) {
-            Entry::Occupied(entry) => entry.into_mut(),
-            Entry::Vacant(entry) => {
-                let walk = Walk::new(&self.field, point, 0x5DEE_CE66);
-                entry.insert(walk.ok_or_else(|| ProbeError::no_point(&point.to_point()))?)
-            }
+        kept(&mut self.walks, *point, || {
+            let walk = Walk::new(&self.field, point, 0x5DEE_CE66);
+            walk.ok_or_else(|| ProbeError::no_point(&point.to_point()))
         })
     }
 }

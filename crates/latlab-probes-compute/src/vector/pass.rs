@@ -154,8 +154,6 @@ pub(crate) struct Pass {
 }
 
 impl Pass {
-    /// # Errors
-    /// When the instruction set lacks the operation.
     pub(crate) fn new(
         streams: Streams,
         kernels: &'static Kernels,

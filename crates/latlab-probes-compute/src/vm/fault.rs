@@ -7,7 +7,7 @@ use latlab_record::{Header, Pages, Unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{heap, needs_memory};
+use crate::{heap, needs};
 
 #[cfg_attr(target_os = "linux", path = "fault/linux.rs")]
 #[cfg_attr(not(target_os = "linux"), path = "other.rs")]
@@ -162,7 +162,7 @@ What a mode is likely to be is said only as far as its operation, its share and 
         }
         let sizes = sizes(env);
         if sizes.span < LEAST_SPAN {
-            return needs_memory("4 MiB", env);
+            return needs("4 MiB of memory", env);
         }
         // Original and copy, or huge pages and what aligning them takes; and both files in the page cache.
         let anonymous = (2 * sizes.span).max((sizes.huge_pages + 1) * HUGE);

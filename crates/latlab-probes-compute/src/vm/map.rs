@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::{IntoStaticStr, VariantArray};
 
-use crate::{heap, needs_memory};
+use crate::{heap, needs};
 
 #[cfg_attr(target_os = "linux", path = "map/linux.rs")]
 #[cfg_attr(not(target_os = "linux"), path = "other.rs")]
@@ -107,7 +107,7 @@ The derived line through the sizes is robust: the cost per page is the median of
             return Plan::no("simulated memory cannot be mapped");
         }
         if env.memory_bytes < LEAST {
-            return needs_memory("1 MiB", env);
+            return needs("1 MiB of memory", env);
         }
         let profile = env.settings.profile.nth();
         let can_be = |size| (heap::page_bytes() as u64..=env.memory_bytes).contains(&size);

@@ -6,7 +6,7 @@ use latlab_harness::{
 use latlab_record::{Pages, Unit};
 use serde::{Deserialize, Serialize};
 
-use crate::needs_memory;
+use crate::needs;
 
 #[cfg_attr(target_os = "linux", path = "zero/linux.rs")]
 #[cfg_attr(not(target_os = "linux"), path = "other.rs")]
@@ -89,7 +89,7 @@ Proof: words all over the memory hold what the last call wrote; of new memory, n
             return Plan::no("simulated memory cannot be cleared");
         }
         if env.memory_bytes < LEAST {
-            return needs_memory("4 MiB", env);
+            return needs("4 MiB of memory", env);
         }
         let mut points = Vec::new();
         let mut add = |operation, size_bytes: u64, pages, ns_a_page: f64, calls: f64| {

@@ -6,7 +6,7 @@ use latlab_machine::Machine;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::median;
+use latlab_probes_shared::median;
 
 /// Neighbouring distances that lie apart by at least this factor separate clusters. Between cores of one mesh or ring they spread
 /// by up to 1.3 without a gap; from one core complex or socket to another they jump by 2 to 5 (core-to-core-latency's tables).

@@ -212,9 +212,7 @@ pub(super) struct Loaders {
 
 impl Loaders {
     /// One thread on each of these CPUs, with `bytes` to read and half as much to write each, made on that thread.
-    ///
-    /// # Errors
-    /// When a thread or its memory is refused; those that were started have ended then.
+    /// When one or its memory is refused, those that were started have ended.
     pub(super) fn start(
         cpus: &[u32],
         bytes: u64,
@@ -264,9 +262,6 @@ impl Loaders {
     }
 
     /// Lets the first threads run; returns when all of them work.
-    ///
-    /// # Errors
-    /// When one does not begin in time.
     pub(super) fn run(&mut self, run: &Run) -> Result<(), ProbeError> {
         self.runs += 1;
         let threads = run.threads.min(self.team.len());
@@ -306,9 +301,6 @@ impl Loaders {
     }
 
     /// Parks all threads, and looks at what they did since they were started. Whether every thread had its CPU to itself.
-    ///
-    /// # Errors
-    /// When one does not stop in time.
     pub(super) fn park(&mut self, shown: &mut Shown) -> Result<bool, ProbeError> {
         self.orders.command.store(PARK, Ordering::Release);
         self.wait_for("stop", |loaders| {

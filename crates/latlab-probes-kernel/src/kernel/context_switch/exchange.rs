@@ -76,8 +76,6 @@ pub(super) struct Exchange {
 }
 
 impl Exchange {
-    /// # Errors
-    /// When the system refuses a pipe, an eventfd or a page.
     pub(super) fn new(kind: Kind, processes: bool) -> Result<Self, ProbeError> {
         let way = || {
             Ok::<_, ProbeError>(match kind {

@@ -28,9 +28,6 @@ pub(super) struct Partner {
 
 impl Partner {
     /// A thread on this CPU.
-    ///
-    /// # Errors
-    /// When the system refuses the thread or its CPU.
     pub(super) fn spawn(exchange: &Arc<Exchange>, cpu: u32, answer: fn(&Side)) -> Result<Self, ProbeError> {
         let (report, started) = channel();
         let theirs = Arc::clone(exchange);
@@ -51,9 +48,6 @@ impl Partner {
     }
 
     /// A process on this CPU.
-    ///
-    /// # Errors
-    /// When the system refuses the process.
     pub(super) fn fork(exchange: &Arc<Exchange>, cpu: u32, answer: fn(&Side)) -> Result<Self, ProbeError> {
         // SAFETY: asks for a number.
         let parent = unsafe { libc::getpid() };

@@ -37,8 +37,6 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// # Errors
-    /// When the system refuses the thread.
     pub(super) fn start(patience: Duration) -> Result<Self, ProbeError> {
         let shared = Arc::new(Shared::default());
         let theirs = Arc::clone(&shared);

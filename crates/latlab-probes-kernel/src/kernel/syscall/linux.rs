@@ -119,14 +119,14 @@ pub(super) type Session<'env> = Calling;
 pub(super) type Evidence = Answers;
 
 impl Calling {
-    fn question(&mut self, point: &Made) -> Result<&mut Question, ProbeError> {
-        kept(&mut self.0, point.operation, || Question::of(point.operation))
+    fn question(&mut self, call: Call) -> Result<&mut Question, ProbeError> {
+        kept(&mut self.0, call, || Question::of(call))
     }
 }
 
 impl latlab_harness::Session<Syscall> for Calling {
     fn select(&mut self, point: &Made) -> Result<(), ProbeError> {
-        if self.question(point)?.ask(1) == 0 {
+        if self.question(point.operation)?.ask(1) == 0 {
             return Err(ProbeError::last_os_error(format!(
                 "{}: not the answer that it must have; the last refusal",
                 point.to_point().label()
@@ -136,7 +136,7 @@ impl latlab_harness::Session<Syscall> for Calling {
     }
 
     fn block(&mut self, point: &Made, answers: &mut Answers, block: &mut Block) -> Result<(), ProbeError> {
-        let question = self.question(point)?;
+        let question = self.question(point.operation)?;
         let mut asking = Asking { question, answers: std::mem::take(answers) };
         block.batches(&mut asking);
         *answers = asking.answers;

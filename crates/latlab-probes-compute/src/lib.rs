@@ -1,5 +1,7 @@
 //! Probes of the clock, caches and RAM, virtual memory, allocators and the Python interpreter.
 
+#[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64")), path = "ahead_elsewhere.rs")]
+mod ahead;
 pub mod alloc;
 pub mod clock;
 mod heap;
@@ -11,7 +13,7 @@ mod region;
 mod vector;
 pub mod vm;
 
-use latlab_harness::{Env, Plan, ProbeError};
+use latlab_harness::{Env, Plan};
 use latlab_machine::Machine;
 use latlab_probes_shared::Program;
 use latlab_record::binary_size;
@@ -21,23 +23,9 @@ fn page_bytes(machine: &Machine) -> u64 {
     machine.memory.page_bytes.unwrap_or(4096)
 }
 
-/// The plan of a probe that needs at least so much memory and may not use it.
-fn needs_memory<P>(least: &str, env: &Env) -> Plan<P> {
-    Plan::no(format!("needs {least} of memory; {} may be used here", binary_size(env.memory_bytes)))
-}
-
-/// What is kept under this key, made where there is nothing yet.
-fn kept<K: PartialEq, V>(
-    all: &mut Vec<(K, V)>,
-    key: K,
-    make: impl FnOnce() -> Result<V, ProbeError>,
-) -> Result<&mut V, ProbeError> {
-    let known = all.iter().position(|(own, _)| *own == key);
-    let place = known.unwrap_or(all.len());
-    if known.is_none() {
-        all.push((key, make()?));
-    }
-    Ok(&mut all[place].1)
+/// The plan of a probe that needs so much memory and may not use it.
+fn needs<P>(memory: &str, env: &Env) -> Plan<P> {
+    Plan::no(format!("needs {memory}; {} may be used here", binary_size(env.memory_bytes)))
 }
 
 /// The programs that run in child processes of the measuring process, by the id of the probe that asks them.
@@ -51,3 +39,64 @@ pub static PROGRAMS: &[(&str, Program)] = &[
 latlab_probes_testing::as_a_child!(|name, input, output| {
     latlab_probes_shared::run_program(PROGRAMS, name, input, output)
 });
+
+#[cfg(test)]
+mod tests {
+    use latlab_harness::{AnyProbe, Erased, Support};
+    use latlab_probes_testing as testing;
+    use latlab_record::Profile;
+
+    use super::*;
+
+    /// With so much memory each of them refuses, in words, to run.
+    const TOO_LITTLE: [(&dyn AnyProbe, u64); 14] = [
+        (&Erased(alloc::malloc::Malloc), 1 << 20),
+        (&Erased(alloc::nodes::Nodes), 1_000),
+        (&Erased(alloc::reuse::Reuse), 1 << 10),
+        (&Erased(memory::alignment::Alignment), 1 << 10),
+        (&Erased(memory::bandwidth::Bandwidth), 1 << 10),
+        (&Erased(memory::load_dependent::LoadDependent), 1 << 20),
+        (&Erased(memory::loaded::Loaded), 8 << 20),
+        (&Erased(memory::parallelism::Parallelism), 1 << 20),
+        (&Erased(memory::poke::Poke), 1 << 10),
+        (&Erased(memory::prefetch::Prefetch), 1 << 20),
+        (&Erased(memory::stride::Stride), 1 << 10),
+        (&Erased(vm::fault::Fault), 1 << 20),
+        (&Erased(vm::map::Map), 1 << 19),
+        (&Erased(vm::zero::Zero), 1 << 20),
+    ];
+
+    #[test]
+    fn plans_fit_the_memory_that_may_be_used_and_name_no_point_twice() {
+        let envs = [testing::env_of_one_cpu(0), testing::env(0)];
+        for mut env in envs {
+            for (probe, too_little) in TOO_LITTLE {
+                let id = probe.spec().id;
+                env.memory_bytes = too_little;
+                assert!(matches!(probe.supports(&env), Support::No(reason) if reason.len() > 10), "{id}");
+                for memory_bytes in [32 << 10, 2 << 20, 5 << 20, 64 << 20, 300 << 20, 5 << 30] {
+                    for profile in [Profile::Quick, Profile::Standard, Profile::Thorough] {
+                        (env.memory_bytes, env.settings.profile) = (memory_bytes, profile);
+                        let plan = probe.plan(&env);
+                        assert!(
+                            plan.memory_bytes <= memory_bytes,
+                            "{id}: {} of {memory_bytes}",
+                            plan.memory_bytes
+                        );
+                        assert_eq!(plan.points.is_empty(), matches!(plan.support, Support::No(_)), "{id}");
+                        for (nth, planned) in plan.points.iter().enumerate() {
+                            let (point, others) = (&planned.point, &plan.points[..nth]);
+                            let most = point.working_set_bytes.max(point.size_bytes);
+                            assert!(most <= Some(memory_bytes), "{id}: {}", point.label());
+                            assert!(
+                                others.iter().all(|other| other.point != *point),
+                                "{id}: {}",
+                                point.label()
+                            );
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -8,11 +8,15 @@ pub mod rig;
 pub mod walk;
 
 use std::io::{BufRead, Write};
+use std::thread::JoinHandle;
 
 use latlab_clock::Source;
-use latlab_harness::Env;
+use latlab_harness::{Env, Figure, PointResult, Probe, ProbeError};
 
 pub use compared::Compared;
+
+/// Bytes of a huge page on x86-64 and on aarch64 with 4 KiB base pages.
+const HUGE_BYTES: usize = 2 << 20;
 
 /// A program that runs in a child process: answers requests from `input` on `output` until there are none.
 pub type Program = fn(input: &mut dyn BufRead, output: &mut dyn Write) -> std::io::Result<()>;
@@ -48,6 +52,50 @@ pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     let mut values: Vec<f64> = values.into_iter().collect();
     values.sort_by(f64::total_cmp);
     (!values.is_empty()).then(|| latlab_stats::quantile(&values, 0.5))
+}
+
+/// A refusal by the system, with what was asked for.
+pub fn refused(what: impl Into<String>, error: impl Into<std::io::Error>) -> ProbeError {
+    ProbeError::System { what: what.into(), source: error.into() }
+}
+
+/// Starts a thread of this name; `what` says it to the user where the system refuses.
+///
+/// # Errors
+/// When it does.
+pub fn start_thread<T: Send + 'static>(
+    name: impl Into<String>,
+    what: impl Into<String>,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<JoinHandle<T>, ProbeError> {
+    std::thread::Builder::new().name(name.into()).spawn(work).map_err(|error| refused(what, error))
+}
+
+/// What is kept under this key, made where there is nothing yet.
+///
+/// # Errors
+/// When it cannot be made.
+pub fn kept<K: PartialEq, V>(
+    all: &mut Vec<(K, V)>,
+    key: K,
+    make: impl FnOnce() -> Result<V, ProbeError>,
+) -> Result<&mut V, ProbeError> {
+    let known = all.iter().position(|(own, _)| *own == key);
+    let place = known.unwrap_or(all.len());
+    if known.is_none() {
+        all.push((key, make()?));
+    }
+    Ok(&mut all[place].1)
+}
+
+/// What is kept under this key, if something is.
+pub fn known<'a, K: PartialEq, V>(all: &'a [(K, V)], key: &K) -> Option<&'a V> {
+    all.iter().find(|(own, _)| own == key).map(|(_, value)| value)
+}
+
+/// What was measured at a point, if it was.
+pub fn result_at<'a, P: Probe>(figures: &'a [Figure<P>], point: &P::Point) -> Option<&'a PointResult> {
+    figures.iter().find(|figure| figure.point == *point).map(|figure| &figure.result)
 }
 
 /// The CPU for a partner: the next allowed one after the CPU that measures, where there is another.

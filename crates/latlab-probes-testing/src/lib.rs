@@ -8,6 +8,7 @@ use std::time::Duration;
 use latlab_harness::{
     AnyProbe, Env, NoReference, Outcome, PointResult, Progress, Proof, Sink, Support, run_probe,
 };
+use latlab_machine::{Cache, CacheKind, CacheSource, NumaNode};
 use latlab_record::{Header, Kind, Point, Record, SCHEMA_NAME, SCHEMA_VERSION, Tool};
 
 pub use self::golden::{as_line, assert_golden};
@@ -134,6 +135,28 @@ pub fn header(env: &Env) -> Header {
         cpus: vec![env.home_cpu],
         doctor: Vec::new(),
     }
+}
+
+/// A unified cache of CPU 0, as a machine's description has it.
+#[must_use]
+pub fn cache(level: u8, size_bytes: u64) -> Cache {
+    Cache {
+        level,
+        kind: CacheKind::Unified,
+        size_bytes,
+        line_bytes: Some(64),
+        ways: None,
+        shared_cpus: vec![0],
+        cpus: vec![0],
+        instances: Some(1),
+        source: CacheSource::Cpuid,
+    }
+}
+
+/// A NUMA node with these CPUs.
+#[must_use]
+pub fn node(id: u32, cpus: &[u32]) -> NumaNode {
+    NumaNode { id, cpus: cpus.to_vec(), memory_bytes: None, distances: Vec::new() }
 }
 
 /// Long enough for whatever comes, on a machine however busy.

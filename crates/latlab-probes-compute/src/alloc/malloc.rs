@@ -3,18 +3,20 @@
 
 mod work;
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, Write};
 
 use latlab_harness::{
     Block, Child, Env, Figure, Operations, Plan, Planned, PointFields as _, Probe, ProbeError, Proof, Rank,
     Rounds, Session, Spec, Tier, serve_child,
 };
+use latlab_probes_shared::{kept, result_at};
 use latlab_record::{Check, Estimate, Header, Profile, Unit, Work, binary_size};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::heap::{self, Allocator, Answering, FaultTally, Name};
-use crate::{kept, needs_memory};
+use crate::needs;
 use work::{Answer, Bench, Request, Use};
 
 /// The probe.
@@ -159,7 +161,7 @@ A preload of the user's own is taken away for these processes. Timed by the syst
         }
         let largest = largest(env);
         if largest < 64 << 10 {
-            return needs_memory("2 MiB", env);
+            return needs("2 MiB of memory", env);
         }
         let plan = Plan::of(points(env))
             // The block in use, and what glibc keeps of it in each process: up to twice the sizes below, which are a quarter of the next
@@ -501,13 +503,10 @@ fn judge_freshness<D>(proof: &mut Proof<D>, size_bytes: u64, tally: &FaultTally,
 
 fn of_allocator(allocator: Name, figures: &[Figure<Malloc>], page_bytes: f64) -> OfAllocator {
     let own = || figures.iter().filter(move |figure| figure.point.allocator == allocator);
-    let mut sizes: Vec<u64> = own().map(|figure| figure.point.size_bytes).collect();
-    sizes.sort_unstable();
-    sizes.dedup();
+    let sizes: BTreeSet<u64> = own().map(|figure| figure.point.size_bytes).collect();
     let row = |size_bytes: u64| {
         let ns = |state, placement| {
-            let point = Blocks { allocator, size_bytes, state, placement };
-            own().find(|figure| figure.point == point).map(|figure| figure.result.p50)
+            Some(result_at(figures, &Blocks { allocator, size_bytes, state, placement })?.p50)
         };
         OfSize {
             size_bytes,

@@ -1,5 +1,6 @@
 //! `alloc.reuse`: what a work buffer costs that is allocated in each iteration, against two buffers that are swapped.
 
+use std::collections::BTreeSet;
 use std::hint::black_box;
 use std::io::{BufRead, Write};
 use std::time::Instant;
@@ -8,12 +9,13 @@ use latlab_harness::{
     Block, Child, Env, Figure, Operations, Plan, Planned, PointResult, Probe, ProbeError, Proof, Rank,
     RemoteBlock, Session, Spec, Tier, ratios, serve_child,
 };
+use latlab_probes_shared::{Compared, kept};
 use latlab_record::{Check, Estimate, Header, Profile, Unit, binary_size};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::heap::{self, Allocator, FaultTally, Region, whole};
-use crate::{kept, needs_memory};
+use crate::heap::{self, Allocator, FaultTally, Region, block_of_windows, nanoseconds};
+use crate::needs;
 
 /// The probe.
 pub struct Reuse;
@@ -28,14 +30,8 @@ const MORE: [u64; 4] = [16 << 10, 256 << 10, 32 << 20, 8 << 20];
 const CHEAP: u64 = 1 << 20;
 /// From here on a size's history matters: glibc's thresholds begin at 128 KiB.
 const OWN_PROCESS: u64 = 128 << 10;
-/// Windows of short iterations take about this long.
-const WINDOW_NS: f64 = 50_000.0;
-/// A block of windows takes about this long, unless one iteration takes longer.
-const BLOCK_NS: f64 = 3e6;
 /// Words of an array whose iterations are one window each, with nothing before it: no private cache holds one.
 const LONG: usize = (4 << 20) / 8;
-/// Windows in a block.
-const WINDOWS: f64 = 40.0;
 
 /// Where the new array of an iteration comes from, and how large it is.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -54,9 +50,8 @@ enum Source {
 /// What the blocks of a point have shown.
 #[derive(Default)]
 pub struct Evidence {
-    blocks: u64,
-    /// Blocks after which the array's sum was what the iterations make of it.
-    held: u64,
+    /// After blocks: whether the array's sum was what the iterations make of it.
+    sums: Compared,
     faults: FaultTally,
 }
 
@@ -120,7 +115,7 @@ A value is a window of at least 50 us, or one iteration that takes longer, timed
         }
         let sizes = sizes(env);
         let Some(largest) = sizes.iter().max() else {
-            return needs_memory("32 KiB", env);
+            return needs("32 KiB of memory", env);
         };
         let both = |size: &u64| [Source::Fresh, Source::Swapped].map(|source| planned(source, *size));
         // Two arrays that are kept and two that come and go, of this size and of the smaller ones.
@@ -138,9 +133,7 @@ A value is a window of at least 50 us, or one iteration that takes longer, timed
     }
 
     fn conclude(&self, _header: &Header, figures: &[Figure<Self>]) -> Option<Findings> {
-        let mut sizes: Vec<u64> = figures.iter().map(|figure| figure.point.size_bytes).collect();
-        sizes.sort_unstable();
-        sizes.dedup();
+        let sizes: BTreeSet<u64> = figures.iter().map(|figure| figure.point.size_bytes).collect();
         let of = |size_bytes, operation| {
             figures.iter().find(|figure| figure.point == Iteration { operation, size_bytes })
         };
@@ -250,8 +243,8 @@ impl Field {
         let (now, next) = if fresh {
             (allocate(bytes)?, Next::Malloc)
         } else {
-            let region = Region::new(bytes.saturating_mul(2))?;
-            let now = words_at(&region);
+            let region = heap::new_pages(bytes.saturating_mul(2))?;
+            let now = region.word(0);
             // SAFETY: the region has room for both.
             (now, Next::Other(unsafe { now.add(words) }, region))
         };
@@ -298,7 +291,7 @@ impl Field {
         for _ in 0..iterations {
             self.step()?;
         }
-        Ok(begun.elapsed().as_secs_f64() * 1e9)
+        Ok(nanoseconds(begun))
     }
 
     fn sum_holds(&self) -> bool {
@@ -308,41 +301,9 @@ impl Field {
     }
 
     fn answer(&mut self, ops_per_window: Option<u64>) -> Result<Answer, ProbeError> {
-        let ops = match ops_per_window {
-            Some(ops) => ops,
-            None => self.window_ops()?,
-        };
-        let windows = if self.words > LONG {
-            1
-        } else {
-            // A window that does not count brings the caches back.
-            let first = self.run(ops)?;
-            whole((BLOCK_NS / first.max(1.0)).clamp(1.0, WINDOWS))
-        };
-        let before = heap::minor_faults();
-        let block = RemoteBlock::gather(ops, |values| {
-            for _ in 0..windows {
-                values.push(self.run(ops)? / ops as f64);
-            }
-            Ok(())
-        })?;
-        let faults = heap::minor_faults() - before;
+        let are_long = self.words > LONG;
+        let (block, faults) = block_of_windows(ops_per_window, are_long, |ops| self.run(ops))?;
         Ok(Answer { faults, iterations: block.ops, sum_held: self.sum_holds(), block, counts_faults: false })
-    }
-
-    /// Doubled until a trial can be trusted, the shorter of two, and scaled.
-    fn window_ops(&mut self) -> Result<u64, ProbeError> {
-        let mut ops = 1u64;
-        loop {
-            let mut took = self.run(ops)?;
-            if took < WINDOW_NS {
-                took = took.min(self.run(ops)?);
-            }
-            if took >= WINDOW_NS / 4.0 || ops >= 1 << 30 {
-                return Ok(whole((ops as f64 * WINDOW_NS / took.max(1.0)).round()));
-            }
-            ops *= 2;
-        }
     }
 }
 
@@ -353,11 +314,6 @@ impl Drop for Field {
             unsafe { libc::free(self.now.cast()) };
         }
     }
-}
-
-#[expect(clippy::cast_ptr_alignment, reason = "regions begin on a page")]
-fn words_at(region: &Region) -> *mut u64 {
-    region.base().cast::<u64>()
 }
 
 fn allocate(bytes: usize) -> Result<*mut u64, ProbeError> {
@@ -430,26 +386,19 @@ impl Session<Reuse> for Steps<'_> {
 
 impl Evidence {
     fn add(&mut self, answer: &Answer) {
-        self.blocks += 1;
-        self.held += u64::from(answer.sum_held);
+        self.sums.one(answer.sum_held);
         self.faults.add(answer.faults, answer.iterations, answer.counts_faults);
     }
 
     fn sums(&self) -> Check {
-        let Self { blocks, held, .. } = self;
-        Check {
-            name: "checksum".to_owned(),
-            ok: *blocks > 0 && held == blocks,
-            detail: format!(
-                "after {held} of {blocks} blocks the array's words added up to what the iterations make of them"
-            ),
-        }
+        let after = "blocks the array's words added up to what the iterations make of them";
+        self.sums.check("checksum", "after ", after)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use latlab_harness::{AnyProbe as _, Erased, PointFields as _, Support};
+    use latlab_harness::{AnyProbe as _, Erased, PointFields as _};
     use latlab_probes_testing as testing;
     use serde_json::json;
 
@@ -521,19 +470,5 @@ mod tests {
             json!([{"size_bytes": 1 << 20, "fresh_ns": 600.0, "swapped_ns": 200.0, "ratio": {"value": 3.0}, "fresh_minor_faults": 256.0}])
         );
         assert!(Erased(Reuse).conclude(&header, &[]).is_empty());
-    }
-
-    #[test]
-    fn arrays_fit_small_machines() {
-        for memory_bytes in [32 << 10, 64 << 20, 8 << 30] {
-            for profile in [Profile::Quick, Profile::Standard, Profile::Thorough] {
-                let mut env = testing::env_of_one_cpu(memory_bytes);
-                env.settings.profile = profile;
-                let plan = Reuse.plan(&env);
-                assert!(plan.memory_bytes <= memory_bytes, "{memory_bytes}");
-                assert_eq!(plan.points.is_empty(), !cfg!(target_os = "linux"));
-            }
-        }
-        assert!(matches!(Reuse.plan(&testing::env(1 << 10)).support, Support::No(_)));
     }
 }

@@ -1,65 +1,32 @@
-//! Linux: mmap(2), getrusage(2), dladdr(3).
+//! Linux: new pages, counted faults, dladdr(3).
 
 use std::ffi::{CStr, c_void};
-use std::ptr::null_mut;
 
 use latlab_harness::ProbeError;
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+use latlab_probes_shared::refused;
+use rustix::mm::Advice;
+
+use crate::region::faults_of_this_thread;
+pub(crate) use crate::region::{Region, page_bytes};
 
 /// A private mapping without a page yet, huge pages refused.
-pub(crate) struct Region {
-    base: *mut u8,
-    bytes: usize,
-}
-
-impl Region {
-    pub(crate) fn new(bytes: usize) -> Result<Self, ProbeError> {
-        let bytes = bytes.max(1).next_multiple_of(page_bytes());
-        // SAFETY: a fresh private mapping at an address of the kernel's choice touches nothing of ours.
-        let base = unsafe {
-            mmap_anonymous(null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)
-        }
-        .map_err(|error| ProbeError::System {
-            what: format!("mapping {} MiB", bytes >> 20),
-            source: error.into(),
-        })?;
-        // SAFETY: the range is ours; the advice changes no content. A kernel without huge pages refuses it, and has none.
-        let _advised = unsafe { madvise(base, bytes, Advice::LinuxNoHugepage) };
-        Ok(Self { base: base.cast(), bytes })
-    }
-
-    pub(crate) fn base(&self) -> *mut u8 {
-        self.base
-    }
-}
-
-impl Drop for Region {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is ours and nothing refers into it any more.
-        let _unmapped = unsafe { munmap(self.base.cast(), self.bytes) };
-    }
-}
-
-/// Bytes of a base page.
-pub(crate) fn page_bytes() -> usize {
-    rustix::param::page_size()
+pub(crate) fn new_pages(bytes: usize) -> Result<Region, ProbeError> {
+    let region = Region::plain(bytes, false)
+        .map_err(|error| refused(format!("mapping {} MiB", bytes >> 20), error))?;
+    // A kernel without huge pages refuses the advice, and has none.
+    let _advised = region.advise(Advice::LinuxNoHugepage);
+    Ok(region)
 }
 
 /// Page faults without I/O of this thread so far.
 pub(crate) fn minor_faults() -> u64 {
-    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: the pointer is to a rusage of ours; all-zero is a valid one.
-    let faults = unsafe {
-        libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
-        usage.assume_init().ru_minflt
-    };
-    u64::try_from(faults).unwrap_or(0)
+    faults_of_this_thread().minor
 }
 
 /// Whether the kernel counts this thread's page faults one by one: some sandboxes and emulators answer zero, or count their own.
 pub(crate) fn counts_faults() -> bool {
     const PAGES: usize = 256;
-    let Ok(region) = Region::new(PAGES * page_bytes()) else {
+    let Ok(region) = new_pages(PAGES * page_bytes()) else {
         return false;
     };
     let touch = || {

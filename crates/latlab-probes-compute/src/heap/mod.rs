@@ -6,6 +6,7 @@
 //! ```
 
 mod helper;
+mod windows;
 
 #[cfg_attr(target_os = "linux", path = "linux.rs")]
 #[cfg_attr(not(target_os = "linux"), path = "other.rs")]
@@ -23,7 +24,8 @@ pub(crate) use helper::{Allocator, Name, absorb, found, refused, start};
 pub(crate) use library::{
     as_in_a_new_process, break_address, can_keep, chunk_bytes, give_back, keep_what_is_freed, library_version,
 };
-pub(crate) use system::{Region, counts_faults, file_of, minor_faults, page_bytes, symbol};
+pub(crate) use system::{Region, counts_faults, file_of, minor_faults, new_pages, page_bytes, symbol};
+pub(crate) use windows::{block_of_windows, nanoseconds};
 
 /// Who answers `malloc` in this process.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -187,21 +189,21 @@ mod tests {
     #[test]
     #[cfg(target_os = "linux")]
     fn a_region_is_new_and_writable_to_its_end() {
-        let region = Region::new(1 << 20).expect("1 MiB is there");
+        let region = new_pages(1 << 20).expect("1 MiB is there");
         let word = region.base().wrapping_add((1 << 20) - 8).cast::<u64>();
         // SAFETY: the last word of the region; a mapping begins on a page.
         unsafe {
             assert_eq!(word.read(), 0);
             word.write(1);
         }
-        assert!(Region::new(1 << 60).is_err());
+        assert!(new_pages(1 << 60).is_err());
     }
 
     #[test]
     #[cfg(target_os = "linux")]
     fn a_touch_reaches_every_page_and_nothing_beyond_the_end() {
         let page = page_bytes();
-        let region = Region::new(4 * page).expect("four pages are there");
+        let region = new_pages(4 * page).expect("four pages are there");
         // SAFETY: three pages and a word of four.
         unsafe { touch(region.base().cast(), 3 * page + 8, page, 7) };
         let at = |offset: usize| {

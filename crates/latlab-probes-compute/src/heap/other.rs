@@ -8,13 +8,17 @@ use latlab_harness::ProbeError;
 pub(crate) struct Region(std::convert::Infallible);
 
 impl Region {
-    pub(crate) fn new(_bytes: usize) -> Result<Self, ProbeError> {
-        Err(ProbeError::Other("new pages are measured on Linux only".to_owned()))
-    }
-
     pub(crate) fn base(&self) -> *mut u8 {
         match self.0 {}
     }
+
+    pub(crate) fn word(&self, _offset: usize) -> *mut u64 {
+        match self.0 {}
+    }
+}
+
+pub(crate) fn new_pages(_bytes: usize) -> Result<Region, ProbeError> {
+    Err(ProbeError::Other("new pages are measured on Linux only".to_owned()))
 }
 
 pub(crate) fn page_bytes() -> usize {

@@ -9,15 +9,16 @@ use latlab_harness::{
     Batch, Block, Env, Figure, MemorySource, Operations, Plan, Planned, PointFields, Probe, ProbeError,
     Proof, Reach, Session, Spec, Tier,
 };
-use latlab_record::{Check, Header, Pages, Profile, Unit, Work, binary_size};
+use latlab_record::{Check, Header, Pages, Profile, Unit, Work};
+
+use crate::needs;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use latlab_probes_shared::Compared;
-use latlab_probes_shared::walk::{Arena, LINE_BYTES, PAGE_BYTES};
+use latlab_probes_shared::walk::{Arena, LINE_BYTES, PAGE_BYTES, to_usize};
+use latlab_probes_shared::{Compared, result_at};
 
-#[cfg_attr(target_arch = "x86_64", path = "alignment/x86.rs")]
-#[cfg_attr(target_arch = "aarch64", path = "alignment/aarch64.rs")]
+#[cfg_attr(any(target_arch = "x86_64", target_arch = "aarch64"), path = "alignment/assembly.rs")]
 #[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64")), path = "alignment/portable.rs")]
 mod accesses;
 
@@ -178,8 +179,7 @@ after each block every place must hold the last one that was due there. A value 
             return Plan::no("simulated memory has no bytes to access");
         }
         if env.memory_bytes < 2 * AREA_BYTES {
-            let has = binary_size(env.memory_bytes);
-            return Plan::no(format!("needs 64 KiB of memory; {has} may be used here"));
+            return needs("64 KiB of memory", env);
         }
         let mut points = Vec::new();
         for (nth, offset) in OFFSETS.into_iter().enumerate() {
@@ -203,10 +203,7 @@ after each block every place must hold the last one that was due there. A value 
 
     fn conclude(&self, _header: &Header, figures: &[Figure<Self>]) -> Option<Findings> {
         let of = |operation| {
-            let ns = |offset| {
-                let point = Place::new(operation, offset);
-                figures.iter().find(|figure| figure.point == point).map(|figure| figure.result.p50)
-            };
+            let ns = |offset| Some(result_at(figures, &Place::new(operation, offset))?.p50);
             Costs {
                 aligned_ns: ns(ALIGNED),
                 within_line_ns: ns(4),
@@ -216,13 +213,6 @@ after each block every place must hold the last one that was due there. A value 
             }
         };
         (!figures.is_empty()).then(|| Findings { load: of(Access::Load), store: of(Access::Store) })
-    }
-}
-
-fn to_usize(value: u64) -> usize {
-    #[expect(clippy::cast_possible_truncation, reason = "offsets within an area of 20 KiB")]
-    {
-        value as usize
     }
 }
 

@@ -8,7 +8,7 @@ use latlab_harness::{
     Probe, ProbeError, Proof, Rank, Reach, Sampled, Session, Spec, Tier, usable_cpus,
 };
 use latlab_machine::Machine;
-use latlab_probes_shared::Compared;
+use latlab_probes_shared::{Compared, kept};
 use latlab_record::{Check, Estimate, Header, Pages, Point, Profile, Settings, Unit, Work, binary_size};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -135,7 +135,7 @@ and afterwards every word of it must be what the operation makes of the source; 
         }
         let layout = Layout::of(env);
         if layout.largest < SMALL[2] {
-            return crate::needs_memory("1 MiB", env);
+            return crate::needs("1 MiB of memory", env);
         }
         let plan = Plan::of(points(env, &layout))
             .memory(field_bytes(layout.largest) * (1 + u64::from(layout.huge) + u64::from(layout.own)))
@@ -406,7 +406,7 @@ pub struct Moving<'env> {
     sets: Vec<&'static Kernels>,
     /// Source that the points of this session need, bytes.
     wanted: u64,
-    fields: HashMap<Pages, Arc<Field>>,
+    fields: Vec<(Pages, Arc<Field>)>,
     own: Arc<Vec<Own>>,
     /// CPUs in the order in which threads are given one: the home CPU first.
     cpus: Vec<u32>,
@@ -458,7 +458,7 @@ impl<'env> Moving<'env> {
             wanted: wanted.map_or(layout.largest, |bytes| bytes.min(layout.largest)),
             layout,
             sets,
-            fields: HashMap::new(),
+            fields: Vec::new(),
             own: Arc::new(own),
             cpus,
             selected: None,
@@ -471,15 +471,11 @@ impl<'env> Moving<'env> {
 
     /// The common field of this page size, made when it is first needed.
     fn field(&mut self, pages: Pages) -> Result<Arc<Field>, ProbeError> {
-        if let Some(field) = self.fields.get(&pages) {
-            return Ok(Arc::clone(field));
-        }
         // Pages land near the CPU that touches them first.
         let helpers =
             if self.env.machine.numa.len() > 1 { &[] } else { &self.cpus[1..self.cpus.len().min(4)] };
-        let field = Arc::new(Field::new(self.wanted, pages, helpers, self.env.seed(20))?);
-        self.fields.insert(pages, Arc::clone(&field));
-        Ok(field)
+        let make = || Field::new(self.wanted, pages, helpers, self.env.seed(20)).map(Arc::new);
+        kept(&mut self.fields, pages, make).cloned()
     }
 
     /// A crew, each member on a CPU and a part of memory of its own.

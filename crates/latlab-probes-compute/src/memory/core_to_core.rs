@@ -4,12 +4,11 @@ mod choice;
 mod clusters;
 mod exchange;
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use latlab_harness::{
-    Block, Env, Figure, MemorySource, Operations, Plan, Planned, Probe, ProbeError, Proof, Rank, Session,
-    Spec, Tier, usable_cpus,
+    Block, Env, Figure, Operations, Plan, Planned, Probe, ProbeError, Proof, Rank, Session, Spec, Tier,
+    usable_cpus,
 };
 use latlab_record::{Check, Header, Profile, Unit};
 use latlab_stats::rng::Rng;
@@ -18,8 +17,8 @@ use serde::{Deserialize, Serialize};
 
 use clusters::{Cluster, Matrix};
 use exchange::{Asked, CompareAndSwap, Line, LoadStore, Seen, Way, answer, ask};
-use latlab_probes_shared::median;
-use latlab_probes_shared::rig::{self, CAN_PIN, Done, Page, Rig, Work};
+use latlab_probes_shared::rig::{self, Done, Page, Rig, Work};
+use latlab_probes_shared::{kept, median};
 
 /// The probe.
 pub struct CoreToCore;
@@ -151,14 +150,8 @@ A virtual machine may run two of its CPUs on one core, and move them: what was m
     };
 
     fn plan(&self, env: &Env) -> Plan<Pair> {
-        if let MemorySource::Simulated(_) = env.memory {
-            return Plan::no("simulated memory has no second CPU");
-        }
-        if !CAN_PIN {
-            return Plan::no("this system does not let a program keep threads on a CPU");
-        }
-        if env.cpus.len() < 2 {
-            return Plan::no("needs two CPUs; this run may use one");
+        if let Some(reason) = rig::no_two_cpus(env) {
+            return Plan::no(reason);
         }
         let cpus = chosen_cpus(env);
         let memory_bytes = cpus.len() as u64 * PAGE_BYTES;
@@ -169,7 +162,7 @@ A virtual machine may run two of its CPUs on one core, and move them: what was m
     }
 
     fn open<'env>(&'env self, env: &'env Env, _group: &[Pair]) -> Result<Talking<'env>, ProbeError> {
-        Ok(Talking { env, rig: Rig::new(&env.clock, env.patience)?, pages: HashMap::new() })
+        Ok(Talking { env, rig: Rig::new(&env.clock, env.patience)?, pages: Vec::new() })
     }
 
     fn conclude(&self, header: &Header, figures: &[Figure<Self>]) -> Option<Findings> {
@@ -190,7 +183,7 @@ fn points(env: &Env, cpus: &[u32]) -> Vec<Planned<Pair>> {
     let apart = pairs.len().div_ceil(HEADLINE_PAIRS).max(1);
     let headline: Vec<(u32, u32)> = pairs.iter().copied().step_by(apart).collect();
     // What there is no time for should not be the same CPU's pairs.
-    shuffle(&mut pairs, &mut Rng::new(env.seed(22)));
+    Rng::new(env.seed(22)).shuffle(&mut pairs);
     [(Operation::CompareAndSwap, 0), (Operation::LoadStore, 1)]
         .into_iter()
         .flat_map(|(operation, priority)| pairs.iter().map(move |pair| (operation, priority, *pair)))
@@ -206,12 +199,6 @@ fn points(env: &Env, cpus: &[u32]) -> Vec<Planned<Pair>> {
             ..Planned::new(Pair { operation, from_cpu, to_cpu })
         })
         .collect()
-}
-
-fn shuffle<T>(all: &mut [T], rng: &mut Rng) {
-    for last in (1..all.len()).rev() {
-        all.swap(last, rng.below(last + 1));
-    }
 }
 
 fn matrix<'a>(figures: impl Iterator<Item = &'a Figure<CoreToCore>>) -> Matrix {
@@ -247,7 +234,7 @@ pub struct Talking<'env> {
     env: &'env Env,
     rig: Rig,
     /// A page for each CPU that was met, touched there first.
-    pages: HashMap<u32, Arc<Page>>,
+    pages: Vec<(u32, Arc<Page>)>,
 }
 
 /// What the blocks of a point have shown.
@@ -269,14 +256,13 @@ pub struct Evidence {
 
 impl Talking<'_> {
     fn page(&mut self, cpu: u32) -> Result<Arc<Page>, ProbeError> {
-        if let Some(page) = self.pages.get(&cpu) {
-            return Ok(Arc::clone(page));
-        }
-        let touching: Work<Result<Page, ProbeError>> = Box::new(|_| Page::new(PAGE_BYTES));
-        for done in self.rig.run(vec![(cpu, touching)])? {
-            self.pages.insert(cpu, Arc::new(done.result?));
-        }
-        self.pages.get(&cpu).cloned().ok_or_else(|| ProbeError::Other("no page was made".to_owned()))
+        let page = kept(&mut self.pages, cpu, || {
+            let touching: Work<Result<Page, ProbeError>> = Box::new(|_| Page::new(PAGE_BYTES));
+            let touched = self.rig.run(vec![(cpu, touching)])?.pop();
+            let none = || ProbeError::Other("no page was made".to_owned());
+            touched.ok_or_else(none)?.result.map(Arc::new)
+        })?;
+        Ok(Arc::clone(page))
     }
 
     /// Slots of the lines that a pair uses, each with the CPU that touches its page first.
@@ -286,7 +272,7 @@ impl Talking<'_> {
         let of_a_home = lines_of_a_home(self.env.settings.profile);
         let of = |home_cpu| {
             let mut slots: Vec<usize> = (0..SLOTS).collect();
-            shuffle(&mut slots, &mut rng);
+            rng.shuffle(&mut slots);
             slots.into_iter().take(of_a_home).map(move |slot| (home_cpu, slot))
         };
         [from, to].into_iter().flat_map(of).collect()
@@ -389,24 +375,10 @@ impl Session<CoreToCore> for Talking<'_> {
         block.set_waits();
         let clock = &self.env.clock;
         let mut asked = Asked { lines: lines[..1].to_vec(), warm: WARM, windows: 1, ops: 1, heat: 0 };
-        let mut failed = None;
-        asked.ops = block.window_ops(WINDOW_NS, |ops| {
-            let trial = Asked { ops, ..asked.clone() };
-            match self.exchange(operation, cpus, &trial) {
-                Ok([asking, _]) => asking
-                    .result
-                    .windows
-                    .first()
-                    .map_or(f64::INFINITY, |(_, begin, end)| clock.ns(end.saturating_sub(*begin))),
-                Err(error) => {
-                    failed.get_or_insert(error);
-                    f64::INFINITY
-                }
-            }
-        });
-        if let Some(error) = failed {
-            return Err(error);
-        }
+        asked.ops = rig::window_ops(clock, block, WINDOW_NS, |ops| {
+            let [asking, _] = self.exchange(operation, cpus, &Asked { ops, ..asked.clone() })?;
+            Ok(asking.result.windows.first().map(|(_, begin, end)| (*begin, *end)))
+        })?;
         asked.windows = WINDOWS.div_ceil(lines.len() as u64);
         asked.heat = clock.ticks(HEAT_NS);
         asked.lines = lines;

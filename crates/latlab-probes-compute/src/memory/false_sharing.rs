@@ -4,14 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use latlab_harness::{
-    Block, Env, Figure, MemorySource, Operations, Plan, Planned, Probe, ProbeError, Proof, Rank, Reach,
-    Session, Spec, Tier, ratio,
+    Block, Env, Figure, Operations, Plan, Planned, Probe, ProbeError, Proof, Rank, Reach, Session, Spec,
+    Tier, ratio,
 };
 use latlab_record::{Estimate, Header, Unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use latlab_probes_shared::rig::{self, CAN_PIN, Page, Rig, Tally, Toil, abreast};
+use latlab_probes_shared::result_at;
+use latlab_probes_shared::rig::{self, Page, Rig, Tally, Toil, abreast};
 
 /// The probe.
 pub struct FalseSharing;
@@ -94,14 +95,8 @@ A store that waits for its line is buffered, the core goes on and reads its own 
     };
 
     fn plan(&self, env: &Env) -> Plan<Counters> {
-        if let MemorySource::Simulated(_) = env.memory {
-            return Plan::no("simulated memory has no second CPU");
-        }
-        if !CAN_PIN {
-            return Plan::no("this system does not let a program keep threads on a CPU");
-        }
-        if env.cpus.len() < 2 {
-            return Plan::no("needs two CPUs; this run may use one");
+        if let Some(reason) = rig::no_two_cpus(env) {
+            return Plan::no(reason);
         }
         let of = |operation| {
             LAYOUTS.map(|(offset_bytes, priority)| planned(env, operation, offset_bytes, priority))
@@ -140,10 +135,7 @@ fn planned(env: &Env, operation: Write, offset_bytes: Option<usize>, priority: u
 }
 
 fn cost(operation: Write, figures: &[Figure<FalseSharing>]) -> Option<Cost> {
-    let at = |threads, offset_bytes| {
-        let point = Counters { operation, threads, offset_bytes };
-        figures.iter().find(|figure| figure.point == point).map(|figure| &figure.result)
-    };
+    let at = |threads, offset_bytes| result_at(figures, &Counters { operation, threads, offset_bytes });
     let p50 = |threads, offset_bytes| at(threads, offset_bytes).map(|result| result.p50);
     let same = at(2, Some(8))?;
     // Beyond the reach of prefetchers that fetch lines in pairs.
@@ -237,6 +229,7 @@ impl Session<FalseSharing> for Writers<'_> {
 #[cfg(test)]
 mod tests {
     use latlab_harness::{AnyProbe as _, Erased, PointFields as _, PointResult, RemoteBlock, Support};
+    use latlab_probes_shared::rig::CAN_PIN;
     use latlab_probes_testing as testing;
     use serde_json::json;
 

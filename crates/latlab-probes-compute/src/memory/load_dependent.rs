@@ -17,8 +17,12 @@ use latlab_harness::{
 use latlab_record::{Check, Header, Order, Pages, Profile, Unit, binary_size};
 use serde::{Deserialize, Serialize};
 
-use crate::levels::{self, Findings};
+use crate::{levels, needs};
 use latlab_probes_shared::walk::{Arena, Chain, Cycle, LINE_BYTES, Layout, PAGE_BYTES};
+
+mod hierarchy;
+
+use hierarchy::Findings;
 
 /// The probe.
 pub struct LoadDependent;
@@ -65,11 +69,11 @@ const LAST_CACHE_UNKNOWN: u64 = 64 << 20;
 /// A walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Walk {
-    pub(crate) working_set_bytes: u64,
-    pub(crate) pages: Pages,
-    pub(crate) order: Order,
+    working_set_bytes: u64,
+    pages: Pages,
+    order: Order,
     /// Of one of a pair.
-    pub(crate) nodes: Option<u64>,
+    nodes: Option<u64>,
 }
 
 impl Walk {
@@ -138,11 +142,7 @@ window of loads about 20 us long: its quantiles are quantiles of window means, n
     fn plan(&self, env: &Env) -> Plan<Walk> {
         let largest = largest(env);
         if env.memory_bytes < LEAST_MEMORY {
-            return Plan::no(format!(
-                "needs {} of memory at least; {} may be used here",
-                binary_size(LEAST_MEMORY),
-                binary_size(env.memory_bytes)
-            ));
+            return needs(&format!("{} of memory at least", binary_size(LEAST_MEMORY)), env);
         }
         let plan = Plan::of(points(env, largest)).memory(2 * largest);
         if largest < levels::LEAST_RAM {
@@ -173,7 +173,7 @@ window of loads about 20 us long: its quantiles are quantiles of window means, n
             let size = (bytes.round() as u64).next_multiple_of(LINE_BYTES);
             (SMALLEST..=largest).contains(&size).then_some(size)
         };
-        latlab_stats::levels::refine_sizes(&levels::curve(figures), PER_OCTAVE)
+        latlab_stats::levels::refine_sizes(&hierarchy::curve(figures), PER_OCTAVE)
             .into_iter()
             .filter_map(fresh)
             .map(|size| planned(Walk::new(size, Pages::Base, Order::PageLocal), 3, env))
@@ -181,7 +181,7 @@ window of loads about 20 us long: its quantiles are quantiles of window means, n
     }
 
     fn conclude(&self, header: &Header, figures: &[Figure<Self>]) -> Option<Findings> {
-        Some(levels::findings(header, figures))
+        Some(hierarchy::findings(header, figures))
     }
 }
 

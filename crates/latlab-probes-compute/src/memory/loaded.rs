@@ -16,6 +16,7 @@ use latlab_record::{Check, Estimate, Header, Order, Pages, Profile, Unit, binary
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::needs;
 use curve::Curve;
 use latlab_probes_shared::Compared;
 use latlab_probes_shared::median;
@@ -135,12 +136,8 @@ Proof: every pointer is checked once, and each block must end at the line where 
         }
         let (sizes, wanted) = (Sizes::of(env), env.settings.profile.of(LOAD_BYTES));
         if env.memory_bytes < LEAST_MEMORY || sizes.load < LEAST_LOAD_BYTES {
-            return Plan::no(format!(
-                "needs {} of memory and {} for each of {loaders} load threads; {} may be used here",
-                binary_size(LEAST_MEMORY),
-                binary_size(LEAST_LOAD_BYTES),
-                binary_size(env.memory_bytes)
-            ));
+            let [least, each] = [LEAST_MEMORY, LEAST_LOAD_BYTES].map(binary_size);
+            return needs(&format!("{least} of memory and {each} for each of {loaders} load threads"), env);
         }
         let plan = Plan::of(points(env, sizes))
             .memory(sizes.chase + sizes.load * 3 / 2 * loaders as u64)

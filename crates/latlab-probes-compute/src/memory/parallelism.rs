@@ -1,7 +1,6 @@
 //! `memory.parallelism`: how many misses one core has under way at once.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use std::collections::BTreeSet;
 
 use latlab_harness::{
     Batch, Block, Env, Figure, MemorySource, Nothing, Operations, Plan, Planned, PointResult, Probe,
@@ -11,9 +10,9 @@ use latlab_record::{Check, Estimate, Header, Order, Pages, Profile, Unit, binary
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::levels;
-use latlab_probes_shared::Compared;
-use latlab_probes_shared::walk::{Arena, Chain, Cycle, LINE_BYTES, Layout};
+use crate::{levels, needs};
+use latlab_probes_shared::walk::{Arena, Chain, Cycle, LINE_BYTES, Layout, link};
+use latlab_probes_shared::{Compared, kept, known};
 
 /// The probe.
 pub struct Parallelism;
@@ -127,11 +126,7 @@ Best is the lowest time; best_chains is the smallest number of chains within 5 %
             return Plan::no("simulated memory answers one load at a time");
         }
         if env.memory_bytes < LEAST_MEMORY {
-            return Plan::no(format!(
-                "needs {} of memory at least; {} may be used here",
-                binary_size(LEAST_MEMORY),
-                binary_size(env.memory_bytes)
-            ));
+            return needs(&format!("{} of memory at least", binary_size(LEAST_MEMORY)), env);
         }
         let (largest, wanted) = (largest(env), LARGEST[0]);
         let quick = env.settings.profile == Profile::Quick;
@@ -149,7 +144,7 @@ Best is the lowest time; best_chains is the smallest number of chains within 5 %
     fn open<'env>(&'env self, env: &'env Env, group: &[Place]) -> Result<Overlapping<'env>, ProbeError> {
         let bytes = group.iter().map(|point| point.working_set_bytes).max().unwrap_or(largest(env));
         let pages = group.first().map_or(Pages::Base, |point| point.pages);
-        let mut session = Overlapping { env, bytes, fields: HashMap::new(), lanes: None };
+        let mut session = Overlapping { env, bytes, fields: Vec::new(), lanes: None };
         // Whichever point comes first, it is not the one that pays.
         session.ring(pages, bytes)?;
         Ok(session)
@@ -187,9 +182,7 @@ fn points(env: &Env) -> Vec<Planned<Place>> {
 /// For each working set and page size: alone, at best, and how many that overlaps. Only where one chain alone was measured.
 fn sets(figures: &[Figure<Parallelism>]) -> Vec<Set> {
     let key = |figure: &Figure<Parallelism>| (figure.point.working_set_bytes, figure.point.pages);
-    let mut keys: Vec<(u64, Pages)> = figures.iter().map(key).collect();
-    keys.sort_unstable();
-    keys.dedup();
+    let keys: BTreeSet<(u64, Pages)> = figures.iter().map(key).collect();
     let found: Vec<[&Figure<Parallelism>; 3]> = keys
         .into_iter()
         .filter_map(|own| {
@@ -288,12 +281,6 @@ fn walk_of(chains: usize) -> Option<Walk> {
         };
     }
     walks!(1 2 3 4 6 8 10 12 16 20 24 32)
-}
-
-/// The pointer at a node: aligned, because arenas begin on a page and nodes lie multiples of a line apart.
-#[inline]
-fn link(node: *const u8) -> *const *const u8 {
-    node.cast()
 }
 
 /// All lines of a working set in random order, cut into arcs. It refers into an arena that its owner keeps.
@@ -442,7 +429,7 @@ impl Batch for Lanes {
 
 /// One arena and the rings in it: each uses another word of the lines.
 struct Field {
-    rings: HashMap<u64, Ring>,
+    rings: Vec<(u64, Ring)>,
     arena: Arena,
     pages_check: Check,
 }
@@ -452,7 +439,7 @@ pub struct Overlapping<'env> {
     env: &'env Env,
     /// Of the largest working set of this session.
     bytes: u64,
-    fields: HashMap<Pages, Field>,
+    fields: Vec<(Pages, Field)>,
     lanes: Option<Lanes>,
 }
 
@@ -460,26 +447,19 @@ impl Overlapping<'_> {
     /// The ring of this set, made when it is first needed.
     fn ring(&mut self, pages: Pages, bytes: u64) -> Result<&mut Ring, ProbeError> {
         let env = self.env;
-        let field = match self.fields.entry(pages) {
-            Entry::Occupied(entry) => entry.into_mut(),
-            Entry::Vacant(entry) => {
-                let arena = Arena::new(self.bytes, pages, &env.populating_cpus())?;
-                entry.insert(Field { rings: HashMap::new(), pages_check: arena.pages_check(), arena })
+        let field = kept(&mut self.fields, pages, || {
+            let arena = Arena::new(self.bytes, pages, &env.populating_cpus())?;
+            Ok(Field { rings: Vec::new(), pages_check: arena.pages_check(), arena })
+        })?;
+        let (slot, arena) = (field.rings.len() * size_of::<usize>(), &field.arena);
+        kept(&mut field.rings, bytes, || {
+            if bytes > arena.bytes() || slot as u64 >= LINE_BYTES {
+                return Err(ProbeError::Other(format!("{bytes} bytes do not fit the arena")));
             }
-        };
-        let slot = field.rings.len() * size_of::<usize>();
-        match field.rings.entry(bytes) {
-            Entry::Occupied(entry) => Ok(entry.into_mut()),
-            Entry::Vacant(entry) => {
-                if bytes > field.arena.bytes() || slot as u64 >= LINE_BYTES {
-                    return Err(ProbeError::Other(format!("{bytes} bytes do not fit the arena")));
-                }
-                let cycle = Cycle::random(bytes / LINE_BYTES, env.seed(bytes));
-                // SAFETY: the arena has the bytes, the word of the lines is no other ring's, and rings are dropped with the field.
-                let ring = unsafe { Ring::build(field.arena.base().wrapping_add(slot), cycle) };
-                Ok(entry.insert(ring))
-            }
-        }
+            let cycle = Cycle::random(bytes / LINE_BYTES, env.seed(bytes));
+            // SAFETY: the arena has the bytes, the word of the lines is no other ring's, and rings are dropped with the field.
+            Ok(unsafe { Ring::build(arena.base().wrapping_add(slot), cycle) })
+        })
     }
 }
 
@@ -530,8 +510,8 @@ impl Session<Parallelism> for Overlapping<'_> {
     }
 
     fn proof(&mut self, point: &Place, ends: &Compared) -> Proof<Nothing> {
-        let field = self.fields.get(&point.pages);
-        let ring = field.and_then(|field| field.rings.get(&point.working_set_bytes));
+        let field = known(&self.fields, &point.pages);
+        let ring = field.and_then(|field| known(&field.rings, &point.working_set_bytes));
         let mut checks: Vec<Check> = ring.iter().map(|ring| ring.permutation.clone()).collect();
         checks.push(ends.check("chains end where they should", "", "ends of chains after a block"));
         checks.extend(field.map(|field| field.pages_check.clone()));
@@ -592,8 +572,7 @@ mod tests {
                     lanes.run(chains as u64);
                 }
                 let walked = met.len();
-                met.sort_unstable();
-                met.dedup();
+                let met: BTreeSet<usize> = met.into_iter().collect();
                 assert_eq!((met.len(), walked), (960, 960), "{chains} chains");
             }
         });
@@ -638,7 +617,6 @@ mod tests {
         let mut env = testing::env_of_one_cpu(64 << 20);
         env.settings.profile = Profile::Standard;
         let plan = Parallelism.plan(&env);
-        assert!(plan.memory_bytes <= env.memory_bytes);
         assert!(plan.points.iter().any(|planned| planned.point.pages == Pages::Huge));
         let wanted = [1, 8, 32].map(Some);
         let mut points = Erased(Parallelism).points(&env);

@@ -11,7 +11,7 @@ use latlab_record::{Check, Pages, Profile, Timing, Unit, binary_size};
 use latlab_stats::rng::Rng;
 use serde::{Deserialize, Serialize};
 
-use crate::levels;
+use crate::{levels, needs};
 use latlab_probes_shared::walk::Arena;
 
 /// The probe.
@@ -76,8 +76,7 @@ A write is over for the program when it is in the store buffer; draining the buf
             return Plan::no("simulated memory has no bytes to poke");
         }
         if env.memory_bytes < SIZES[2] {
-            let has = binary_size(env.memory_bytes);
-            return Plan::no(format!("needs 1 MB of memory; {has} may be used here"));
+            return needs("1 MB of memory", env);
         }
         let mut points = Vec::new();
         for timing in [Timing::Each, Timing::Batch] {

@@ -6,9 +6,6 @@
 )]
 #![expect(clippy::inline_always, reason = "the timed loop must hold no call, whatever the profile")]
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
-
 use latlab_harness::{
     Block, Env, Figure, MemorySource, Operations, Plan, Planned, PointFields, PointResult, Probe, ProbeError,
     Proof, Rank, Session, Spec, Tier, ratio, ratios,
@@ -18,16 +15,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::with_pages;
-use crate::levels;
-use latlab_probes_shared::Compared;
+use crate::{ahead, levels, needs};
 use latlab_probes_shared::walk::{Arena, Cycle, LINE_BYTES};
+use latlab_probes_shared::{Compared, kept};
 
 mod chase;
 mod fill;
-#[cfg_attr(target_arch = "x86_64", path = "prefetch/x86.rs")]
-#[cfg_attr(target_arch = "aarch64", path = "prefetch/aarch64.rs")]
-#[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64")), path = "prefetch/portable.rs")]
-mod instructions;
 mod list;
 
 use chase::{Chase, Course};
@@ -89,9 +82,9 @@ impl Task {
         match self {
             Self::Chase { .. } | Self::ListWalk { distance: 0 } | Self::Fill { distance: 0 } => true,
             Self::ListWalk { distance } => {
-                instructions::READ.is_some() && list::distances().any(|known| known == distance)
+                ahead::READ.is_some() && list::distances().any(|known| known == distance)
             }
-            Self::Fill { distance } => instructions::write().is_some() && fill::DISTANCES.contains(&distance),
+            Self::Fill { distance } => ahead::write().is_some() && fill::DISTANCES.contains(&distance),
         }
     }
 
@@ -99,8 +92,8 @@ impl Task {
     fn engine(self) -> String {
         let instruction = match self {
             Self::Chase { .. } => return format!("{} loads", std::env::consts::ARCH),
-            Self::ListWalk { .. } => instructions::READ,
-            Self::Fill { .. } => instructions::write(),
+            Self::ListWalk { .. } => ahead::READ,
+            Self::Fill { .. } => ahead::write(),
         };
         instruction.filter(|_| self.distance() > 0).unwrap_or("no prefetch instruction").to_owned()
     }
@@ -213,8 +206,7 @@ Walks and writing go on where the last block ended, whatever its distance, so al
         }
         let sizes = Sizes::of(env);
         if sizes.chase < SMALLEST {
-            let has = binary_size(env.memory_bytes);
-            return Plan::no(format!("needs 4 MiB of memory; {has} may be used here"));
+            return needs("4 MiB of memory", env);
         }
         let plan = Plan::of(points(env, sizes)).memory(sizes.chase + sizes.fill);
         if sizes.chase < LIKELY_RAM {
@@ -370,21 +362,11 @@ fn gained(figures: &[Figure<Prefetch>], asking: impl Fn(u32) -> Task) -> Option<
     })
 }
 
-fn to_usize(value: u64) -> usize {
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "bounded by the size of a mapping that exists, or a distance within one, modulo the address space"
-    )]
-    {
-        value as usize
-    }
-}
-
 /// The memory, and how far each chase has come.
 pub struct Prefetching {
     sizes: Sizes,
     seed: u64,
-    chases: HashMap<Place, Chase>,
+    chases: Vec<(Place, Chase)>,
     list: list::List,
     array: fill::Array,
     chase_pages: Check,
@@ -413,7 +395,7 @@ impl Prefetching {
         Ok(Self {
             sizes,
             seed,
-            chases: HashMap::new(),
+            chases: Vec::new(),
             list,
             array: writing,
             chase_pages: lines.pages_check(),
@@ -425,14 +407,11 @@ impl Prefetching {
 
     /// The chase of a point, which begins when it is first needed.
     fn chase(&mut self, point: &Place) -> Result<&mut Chase, ProbeError> {
-        Ok(match self.chases.entry(*point) {
-            Entry::Occupied(entry) => entry.into_mut(),
-            Entry::Vacant(entry) => {
-                let course = course(point, self.sizes.chase, self.seed);
-                let course = course.ok_or_else(|| ProbeError::no_point(&point.to_point()))?;
-                // SAFETY: `open` gave each line of the arena its own address, and nothing else writes there.
-                entry.insert(unsafe { Chase::new(self.lines.base(), course) })
-            }
+        kept(&mut self.chases, *point, || {
+            let course = course(point, self.sizes.chase, self.seed);
+            let course = course.ok_or_else(|| ProbeError::no_point(&point.to_point()))?;
+            // SAFETY: `open` gave each line of the arena its own address, and nothing else writes there.
+            Ok(unsafe { Chase::new(self.lines.base(), course) })
         })
     }
 }

@@ -3,8 +3,7 @@
 #![expect(clippy::cast_ptr_alignment, reason = "buffers begin on a page, and offsets are whole words")]
 #![expect(clippy::inline_always, reason = "the timed loop must hold no call, whatever the profile")]
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap};
 
 use latlab_harness::{
     Batch, Block, Env, Figure, MemorySource, Operations, Plan, Planned, PointFields, PointResult, Probe,
@@ -15,9 +14,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::with_pages;
-use crate::levels;
-use latlab_probes_shared::Compared;
-use latlab_probes_shared::walk::{Arena, Cycle, LINE_BYTES};
+use crate::{levels, needs};
+use latlab_probes_shared::walk::{Arena, Cycle, LINE_BYTES, to_usize};
+use latlab_probes_shared::{Compared, kept, median, result_at};
 
 /// The probe.
 pub struct Stride;
@@ -32,7 +31,7 @@ const WORD: u64 = 8;
 const STRIDES: [u64; 8] = [64, 4096, 256, 1024, 128, 512, 2048, 8192];
 
 /// An order of the accesses to an array.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Visits {
     working_set_bytes: u64,
     order: Order,
@@ -106,8 +105,7 @@ A value is the mean of a window of about 20 us. Before each block the small arra
         }
         let (small, large) = arrays(env);
         if large < small || large < SMALLEST {
-            let has = binary_size(env.memory_bytes);
-            return Plan::no(format!("needs 1 MiB of memory; {has} may be used here"));
+            return needs("1 MiB of memory", env);
         }
         let mut points = of_array(env, large, 0);
         if small != large {
@@ -132,16 +130,13 @@ A value is the mean of a window of about 20 us. Before each block the small arra
         let address_ns = address_ns(env, large);
         let pages = arena.pages_check();
         let field = Array::fill(arena, large);
-        Ok(Reading { walks: HashMap::new(), small, address_ns, pages, field })
+        Ok(Reading { walks: Vec::new(), small, address_ns, pages, field })
     }
 
     fn conclude(&self, _header: &Header, figures: &[Figure<Self>]) -> Option<Findings> {
-        let mut sizes: Vec<u64> = figures.iter().map(|figure| figure.point.working_set_bytes).collect();
-        sizes.sort_unstable();
-        sizes.dedup();
+        let sizes: BTreeSet<u64> = figures.iter().map(|figure| figure.point.working_set_bytes).collect();
         let at = |working_set_bytes, order, stride_bytes| {
-            let point = Visits { working_set_bytes, order, stride_bytes };
-            figures.iter().find(|figure| figure.point == point).map(|figure| &figure.result)
+            result_at(figures, &Visits { working_set_bytes, order, stride_bytes })
         };
         // Random order over each of the others.
         let [words, lines] =
@@ -219,14 +214,6 @@ impl Array {
 #[inline(always)]
 fn value(offset: u64) -> u64 {
     (offset / WORD).wrapping_mul(0x9E37_79B9_7F4A_7C15) + 1
-}
-
-#[inline(always)]
-fn to_usize(value: u64) -> usize {
-    #[expect(clippy::cast_possible_truncation, reason = "bounded by the size of a mapping that exists")]
-    {
-        value as usize
-    }
 }
 
 /// Where an order has come to.
@@ -427,22 +414,19 @@ impl Batch for Walk {
 /// The cost of computing an address of the random order, without the access, ns.
 fn address_ns(env: &Env, bytes: u64) -> f64 {
     const STEPS: u64 = 1 << 14;
-    let mut costs: Vec<f64> = (0..9)
-        .map(|_| {
-            let mut generators = [1; LANES];
-            let begin = env.clock.now_ns();
-            let sum = in_random_order(bytes / LINE_BYTES, &mut generators, 0, STEPS, std::hint::black_box);
-            std::hint::black_box(sum);
-            (env.clock.now_ns() - begin) / STEPS as f64
-        })
-        .collect();
-    costs.sort_by(f64::total_cmp);
-    latlab_stats::quantile(&costs, 0.5)
+    let costs = (0..9).map(|_| {
+        let mut generators = [1; LANES];
+        let begin = env.clock.now_ns();
+        let sum = in_random_order(bytes / LINE_BYTES, &mut generators, 0, STEPS, std::hint::black_box);
+        std::hint::black_box(sum);
+        (env.clock.now_ns() - begin) / STEPS as f64
+    });
+    median(costs).unwrap_or(f64::NAN)
 }
 
 /// The array, and how far each order has come.
 pub struct Reading {
-    walks: HashMap<Visits, Walk>,
+    walks: Vec<(Visits, Walk)>,
     small: u64,
     address_ns: f64,
     pages: Check,
@@ -453,12 +437,9 @@ pub struct Reading {
 impl Reading {
     /// The walk of a point, which begins when it is first needed.
     fn walk(&mut self, point: &Visits) -> Result<&mut Walk, ProbeError> {
-        Ok(match self.walks.entry(*point) {
-            Entry::Occupied(entry) => entry.into_mut(),
-            Entry::Vacant(entry) => {
-                let walk = Walk::new(&self.field, point, 0x5DEE_CE66);
-                entry.insert(walk.ok_or_else(|| ProbeError::no_point(&point.to_point()))?)
-            }
+        kept(&mut self.walks, *point, || {
+            let walk = Walk::new(&self.field, point, 0x5DEE_CE66);
+            walk.ok_or_else(|| ProbeError::no_point(&point.to_point()))
         })
     }
 }
@@ -503,9 +484,6 @@ impl Session<Stride> for Reading {
 
 #[cfg(test)]
 mod tests {
-    use latlab_harness::Support;
-    use latlab_probes_testing as testing;
-
     use super::*;
 
     fn array(bytes: u64) -> Array {
@@ -605,17 +583,5 @@ mod tests {
             walk.run(64 << 10);
             assert!(!walk.is_right(), "{point:?}");
         }
-    }
-
-    #[test]
-    fn memory_stays_within_what_may_be_used() {
-        for memory_bytes in [128 << 10, 3 << 20, 300 << 20, 8 << 30] {
-            let env = testing::env(memory_bytes);
-            let plan = Stride.plan(&env);
-            assert!(plan.memory_bytes <= memory_bytes);
-            let within = |planned: &Planned<Visits>| planned.point.working_set_bytes <= plan.memory_bytes;
-            assert!(plan.points.iter().all(within));
-        }
-        assert!(matches!(Stride.plan(&testing::env(1 << 10)).support, Support::No(_)));
     }
 }

@@ -10,7 +10,7 @@ use latlab_record::{Check, Estimate, Header, Profile, Unit, significant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::kept;
+use latlab_probes_shared::{kept, known};
 
 /// The probe.
 pub struct Object;
@@ -481,7 +481,7 @@ impl Session<Object> for Running<'_> {
     }
 
     fn proof(&mut self, point: &Step, _evidence: &()) -> Proof<Made> {
-        let Some((_, work)) = self.works.iter().find(|(own, _)| own == point) else {
+        let Some(work) = known(&self.works, point) else {
             return Proof::default();
         };
         let mut checks = vec![Check {

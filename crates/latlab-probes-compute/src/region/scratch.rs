@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
 use latlab_harness::{Env, ProbeError};
+use latlab_probes_shared::refused;
 use latlab_record::binary_size;
 use latlab_stats::rng::mixed;
 use latlab_storage::{Place, StorageError, evict};
@@ -24,9 +25,7 @@ pub(crate) struct Scratch {
 
 impl Scratch {
     /// Writes and syncs it.
-    ///
-    /// # Errors
-    /// With the reason, when the folder is no disk, is nearly full, or the system refuses something.
+    /// Fails, with the reason, when the folder is no disk or is nearly full.
     pub(crate) fn create(env: &Env, bytes: usize) -> Result<Self, ProbeError> {
         let place = env.disk.place().map_err(in_the_folder)?;
         let file = place.file(bytes as u64).map(File::from).map_err(in_the_folder)?;
@@ -36,23 +35,17 @@ impl Scratch {
     }
 
     /// The same in memory, for what needs a page cache and no device.
-    ///
-    /// # Errors
-    /// When the system refuses it.
     pub(crate) fn in_memory(env: &Env, bytes: usize) -> Result<Self, ProbeError> {
-        let file = rustix::fs::memfd_create("latlab", MemfdFlags::CLOEXEC).map_err(|error| {
-            ProbeError::System { what: "a file in memory (memfd_create)".to_owned(), source: error.into() }
-        })?;
+        let file = rustix::fs::memfd_create("latlab", MemfdFlags::CLOEXEC)
+            .map_err(|error| refused("a file in memory (memfd_create)", error))?;
         Self::filled(env, File::from(file), bytes)
     }
 
     fn filled(env: &Env, file: File, bytes: usize) -> Result<Self, ProbeError> {
         let seed = env.seed(0x5C4A);
         let scratch = Self { file, bytes, seed };
-        scratch.fill().map_err(|source| ProbeError::System {
-            what: format!("writing {} to a file", binary_size(bytes as u64)),
-            source,
-        })?;
+        let what = || format!("writing {} to a file", binary_size(bytes as u64));
+        scratch.fill().map_err(|error| refused(what(), error))?;
         Ok(scratch)
     }
 
@@ -87,9 +80,6 @@ impl Scratch {
     }
 
     /// Reads the whole file, so that it is in the page cache: page by page and without reading ahead, for the reason above.
-    ///
-    /// # Errors
-    /// When reading fails.
     pub(crate) fn warm(&self) -> Result<(), ProbeError> {
         use std::os::unix::fs::FileExt;
 
@@ -98,15 +88,13 @@ impl Scratch {
         for offset in (0..self.bytes).step_by(page.len()) {
             self.file
                 .read_exact_at(&mut page, offset as u64)
-                .map_err(|source| ProbeError::System { what: "reading a file".to_owned(), source })?;
+                .map_err(|error| refused("reading a file", error))?;
         }
         Ok(())
     }
 
     /// Takes the whole file out of the page cache. Nothing may have it mapped.
-    ///
-    /// # Errors
-    /// When pages stay: then nothing that is read is read from the device.
+    /// Fails when pages stay: then nothing that is read is read from the device.
     pub(crate) fn evict(&self) -> Result<(), ProbeError> {
         let left = evict(&self.file).map_err(in_the_folder)?;
         left.is_cold().map(drop).map_err(|reason| {
@@ -115,9 +103,7 @@ impl Scratch {
     }
 
     /// Whether a touch of an evicted page reads that page and no more.
-    ///
-    /// # Errors
-    /// When it reads others ahead: then most touches of a file that was evicted meet pages that are there.
+    /// Fails when it reads others ahead: then most touches of a file that was evicted meet pages that are there.
     pub(crate) fn reads_single_pages(&self) -> Result<(), ProbeError> {
         self.evict()?;
         let region = Region::shared_file(&self.file, self.bytes)?;
@@ -135,9 +121,6 @@ impl Scratch {
     }
 
     /// Pages in the page cache, by mincore on a mapping that ends here: a mapped page would stay.
-    ///
-    /// # Errors
-    /// When the kernel does not say.
     pub(crate) fn cached(&self) -> Result<usize, ProbeError> {
         Region::shared_file(&self.file, self.bytes)?
             .resident()

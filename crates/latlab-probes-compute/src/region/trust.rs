@@ -1,7 +1,6 @@
 //! What this system's own counts are worth: tried on pages whose answers are known.
 
-use std::mem::MaybeUninit;
-
+use latlab_probes_shared::linux::usage;
 use latlab_record::Pages;
 use rustix::mm::Advice;
 
@@ -27,16 +26,10 @@ impl Faults {
 
 /// As getrusage(2) counts them; zeros where it refuses.
 pub(crate) fn faults_of_this_thread() -> Faults {
-    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: the pointer is to a rusage of ours; all-zero is a valid one.
-    let usage = unsafe {
-        libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
-        usage.assume_init()
-    };
-    Faults {
+    usage().map_or_else(Faults::default, |usage| Faults {
         minor: u64::try_from(usage.ru_minflt).unwrap_or(0),
         major: u64::try_from(usage.ru_majflt).unwrap_or(0),
-    }
+    })
 }
 
 /// Which of the kernel's answers held on a trial.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use latlab_harness::ProbeError;
 use latlab_record::{Check, Pages};
 
-use super::pass::{FACTOR, JUNK, Operation, Shape, WORD};
-use super::{Contents, LINE_BYTES};
+use super::shape::{FACTOR, JUNK, WORD};
+use super::{Contents, LINE_BYTES, Operation, Shape};
 use latlab_probes_shared::walk::Arena;
 
 const LINE_WORDS: usize = LINE_BYTES / 8;

@@ -11,6 +11,7 @@ mod contents;
 mod field;
 mod pass;
 mod portable;
+mod shape;
 
 #[cfg_attr(target_arch = "x86_64", path = "x86.rs")]
 #[cfg_attr(target_arch = "aarch64", path = "aarch64.rs")]
@@ -19,7 +20,8 @@ mod native;
 
 use contents::Contents;
 pub(crate) use field::{Field, Streams};
-pub(crate) use pass::{Operation, Pass, Shape, Tally};
+pub(crate) use pass::{Pass, Tally};
+pub(crate) use shape::{Operation, Shape};
 
 /// Kernels count in lines; buffers begin on a line.
 pub(crate) const LINE_BYTES: usize = 64;

@@ -79,6 +79,46 @@ macro_rules! for_each {
     };
 }
 
+/// A function that stores one word everywhere, by registers with this instruction.
+macro_rules! writer {
+    (
+        $name:ident, $store:literal, $back:literal,
+        $load:literal, $register:literal, $width:literal, $line:literal, $end:literal
+    ) => {
+        unsafe fn $name(to: *mut u8, lines: usize, passes: u64, word: u64) {
+            let words = [word; 8];
+            if passes == 0 {
+                return;
+            }
+            // SAFETY: the caller promises `lines` writable lines, aligned to a line.
+            unsafe {
+                asm!(
+                    concat!(
+                        $load, " ", $register, "0, [{words}]\n",
+                        passes!(
+                            for_each!(sixteen!(), concat!($store, " [{to} + \\k*", $width, "], ", $register, "0")),
+                            for_each!($line, concat!($store, " [{to} + \\k*", $width, "], ", $register, "0")),
+                            concat!("add {to}, 16*", $width, "\n"),
+                            "add {to}, 64\n",
+                            $back
+                        ),
+                        $end,
+                    ),
+                    to = inout(reg) to => _,
+                    turns = in(reg) lines / TURN_LINES,
+                    rest = in(reg) lines % TURN_LINES,
+                    bytes = in(reg) lines * LINE_BYTES,
+                    passes = inout(reg) passes => _,
+                    left = out(reg) _,
+                    words = in(reg) words.as_ptr(),
+                    out("xmm0") _,
+                    options(nostack),
+                );
+            }
+        }
+    };
+}
+
 /// The kernels of one instruction set. In the instructions `\k` is the number of a register.
 macro_rules! kernels {
     (
@@ -174,70 +214,16 @@ macro_rules! kernels {
                 }
             }
 
-            unsafe fn write(to: *mut u8, lines: usize, passes: u64, word: u64) {
-                let words = [word; 8];
-                if passes == 0 {
-                    return;
-                }
-                // SAFETY: the caller promises `lines` writable lines, aligned to a line.
-                unsafe {
-                    asm!(
-                        concat!(
-                            $unaligned_load, " ", $register, "0, [{words}]\n",
-                            passes!(
-                                for_each!(sixteen!(), concat!($store, " [{to} + \\k*", $width, "], ", $register, "0")),
-                                for_each!($line, concat!($store, " [{to} + \\k*", $width, "], ", $register, "0")),
-                                concat!("add {to}, 16*", $width, "\n"),
-                                "add {to}, 64\n",
-                                "sub {to}, {bytes}\n"
-                            ),
-                            $end,
-                        ),
-                        to = inout(reg) to => _,
-                        turns = in(reg) lines / TURN_LINES,
-                        rest = in(reg) lines % TURN_LINES,
-                        bytes = in(reg) lines * LINE_BYTES,
-                        passes = inout(reg) passes => _,
-                        left = out(reg) _,
-                        words = in(reg) words.as_ptr(),
-                        out("xmm0") _,
-                        options(nostack),
-                    );
-                }
-            }
-
-            unsafe fn write_nt(to: *mut u8, lines: usize, passes: u64, word: u64) {
-                let words = [word; 8];
-                if passes == 0 {
-                    return;
-                }
-                // SAFETY: as for `write`. The fence at the end of each pass waits until the write-combining buffers
-                // are empty, so that the time of the stores is inside the timed region.
-                unsafe {
-                    asm!(
-                        concat!(
-                            $unaligned_load, " ", $register, "0, [{words}]\n",
-                            passes!(
-                                for_each!(sixteen!(), concat!($stream, " [{to} + \\k*", $width, "], ", $register, "0")),
-                                for_each!($line, concat!($stream, " [{to} + \\k*", $width, "], ", $register, "0")),
-                                concat!("add {to}, 16*", $width, "\n"),
-                                "add {to}, 64\n",
-                                "sub {to}, {bytes}\nsfence\n"
-                            ),
-                            $end,
-                        ),
-                        to = inout(reg) to => _,
-                        turns = in(reg) lines / TURN_LINES,
-                        rest = in(reg) lines % TURN_LINES,
-                        bytes = in(reg) lines * LINE_BYTES,
-                        passes = inout(reg) passes => _,
-                        left = out(reg) _,
-                        words = in(reg) words.as_ptr(),
-                        out("xmm0") _,
-                        options(nostack),
-                    );
-                }
-            }
+            writer!(
+                write, $store, "sub {to}, {bytes}\n",
+                $unaligned_load, $register, $width, $line, $end
+            );
+            // The fence at the end of each pass waits until the write-combining buffers are empty, so that the time of the stores is inside
+            // the timed region.
+            writer!(
+                write_nt, $stream, "sub {to}, {bytes}\nsfence\n",
+                $unaligned_load, $register, $width, $line, $end
+            );
 
             unsafe fn copy(to: *mut u8, from: *const u8, lines: usize, passes: u64) {
                 if passes == 0 {

@@ -7,11 +7,14 @@ use latlab_record::{Header, Pages, Unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::needs_memory;
+use crate::{heap, needs};
 
 #[cfg_attr(target_os = "linux", path = "fault/linux.rs")]
-#[cfg_attr(not(target_os = "linux"), path = "fault/other.rs")]
+#[cfg_attr(not(target_os = "linux"), path = "other.rs")]
 mod system;
+
+#[cfg(not(target_os = "linux"))]
+const ELSEWHERE: &str = "page faults are counted and pages are looked at as Linux lets them; no other system's ways are written yet";
 
 /// The probe.
 pub struct Fault;
@@ -40,7 +43,7 @@ fn sizes(env: &Env) -> Sizes {
     let parts = env.memory_bytes / PARTS;
     let span = if parts == 0 { 0 } else { 1u64 << parts.ilog2() };
     Sizes {
-        page: system::page_bytes(),
+        page: heap::page_bytes() as u64,
         span: span.min(SPAN),
         huge_pages: (env.memory_bytes / HUGE).saturating_sub(2).min(HUGE_PAGES),
     }
@@ -159,7 +162,7 @@ What a mode is likely to be is said only as far as its operation, its share and 
         }
         let sizes = sizes(env);
         if sizes.span < LEAST_SPAN {
-            return needs_memory("4 MiB", env);
+            return needs("4 MiB of memory", env);
         }
         // Original and copy, or huge pages and what aligning them takes; and both files in the page cache.
         let anonymous = (2 * sizes.span).max((sizes.huge_pages + 1) * HUGE);
@@ -168,7 +171,7 @@ What a mode is likely to be is said only as far as its operation, its share and 
     }
 
     fn open<'env>(&'env self, env: &'env Env, _group: &[Touch]) -> Result<system::Session<'env>, ProbeError> {
-        system::open(env, sizes(env))
+        system::open(env)
     }
 
     fn conclude(&self, _header: &Header, figures: &[Figure<Self>]) -> Option<Findings> {

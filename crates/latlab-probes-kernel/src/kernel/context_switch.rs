@@ -1,10 +1,9 @@
 //! `kernel.context_switch`: a token goes to another thread or process and comes back.
 
 use latlab_harness::{
-    Env, Figure, Operations, Plan, Planned, PointResult, Probe, ProbeError, Rank, Reach, Rounds, Spec, Tier,
-    ratio,
+    Env, Figure, Operations, Plan, Planned, Probe, ProbeError, Rank, Reach, Rounds, Spec, Tier, ratio,
 };
-use latlab_probes_shared::{no_kernel, other_cpu};
+use latlab_probes_shared::{no_kernel, other_cpu, result_at};
 use latlab_record::{Estimate, Header, Unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -171,17 +170,17 @@ A block in which others had the shared CPU for more than a fifth of the time is 
         let pipe = |placement, between| Exchanged::with_partner(Means::Pipe, placement, between);
         // A round trip without its calls, halved: one switch.
         let only = |between: &Between, figures: &[Figure<Self>]| {
-            let trip = at(figures, pipe(SameCpu, *between))?.p50;
-            Some((trip - at(figures, Exchanged::ALONE)?.p50) / 2.0)
+            let trip = result_at(figures, &pipe(SameCpu, *between))?.p50;
+            Some((trip - result_at(figures, &Exchanged::ALONE)?.p50) / 2.0)
         };
         let only = Rounds::of(figures).estimates(&[Between::Processes, Between::Threads], only);
         let [across, same] =
-            [AcrossBlocking, SameCpu].map(|placement| at(figures, pipe(placement, Between::Threads)));
+            [AcrossBlocking, SameCpu].map(|placement| result_at(figures, &pipe(placement, Between::Threads)));
         Some(Findings {
             switch_ns: best.result.median().map(|trip| trip / 2.0),
             switch_operation: best.point.operation,
             switch_between: best.point.between,
-            pipe_calls_ns: at(figures, Exchanged::ALONE).map(|result| result.p50),
+            pipe_calls_ns: result_at(figures, &Exchanged::ALONE).map(|result| result.p50),
             switch_only_ns: only[0],
             switch_only_threads_ns: only[1],
             pipe_across_over_same_cpu: across.zip(same).map(|(across, same)| ratio(across, same)),
@@ -206,8 +205,4 @@ fn planned(env: &Env, point: Exchanged, priority: u8) -> Planned<Exchanged> {
         reach: if on_one { Reach::First } else { Reach::Private },
         ..Planned::new(point)
     }
-}
-
-fn at(figures: &[Figure<ContextSwitch>], point: Exchanged) -> Option<&PointResult> {
-    figures.iter().find(|figure| figure.point == point).map(|figure| &figure.result)
 }

@@ -3,7 +3,7 @@
 use latlab_harness::{
     Env, Figure, Operations, Plan, Planned, Probe, ProbeError, Rank, Reach, Spec, Tier, ratio,
 };
-use latlab_probes_shared::no_kernel;
+use latlab_probes_shared::{no_kernel, result_at};
 use latlab_record::{Estimate, Header, Unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -105,10 +105,7 @@ Every answer is checked: the parent's id, no bytes, nobody woken, a time that is
     }
 
     fn conclude(&self, _header: &Header, figures: &[Figure<Self>]) -> Option<Findings> {
-        let of = |operation| {
-            let own = figures.iter().find(|figure| figure.point.operation == operation);
-            own.map(|figure| &figure.result)
-        };
+        let of = |operation| result_at(figures, &Made { operation });
         Some(Findings {
             getppid_ns: of(Call::Getppid).map(|result| result.p50),
             clock_syscall_over_vdso: ratio(of(Call::ClockGettimeSyscall)?, of(Call::ClockGettimeVdso)?),

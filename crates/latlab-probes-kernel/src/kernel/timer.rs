@@ -3,7 +3,7 @@
 use latlab_harness::{
     Env, Figure, Operations, Plan, Planned, Probe, ProbeError, Rank, Reach, Rounds, Spec, Tier,
 };
-use latlab_probes_shared::no_kernel;
+use latlab_probes_shared::{no_kernel, result_at};
 use latlab_record::{Estimate, Header, Profile, Unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -146,8 +146,7 @@ nanosleep is clock_nanosleep with a duration, nanosleep-absolute with a due time
             Lateness { operation, sleep_ns, late_ns: figure.result.p50 }
         };
         let p50 = |figures: &[Figure<Self>], operation| {
-            let point = Asked { operation, sleep_ns: 50 * US };
-            figures.iter().find(|figure| figure.point == point).map(|figure| figure.result.p50)
+            Some(result_at(figures, &Asked { operation, sleep_ns: 50 * US })?.p50)
         };
         let slack = |figures: &[Figure<Self>]| {
             Some(p50(figures, Way::Nanosleep)? - p50(figures, Way::NanosleepSlack1)?)

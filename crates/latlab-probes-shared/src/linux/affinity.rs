@@ -3,7 +3,7 @@
 use latlab_harness::ProbeError;
 use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_setaffinity};
 
-use super::refused;
+use crate::refused;
 
 /// Keeps the calling thread on one CPU; dropping this lets it go where it was allowed before.
 #[derive(Debug)]

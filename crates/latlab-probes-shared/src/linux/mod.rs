@@ -2,15 +2,10 @@
 
 mod affinity;
 mod futex;
+mod mapping;
 mod usage;
 
 pub use affinity::{Pinned, run_on, runs_only_on};
 pub use futex::{Scope, wait_while, wake_one};
-pub use usage::{Task, switches, thread_id};
-
-use latlab_harness::ProbeError;
-
-/// A refusal by the system, with what was asked for.
-pub fn refused(what: impl Into<String>, error: rustix::io::Errno) -> ProbeError {
-    ProbeError::System { what: what.into(), source: error.into() }
-}
+pub use mapping::{Region, page_bytes, resident};
+pub use usage::{Task, switches, thread_id, usage};

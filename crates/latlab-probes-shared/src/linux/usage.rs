@@ -8,17 +8,20 @@ pub fn thread_id() -> i32 {
     rustix::thread::gettid().as_raw_nonzero().get()
 }
 
-/// Switches of the calling thread so far: asked for, and forced on it. `None` where they are not counted.
+/// What the kernel counts of the calling thread, as getrusage(2) tells it. `None` where it refuses.
 #[must_use]
-pub fn switches() -> Option<(u64, u64)> {
+pub fn usage() -> Option<libc::rusage> {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: the pointer is to a rusage of ours, which the call fills when it returns 0.
     let status = unsafe { libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr()) };
-    if status != 0 {
-        return None;
-    }
     // SAFETY: all-zero is a valid rusage, and the call only ever writes valid fields.
-    let usage = unsafe { usage.assume_init() };
+    (status == 0).then(|| unsafe { usage.assume_init() })
+}
+
+/// Switches of the calling thread so far: asked for, and forced on it. `None` where they are not counted.
+#[must_use]
+pub fn switches() -> Option<(u64, u64)> {
+    let usage = usage()?;
     Some((u64::try_from(usage.ru_nvcsw).ok()?, u64::try_from(usage.ru_nivcsw).ok()?))
 }
 

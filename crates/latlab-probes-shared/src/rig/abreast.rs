@@ -4,7 +4,7 @@ use latlab_clock::Clock;
 use latlab_harness::{Block, ProbeError};
 use latlab_record::Observed;
 
-use super::{Place, Rig, Work, observe};
+use super::{Place, Rig, Work, observe, window_ops};
 
 /// Work that a thread does beside others.
 pub trait Toil: Send + 'static {
@@ -73,21 +73,8 @@ pub fn abreast<W: Toil + Clone>(
 ) -> Result<Abreast<W>, ProbeError> {
     block.set_waits();
     let warm = clock.ticks(WARM_NS);
-    let mut failed = None;
-    let trial = |ops| match round(rig, works, 0, 1, ops) {
-        Ok(threads) => threads[0]
-            .spans
-            .first()
-            .map_or(f64::INFINITY, |(begin, end)| clock.ns(end.saturating_sub(*begin))),
-        Err(error) => {
-            failed.get_or_insert(error);
-            f64::INFINITY
-        }
-    };
-    let ops = block.window_ops(window_ns, trial);
-    if let Some(error) = failed {
-        return Err(error);
-    }
+    let trial = |ops| Ok(round(rig, works, 0, 1, ops)?[0].spans.first().copied());
+    let ops = window_ops(clock, block, window_ns, trial)?;
     for _ in 0..rig.rounds {
         prepare();
         let threads = round(rig, works, warm, windows, ops)?;

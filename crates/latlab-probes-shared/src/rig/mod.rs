@@ -10,22 +10,19 @@ mod abreast;
 mod page;
 mod tally;
 
-#[cfg_attr(target_os = "linux", path = "where_linux.rs")]
-#[cfg_attr(not(target_os = "linux"), path = "where_other.rs")]
-mod location;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
 use latlab_clock::Clock;
-use latlab_harness::{Block, ProbeError, Stamps, pin_this_thread};
+use latlab_harness::{Block, Env, MemorySource, ProbeError, Stamps, pin_this_thread};
 use latlab_observe::{Observer, Reading};
 use latlab_record::Observed;
 
+use crate::start_thread;
+
 pub use abreast::{Abreast, Beside, Toil, abreast};
-pub use location::CAN_PIN;
 pub use page::Page;
 pub use tally::Tally;
 
@@ -37,6 +34,57 @@ const LONGEST_NS: f64 = 1e9;
 const ROUNDS: u32 = 3;
 /// Turns on the start line between two looks at the time; each has a pause in it, so this is up to 0.2 ms.
 const START_SPINS: u32 = 1 << 12;
+
+/// Whether threads can be kept on one CPU.
+pub const CAN_PIN: bool = cfg!(target_os = "linux");
+
+/// Whether the calling thread runs on this CPU now; `None` when the kernel does not say.
+#[cfg(target_os = "linux")]
+fn is_on(cpu: u32) -> Option<bool> {
+    // SAFETY: asks for a number.
+    let here = u32::try_from(unsafe { libc::sched_getcpu() }).ok()?;
+    Some(here == cpu)
+}
+
+/// Whether the calling thread runs on this CPU now: not known here.
+#[cfg(not(target_os = "linux"))]
+fn is_on(_cpu: u32) -> Option<bool> {
+    None
+}
+
+/// Why no two threads can be measured beside each other in these surroundings; `None` when they can.
+#[must_use]
+pub fn no_two_cpus(env: &Env) -> Option<&'static str> {
+    if let MemorySource::Simulated(_) = env.memory {
+        return Some("simulated memory has no second CPU");
+    }
+    if !CAN_PIN {
+        return Some("this system does not let a program keep threads on a CPU");
+    }
+    (env.cpus.len() < 2).then_some("needs two CPUs; this run may use one")
+}
+
+/// Operations of a window of about so many nanoseconds, chosen as [`Block::window_ops`] does it, by trials that may fail: `trial` does so many
+/// operations in one window, whose begin and end it returns.
+///
+/// # Errors
+/// The first one of the trials.
+pub fn window_ops(
+    clock: &Clock,
+    block: &mut Block,
+    window_ns: f64,
+    mut trial: impl FnMut(u64) -> Result<Option<(u64, u64)>, ProbeError>,
+) -> Result<u64, ProbeError> {
+    let mut failed = None;
+    let ops = block.window_ops(window_ns, |ops| match trial(ops) {
+        Ok(span) => span.map_or(f64::INFINITY, |(begin, end)| clock.ns(end.saturating_sub(begin))),
+        Err(error) => {
+            failed.get_or_insert(error);
+            f64::INFINITY
+        }
+    });
+    failed.map_or(Ok(ops), Err)
+}
 
 /// What one thread does in a round.
 pub type Work<R> = Box<dyn FnOnce(&mut Place) -> R + Send>;
@@ -226,12 +274,12 @@ impl Rig {
             let work = move |observer: &Arc<Observer>| {
                 place.observer = Some(Arc::clone(observer));
                 let mortal = Mortal(Arc::clone(&place.round));
-                let was_there = location::is_on(cpu);
+                let was_there = is_on(cpu);
                 let result = work(&mut place);
                 let after = observer.read();
                 let observed =
                     place.before.as_ref().map_or_else(Observed::default, |before| after.since(before));
-                let in_place = was_there.and_then(|then| Some(then && location::is_on(cpu)?));
+                let in_place = was_there.and_then(|then| Some(then && is_on(cpu)?));
                 drop(mortal);
                 // A report wakes the session's thread, which may share a CPU with one that still works.
                 place.meet(&place.round.finished, place.round.threads);
@@ -257,10 +305,7 @@ impl Rig {
 impl Hand {
     fn new(index: usize) -> Result<Self, ProbeError> {
         let (orders, inbox) = channel();
-        let thread = std::thread::Builder::new()
-            .name(format!("rig-{index}"))
-            .spawn(move || work_off(&inbox))
-            .map_err(|source| ProbeError::System { what: "starting a thread".to_owned(), source })?;
+        let thread = start_thread(format!("rig-{index}"), "starting a thread", move || work_off(&inbox))?;
         Ok(Self { orders: Some(orders), thread: Some(thread) })
     }
 }

@@ -3,12 +3,11 @@
 use latlab_harness::ProbeError;
 use latlab_record::{Check, Pages};
 
+use crate::HUGE_BYTES;
+
 #[cfg_attr(target_os = "linux", path = "arena_linux.rs")]
 #[cfg_attr(not(target_os = "linux"), path = "arena_other.rs")]
 mod system;
-
-/// Bytes of a huge page on x86-64 and on aarch64 with 4 KiB base pages.
-pub(super) const HUGE_BYTES: usize = 2 << 20;
 
 /// A populated, private mapping.
 pub struct Arena {

@@ -1,21 +1,16 @@
 //! Linux: mmap(2), madvise(2), `/proc/self/smaps`.
 
 use std::io::{BufRead, BufReader};
-use std::ptr::null_mut;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use latlab_harness::{ProbeError, pin_this_thread};
 use latlab_record::Pages;
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+use rustix::mm::{Advice, madvise};
 
-use super::HUGE_BYTES;
+use crate::linux::{Region, resident};
+use crate::refused;
 
-pub(super) struct Mapping {
-    whole: *mut u8,
-    whole_bytes: usize,
-    base: *mut u8,
-    bytes: usize,
-}
+pub(super) struct Mapping(Region);
 
 /// Bytes that one populating thread takes at a time.
 const PART: usize = 32 << 20;
@@ -23,48 +18,34 @@ const PART: usize = 32 << 20;
 impl Mapping {
     pub(super) fn new(bytes: usize, pages: Pages, helpers: &[u32]) -> Result<Self, ProbeError> {
         let what = || format!("memory for a walk ({} MiB)", bytes >> 20);
-        let slack = if pages == Pages::Huge { HUGE_BYTES } else { 0 };
-        let whole_bytes =
-            bytes.checked_add(slack).ok_or_else(|| ProbeError::Other(format!("{}: too large", what())))?;
-        // SAFETY: a fresh private mapping at an address of the kernel's choice touches nothing of ours.
-        let whole = unsafe {
-            mmap_anonymous(null_mut(), whole_bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)
-        }
-        .map_err(|error| ProbeError::System { what: what(), source: error.into() })?
-        .cast::<u8>();
-        let base = whole.wrapping_add(whole.align_offset(if slack > 0 { HUGE_BYTES } else { 4096 }));
-        let mapping = Self { whole, whole_bytes, base, bytes };
-        let advice = match pages {
-            Pages::Base => Advice::LinuxNoHugepage,
-            Pages::Huge => Advice::LinuxHugepage,
-        };
-        // SAFETY: the range is ours; the advice changes no content. A kernel without huge pages refuses it, which
-        // the look at smaps shows.
-        let _advised = unsafe { madvise(base.cast(), bytes, advice) };
-        mapping.populate(helpers).map_err(|source| ProbeError::System { what: what(), source })?;
+        let region = Region::aligned(bytes, pages).map_err(|error| refused(what(), error))?;
+        // A kernel without huge pages refuses the advice, which the look at smaps shows.
+        let _advised = region.advise_pages(pages);
+        let mapping = Self(region);
+        mapping.populate(helpers).map_err(|error| refused(what(), error))?;
         Ok(mapping)
     }
 
     pub(super) fn base(&self) -> *mut u8 {
-        self.base
+        self.0.base()
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.bytes
+        self.0.bytes()
     }
 
     /// Gives every page its memory now. Page faults cost 0.5-2 us each; several threads share them, where threads may be
     /// started: a control group may allow no more processes.
     fn populate(&self, helpers: &[u32]) -> std::io::Result<()> {
-        let parts = self.bytes.div_ceil(PART);
+        let parts = self.bytes().div_ceil(PART);
         let next = AtomicUsize::new(0);
         let work = || -> std::io::Result<()> {
             loop {
                 let offset = next.fetch_add(1, Ordering::Relaxed) * PART;
-                if offset >= self.bytes {
+                if offset >= self.bytes() {
                     return Ok(());
                 }
-                self.populate_part(offset, PART.min(self.bytes - offset))?;
+                self.populate_part(offset, PART.min(self.bytes() - offset))?;
             }
         };
         std::thread::scope(|scope| {
@@ -91,7 +72,7 @@ impl Mapping {
     }
 
     fn populate_part(&self, offset: usize, bytes: usize) -> std::io::Result<()> {
-        let begin = self.base.wrapping_add(offset);
+        let begin = self.base().wrapping_add(offset);
         // SAFETY: the range lies inside our mapping; populating changes no content.
         match unsafe { madvise(begin.cast(), bytes, Advice::LinuxPopulateWrite) } {
             Ok(()) if is_resident(begin.wrapping_add(bytes - 1)) => return Ok(()),
@@ -109,17 +90,17 @@ impl Mapping {
     /// Bytes of this mapping that the kernel backs with huge pages.
     pub(super) fn huge_bytes(&self) -> Option<u64> {
         let smaps = BufReader::new(std::fs::File::open("/proc/self/smaps").ok()?);
-        huge_bytes_in(smaps.lines().map_while(Result::ok), self.base.addr(), self.base.addr() + self.bytes)
+        huge_bytes_in(
+            smaps.lines().map_while(Result::ok),
+            self.base().addr(),
+            self.base().addr() + self.bytes(),
+        )
     }
 }
 
 /// Whether the page of this byte has memory; true where the kernel does not say.
 fn is_resident(byte: *mut u8) -> bool {
-    let page = byte.wrapping_sub(byte.addr() % 4096);
-    let mut state = 0u8;
-    // SAFETY: one page inside a mapping of ours, and one byte for its answer.
-    let status = unsafe { libc::mincore(page.cast(), 1, &raw mut state) };
-    status != 0 || state & 1 == 1
+    resident(byte.wrapping_sub(byte.addr() % 4096), 1) != Some(0)
 }
 
 /// `AnonHugePages` of every mapping that overlaps `begin..end`. The kernel may have merged neighbours, so a mapping
@@ -139,13 +120,6 @@ fn huge_bytes_in(lines: impl Iterator<Item = String>, begin: usize, end: usize) 
         }
     }
     total.map(|bytes: u64| bytes.min((end - begin) as u64))
-}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is ours and nothing refers into it any more.
-        let _unmapped = unsafe { munmap(self.whole.cast(), self.whole_bytes) };
-    }
 }
 
 // SAFETY: a shared mapping hands out its bounds and asks the kernel for its pages; whoever writes through them has an unsafe

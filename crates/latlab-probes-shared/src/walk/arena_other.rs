@@ -5,7 +5,7 @@ use std::alloc::{Layout, alloc_zeroed, dealloc};
 use latlab_harness::ProbeError;
 use latlab_record::Pages;
 
-use super::HUGE_BYTES;
+use crate::HUGE_BYTES;
 
 pub(super) struct Mapping {
     base: *mut u8,

@@ -3,7 +3,8 @@
 use latlab_harness::Batch;
 use latlab_record::Check;
 
-use super::{Cycle, LINE_BYTES, PAGE_BYTES, chase};
+use super::{Cycle, LINE_BYTES, PAGE_BYTES, chase, link, to_usize};
+use crate::Compared;
 
 /// Distance of nodes in [`Layout::Sparse`].
 pub const SPARSE_BYTES: u64 = 4 * LINE_BYTES;
@@ -51,9 +52,8 @@ pub struct Chain {
     at: *const u8,
     /// Step of the cycle that `at` is expected at.
     step: u64,
-    /// Walks that did not end where the cycle says.
-    wrong_ends: u64,
-    walks: u64,
+    /// Walks that ended where the cycle says, or elsewhere.
+    walks: Compared,
 }
 
 impl Chain {
@@ -73,7 +73,7 @@ impl Chain {
         }
         // SAFETY: as above.
         unsafe { link(last).cast_mut().write(first) };
-        Self { cycle, layout, base, at: first, step: 0, wrong_ends: 0, walks: 0 }
+        Self { cycle, layout, base, at: first, step: 0, walks: Compared::default() }
     }
 
     /// Touches the `lines` nodes before the current one in the order of the walk: afterwards the caches hold what a
@@ -128,21 +128,14 @@ impl Chain {
     /// Whether every timed walk ended at the node where its length puts it: no step was skipped.
     #[must_use]
     pub fn walk_check(&self) -> Check {
-        Check {
-            name: "walks end where they should".to_owned(),
-            ok: self.wrong_ends == 0 && self.walks > 0,
-            detail: format!("{} of {} walks", self.walks - self.wrong_ends, self.walks),
-        }
+        self.walks.check("walks end where they should", "", "walks")
     }
 
     /// Compares the position with the number of steps walked, and says whether they agree; untimed, once a block.
     pub fn verify_position(&mut self) -> bool {
         let right = self.at == self.address(self.step);
-        self.walks += 1;
-        if !right {
-            self.wrong_ends += 1;
-            self.at = self.address(self.step);
-        }
+        self.walks.one(right);
+        self.at = self.address(self.step);
         right
     }
 }
@@ -155,21 +148,6 @@ impl Batch for Chain {
         // Two additions a window of tens of microseconds.
         self.step = (self.step + ops) % self.cycle.places();
         self.at.addr() as u64
-    }
-}
-
-/// The pointer at a node: aligned, because `build` is promised an aligned base and nodes lie multiples of a line apart.
-#[inline]
-fn link(node: *const u8) -> *const *const u8 {
-    node.cast()
-}
-
-/// Offsets inside an arena fit the address space that the arena lies in.
-#[inline]
-fn to_usize(value: u64) -> usize {
-    #[expect(clippy::cast_possible_truncation, reason = "bounded by the size of a mapping that exists")]
-    {
-        value as usize
     }
 }
 

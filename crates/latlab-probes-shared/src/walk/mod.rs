@@ -9,13 +9,13 @@ mod chain;
 mod cycle;
 mod reference;
 
-#[cfg_attr(target_arch = "x86_64", path = "x86.rs")]
-#[cfg_attr(target_arch = "aarch64", path = "aarch64.rs")]
+#[cfg_attr(any(target_arch = "x86_64", target_arch = "aarch64"), path = "assembly.rs")]
 #[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64")), path = "portable.rs")]
 mod chase;
 
 pub use arena::Arena;
 pub use chain::{Chain, Layout, SPARSE_BYTES};
+pub use chase::follow_strided;
 pub use cycle::Cycle;
 pub use reference::ReferenceChase;
 
@@ -24,3 +24,21 @@ pub use reference::ReferenceChase;
 pub const LINE_BYTES: u64 = 64;
 /// Bytes of the page that chains are laid out by.
 pub const PAGE_BYTES: u64 = 4096;
+
+/// The pointer at a node: arenas begin on a page, and nodes lie multiples of a line apart.
+#[must_use]
+#[inline]
+pub fn link(node: *const u8) -> *const *const u8 {
+    node.cast()
+}
+
+/// A distance within memory that exists, which fits the address space that the memory lies in.
+#[must_use]
+#[expect(clippy::inline_always, reason = "a timed loop must hold no call, whatever the profile")]
+#[inline(always)]
+pub fn to_usize(bytes: u64) -> usize {
+    #[expect(clippy::cast_possible_truncation, reason = "bounded by the size of a mapping that exists")]
+    {
+        bytes as usize
+    }
+}

@@ -5,6 +5,7 @@ use latlab_harness::{Batch, MemorySource, ProbeError, Reference, ReferenceReadin
 use latlab_record::Pages;
 
 use super::{Arena, Chain, Cycle, LINE_BYTES, Layout};
+use crate::median;
 
 /// Fits every second-level cache that latlab has met.
 const PRIVATE_BYTES: u64 = 256 << 10;
@@ -67,13 +68,10 @@ impl Reference for ReferenceChase<'_> {
 fn median_ns(clock: &Clock, chain: &mut Chain, bytes: u64) -> f64 {
     chain.warm(bytes / LINE_BYTES);
     chain.run(LOADS);
-    let mut costs: Vec<f64> = (0..WINDOWS)
-        .map(|_| {
-            let begin = clock.source.now();
-            std::hint::black_box(chain.run(LOADS));
-            clock.ns(clock.source.now().saturating_sub(begin)) / LOADS as f64
-        })
-        .collect();
-    costs.sort_by(f64::total_cmp);
-    latlab_stats::quantile(&costs, 0.5)
+    let costs = (0..WINDOWS).map(|_| {
+        let begin = clock.source.now();
+        std::hint::black_box(chain.run(LOADS));
+        clock.ns(clock.source.now().saturating_sub(begin)) / LOADS as f64
+    });
+    median(costs).unwrap_or(f64::NAN)
 }

@@ -7,16 +7,11 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use latlab_harness::{ProbeError, RemoteBlock, pin_this_thread};
+use latlab_probes_shared::start_thread;
 use serde::{Deserialize, Serialize};
 
-use crate::heap::{self, Answering, Region, whole};
+use crate::heap::{self, Answering, Region, block_of_windows, nanoseconds};
 
-/// Windows of quick operations take about this long: a thousand times the clock's own cost (20-50 ns).
-const WINDOW_NS: f64 = 50_000.0;
-/// A block of windows takes about this long, unless one operation takes longer.
-const BLOCK_NS: f64 = 3e6;
-/// Windows in a block.
-const WINDOWS: f64 = 40.0;
 /// Blocks of memory that are allocated before the first of them is freed, where all are given back to the system: as many as
 /// make this many bytes.
 const ROUND_BYTES: usize = 1 << 20;
@@ -91,7 +86,7 @@ pub(super) struct Bench {
 
 impl Bench {
     pub(super) fn new() -> Result<Self, ProbeError> {
-        let addresses = Region::new(MOST_IN_A_ROUND * size_of::<usize>())?;
+        let addresses = heap::new_pages(MOST_IN_A_ROUND * size_of::<usize>())?;
         let page = heap::page_bytes();
         for offset in (0..MOST_IN_A_ROUND * size_of::<usize>()).step_by(page) {
             // SAFETY: inside the region.
@@ -129,40 +124,19 @@ impl Bench {
     fn reused(&mut self, size: usize, ops_per_window: Option<u64>) -> Result<Taken, ProbeError> {
         let page = self.page;
         let mut wrong = 0;
-        let mut run = |ops: u64| {
+        let mut run = |ops: u64| -> Result<f64, ProbeError> {
             let begun = Instant::now();
             for mark in 1..=ops {
                 wrong += u64::from(!allocate_touch_free(size, page, mark));
             }
-            nanoseconds(begun)
+            Ok(nanoseconds(begun))
         };
         if !self.warmed.contains(&size) {
             self.warmed.push(size);
-            run(1);
+            run(1)?;
         }
-        // As the harness chooses the length of its windows: doubled until a trial can be trusted, the shorter of two.
-        let ops = ops_per_window.unwrap_or_else(|| {
-            let mut ops = 1u64;
-            loop {
-                let mut took = run(ops);
-                if took < WINDOW_NS {
-                    took = took.min(run(ops));
-                }
-                if took >= WINDOW_NS / 4.0 || ops >= 1 << 30 {
-                    break whole((ops as f64 * WINDOW_NS / took.max(1.0)).round());
-                }
-                ops *= 2;
-            }
-        });
-        // A window that does not count brings the caches back, where it is short.
-        let first = run(if size > ROUND_BYTES { 0 } else { ops });
-        let windows = if size > ROUND_BYTES { 1.0 } else { (BLOCK_NS / first.max(1.0)).clamp(1.0, WINDOWS) };
-        let before = heap::minor_faults();
-        let block = RemoteBlock::gather(ops, |values| {
-            values.extend((0..whole(windows)).map(|_| run(ops) / ops as f64));
-            Ok(())
-        })?;
-        Ok(Taken { faults: heap::minor_faults() - before, ops: block.ops, wrong, block, ..Taken::default() })
+        let (block, faults) = block_of_windows(ops_per_window, size > ROUND_BYTES, run)?;
+        Ok(Taken { faults, ops: block.ops, wrong, block, ..Taken::default() })
     }
 
     fn fresh(&mut self, size: usize, rounds: u32) -> Result<Taken, ProbeError> {
@@ -228,10 +202,6 @@ impl Bench {
         })?;
         Ok(Taken { faults: heap::minor_faults() - before, ops: block.ops, wrong, block, ..Taken::default() })
     }
-}
-
-fn nanoseconds(begun: Instant) -> f64 {
-    begun.elapsed().as_secs_f64() * 1e9
 }
 
 /// Whether the block was there and held what was written to it.
@@ -342,16 +312,10 @@ impl Partner {
             closed: AtomicBool::new(false),
         });
         let theirs = Arc::clone(&ring);
-        let thread = std::thread::Builder::new()
-            .name("frees".to_owned())
-            .spawn(move || {
-                pin_this_thread(cpu);
-                theirs.free_what_comes();
-            })
-            .map_err(|source| ProbeError::System {
-                what: "starting a thread that frees".to_owned(),
-                source,
-            })?;
+        let thread = start_thread("frees", "starting a thread that frees", move || {
+            pin_this_thread(cpu);
+            theirs.free_what_comes();
+        })?;
         Ok(Self { ring, thread: Some(thread) })
     }
 

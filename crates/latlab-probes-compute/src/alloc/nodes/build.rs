@@ -13,8 +13,8 @@ use latlab_harness::{ProbeError, RemoteBlock};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::ahead;
-use crate::heap::{self, Region};
+use crate::ahead;
+use crate::heap::{self, Region, nanoseconds};
 
 /// A node of the list: 28 bytes, 32 with padding.
 #[repr(C)]
@@ -140,7 +140,7 @@ impl Workshop {
     pub(super) fn new(nodes: u64) -> Result<Self, ProbeError> {
         heap::as_in_a_new_process();
         let bytes = length(nodes, LINE);
-        let region = Region::new(bytes)?;
+        let region = heap::new_pages(bytes)?;
         touch_pages(region.base(), bytes);
         Ok(Self {
             pool: None,
@@ -183,12 +183,12 @@ impl Workshop {
                 built.ok_or_else(|| ProbeError::Other("no pool".to_owned()))
             }
             Way::Arena | Way::ArenaAligned | Way::ArenaPrefetch => {
-                let region = Region::new(length(nodes, way.stride()))?;
+                let region = heap::new_pages(length(nodes, way.stride()))?;
                 Ok(from_region(&region, way, nodes))
             }
             Way::ArenaTouched => {
                 let bytes = length(nodes, NODE);
-                let region = Region::new(bytes)?;
+                let region = heap::new_pages(bytes)?;
                 let faults = heap::minor_faults();
                 let begun = Instant::now();
                 touch_pages(region.base(), bytes);
@@ -205,10 +205,6 @@ impl Workshop {
 
 fn length(nodes: u64, stride: usize) -> usize {
     usize::try_from(nodes).unwrap_or(usize::MAX).saturating_mul(stride)
-}
-
-fn nanoseconds(begun: Instant) -> f64 {
-    begun.elapsed().as_secs_f64() * 1e9
 }
 
 fn touch_pages(base: *mut u8, bytes: usize) {
@@ -364,7 +360,7 @@ fn from_region(region: &Region, way: Way, nodes: u64) -> Built {
         timed(nodes, || {
             build(nodes, || {
                 let node = bump();
-                ahead::for_write(node.cast::<u8>().wrapping_add(AHEAD));
+                ahead::to_write(node.cast::<u8>().wrapping_add(AHEAD));
                 node
             })
         })
@@ -432,7 +428,7 @@ fn from_heap_that_is_there(nodes: u64, chunk: usize) -> Result<Built, ProbeError
 /// The list alone, as far apart as malloc's nodes, in memory that is there.
 fn stores(nodes: u64, chunk: usize) -> Result<Built, ProbeError> {
     let bytes = length(nodes, chunk) + SLACK;
-    let region = Region::new(bytes)?;
+    let region = heap::new_pages(bytes)?;
     touch_pages(region.base(), bytes);
     let mut next = region.base();
     let bump = || {
@@ -526,7 +522,7 @@ struct Pool {
 
 impl Pool {
     fn new(nodes: u64) -> Result<Self, ProbeError> {
-        let region = Region::new(length(nodes, NODE))?;
+        let region = heap::new_pages(length(nodes, NODE))?;
         let mut next = region.base();
         let free = build(nodes, || {
             let node = next;
@@ -580,7 +576,7 @@ mod tests {
 
     /// An arena that skips the work of one node, or gives one twice.
     fn planted(fault: impl Fn(u64, *mut Node) -> *mut Node) -> Built {
-        let region = Region::new(1_000 * NODE).expect("a small arena");
+        let region = heap::new_pages(1_000 * NODE).expect("a small arena");
         let mut number = 0;
         let new = || {
             let node = region.base().wrapping_add(length(number, NODE)).cast::<Node>();
@@ -599,7 +595,7 @@ mod tests {
         let missing = planted(|number, node| if number == 999 { null_mut() } else { node });
         assert_eq!(missing.walked, 999);
 
-        let region = Region::new(1_000 * NODE).expect("a small arena");
+        let region = heap::new_pages(1_000 * NODE).expect("a small arena");
         let way = Way::Arena;
         let base = region.base().cast::<Node>();
         from_region(&region, way, 1_000);

@@ -5,6 +5,7 @@ use latlab_machine::{Cpu, Machine};
 use latlab_record::{Estimate, Header, Pages};
 use schemars::JsonSchema;
 use serde::Serialize;
+use strum::VariantArray;
 
 use super::{Bandwidth, Details, Moves, SMALL, THIRD_LIKELY};
 use crate::levels::reported;
@@ -26,108 +27,72 @@ struct Known {
     vendor: &'static str,
     /// Empty: every microarchitecture of this vendor that has the instruction set.
     names: &'static [&'static str],
-    /// AMD's mobile Zen 5 has the model numbers from 0x20 on, beside the others, and half the width.
+    /// Model numbers of others of these names.
     not_models: std::ops::Range<u32>,
     isa: &'static str,
     widths: Widths,
 }
 
-const NONE: std::ops::Range<u32> = 0..0;
 const INTEL: &str = "Intel 64 and IA-32 Architectures Optimization Reference Manual";
 const ZEN: &str = "AMD, Software Optimization Guide for Family 17h and 19h";
+const ZEN_5: &str = "AMD, Zen 5 at Hot Chips 2024";
+const ARM_TWO_LOADS: &str = "Arm, software optimization guide of the core: two 16-byte loads a cycle";
+const ARM_THREE_LOADS: &str =
+    "Arm, software optimization guide of the core: three 16-byte loads, two stores a cycle";
+const WITH_AVX2: &[&str] = &[
+    "Haswell",
+    "Broadwell",
+    "Skylake",
+    "Skylake-SP",
+    "Cascade Lake",
+    "Kaby Lake",
+    "Coffee Lake",
+    "Comet Lake",
+];
+
+/// A row. `bytes` a cycle: loaded, stored, from the second level, from the third; 0 is what no document says.
+const fn known(
+    vendor: &'static str,
+    names: &'static [&'static str],
+    isa: &'static str,
+    bytes: [f64; 4],
+    source: &'static str,
+) -> Known {
+    const fn documented(bytes: f64) -> Option<f64> {
+        if bytes > 0.0 { Some(bytes) } else { None }
+    }
+    let [load, store, second, third] = bytes;
+    let [store, second, third] = [documented(store), documented(second), documented(third)];
+    Known { vendor, names, not_models: 0..0, isa, widths: Widths { load, store, second, third, source } }
+}
 
 /// First match counts. Not in it, and so without a share: CPUs whose cores are of several kinds.
 const TABLE: &[Known] = &[
     // Two 64-byte loads and one 64-byte store a cycle, and 64 bytes from the second level, in every Intel core with AVX-512 from
     // Skylake-SP to Granite Rapids: the instruction set shows them where a hypervisor hides the name.
+    known("GenuineIntel", &[], "avx512", [128.0, 64.0, 64.0, 0.0], INTEL),
+    known("GenuineIntel", WITH_AVX2, "avx2", [64.0, 32.0, 64.0, 0.0], INTEL),
+    // Its mobile variants have the model numbers from 0x20 on, beside the others, and half the width.
     Known {
-        vendor: "GenuineIntel",
-        names: &[],
-        not_models: NONE,
-        isa: "avx512",
-        widths: Widths { load: 128.0, store: Some(64.0), second: Some(64.0), third: None, source: INTEL },
-    },
-    Known {
-        vendor: "GenuineIntel",
-        names: &[
-            "Haswell",
-            "Broadwell",
-            "Skylake",
-            "Skylake-SP",
-            "Cascade Lake",
-            "Kaby Lake",
-            "Coffee Lake",
-            "Comet Lake",
-        ],
-        not_models: NONE,
-        isa: "avx2",
-        widths: Widths { load: 64.0, store: Some(32.0), second: Some(64.0), third: None, source: INTEL },
-    },
-    Known {
-        vendor: "AuthenticAMD",
-        names: &["Zen 5"],
         not_models: 0x20..0x40,
-        isa: "avx512",
-        widths: Widths {
-            load: 128.0,
-            store: Some(64.0),
-            second: Some(64.0),
-            third: Some(32.0),
-            source: "AMD, Zen 5 at Hot Chips 2024",
-        },
+        ..known("AuthenticAMD", &["Zen 5"], "avx512", [128.0, 64.0, 64.0, 32.0], ZEN_5)
     },
     // A 512-bit access takes two turns of a port.
-    Known {
-        vendor: "AuthenticAMD",
-        names: &["Zen 4"],
-        not_models: NONE,
-        isa: "avx512",
-        widths: Widths { load: 64.0, store: Some(32.0), second: Some(32.0), third: Some(32.0), source: ZEN },
-    },
-    Known {
-        vendor: "AuthenticAMD",
-        names: &["Zen 2", "Zen 3", "Zen 4"],
-        not_models: NONE,
-        isa: "avx2",
-        widths: Widths { load: 64.0, store: Some(32.0), second: Some(32.0), third: Some(32.0), source: ZEN },
-    },
-    Known {
-        vendor: "AuthenticAMD",
-        names: &["Zen", "Zen+"],
-        not_models: NONE,
-        isa: "avx2",
-        widths: Widths { load: 32.0, store: Some(16.0), second: Some(32.0), third: None, source: ZEN },
-    },
-    Known {
-        vendor: "Arm",
-        names: &["Neoverse N1", "Cortex-A76", "Cortex-A77"],
-        not_models: NONE,
-        isa: "neon",
-        widths: Widths {
-            load: 32.0,
-            store: None,
-            second: None,
-            third: None,
-            source: "Arm, software optimization guide of the core: two 16-byte loads a cycle",
-        },
-    },
-    Known {
-        vendor: "Arm",
-        names: &["Neoverse V1", "Neoverse N2", "Neoverse V2"],
-        not_models: NONE,
-        isa: "neon",
-        widths: Widths {
-            load: 48.0,
-            store: Some(32.0),
-            second: None,
-            third: None,
-            source: "Arm, software optimization guide of the core: three 16-byte loads, two stores a cycle",
-        },
-    },
+    known("AuthenticAMD", &["Zen 4"], "avx512", [64.0, 32.0, 32.0, 32.0], ZEN),
+    known("AuthenticAMD", &["Zen 2", "Zen 3", "Zen 4"], "avx2", [64.0, 32.0, 32.0, 32.0], ZEN),
+    known("AuthenticAMD", &["Zen", "Zen+"], "avx2", [32.0, 16.0, 32.0, 0.0], ZEN),
+    known("Arm", &["Neoverse N1", "Cortex-A76", "Cortex-A77"], "neon", [32.0, 0.0, 0.0, 0.0], ARM_TWO_LOADS),
+    known(
+        "Arm",
+        &["Neoverse V1", "Neoverse N2", "Neoverse V2"],
+        "neon",
+        [48.0, 32.0, 0.0, 0.0],
+        ARM_THREE_LOADS,
+    ),
 ];
 
 /// Who answers a working set, by the sizes that the CPU reports.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema, VariantArray)]
 enum Level {
     #[serde(rename = "L1")]
     First,
@@ -137,10 +102,6 @@ enum Level {
     Third,
     #[serde(rename = "RAM")]
     Ram,
-}
-
-impl Level {
-    const ALL: [Self; 4] = [Self::First, Self::Second, Self::Third, Self::Ram];
 }
 
 /// One level's figures.
@@ -227,14 +188,14 @@ pub(super) fn details(machine: &Machine, point: &Moves) -> Option<Details> {
 
 /// Each level's figures: of the measured working set nearest to the level's landmark, among those that lie in it.
 pub(super) fn levels(header: &Header, all: &[Figure<Bandwidth>], operation: Operation) -> Vec<AtLevel> {
-    let of_level = |level| {
-        let bounds = landmark(header, all, operation, level)?;
+    let of_level = |level: &Level| {
+        let bounds = landmark(header, all, operation, *level)?;
         let figure = singles(all, operation)
             .filter(|figure| (bounds.above + 1..=bounds.up_to).contains(&figure.point.working_set_bytes))
             .min_by(|a, b| distance(a, bounds.mark).total_cmp(&distance(b, bounds.mark)))?;
-        Some(at_level(&header.machine, level, figure))
+        Some(at_level(&header.machine, *level, figure))
     };
-    Level::ALL.into_iter().filter_map(of_level).collect()
+    Level::VARIANTS.iter().filter_map(of_level).collect()
 }
 
 /// Working sets of a level, and the one that is wanted.
@@ -329,30 +290,17 @@ fn at_level(machine: &Machine, level: Level, figure: &Figure<Bandwidth>) -> AtLe
 #[cfg(test)]
 mod tests {
     use latlab_harness::{PointFields as _, PointResult};
-    use latlab_machine::{Cache, CacheKind, CacheSource};
     use serde_json::{Value, json};
 
     use super::*;
     use latlab_probes_testing as testing;
 
-    fn cache(level: u8, size_bytes: u64) -> Cache {
-        Cache {
-            level,
-            kind: CacheKind::Unified,
-            size_bytes,
-            line_bytes: None,
-            ways: None,
-            shared_cpus: Vec::new(),
-            cpus: Vec::new(),
-            instances: None,
-            source: CacheSource::Sysfs,
-        }
-    }
-
     /// A CPU with 48 KiB, 2 MiB and 32 MiB.
     fn header(vendor: &str, name: Option<&str>) -> Header {
         let mut header = testing::header(&testing::env(4 << 30));
-        header.machine.caches = vec![cache(1, 48 << 10), cache(2, 2 << 20), cache(3, 32 << 20)];
+        header.machine.caches = [(1, 48 << 10), (2, 2 << 20), (3, 32 << 20)]
+            .map(|(level, bytes)| testing::cache(level, bytes))
+            .into();
         header.machine.cpu = Cpu {
             vendor: Some(vendor.to_owned()),
             microarchitecture: name.map(str::to_owned),

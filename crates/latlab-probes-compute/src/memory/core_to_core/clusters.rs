@@ -1,10 +1,12 @@
 //! Which CPUs are near each other, found from the round trips alone, and only then named by what the machine says of itself.
 
+use std::collections::BTreeSet;
+
 use latlab_machine::Machine;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::median;
+use latlab_probes_shared::median;
 
 /// Neighbouring distances that lie apart by at least this factor separate clusters. Between cores of one mesh or ring they spread
 /// by up to 1.3 without a gap; from one core complex or socket to another they jump by 2 to 5 (core-to-core-latency's tables).
@@ -28,9 +30,8 @@ pub(super) struct Cluster {
 
 impl Matrix {
     pub(super) fn of(pairs: &[(u32, u32, f64)]) -> Self {
-        let mut cpus: Vec<u32> = pairs.iter().flat_map(|(a, b, _)| [*a, *b]).collect();
-        cpus.sort_unstable();
-        cpus.dedup();
+        let cpus: BTreeSet<u32> = pairs.iter().flat_map(|(a, b, _)| [*a, *b]).collect();
+        let cpus: Vec<u32> = cpus.into_iter().collect();
         let mut ns = vec![vec![None; cpus.len()]; cpus.len()];
         for (a, b, value) in pairs {
             if let (Ok(a), Ok(b)) = (cpus.binary_search(a), cpus.binary_search(b)) {
@@ -59,9 +60,7 @@ impl Matrix {
             .filter(|pair| pair[1] / pair[0] >= GAP);
         let limit = widest.map_or(f64::INFINITY, |pair| pair[0]);
         let (of, _) = merge(self.cpus.len(), &edges, limit);
-        let mut roots = of.clone();
-        roots.sort_unstable();
-        roots.dedup();
+        let roots: BTreeSet<usize> = of.iter().copied().collect();
         let cluster = |(index, root): (usize, &usize)| {
             let own = (0..self.cpus.len()).filter(|index| of[*index] == *root);
             let cpus: Vec<u32> = own.map(|index| self.cpus[index]).collect();
@@ -102,10 +101,8 @@ fn known(cluster: &[u32], measured: &[u32], machine: &Machine) -> Option<String>
         return None;
     }
     let is = |cpus: &[u32]| {
-        let mut own: Vec<u32> = cpus.iter().copied().filter(|cpu| measured.contains(cpu)).collect();
-        own.sort_unstable();
-        own.dedup();
-        own == cluster
+        let own: BTreeSet<&u32> = cpus.iter().filter(|cpu| measured.contains(cpu)).collect();
+        own.into_iter().eq(cluster)
     };
     let core = machine.caches.iter().find(|cache| cache.level == 1 && is(&cache.shared_cpus));
     if core.is_some() {

@@ -1,11 +1,11 @@
 use latlab_harness::{AnyProbe as _, Erased, PointFields as _, PointResult, Support};
-use latlab_machine::{Machine, NumaNode};
+use latlab_machine::Machine;
 use latlab_record::Kind;
 use serde_json::json;
 
 use super::exchange::Wait;
 use super::*;
-use latlab_probes_shared::rig::Place;
+use latlab_probes_shared::rig::{CAN_PIN, Place};
 use latlab_probes_testing as testing;
 
 /// Both threads may share a CPU: what is tested is who sees what.
@@ -202,8 +202,7 @@ fn groups_are_found_from_the_latencies_and_named_by_a_node_that_is_exactly_one_o
     let mut env = testing::env(64 << 20);
     env.cpus = (0..6).collect();
     env.machine = Machine::default();
-    env.machine.numa =
-        vec![NumaNode { id: 7, cpus: vec![1, 3, 5, 99], memory_bytes: None, distances: Vec::new() }];
+    env.machine.numa = vec![testing::node(7, &[1, 3, 5, 99])];
     let found = conclusion(&env, &two_groups());
     assert_eq!(found["cpus"], json!([0, 1, 2, 3, 4, 5]));
     assert_eq!(found["matrix_ns"][1][4], json!(205.0));

@@ -2,7 +2,7 @@
 
 use latlab_clock::{Clock, SimulatedClock};
 use latlab_harness::{Erased, SimulatedLevel};
-use latlab_machine::{Cache, CacheKind, CacheSource, Machine};
+use latlab_machine::Machine;
 use latlab_probes_testing::{self as testing, Kept};
 use latlab_record::{Kind, Record, Settings};
 
@@ -26,19 +26,8 @@ fn planted_env(huge_pages_effective: bool) -> Env {
         clock: clock.clone(),
     };
     let caches = [(1, 48 << 10), (2, 1 << 20), (3, 32 << 20)]
-        .iter()
-        .map(|(level, size_bytes)| Cache {
-            level: *level,
-            kind: CacheKind::Unified,
-            size_bytes: *size_bytes,
-            line_bytes: Some(64),
-            ways: None,
-            shared_cpus: vec![0],
-            cpus: vec![0],
-            instances: Some(1),
-            source: CacheSource::Sysfs,
-        })
-        .collect();
+        .map(|(level, bytes)| testing::cache(level, bytes))
+        .into();
     Env {
         machine: Machine { caches, ..Machine::default() },
         clock: Clock::simulated(clock),

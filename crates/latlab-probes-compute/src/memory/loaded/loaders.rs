@@ -11,7 +11,7 @@ use latlab_harness::{Batch, ProbeError, Stamps, pin_this_thread};
 use latlab_observe::Observer;
 use latlab_record::{Observed, Pages};
 
-use latlab_probes_shared::Compared;
+use latlab_probes_shared::{Compared, start_thread};
 
 use crate::vector::{self, Field, Kernels, Operation, Pass, Shape, Streams, Tally};
 
@@ -212,9 +212,7 @@ pub(super) struct Loaders {
 
 impl Loaders {
     /// One thread on each of these CPUs, with `bytes` to read and half as much to write each, made on that thread.
-    ///
-    /// # Errors
-    /// When a thread or its memory is refused; those that were started have ended then.
+    /// When one or its memory is refused, those that were started have ended.
     pub(super) fn start(
         cpus: &[u32],
         bytes: u64,
@@ -238,16 +236,11 @@ impl Loaders {
             let (report, made) = channel();
             let own: Arc<Own> = Arc::default();
             let (orders, theirs) = (Arc::clone(&orders), Arc::clone(&own));
-            let thread = std::thread::Builder::new()
-                .name(format!("load-{nth}"))
-                .spawn(move || {
-                    pin_this_thread(cpu);
-                    work(nth, cpu, bytes, seed, kernels, clocking, &orders, &theirs, &report);
-                })
-                .map_err(|source| ProbeError::System {
-                    what: format!("starting load thread {nth}"),
-                    source,
-                })?;
+            let life = move || {
+                pin_this_thread(cpu);
+                work(nth, cpu, bytes, seed, kernels, clocking, &orders, &theirs, &report);
+            };
+            let thread = start_thread(format!("load-{nth}"), format!("starting load thread {nth}"), life)?;
             starting.threads.push(thread);
             reports.push((own, made));
         }
@@ -269,9 +262,6 @@ impl Loaders {
     }
 
     /// Lets the first threads run; returns when all of them work.
-    ///
-    /// # Errors
-    /// When one does not begin in time.
     pub(super) fn run(&mut self, run: &Run) -> Result<(), ProbeError> {
         self.runs += 1;
         let threads = run.threads.min(self.team.len());
@@ -311,9 +301,6 @@ impl Loaders {
     }
 
     /// Parks all threads, and looks at what they did since they were started. Whether every thread had its CPU to itself.
-    ///
-    /// # Errors
-    /// When one does not stop in time.
     pub(super) fn park(&mut self, shown: &mut Shown) -> Result<bool, ProbeError> {
         self.orders.command.store(PARK, Ordering::Release);
         self.wait_for("stop", |loaders| {

@@ -30,15 +30,9 @@ fn cpus_of_other_nodes_do_not_load_this_ones_memory() {
     let mut env = env_of_two(1 << 30);
     env.cpus = vec![0, 1, 2, 3];
     env.home_cpu = 1;
-    let node = |id, cpus: &[u32]| latlab_machine::NumaNode {
-        id,
-        cpus: cpus.to_vec(),
-        memory_bytes: None,
-        distances: Vec::new(),
-    };
-    env.machine.numa = vec![node(0, &[0, 2]), node(1, &[1, 3])];
+    env.machine.numa = vec![testing::node(0, &[0, 2]), testing::node(1, &[1, 3])];
     assert_eq!(load_cpus(&env), [3]);
-    env.machine.numa = vec![node(0, &[0, 1, 2, 3])];
+    env.machine.numa = vec![testing::node(0, &[0, 1, 2, 3])];
     assert_eq!(load_cpus(&env), [0, 2, 3]);
     env.machine.limits.usable_cpus = Some(2.5);
     assert_eq!(load_cpus(&env), [0]);

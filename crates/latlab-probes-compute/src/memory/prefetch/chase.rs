@@ -6,8 +6,7 @@
 
 use latlab_harness::Batch;
 
-use super::{instructions, to_usize};
-use latlab_probes_shared::walk::{Cycle, LINE_BYTES};
+use latlab_probes_shared::walk::{Cycle, LINE_BYTES, follow_strided, link, to_usize};
 
 /// Gives each line of `bytes` its own address.
 ///
@@ -111,11 +110,6 @@ impl Chase {
     }
 }
 
-/// Lines begin on a multiple of 64, and hold a pointer there.
-fn link(line: *const u8) -> *const *const u8 {
-    line.cast()
-}
-
 impl Batch for Chase {
     fn run(&mut self, ops: u64) -> u64 {
         let mut left = ops;
@@ -125,8 +119,7 @@ impl Batch for Chase {
                 while left > 0 {
                     let straight = left.min(lap - 1 - self.step % lap);
                     // SAFETY: these steps stay in the lap, whose lines lie a stride apart and hold their own addresses.
-                    self.at =
-                        unsafe { instructions::follow(self.at, within.places() * LINE_BYTES, straight) };
+                    self.at = unsafe { follow_strided(self.at, within.places() * LINE_BYTES, straight) };
                     self.step += straight;
                     left -= straight;
                     if left > 0 {

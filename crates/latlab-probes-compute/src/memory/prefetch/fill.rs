@@ -2,9 +2,10 @@
 
 use latlab_harness::Batch;
 
-use super::{instructions, to_usize};
 use latlab_probes_shared::Compared;
-use latlab_probes_shared::walk::LINE_BYTES;
+use latlab_probes_shared::walk::{LINE_BYTES, to_usize};
+
+use crate::ahead;
 
 /// Distances, lines ahead.
 pub(super) const DISTANCES: [u32; 6] = [1, 2, 4, 8, 16, 64];
@@ -80,7 +81,7 @@ impl<'a> Fill<'a> {
         for _ in 0..lines {
             if AHEAD {
                 // At the end of the array this is beyond it, which a prefetch may be.
-                instructions::ask_to_write(line.wrapping_add(ahead).cast());
+                ahead::to_write(line.wrapping_add(ahead).cast());
             }
             for word in 0..WORDS {
                 // SAFETY: `run` stays within the array. Volatile: no store is dropped, merged or made one that goes around the caches.

@@ -9,8 +9,9 @@
 use latlab_harness::Batch;
 use latlab_stats::rng::mixed;
 
-use super::{Evidence, instructions, to_usize};
-use latlab_probes_shared::walk::{Cycle, LINE_BYTES};
+use super::Evidence;
+use crate::ahead;
+use latlab_probes_shared::walk::{Cycle, LINE_BYTES, to_usize};
 
 /// Words of a node.
 const NEXT: usize = 1;
@@ -57,7 +58,7 @@ impl List {
             }
             let entering = list.node(step + 2 * FURTHEST);
             // Random writes wait for each other's lines otherwise.
-            instructions::ask_to_write(entering);
+            ahead::to_write(entering);
             ahead[to_usize(step) % window] = entering;
         }
         list
@@ -137,7 +138,7 @@ impl<'a> Walk<'a> {
             unsafe {
                 let next = at.add(NEXT).cast::<*const u64>().read_volatile();
                 if AHEAD {
-                    instructions::ask_to_read(at.add(word).cast::<*const u8>().read_volatile());
+                    ahead::to_read(at.add(word).cast::<*const u8>().read_volatile());
                 }
                 sum = sum.wrapping_add(work(at.add(PAYLOAD).read_volatile()));
                 at = next;

@@ -1,12 +1,14 @@
 //! Linux: mappings, getrusage(2), mincore(2).
 
 use latlab_harness::{Block, Env, ProbeError, Proof, Stamps, Support};
+use latlab_probes_shared::refused;
+use latlab_probes_shared::walk::to_usize;
 use latlab_record::{Check, Histogram, Pages};
 use latlab_stats::modes;
 use latlab_stats::rng::Rng;
 use rustix::mm::Advice;
 
-use super::{AROUND, Distribution, Fault, HUGE, Mode, Operation, Sizes, Touch, likely};
+use super::{AROUND, Distribution, Fault, HUGE, Mode, Operation, Sizes, Touch, likely, sizes};
 use crate::region::{self, Faults, Region, Scratch, Trust, faults_of_this_thread};
 
 /// Pages touched of a file from its device in one block.
@@ -23,10 +25,6 @@ const STRAY: u64 = 8;
 /// Times that a file is mapped anew in one block of faults that map 64 KiB each: 128 of them fit into a file.
 const AROUND_ROUNDS: usize = 4;
 
-pub(super) fn page_bytes() -> u64 {
-    region::page_bytes() as u64
-}
-
 pub(super) fn supports() -> Support {
     let trust = Trust::of_this_system();
     match trust.loss() {
@@ -36,8 +34,8 @@ pub(super) fn supports() -> Support {
     }
 }
 
-pub(super) fn open(env: &Env, sizes: Sizes) -> Result<Session<'_>, ProbeError> {
-    Session::new(env, sizes)
+pub(super) fn open(env: &Env) -> Result<Session<'_>, ProbeError> {
+    Session::new(env, sizes(env))
 }
 
 /// How a page is touched.
@@ -144,12 +142,8 @@ fn written(tag: u64, offset: usize) -> u64 {
     tag.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ (offset as u64 + 1)
 }
 
-fn to_usize(value: u64) -> usize {
-    usize::try_from(value).unwrap_or(usize::MAX)
-}
-
 impl<'env> Session<'env> {
-    pub(super) fn new(env: &'env Env, sizes: Sizes) -> Result<Self, ProbeError> {
+    fn new(env: &'env Env, sizes: Sizes) -> Result<Self, ProbeError> {
         let stamps = Stamps::of(&env.clock)
             .ok_or_else(|| ProbeError::Other("touching pages takes real time".to_owned()))?;
         let most = to_usize(sizes.span / sizes.page).max(to_usize(sizes.huge_pages));
@@ -273,10 +267,8 @@ impl<'env> Session<'env> {
         match operation {
             Operation::Recycled => {
                 region.touch();
-                region.advise(Advice::LinuxDontNeed).map_err(|error| ProbeError::System {
-                    what: "giving memory back (MADV_DONTNEED)".to_owned(),
-                    source: error.into(),
-                })?;
+                let failed = |error| refused("giving memory back (MADV_DONTNEED)", error);
+                region.advise(Advice::LinuxDontNeed).map_err(failed)?;
             }
             Operation::WriteAfterRead => {
                 read_all(&region, page);
@@ -416,10 +408,8 @@ impl<'env> Session<'env> {
         let evicted = scratch.evict();
         let result = evicted.and_then(|()| {
             let region = Region::shared_file(scratch.file(), scratch.bytes())?;
-            region.advise(Advice::Random).map_err(|error| ProbeError::System {
-                what: "turning reading ahead off (MADV_RANDOM)".to_owned(),
-                source: error.into(),
-            })?;
+            let failed = |error| refused("turning reading ahead off (MADV_RANDOM)", error);
+            region.advise(Advice::Random).map_err(failed)?;
             // Without repetition, and never the neighbour of a page that was just read: devices and hosts read ahead too.
             let pages = scratch.bytes() / page;
             let stride = (pages / MAJOR_TOUCHES).max(1);
@@ -427,9 +417,7 @@ impl<'env> Session<'env> {
             for slot in 0..MAJOR_TOUCHES.min(pages / stride) {
                 self.offsets.push((slot * stride + self.rng.below(stride.div_ceil(2))) * page);
             }
-            for last in (1..self.offsets.len()).rev() {
-                self.offsets.swap(last, self.rng.below(last + 1));
-            }
+            self.rng.shuffle(&mut self.offsets);
             block.set_waits();
             let sum = self.round(evidence, block, &region, Access::Read, Some(0), true);
             let wanted =

@@ -1,15 +1,12 @@
 //! Linux: mmap(2), munmap(2), mprotect(2), madvise(2).
 
 use latlab_harness::{Block, Env, Nothing, ProbeError, Proof, Stamps, Support};
+use latlab_probes_shared::refused;
 use latlab_record::{Check, Pages};
 use rustix::mm::Advice;
 
 use super::{Call, Map, Operation, calls};
 use crate::region::{self, Region, Trust};
-
-pub(super) fn page_bytes() -> u64 {
-    region::page_bytes() as u64
-}
 
 pub(super) fn supports() -> Support {
     let trust = Trust::of_this_system();
@@ -28,8 +25,10 @@ pub(super) fn populates() -> bool {
     region::map_populate_works()
 }
 
-pub(super) fn open(env: &Env) -> Result<Session, ProbeError> {
-    Ok(Session { stamps: stamps(env)? })
+pub(super) type Session<'env> = Calling;
+
+pub(super) fn open(env: &Env) -> Result<Calling, ProbeError> {
+    Ok(Calling { stamps: stamps(env)? })
 }
 
 fn stamps(env: &Env) -> Result<Stamps, ProbeError> {
@@ -37,7 +36,7 @@ fn stamps(env: &Env) -> Result<Stamps, ProbeError> {
 }
 
 /// How calls are timed.
-pub struct Session {
+pub struct Calling {
     stamps: Stamps,
 }
 
@@ -81,16 +80,7 @@ fn timed(
     left_out: bool,
 ) -> Result<(u64, u64, bool), ProbeError> {
     let pages = bytes / region::page_bytes();
-    let failed = |error: rustix::io::Errno| {
-        let what = match operation {
-            Operation::Map => "map",
-            Operation::MapPopulate => "map-populate",
-            Operation::Unmap => "unmap",
-            Operation::Protect => "protect",
-            Operation::DontNeed => "dontneed",
-        };
-        ProbeError::System { what: what.to_owned(), source: error.into() }
-    };
+    let failed = |error: rustix::io::Errno| refused(<&str>::from(operation), error);
     if matches!(operation, Operation::Map | Operation::MapPopulate) {
         let populate = operation == Operation::MapPopulate;
         let begin = stamps.begin();
@@ -146,7 +136,7 @@ pub(super) fn one_call(env: &Env, operation: Operation, left_out: bool) -> Resul
     timed(stamps(env)?, operation, 1 << 18, left_out).map(|(_, _, wrong)| wrong)
 }
 
-impl latlab_harness::Session<Map> for Session {
+impl latlab_harness::Session<Map> for Calling {
     fn block(&mut self, point: &Call, evidence: &mut Evidence, block: &mut Block) -> Result<(), ProbeError> {
         let bytes =
             usize::try_from(point.size_bytes).map_err(|_| ProbeError::Other("too large".to_owned()))?;

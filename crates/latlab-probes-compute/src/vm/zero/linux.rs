@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use latlab_harness::{Batch, Block, Nothing, ProbeError, Proof, Support};
+use latlab_harness::{Batch, Block, Env, Nothing, ProbeError, Proof, Support};
 use latlab_record::{Check, Pages};
 use rustix::mm::Advice;
 
@@ -10,7 +10,7 @@ use super::{Cleared, Clearing, HUGE, SMALL, WINDOWS, Zero};
 use crate::region::{Region, Trust, page_bytes, populate_write_works};
 
 pub(super) fn supports() -> Support {
-    if Trust::of_this_system().residency && populates() {
+    if Trust::of_this_system().residency && populate_write_works() {
         Support::Yes
     } else if Trust::of_this_system().residency {
         Support::Degraded(
@@ -25,20 +25,18 @@ pub(super) fn supports() -> Support {
     }
 }
 
-pub(super) fn populates() -> bool {
-    populate_write_works()
-}
+pub(super) type Session<'env> = Clearer;
 
-pub(super) fn open() -> Result<Session, ProbeError> {
+pub(super) fn open(_env: &Env) -> Result<Clearer, ProbeError> {
     match supports() {
         Support::No(reason) => Err(ProbeError::Other(reason)),
-        _ => Ok(Session::default()),
+        _ => Ok(Clearer::default()),
     }
 }
 
 /// The memory that has its pages, and what it was last filled with.
 #[derive(Default)]
-pub struct Session {
+pub struct Clearer {
     resident: Option<Region>,
     fill: u8,
     #[cfg(test)]
@@ -153,7 +151,7 @@ fn bytes(point: &Cleared) -> usize {
     usize::try_from(point.size_bytes).unwrap_or(usize::MAX)
 }
 
-impl Session {
+impl Clearer {
     fn resident(
         &mut self,
         point: &Cleared,
@@ -236,17 +234,17 @@ impl Session {
 
 /// The checks of a block in which a page was touched too early, or not cleared.
 #[cfg(test)]
-pub(super) fn planted(env: &latlab_harness::Env, point: &Cleared) -> Vec<Check> {
+pub(super) fn planted(env: &Env, point: &Cleared) -> Vec<Check> {
     use latlab_harness::{RemoteBlock, Session as _};
 
-    let mut session = Session { planted: true, ..Session::default() };
+    let mut session = Clearer { planted: true, ..Clearer::default() };
     let mut evidence = Evidence::default();
     RemoteBlock::take(&env.clock, None, |block| session.block(point, &mut evidence, block))
         .expect("memory is there");
     session.proof(point, &evidence).checks
 }
 
-impl latlab_harness::Session<Zero> for Session {
+impl latlab_harness::Session<Zero> for Clearer {
     fn block(
         &mut self,
         point: &Cleared,

@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use latlab_harness::ProbeError;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
-use latlab_probes_shared::linux::{Scope, refused, wait_while, wake_one};
+use latlab_probes_shared::linux::{Scope, wait_while, wake_one};
+use latlab_probes_shared::refused;
 
 /// From here on a number is no question and no answer: the receiver ends.
 pub(super) const STOP: u32 = 1 << 30;
@@ -75,18 +76,14 @@ pub(super) struct Exchange {
 }
 
 impl Exchange {
-    /// # Errors
-    /// When the system refuses a pipe, an eventfd or a page.
     pub(super) fn new(kind: Kind, processes: bool) -> Result<Self, ProbeError> {
         let way = || {
             Ok::<_, ProbeError>(match kind {
                 Kind::Pipe => Some(pipe()?),
                 Kind::Eventfd => {
                     let counter = eventfd()?;
-                    let again = counter.try_clone().map_err(|source| ProbeError::System {
-                        what: "a second file descriptor".to_owned(),
-                        source,
-                    })?;
+                    let again =
+                        counter.try_clone().map_err(|error| refused("a second file descriptor", error))?;
                     Some((counter, again))
                 }
                 Kind::Futex => None,

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use latlab_harness::{Batch, Block, Env, ProbeError, Proof};
 use latlab_probes_shared::linux::{Pinned, Task, runs_only_on, switches, thread_id};
+use latlab_probes_shared::{kept, known};
 use latlab_record::Check;
 
 use super::{Between, ContextSwitch, Exchanged, Means, SameCpu, Switches, other_cpu, window};
@@ -44,14 +45,13 @@ pub struct Session<'env> {
     /// What partners do: in tests, something wrong.
     answer: fn(&Side),
     /// Before the watch: partners end first.
-    lanes: Vec<Lane>,
+    lanes: Vec<(Exchanged, Lane)>,
     watch: Watch,
     _home: Pinned,
 }
 
 /// The exchange of one point. The partner stays, asleep, between visits.
 struct Lane {
-    point: Exchanged,
     exchange: Arc<Exchange>,
     /// `None`: this thread alone.
     partner: Option<Partner>,
@@ -138,7 +138,14 @@ impl<'env> Session<'env> {
         Ok(Self { env, answer, lanes: Vec::new(), watch, _home: home })
     }
 
-    fn lane(&self, point: Exchanged) -> Result<Lane, ProbeError> {
+    /// The lane of a point, made when it is first needed.
+    fn lane(&mut self, point: Exchanged) -> Result<&mut Lane, ProbeError> {
+        kept(&mut self.lanes, point, || Lane::new(point, self.env, self.answer))
+    }
+}
+
+impl Lane {
+    fn new(point: Exchanged, env: &Env, answer: fn(&Side)) -> Result<Self, ProbeError> {
         let kind = match point.operation {
             Means::Pipe | Means::PipeAlone => Kind::Pipe,
             Means::Eventfd => Kind::Eventfd,
@@ -146,25 +153,22 @@ impl<'env> Session<'env> {
         };
         let exchange = Arc::new(Exchange::new(kind, point.between == Some(Between::Processes))?);
         let cpu = if point.placement == SameCpu {
-            self.env.home_cpu
+            env.home_cpu
         } else {
-            other_cpu(self.env).ok_or_else(|| ProbeError::Other("needs two CPUs".to_owned()))?
+            other_cpu(env).ok_or_else(|| ProbeError::Other("needs two CPUs".to_owned()))?
         };
         let partner = match point.between {
             None => None,
-            Some(Between::Processes) => Some(Partner::fork(&exchange, cpu, self.answer)?),
-            Some(Between::Threads) => Some(Partner::spawn(&exchange, cpu, self.answer)?),
+            Some(Between::Processes) => Some(Partner::fork(&exchange, cpu, answer)?),
+            Some(Between::Threads) => Some(Partner::spawn(&exchange, cpu, answer)?),
         };
-        Ok(Lane { point, exchange, partner, cpu, token: 2, broken: false })
+        Ok(Self { exchange, partner, cpu, token: 2, broken: false })
     }
 }
 
 impl latlab_harness::Session<ContextSwitch> for Session<'_> {
     fn select(&mut self, point: &Exchanged) -> Result<(), ProbeError> {
-        if self.lanes.iter().all(|lane| lane.point != *point) {
-            self.lanes.push(self.lane(*point)?);
-        }
-        Ok(())
+        self.lane(*point).map(drop)
     }
 
     fn block(
@@ -173,11 +177,7 @@ impl latlab_harness::Session<ContextSwitch> for Session<'_> {
         evidence: &mut Evidence,
         block: &mut Block,
     ) -> Result<(), ProbeError> {
-        let lane = self
-            .lanes
-            .iter_mut()
-            .find(|lane| lane.point == *point)
-            .ok_or_else(|| ProbeError::Other("no exchange is selected".to_owned()))?;
+        let lane = kept(&mut self.lanes, *point, || Lane::new(*point, self.env, self.answer))?;
         let (ops, windows) = window(point.placement);
         block.set_window_ops(ops);
         block.set_windows(windows);
@@ -215,7 +215,7 @@ impl latlab_harness::Session<ContextSwitch> for Session<'_> {
     }
 
     fn proof(&mut self, point: &Exchanged, evidence: &Evidence) -> Proof<Switches> {
-        let Some(lane) = self.lanes.iter().find(|lane| lane.point == *point) else {
+        let Some(lane) = known(&self.lanes, point) else {
             return Proof::default();
         };
         let answered = evidence.answers.check("every answer was the number sent and one more");

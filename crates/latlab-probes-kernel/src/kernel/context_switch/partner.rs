@@ -8,6 +8,7 @@ use latlab_harness::{ProbeError, pin_this_thread};
 
 use super::exchange::{Exchange, STOP, Side};
 use latlab_probes_shared::linux::{Pinned, Task, thread_id};
+use latlab_probes_shared::start_thread;
 
 /// Adds one to each number and sends it back, until there are none.
 pub(super) fn answer(side: &Side) {
@@ -27,27 +28,18 @@ pub(super) struct Partner {
 
 impl Partner {
     /// A thread on this CPU.
-    ///
-    /// # Errors
-    /// When the system refuses the thread or its CPU.
     pub(super) fn spawn(exchange: &Arc<Exchange>, cpu: u32, answer: fn(&Side)) -> Result<Self, ProbeError> {
         let (report, started) = channel();
         let theirs = Arc::clone(exchange);
-        let thread = std::thread::Builder::new()
-            .name("partner".to_owned())
-            .spawn(move || {
-                let pinned = Pinned::to(cpu);
-                let begun = pinned.is_ok();
-                // Nobody listens any more: there is nobody to answer either.
-                let told = report.send(pinned.as_ref().map(|_| thread_id()).map_err(ToString::to_string));
-                if begun && told.is_ok() {
-                    answer(&theirs.partner());
-                }
-            })
-            .map_err(|source| ProbeError::System {
-                what: "starting a thread to exchange numbers with".to_owned(),
-                source,
-            })?;
+        let thread = start_thread("partner", "starting a thread to exchange numbers with", move || {
+            let pinned = Pinned::to(cpu);
+            let begun = pinned.is_ok();
+            // Nobody listens any more: there is nobody to answer either.
+            let told = report.send(pinned.as_ref().map(|_| thread_id()).map_err(ToString::to_string));
+            if begun && told.is_ok() {
+                answer(&theirs.partner());
+            }
+        })?;
         let id = started
             .recv()
             .map_err(|_| ProbeError::Other("the partner's thread ended unexpectedly".to_owned()))?
@@ -56,9 +48,6 @@ impl Partner {
     }
 
     /// A process on this CPU.
-    ///
-    /// # Errors
-    /// When the system refuses the process.
     pub(super) fn fork(exchange: &Arc<Exchange>, cpu: u32, answer: fn(&Side)) -> Result<Self, ProbeError> {
         // SAFETY: asks for a number.
         let parent = unsafe { libc::getpid() };

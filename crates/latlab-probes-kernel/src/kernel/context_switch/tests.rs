@@ -51,48 +51,37 @@ fn proved(
     Ok(session.proof(&point, &evidence).checks.iter().all(|check| check.ok))
 }
 
-fn wrong(side: &Side) {
+/// Answers each question by its number, from 1: sends it with each of these added; ends where there is nothing.
+fn partner(side: &Side, answers: fn(u32) -> Option<&'static [u32]>) {
+    let mut questions = 0;
     while let Some(token) = side.receive() {
-        if token >= STOP || !side.send(token + 2) {
+        questions += 1;
+        let Some(added) = answers(questions).filter(|_| token < STOP) else {
+            return;
+        };
+        if !added.iter().all(|more| side.send(token + more)) {
             return;
         }
     }
+}
+
+fn wrong(side: &Side) {
+    partner(side, |_| Some(&[2]));
 }
 
 /// Answers the tenth question twice.
 fn twice(side: &Side) {
-    let mut questions = 0;
-    while let Some(token) = side.receive() {
-        if token >= STOP || !side.send(token + 1) {
-            return;
-        }
-        questions += 1;
-        if questions == 10 && !side.send(token + 1) {
-            return;
-        }
-    }
+    partner(side, |question| if question == 10 { Some(&[1, 1]) } else { Some(&[1]) });
 }
 
 /// Leaves the tenth question without an answer.
 fn silent(side: &Side) {
-    let mut questions = 0;
-    while let Some(token) = side.receive() {
-        questions += 1;
-        if token >= STOP || (questions != 10 && !side.send(token + 1)) {
-            return;
-        }
-    }
+    partner(side, |question| if question == 10 { Some(&[]) } else { Some(&[1]) });
 }
 
 /// Dies of the tenth question.
 fn mortal(side: &Side) {
-    let mut questions = 0;
-    while let Some(token) = side.receive() {
-        questions += 1;
-        if token >= STOP || questions == 10 || !side.send(token + 1) {
-            return;
-        }
-    }
+    partner(side, |question| if question == 10 { None } else { Some(&[1]) });
 }
 
 #[test]
@@ -148,7 +137,7 @@ fn a_partner_that_is_killed_is_noticed_and_no_process_is_left() {
     let mut session = Session::new(&env, answer, LONG).expect("a thread to watch");
     let point = Exchanged::with_partner(Means::Eventfd, SameCpu, Between::Processes);
     session.select(&point).expect("a process starts");
-    let lane = &session.lanes[0];
+    let lane = &session.lanes[0].1;
     let mut trips = lane.trips(Answers::default());
     assert!(trips.run(10) == 10 && !trips.broken);
     let partner = lane.partner.as_ref().expect("not alone");
@@ -170,7 +159,7 @@ fn a_pipe_that_holds_something_else_fails_the_proof_of_one_alone() {
     let env = testing::env_of_one_cpu(64 * MIB);
     let mut session = Session::new(&env, answer, LONG).expect("a thread to watch");
     session.select(&Exchanged::ALONE).expect("two pipes");
-    let lane = &session.lanes[0];
+    let lane = &session.lanes[0].1;
     let mut trips = lane.trips(Answers::default());
     trips.run(10);
     assert!(trips.answers.check("before").ok);

@@ -10,6 +10,7 @@ use latlab_harness::ProbeError;
 use super::exchange::Exchange;
 use super::partner::{Partner, state};
 use latlab_probes_shared::linux::Task;
+use latlab_probes_shared::start_thread;
 
 /// How often it looks: rarely enough to be one window in hundreds, often enough that nobody waits long for the dead.
 const EVERY: Duration = Duration::from_millis(50);
@@ -36,23 +37,15 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// # Errors
-    /// When the system refuses the thread.
     pub(super) fn start(patience: Duration) -> Result<Self, ProbeError> {
         let shared = Arc::new(Shared::default());
         let theirs = Arc::clone(&shared);
-        let thread = std::thread::Builder::new()
-            .name("watch".to_owned())
-            .spawn(move || {
-                while !theirs.ended.load(Ordering::Acquire) {
-                    std::thread::park_timeout(EVERY);
-                    theirs.look();
-                }
-            })
-            .map_err(|source| ProbeError::System {
-                what: "starting a thread that watches the exchange".to_owned(),
-                source,
-            })?;
+        let thread = start_thread("watch", "starting a thread that watches the exchange", move || {
+            while !theirs.ended.load(Ordering::Acquire) {
+                std::thread::park_timeout(EVERY);
+                theirs.look();
+            }
+        })?;
         Ok(Self { shared, thread: Some(thread), patience })
     }
 

@@ -6,6 +6,8 @@ use std::sync::atomic::AtomicU32;
 
 use latlab_harness::{Batch, Block, Env, PointFields as _, ProbeError, Proof};
 
+use latlab_probes_shared::{kept, refused};
+
 use super::{Call, Made, ServedBy, Syscall};
 use crate::kernel::Answers;
 
@@ -13,7 +15,7 @@ pub(super) const HERE: bool = true;
 
 #[expect(clippy::unnecessary_wraps, reason = "the same signature on every system")]
 pub(super) fn open(_env: &Env) -> Result<Session<'_>, ProbeError> {
-    Ok(Calling(None))
+    Ok(Calling(Vec::new()))
 }
 
 /// What is asked again and again, and what the answer must be.
@@ -30,8 +32,7 @@ impl Question {
         Ok(match call {
             Call::Getppid => Self::Parent { id: libc::c_long::from(parent()) },
             Call::Read0 => Self::NoBytes {
-                of: File::open("/dev/null")
-                    .map_err(|source| ProbeError::System { what: "opening /dev/null".to_owned(), source })?,
+                of: File::open("/dev/null").map_err(|error| refused("opening /dev/null", error))?,
             },
             Call::FutexWake => Self::NobodyAsleep { word: Box::new(AtomicU32::new(0)) },
             Call::ClockGettimeVdso | Call::ClockGettimeSyscall => {
@@ -110,30 +111,32 @@ impl Batch for Asking<'_> {
     }
 }
 
-/// What the calls of the selected point ask.
-pub struct Calling(Option<Question>);
+/// What the calls of each point ask.
+pub struct Calling(Vec<(Call, Question)>);
 
 pub(super) type Session<'env> = Calling;
 
 pub(super) type Evidence = Answers;
 
+impl Calling {
+    fn question(&mut self, call: Call) -> Result<&mut Question, ProbeError> {
+        kept(&mut self.0, call, || Question::of(call))
+    }
+}
+
 impl latlab_harness::Session<Syscall> for Calling {
     fn select(&mut self, point: &Made) -> Result<(), ProbeError> {
-        let mut question = Question::of(point.operation)?;
-        if question.ask(1) == 0 {
+        if self.question(point.operation)?.ask(1) == 0 {
             return Err(ProbeError::last_os_error(format!(
                 "{}: not the answer that it must have; the last refusal",
                 point.to_point().label()
             )));
         }
-        self.0 = Some(question);
         Ok(())
     }
 
-    fn block(&mut self, _point: &Made, answers: &mut Answers, block: &mut Block) -> Result<(), ProbeError> {
-        let Some(question) = &mut self.0 else {
-            return Err(ProbeError::Other("no call is selected".to_owned()));
-        };
+    fn block(&mut self, point: &Made, answers: &mut Answers, block: &mut Block) -> Result<(), ProbeError> {
+        let question = self.question(point.operation)?;
         let mut asking = Asking { question, answers: std::mem::take(answers) };
         block.batches(&mut asking);
         *answers = asking.answers;

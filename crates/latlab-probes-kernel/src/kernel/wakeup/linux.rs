@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use latlab_harness::{Block, Env, ProbeError, Proof, Stamps};
 use latlab_probes_shared::linux::{Pinned, Scope, runs_only_on, switches, thread_id, wait_while, wake_one};
+use latlab_probes_shared::start_thread;
 use latlab_record::Check;
 
 use super::{Cpus, Slept, Wakeup, other_cpu, wakes};
@@ -59,13 +60,8 @@ impl Sleeper {
     fn start(cpu: u32, stamps: Stamps, sleep: Sleep) -> Result<Self, ProbeError> {
         let shared = Arc::new(Shared::default());
         let theirs = Arc::clone(&shared);
-        let thread = std::thread::Builder::new()
-            .name("sleeper".to_owned())
-            .spawn(move || run(&theirs, cpu, stamps, sleep))
-            .map_err(|source| ProbeError::System {
-                what: "starting a thread that sleeps".to_owned(),
-                source,
-            })?;
+        let work = move || run(&theirs, cpu, stamps, sleep);
+        let thread = start_thread("sleeper", "starting a thread that sleeps", work)?;
         Ok(Self { shared, thread: Some(thread), cpu })
     }
 }

@@ -7,24 +7,24 @@ use latlab_harness::ProbeError;
 use latlab_record::{Pages, binary_size};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 
-/// Bytes of a huge page on x86-64 and on aarch64 with 4 KiB base pages.
-pub(crate) const HUGE_BYTES: usize = 2 << 20;
+use crate::{HUGE_BYTES, refused};
 
 /// Bytes of a base page.
-pub(crate) fn page_bytes() -> usize {
+#[must_use]
+pub fn page_bytes() -> usize {
     rustix::param::page_size()
 }
 
 /// A mapping of which no page is touched before its owner does so. Unmapped when dropped.
-pub(crate) struct Region {
+pub struct Region {
     whole: *mut u8,
     whole_bytes: usize,
     base: *mut u8,
     bytes: usize,
 }
 
-fn refused(what: &str, bytes: usize, error: rustix::io::Errno) -> ProbeError {
-    ProbeError::System { what: format!("{what} of {}", binary_size(bytes as u64)), source: error.into() }
+fn refused_of(what: &str, bytes: usize, error: rustix::io::Errno) -> ProbeError {
+    refused(format!("{what} of {}", binary_size(bytes as u64)), error)
 }
 
 impl Region {
@@ -32,26 +32,28 @@ impl Region {
     ///
     /// # Errors
     /// When the kernel refuses the mapping, or the advice (built without huge pages) and huge ones were asked for.
-    pub(crate) fn anonymous(bytes: usize, pages: Pages) -> Result<Self, ProbeError> {
-        let slack = if pages == Pages::Huge { HUGE_BYTES } else { 0 };
-        let whole_bytes = bytes + slack;
-        // SAFETY: a fresh private mapping at an address of the kernel's choice touches nothing of ours.
-        let whole = unsafe {
-            mmap_anonymous(null_mut(), whole_bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)
-        }
-        .map_err(|error| refused("a mapping", whole_bytes, error))?
-        .cast::<u8>();
-        let aligned = if slack > 0 { whole.align_offset(HUGE_BYTES) } else { 0 };
-        let region = Self { whole, whole_bytes, base: whole.wrapping_add(aligned), bytes };
-        match pages {
+    pub fn anonymous(bytes: usize, pages: Pages) -> Result<Self, ProbeError> {
+        let whole_bytes = if pages == Pages::Huge { bytes + HUGE_BYTES } else { bytes };
+        let region =
+            Self::aligned(bytes, pages).map_err(|error| refused_of("a mapping", whole_bytes, error))?;
+        match (region.advise_pages(pages), pages) {
             // A kernel without huge pages refuses the advice, and has nothing to be refused.
-            Pages::Base => region.advise(Advice::LinuxNoHugepage).ok(),
-            Pages::Huge => Some(
-                region
-                    .advise(Advice::LinuxHugepage)
-                    .map_err(|error| refused("huge pages for a mapping", bytes, error))?,
-            ),
-        };
+            (Ok(()), _) | (_, Pages::Base) => Ok(region),
+            (Err(error), Pages::Huge) => Err(refused_of("huge pages for a mapping", bytes, error)),
+        }
+    }
+
+    /// Private anonymous memory with no advice, which begins where a page of this size may.
+    ///
+    /// # Errors
+    /// The kernel's answer.
+    pub fn aligned(bytes: usize, pages: Pages) -> rustix::io::Result<Self> {
+        if pages == Pages::Base {
+            return Self::plain(bytes, false);
+        }
+        let mut region = Self::plain(bytes.saturating_add(HUGE_BYTES), false)?;
+        region.base = region.whole.wrapping_add(region.whole.align_offset(HUGE_BYTES));
+        region.bytes = bytes;
         Ok(region)
     }
 
@@ -59,9 +61,9 @@ impl Region {
     ///
     /// # Errors
     /// The kernel's answer.
-    pub(crate) fn plain(bytes: usize, populate: bool) -> rustix::io::Result<Self> {
+    pub fn plain(bytes: usize, populate: bool) -> rustix::io::Result<Self> {
         let flags = if populate { MapFlags::PRIVATE | MapFlags::POPULATE } else { MapFlags::PRIVATE };
-        // SAFETY: as above.
+        // SAFETY: a fresh private mapping at an address of the kernel's choice touches nothing of ours.
         let whole = unsafe { mmap_anonymous(null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, flags) }?;
         Ok(Self { whole: whole.cast(), whole_bytes: bytes, base: whole.cast(), bytes })
     }
@@ -70,7 +72,7 @@ impl Region {
     ///
     /// # Errors
     /// When the kernel refuses the mapping.
-    pub(crate) fn private_file(file: impl AsFd, bytes: usize) -> Result<Self, ProbeError> {
+    pub fn private_file(file: impl AsFd, bytes: usize) -> Result<Self, ProbeError> {
         Self::of_file(file, bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)
     }
 
@@ -78,7 +80,7 @@ impl Region {
     ///
     /// # Errors
     /// When the kernel refuses the mapping.
-    pub(crate) fn shared_file(file: impl AsFd, bytes: usize) -> Result<Self, ProbeError> {
+    pub fn shared_file(file: impl AsFd, bytes: usize) -> Result<Self, ProbeError> {
         Self::of_file(file, bytes, ProtFlags::READ, MapFlags::SHARED)
     }
 
@@ -90,7 +92,7 @@ impl Region {
     ) -> Result<Self, ProbeError> {
         // SAFETY: as above.
         let whole = unsafe { mmap(null_mut(), bytes, protection, flags, file, 0) }
-            .map_err(|error| refused("a mapping of a file", bytes, error))?
+            .map_err(|error| refused_of("a mapping of a file", bytes, error))?
             .cast::<u8>();
         Ok(Self { whole, whole_bytes: bytes, base: whole, bytes })
     }
@@ -100,13 +102,13 @@ impl Region {
     ///
     /// # Errors
     /// When the kernel refuses a mapping (65,530 at most in one process).
-    pub(crate) fn one_by_one(file: impl AsFd, pages: usize) -> Result<Self, ProbeError> {
+    pub fn one_by_one(file: impl AsFd, pages: usize) -> Result<Self, ProbeError> {
         let bytes = 2 * pages * page_bytes();
         // SAFETY: address space only.
         let whole = unsafe {
             mmap_anonymous(null_mut(), bytes, ProtFlags::empty(), MapFlags::PRIVATE | MapFlags::NORESERVE)
         }
-        .map_err(|error| refused("address space", bytes, error))?
+        .map_err(|error| refused_of("address space", bytes, error))?
         .cast::<u8>();
         let region = Self { whole, whole_bytes: bytes, base: whole, bytes };
         for page in 0..pages {
@@ -121,23 +123,27 @@ impl Region {
                     (page * page_bytes()) as u64,
                 )
             }
-            .map_err(|error| refused("mappings of single pages", bytes / 2, error))?;
+            .map_err(|error| refused_of("mappings of single pages", bytes / 2, error))?;
         }
         Ok(region)
     }
 
     /// First byte.
-    pub(crate) fn base(&self) -> *mut u8 {
+    #[must_use]
+    pub fn base(&self) -> *mut u8 {
         self.base
     }
 
     /// The word at an offset within it, a multiple of eight.
+    #[must_use]
     #[inline]
-    pub(crate) fn word(&self, offset: usize) -> *mut u64 {
+    pub fn word(&self, offset: usize) -> *mut u64 {
         self.base.wrapping_add(offset).cast()
     }
 
-    pub(crate) fn bytes(&self) -> usize {
+    /// Its size.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
         self.bytes
     }
 
@@ -145,16 +151,27 @@ impl Region {
     ///
     /// # Errors
     /// The kernel's answer.
-    pub(crate) fn advise(&self, advice: Advice) -> rustix::io::Result<()> {
+    pub fn advise(&self, advice: Advice) -> rustix::io::Result<()> {
         // SAFETY: the range is ours, holds bytes only, and its owner knows what the advice does to them.
         unsafe { madvise(self.base.cast(), self.bytes, advice) }
+    }
+
+    /// Asks for pages of this size.
+    ///
+    /// # Errors
+    /// The kernel's answer.
+    pub fn advise_pages(&self, pages: Pages) -> rustix::io::Result<()> {
+        self.advise(match pages {
+            Pages::Base => Advice::LinuxNoHugepage,
+            Pages::Huge => Advice::LinuxHugepage,
+        })
     }
 
     /// Makes it read-only.
     ///
     /// # Errors
     /// The kernel's answer.
-    pub(crate) fn protect(&self) -> rustix::io::Result<()> {
+    pub fn protect(&self) -> rustix::io::Result<()> {
         // SAFETY: the range is ours, and nobody writes to it any more.
         unsafe { rustix::mm::mprotect(self.base.cast(), self.bytes, rustix::mm::MprotectFlags::READ) }
     }
@@ -163,14 +180,14 @@ impl Region {
     ///
     /// # Errors
     /// The kernel's answer.
-    pub(crate) fn unmap(self) -> rustix::io::Result<()> {
+    pub fn unmap(self) -> rustix::io::Result<()> {
         let own = std::mem::ManuallyDrop::new(self);
         // SAFETY: the mapping is ours and nothing refers into it any more.
         unsafe { munmap(own.whole.cast(), own.whole_bytes) }
     }
 
     /// Writes a word to each page.
-    pub(crate) fn touch(&self) {
+    pub fn touch(&self) {
         for offset in (0..self.bytes).step_by(page_bytes()) {
             // SAFETY: inside the mapping, which is writable wherever this is called.
             unsafe { self.word(offset).write_volatile(1) };
@@ -178,13 +195,15 @@ impl Region {
     }
 
     /// Pages that have memory (of a file: that are in the page cache), as mincore(2) says. `None` where it says nothing.
-    pub(crate) fn resident(&self) -> Option<usize> {
+    #[must_use]
+    pub fn resident(&self) -> Option<usize> {
         resident(self.base, self.bytes)
     }
 }
 
 /// Pages of this range that have memory; `None` where the kernel does not say, as for a range that is not mapped.
-pub(crate) fn resident(base: *mut u8, bytes: usize) -> Option<usize> {
+#[must_use]
+pub fn resident(base: *mut u8, bytes: usize) -> Option<usize> {
     // SAFETY: mincore takes any address; each of its answers has its byte.
     let states = unsafe {
         let mut states = vec![0u8; bytes.div_ceil(page_bytes())];

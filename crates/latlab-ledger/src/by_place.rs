@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
 use crate::Category;
-use crate::mix::{KERNEL, Mix, WITHOUT_NAME};
+use crate::mix::{KERNEL, Mix, Side, WITHOUT_NAME};
 use crate::model::{Counts, Line, Symbol};
-use crate::sampled::{Sampled, Share, Side};
+use crate::sampled::{Sampled, Share};
 
 /// Rows that are listed.
 pub const MOST_LISTED: usize = 20;

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
 use crate::Category;
-use crate::marks::Marks;
+use crate::marks::{Change, Marks, What};
 use crate::rules::{Reason, Rules};
 
 /// Changes that wait for the sweep to come to them.
@@ -21,30 +21,6 @@ const MOST_DEEP: usize = 256;
 const MOST_OPEN: usize = 65_536;
 /// Rounds of fitting; tables of this size settle within ten.
 const ROUNDS: usize = 50;
-
-/// A stage begins or ends in a thread.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
-    /// When, nanoseconds.
-    pub at: u64,
-    /// Process; 0: the program as a whole.
-    pub process: u32,
-    /// Thread; 0: the process as a whole.
-    pub thread: u32,
-    /// What.
-    pub what: What,
-}
-
-/// What changes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum What {
-    /// A stage begins: its number, its name.
-    Begin(u64, Arc<str>),
-    /// The stage of this number ends.
-    End(u64),
-    /// Marks were lost: what is open is not known any more.
-    Lost,
-}
 
 /// What one stage got.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 
 use crate::costs::{Cost, Costs};
 use crate::interval::{Range, of_share};
-use crate::mix::Mix;
+use crate::mix::{Mix, Side};
 use crate::model::{Closure, Function, Method, Part, Row, Stack, Within};
 use crate::rules::{Reason, Rules};
-use crate::sampled::{Sampled, Share, Side};
+use crate::sampled::{Sampled, Share};
 use crate::tally::Tally;
 use crate::woken::{self, Ready};
 use crate::{Category, Counted};

@@ -11,8 +11,8 @@ use std::collections::hash_map::DefaultHasher;
 use std::collections::{HashMap, HashSet};
 use std::hash::{Hash as _, Hasher as _};
 
+use crate::io::Io;
 use crate::model;
-use crate::tally::Io;
 
 /// Files of all processes together; more are counted.
 const MOST_ROWS: usize = 2048;
@@ -444,7 +444,7 @@ impl Files {
     #[must_use]
     pub fn of_regular_files(&self) -> u64 {
         let files = self.rows.iter().filter(|row| row.kind == Kind::File);
-        crate::tally::whole_ns(files.map(Row::total).sum())
+        crate::time::whole_ns(files.map(Row::total).sum())
     }
 
     /// As it is written. `begin`: when the program was started; `io`: the counters of all its processes; `refused`: some hid theirs.

@@ -22,6 +22,8 @@ pub struct Price {
 
 /// Share of the program's CPU time that recording may cost; of its wall time that is as much or less.
 pub const SHARE: f64 = 0.02;
+/// Page faults are recorded for one slice of time of so many.
+pub const FAULT_SLICES: u64 = 10;
 /// A slice shorter than this, of CPU time, says little of what the program does.
 const SLICE_NS: f64 = 5_000_000.0;
 /// CPU time between counts from which a rate is taken.
@@ -62,7 +64,7 @@ impl Price {
         // Slower than this is no sampling any more.
         const MOST_NS: f64 = 10_007_000.0;
         let fair = (self.sample_ns / (SHARE / 2.0)).min(MOST_NS);
-        crate::tally::whole_ns(fair).max(least)
+        crate::time::whole_ns(fair).max(least)
     }
 
     /// What switches and starts cost. Faults are recorded now and then, and are no measure of a stretch.

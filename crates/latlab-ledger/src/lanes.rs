@@ -8,6 +8,7 @@ use std::collections::{HashMap, HashSet};
 use crate::Category;
 use crate::grain::{self, Grain};
 use crate::model::{self, Lane as Shown};
+use crate::time::micros;
 
 /// Spans of all threads together.
 const MOST: usize = 8192;
@@ -272,11 +273,6 @@ impl Lanes {
         let names = used.iter().map(|kind| all[*kind].name().to_owned()).collect();
         (names, shown.collect())
     }
-}
-
-/// Seconds, to the microsecond: more digits are only longer.
-pub(crate) fn micros(ns: u64) -> f64 {
-    (ns as f64 / 1e3).round() / 1e6
 }
 
 fn thousandths(share: f64) -> f64 {

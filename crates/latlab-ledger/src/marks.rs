@@ -3,15 +3,38 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::by_stage::{Change, What};
 use crate::grain::{self, Grain};
-use crate::lanes::micros;
 use crate::model::StageSpans;
+use crate::time::micros;
 
 /// Stretches of all rows together.
 const MOST: usize = 4096;
 const MOST_ROWS: usize = 256;
 const MOST_OPEN: usize = 65_536;
+
+/// A stage begins or ends in a thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// When, nanoseconds.
+    pub at: u64,
+    /// Process; 0: the program as a whole.
+    pub process: u32,
+    /// Thread; 0: the process as a whole.
+    pub thread: u32,
+    /// What.
+    pub what: What,
+}
+
+/// What changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum What {
+    /// A stage begins: its number, its name.
+    Begin(u64, Arc<str>),
+    /// The stage of this number ends.
+    End(u64),
+    /// Marks were lost: what is open is not known any more.
+    Lost,
+}
 
 /// Some time in which the stage ran so often.
 #[derive(Clone, Debug, PartialEq)]

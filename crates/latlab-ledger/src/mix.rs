@@ -5,8 +5,6 @@ use std::rc::Rc;
 
 use crate::Category;
 use crate::rules::{Reason, Rules};
-use crate::sampled::Side;
-use crate::weights::Kinds;
 
 /// Functions and stacks kept; the rest is summed without a name.
 const MOST: usize = 4096;
@@ -17,6 +15,26 @@ const MOST_SPOTS: usize = 32_768;
 pub(crate) const KERNEL: &str = "[kernel]";
 /// What a function without a name is called.
 pub(crate) const WITHOUT_NAME: &str = "[no name]";
+
+/// Whose code it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Side {
+    /// The program's, its libraries'.
+    User,
+    /// The kernel's.
+    Kernel,
+}
+
+impl Side {
+    /// Of a function in this file.
+    #[must_use]
+    pub fn of(object: &str) -> Self {
+        if object == KERNEL { Self::Kernel } else { Self::User }
+    }
+}
+
+/// Shares by category and function.
+pub type Kinds = HashMap<(Category, String, String), f64>;
 
 /// A sum of weights, and of their squares, which say how many equal samples they are worth.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -7,25 +7,8 @@ use std::collections::BTreeMap;
 
 use crate::Category;
 use crate::interval::{Range, of_share};
-use crate::mix::{KERNEL, Mix};
+use crate::mix::{Mix, Side};
 use crate::rules::Rules;
-
-/// Whose code it was.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Side {
-    /// The program's, its libraries'.
-    User,
-    /// The kernel's.
-    Kernel,
-}
-
-impl Side {
-    /// Of a function in this file.
-    #[must_use]
-    pub fn of(object: &str) -> Self {
-        if object == KERNEL { Self::Kernel } else { Self::User }
-    }
-}
 
 /// Time or a share of it, and how far it may be off.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

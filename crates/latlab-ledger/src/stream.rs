@@ -4,10 +4,9 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use crate::Category;
-use crate::mix::{KERNEL, Mix, Spot, WITHOUT_NAME};
+use crate::mix::{KERNEL, Mix, Side, Spot, WITHOUT_NAME};
 use crate::records::{FileId, Record, What};
 use crate::rules::{CALLERS, Fit, Reason, Rules};
-use crate::sampled::Side;
 use crate::sweep::{Source, State, Sweep};
 
 /// More than a program has; beyond, mappings are no longer followed: of one process, and of many together.

@@ -4,6 +4,7 @@ use crate::Category;
 use crate::lanes::Lanes;
 use crate::marks::Marks;
 use crate::model::Timeline;
+use crate::time::nanos;
 
 /// When all are used, pairs of bins become one.
 const MOST: usize = 512;
@@ -220,11 +221,6 @@ impl Course {
             stages: self.marks.shown(self.bins.begin),
         }
     }
-}
-
-/// Seconds, to the nanosecond: more digits are only longer.
-fn nanos(seconds: f64) -> f64 {
-    (1e9 * seconds).round() / 1e9
 }
 
 #[cfg(test)]

@@ -14,10 +14,9 @@
 
 use std::collections::HashMap;
 
-use crate::Category;
 use crate::by_stage::Samples;
 use crate::governor::SHARE;
-use crate::mix::Mix;
+use crate::mix::{Kinds, Mix};
 
 /// A stretch that was not recorded is cut when it is as long as a slice, of CPU time; a recorded one at half of it, so that a slice which goes on
 /// into a quieter part has some of each.
@@ -387,9 +386,6 @@ struct Cluster {
     /// Samples with the weight of what was given.
     mix: Mix,
 }
-
-/// Shares by category and function.
-pub type Kinds = HashMap<(Category, String, String), f64>;
 
 fn apart_by(one: &Kinds, other: &Kinds) -> f64 {
     let in_one: f64 =

@@ -126,11 +126,8 @@ fn kernel_time_is_divided_by_what_its_pieces_cost_and_the_rest_is_unexplained() 
     tally.usage.user_ns = 200_000_000;
     tally.usage.system_ns = 800_000_000;
     tally.usage.minor_faults = 300_000;
-    tally.usage.io = Some(crate::tally::Io {
-        read_chars: 1_000_000_000,
-        read_calls: 500_000,
-        ..crate::tally::Io::default()
-    });
+    tally.usage.io =
+        Some(crate::io::Io { read_chars: 1_000_000_000, read_calls: 500_000, ..crate::io::Io::default() });
     let ledger = ledger(&tally, rules(), &costs());
     assert_closed(&ledger);
     assert!((share(&ledger, Category::PageFaults) - 0.3).abs() < 0.01);
@@ -155,7 +152,7 @@ fn what_ticks_do_not_see_around_waits_is_the_kernels() {
         tally.usage.user_ns = 300_000_000;
         tally.usage.system_ns = 200_000_000;
         tally.usage.voluntary_switches = switches;
-        tally.usage.io = Some(crate::tally::Io { read_calls: 1, ..crate::tally::Io::default() });
+        tally.usage.io = Some(crate::io::Io { read_calls: 1, ..crate::io::Io::default() });
         let ledger = ledger(&tally, rules(), &costs);
         assert_closed(&ledger);
         let row = ledger.rows.iter().find(|row| row.name == Category::UserCpu);
@@ -181,12 +178,12 @@ fn files_that_were_read_are_no_pipe_although_a_pipe_was_waited_for() {
     tally.usage.user_ns = 300_000_000;
     tally.usage.system_ns = 200_000_000;
     // 500 MB of a file, and as much into a pipe.
-    tally.usage.io = Some(crate::tally::Io {
+    tally.usage.io = Some(crate::io::Io {
         read_chars: 500_000_000,
         read_calls: 250_000,
         written_chars: 500_000_000,
         write_calls: 250_000,
-        ..crate::tally::Io::default()
+        ..crate::io::Io::default()
     });
     tally.usage.file_chars = 500_000_000;
     let found = ledger(&tally, rules(), &costs());
@@ -211,10 +208,10 @@ fn what_is_thrown_away_is_no_work_on_files() {
     tally.usage.user_ns = 700_000_000;
     tally.usage.system_ns = 300_000_000;
     // 1 GB from a socket, which no counter knows, into /dev/null.
-    tally.usage.io = Some(crate::tally::Io {
+    tally.usage.io = Some(crate::io::Io {
         written_chars: 1_000_000_000,
         write_calls: 100_000,
-        ..crate::tally::Io::default()
+        ..crate::io::Io::default()
     });
     let of = |tally: &Tally| {
         let found = ledger(tally, rules(), &costs());

@@ -25,7 +25,7 @@ fn shown(files: &Files, read: u64) -> model::Files {
 }
 
 fn read_bytes(files: &model::Files) -> u64 {
-    crate::tally::whole_ns(files.rows[0].read.unwrap().bytes)
+    crate::time::whole_ns(files.rows[0].read.unwrap().bytes)
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use std::cell::Cell;
 
-use super::now_ns;
+use super::clock::now_ns;
 use super::proc_file::text;
 
 /// Bytes, where there is memory enough: the largest browsers with their debug information take less.

@@ -7,8 +7,8 @@ use std::os::unix::fs::FileExt as _;
 use std::ptr;
 use std::time::Duration;
 
+use super::clock::thread_cpu_ns;
 use super::recorder::{Recorder, this_thread};
-use super::thread_cpu_ns;
 use crate::costs::{Cost, Costs};
 use crate::interval::of_share;
 use crate::records::What;

@@ -489,7 +489,7 @@ fn processes(first: &Watched, rules: &Rules) -> Vec<Process> {
 fn counters(tally: &Tally, runs: f64) -> Counters {
     let usage = &tally.usage;
     let per = |count: u64| count as f64 / runs;
-    let io = |field: fn(&crate::tally::Io) -> u64| usage.io.as_ref().map(|io| per(field(io)));
+    let io = |field: fn(&crate::io::Io) -> u64| usage.io.as_ref().map(|io| per(field(io)));
     Counters {
         user_s: per(usage.user_ns) / 1e9,
         system_s: per(usage.system_ns) / 1e9,

@@ -3,13 +3,12 @@
 use std::collections::HashMap;
 
 use super::calls;
+use super::clock::{now_ns, thread_cpu_ns};
 use super::proc_file::{io_of, text};
-use super::{now_ns, thread_cpu_ns};
 use crate::discards::Discarding;
 use crate::files::{Access, Descriptor, Files, Kind, Look};
+use crate::io::{Account, Io, Whole, whole};
 use crate::model;
-use crate::tally::Io;
-use crate::whole::{Account, Whole, whole};
 
 /// Looking may take one part in so many of one CPU.
 const SHARE: u64 = 200;

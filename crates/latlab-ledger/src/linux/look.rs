@@ -6,10 +6,11 @@ use std::os::unix::fs::MetadataExt as _;
 use std::time::Duration;
 
 use super::calls;
-use super::polled::Polled;
+use super::clock::now_ns;
+use super::polled::{Polled, kind};
 use super::proc_file::{ProcFile, after_name, letter, text};
 use crate::Category;
-use crate::governor::Counts;
+use crate::governor::{Counts, FAULT_SLICES};
 use crate::rules::{Kind, Reason, Rules};
 use crate::sweep::State;
 
@@ -249,7 +250,7 @@ impl Looker {
         let faults = self.processes.iter().map(|process| process.faults).sum::<u64>();
         (sum != Delays::default()).then_some(Counts {
             switches: sum.came,
-            faults: faults / super::watch::FAULT_SLICES,
+            faults: faults / FAULT_SLICES,
             starts: self.started,
         })
     }
@@ -285,7 +286,7 @@ impl Looker {
             process.faults = faults.unwrap_or(process.faults);
         }
         let sum = process.delays();
-        let now = Counted { at: super::now_ns(), busy: sum.ran + sum.waited };
+        let now = Counted { at: now_ns(), busy: sum.ran + sum.waited };
         if let Some(about) = self.about.get_mut(&process.pid).filter(|_| sum.ran > 0) {
             let first = about.counted.map_or(now, |counted| counted.0);
             about.counted = Some((first, now));
@@ -325,7 +326,7 @@ impl Looker {
     pub(crate) fn look(&mut self, into: &mut Vec<(u32, u32, State)>) -> bool {
         into.clear();
         self.looks += 1;
-        let now = super::now_ns();
+        let now = now_ns();
         let seldom = self.looks % SELDOM == 1 || now >= self.counted + SELDOM_NS;
         if seldom {
             self.names();
@@ -464,7 +465,7 @@ impl Looker {
         let mut alive = false;
         let mut lost = false;
         for tid in tids {
-            if super::now_ns() > until {
+            if now_ns() > until {
                 let before = self.processes[at].threads.get(&tid).map(|thread| thread.last);
                 alive = true;
                 into.extend(before.map(|state| (tid, pid, state)));
@@ -614,11 +615,6 @@ fn is_refusal(error: &io::Error) -> bool {
 fn faults(stat: &str) -> Option<u64> {
     let mut fields = after_name(stat)?.split(' ').skip(7).map_while(|word| word.parse::<u64>().ok());
     Some(fields.next()? + fields.next()?)
-}
-
-pub(crate) fn kind(pid: u32, fd: u64) -> Kind {
-    let link = std::fs::read_link(format!("/proc/{pid}/fd/{fd}"));
-    link.map_or(Kind::Other, |link| Kind::of_link(&link.to_string_lossy()))
 }
 
 /// Processes that still run, were started after this one and have this, `NAME=VALUE`, in the environment that they were started with, as far as

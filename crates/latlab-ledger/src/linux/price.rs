@@ -7,8 +7,8 @@ use std::os::fd::FromRawFd as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 
+use super::clock::{process_cpu_ns, thread_cpu_ns};
 use super::recorder::{LEAST_PERIOD_NS, Recorder, this_thread};
-use super::{process_cpu_ns, thread_cpu_ns};
 use crate::governor::Price;
 
 /// Waits timed at once; each is one switch of the thread that is timed.
@@ -149,7 +149,7 @@ fn work(steps: u64) -> f64 {
 fn steps(ns: f64) -> u64 {
     const TRIED: u64 = 50_000;
     let took = (0..REPETITIONS).map(|_| work(TRIED)).fold(f64::INFINITY, f64::min);
-    crate::tally::whole_ns(TRIED as f64 * ns / took.max(1.0))
+    crate::time::whole_ns(TRIED as f64 * ns / took.max(1.0))
 }
 
 /// What opening events takes from a thread that runs, and closing them: the kernel interrupts it on its CPU for each.

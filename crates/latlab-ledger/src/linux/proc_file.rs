@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::unix::fs::FileExt as _;
 
-use crate::tally::Io;
+use crate::io::Io;
 
 /// Bytes that are read: the kernel's list of its functions has some 20 million. A program can make that of its mappings longer.
 const LONGEST: u64 = 64 << 20;

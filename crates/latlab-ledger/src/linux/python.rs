@@ -10,12 +10,12 @@ use std::rc::Rc;
 use object::{Object as _, ObjectSymbol as _};
 
 use super::budget::Budget;
+use super::clock::{now_ns, thread_cpu_ns};
 use super::image::Image;
 use super::mapped;
 use super::memory::gather;
 use super::proc_file::{letter, text};
 use super::segments::Segments;
-use super::{now_ns, thread_cpu_ns};
 use crate::python::{Frame, Read};
 use crate::stream::{Map, Mapped};
 

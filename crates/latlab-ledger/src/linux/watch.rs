@@ -9,20 +9,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use latlab_stages::{Event, Listener};
 use latlab_stats::rng::Rng;
 
+use super::clock::{now_ns, process_cpu_ns, thread_cpu_ns};
 use super::files::Descriptors;
 use super::launch::{Ended, Held, Signals, Streams, has_ended, pidfd, pipe, reap, wait_for};
 use super::look::{About, Looker};
 use super::proc_file::{io_of, letter, text};
 use super::python::Python;
 use super::recorder::{LEAST_PERIOD_NS, Recorder};
-use super::{now_ns, process_cpu_ns, thread_cpu_ns};
 use crate::ExplainError;
-use crate::by_stage::{self, Change};
-use crate::governor::{Counts, Governor, Price};
+use crate::governor::{Counts, FAULT_SLICES, Governor, Price};
+use crate::io::Io;
+use crate::marks::{Change, What};
 use crate::model;
 use crate::rules::Rules;
 use crate::sweep::{Seen, Source, State, Sweep};
-use crate::tally::{Io, Tally, Usage};
+use crate::tally::{Tally, Usage};
 use crate::timeline::Course;
 
 mod before;
@@ -50,9 +51,8 @@ const HEAR_NS: u64 = 5_000_000;
 const DRAIN_NS: u64 = 4_000_000;
 /// Records of different CPUs are put in order; one may come this late.
 const LATE_NS: u64 = 3_000_000;
-/// Faults are recorded for one slice of so many.
+/// Faults are recorded for one slice of [`FAULT_SLICES`].
 const FAULT_SLICE_NS: u64 = 10_000_000;
-pub(crate) const FAULT_SLICES: u64 = 10;
 /// Counters and names are read this often while everything is recorded.
 const SELDOM_NS: u64 = 50_000_000;
 
@@ -439,16 +439,16 @@ impl<'a> Watching<'a> {
         let mut at = earliest;
         let take = |event: Event<'_>| {
             let change = match event {
-                Event::Lost => Change { at, process: 0, thread: 0, what: by_stage::What::Lost },
+                Event::Lost => Change { at, process: 0, thread: 0, what: What::Lost },
                 Event::Mark(mark) => {
                     at = mark.at_ns.max(earliest);
                     let name = || Arc::clone(&mark.name);
-                    let begun = || by_stage::What::Begin(mark.number, name());
+                    let begun = || What::Begin(mark.number, name());
                     Change {
                         at,
                         process: mark.process,
                         thread: mark.thread,
-                        what: mark.of.map_or_else(begun, by_stage::What::End),
+                        what: mark.of.map_or_else(begun, What::End),
                     }
                 }
             };
@@ -728,7 +728,7 @@ impl<'a> Watching<'a> {
         tally.wall_range_ns = (tally.wall_ns, tally.wall_ns);
         if let Some(recording) = self.recording {
             tally.sees_kernel = recording.recorder.sees_kernel;
-            tally.recording_ns = crate::tally::whole_ns(self.governor.spent_ns());
+            tally.recording_ns = crate::time::whole_ns(self.governor.spent_ns());
             tally.switches = recording.stream.switches;
             tally.lost = recording.stream.lost;
             tally.names_left_out = recording.stream.names.are_left_out();

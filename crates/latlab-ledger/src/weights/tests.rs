@@ -1,6 +1,7 @@
 use latlab_stats::rng::Rng;
 
 use super::*;
+use crate::Category;
 use crate::interval::of_share;
 use crate::rules::Rules;
 

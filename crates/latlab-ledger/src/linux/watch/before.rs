@@ -1,8 +1,8 @@
 //! What a process had used when it began to be watched.
 
+use crate::io::Io;
 use crate::system::launch::Ended;
 use crate::system::proc_file::{after_name, io_of, text};
-use crate::tally::Io;
 
 /// See the module.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,14 +1,83 @@
-//! Bytes and calls of all processes of a program together.
+//! Bytes and calls of a process, and of all processes of a program together.
 //!
 //! The kernel adds a process's counters to its parent's when the parent waits for it. So those of the processes that are there when the program
 //! ends are exact, and hold all that they have waited for. Missing are processes that ended without that: of them, the last look counts.
 
 use std::collections::HashMap;
 
-use crate::tally::Io;
-
 /// Parents of parents that are asked for a process.
 const FARTHEST: usize = 64;
+
+/// `/proc/PID/io`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Io {
+    /// Bytes returned by read calls of any kind of descriptor.
+    pub read_chars: u64,
+    /// Bytes handed to write calls.
+    pub written_chars: u64,
+    /// Read calls.
+    pub read_calls: u64,
+    /// Write calls.
+    pub write_calls: u64,
+    /// Bytes from a disk.
+    pub read_bytes: u64,
+    /// Bytes for a disk.
+    pub written_bytes: u64,
+}
+
+impl Io {
+    /// From the file's text.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut io = Self::default();
+        let mut lines = 0;
+        for line in text.lines() {
+            let (name, value) = line.split_once(": ")?;
+            let value: u64 = value.trim().parse().ok()?;
+            let field = match name {
+                "rchar" => &mut io.read_chars,
+                "wchar" => &mut io.written_chars,
+                "syscr" => &mut io.read_calls,
+                "syscw" => &mut io.write_calls,
+                "read_bytes" => &mut io.read_bytes,
+                "write_bytes" => &mut io.written_bytes,
+                _ => continue,
+            };
+            *field = value;
+            lines += 1;
+        }
+        (lines == 6).then_some(io)
+    }
+
+    /// What was added since `before`.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        Self {
+            read_chars: self.read_chars.saturating_sub(before.read_chars),
+            written_chars: self.written_chars.saturating_sub(before.written_chars),
+            read_calls: self.read_calls.saturating_sub(before.read_calls),
+            write_calls: self.write_calls.saturating_sub(before.write_calls),
+            read_bytes: self.read_bytes.saturating_sub(before.read_bytes),
+            written_bytes: self.written_bytes.saturating_sub(before.written_bytes),
+        }
+    }
+
+    /// Whether none of its counters is smaller than the other's.
+    #[must_use]
+    pub fn holds(&self, other: &Self) -> bool {
+        other.since(self) == Self::default()
+    }
+
+    /// Adds another's.
+    pub fn add(&mut self, other: &Self) {
+        self.read_chars += other.read_chars;
+        self.written_chars += other.written_chars;
+        self.read_calls += other.read_calls;
+        self.write_calls += other.write_calls;
+        self.read_bytes += other.read_bytes;
+        self.written_bytes += other.written_bytes;
+    }
+}
 
 /// One process's counters.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
 use crate::Category;
+use crate::lanes::Doing;
 use crate::marks::{Change, Marks, What};
 use crate::rules::{Reason, Rules};
 
@@ -111,7 +112,7 @@ impl Samples {
 type Open = (u64, Arc<str>);
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct ByStage {
     outside: Arc<str>,
     pending: VecDeque<Change>,
@@ -123,21 +124,6 @@ pub struct ByStage {
     samples: Samples,
     used: bool,
     marks: Marks,
-}
-
-impl Default for ByStage {
-    fn default() -> Self {
-        Self {
-            outside: Arc::from(""),
-            pending: VecDeque::new(),
-            open: HashMap::new(),
-            opened: 0,
-            sums: Sums::default(),
-            samples: Samples::default(),
-            used: false,
-            marks: Marks::default(),
-        }
-    }
 }
 
 impl ByStage {
@@ -255,17 +241,8 @@ impl ByStage {
     }
 }
 
-/// What a stage's time was spent on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Spent {
-    /// On the CPU or ready to run, which looks cannot tell apart, nor look into.
-    OnCpu,
-    /// As in the ledger.
-    On(Category),
-}
-
 /// Share of wall time by stage and by what it was spent on.
-pub type Divided = Vec<(String, BTreeMap<Spent, f64>)>;
+pub type Divided = Vec<(String, BTreeMap<Doing, f64>)>;
 
 /// Divides each stage's time. `ledger`: the shares of wall time by category; `on_cpu`: those that time on the CPU is divided into, with
 /// their nanoseconds; `samples`: whether samples were taken on the CPU, and whether in the kernel too.
@@ -290,7 +267,7 @@ pub fn divided(
         let part: f64 = on_cpu.iter().filter(|part| part.0 == category).map(|part| part.1).sum();
         if cpu > 0.0 { part / cpu } else { 0.0 }
     };
-    let mut columns: BTreeMap<Spent, f64> = BTreeMap::new();
+    let mut columns: BTreeMap<Doing, f64> = BTreeMap::new();
     let cpu_whole = sums.each().map(|(_, got)| got.running).sum::<f64>() / seen.max(1.0);
     for (category, share) in ledger {
         let own = match (samples, category) {
@@ -299,8 +276,8 @@ pub fn divided(
             (None, Category::RunQueueWait) => *share,
             (None, _) => (cpu_share(*category) * cpu_whole).min(*share),
         };
-        *columns.entry(Spent::OnCpu).or_default() += own;
-        *columns.entry(Spent::On(*category)).or_default() += share - own;
+        *columns.entry(Doing::OnCpuOrReady).or_default() += own;
+        *columns.entry(Doing::On(*category)).or_default() += share - own;
     }
     fit(&mut table, &rows, &columns);
     table
@@ -312,29 +289,29 @@ fn seeds(
     rules: &Rules,
     on_cpu: &[(Category, f64)],
     samples: Option<bool>,
-) -> BTreeMap<Spent, f64> {
-    let mut parts: BTreeMap<Spent, f64> = BTreeMap::new();
+) -> BTreeMap<Doing, f64> {
+    let mut parts: BTreeMap<Doing, f64> = BTreeMap::new();
     let mut add = |spent, ns: f64| {
         if ns > 0.0 {
             *parts.entry(spent).or_default() += ns;
         }
     };
-    add(Spent::On(Category::RunQueueWait), got.ready);
-    add(Spent::On(Category::StartAndExit), got.absent);
-    add(Spent::On(Category::Unexplained), got.unknown);
+    add(Doing::On(Category::RunQueueWait), got.ready);
+    add(Doing::On(Category::StartAndExit), got.absent);
+    add(Doing::On(Category::Unexplained), got.unknown);
     for (reason, ns) in &got.waits {
-        add(Spent::On(rules.category(*reason)), *ns);
+        add(Doing::On(rules.category(*reason)), *ns);
     }
     let weighed: f64 = got.samples.values().sum();
     let Some(sees_kernel) = samples else {
-        add(Spent::OnCpu, got.running);
+        add(Doing::OnCpuOrReady, got.running);
         return parts;
     };
     // Without samples in it, a stage on the CPU is taken for the program.
     let seen =
         if weighed > 0.0 { if sees_kernel { got.running } else { weighed.min(got.running) } } else { 0.0 };
     for (reason, weight) in &got.samples {
-        add(Spent::On(rules.category(*reason)), weight / weighed * seen);
+        add(Doing::On(rules.category(*reason)), weight / weighed * seen);
     }
     let of_user =
         |category: &Category| Category::OF_USER_CODE.contains(category) || *category == Category::UserCpu;
@@ -343,16 +320,16 @@ fn seeds(
     let total: f64 = rest.iter().map(|part| part.1).sum();
     if total > 0.0 {
         for (category, ns) in rest {
-            add(Spent::On(*category), (got.running - seen) * ns / total);
+            add(Doing::On(*category), (got.running - seen) * ns / total);
         }
     } else {
-        add(Spent::On(Category::Unexplained), got.running - seen);
+        add(Doing::On(Category::Unexplained), got.running - seen);
     }
     parts
 }
 
 /// Iterative proportional fitting: until rows and columns have these sums as nearly as what is in the table allows. Rows are met exactly.
-fn fit(table: &mut Divided, rows: &[f64], columns: &BTreeMap<Spent, f64>) {
+fn fit(table: &mut Divided, rows: &[f64], columns: &BTreeMap<Doing, f64>) {
     for _ in 0..ROUNDS {
         for (spent, wanted) in columns {
             let sum: f64 = table.iter().filter_map(|(_, parts)| parts.get(spent)).sum();
@@ -368,7 +345,7 @@ fn fit(table: &mut Divided, rows: &[f64], columns: &BTreeMap<Spent, f64>) {
                 }
             } else {
                 // Nothing of what was seen here is in the ledger.
-                parts.insert(Spent::On(Category::Unexplained), *wanted);
+                parts.insert(Doing::On(Category::Unexplained), *wanted);
             }
         }
     }

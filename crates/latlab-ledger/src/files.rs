@@ -30,7 +30,8 @@ const AGREE: f64 = 0.1;
 const LEAST: u64 = 4096;
 
 /// What a descriptor is of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::Display)]
+#[strum(serialize_all = "lowercase")]
 pub enum Kind {
     /// A regular file.
     File,
@@ -65,17 +66,6 @@ impl Kind {
             Self::Other
         } else {
             Self::File
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::File => "file",
-            Self::Pipe => "pipe",
-            Self::Socket => "socket",
-            Self::Terminal => "terminal",
-            Self::Device => "device",
-            Self::Other => "other",
         }
     }
 }
@@ -172,8 +162,8 @@ struct Row {
     seeks: u64,
     looks: u64,
     seen: (u64, u64),
-    read: Moved,
-    written: Moved,
+    /// By [`Way`].
+    moved: [Moved; 2],
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -261,7 +251,7 @@ impl Files {
             }
             for (_, writes) in look.waits.iter().filter(|wait| wait.0 == descriptor.number) {
                 let way = if *writes { Way::Write } else { Way::Read };
-                self.rows[row].way(way).waited = true;
+                self.rows[row].moved[way as usize].waited = true;
             }
             if known.is_some() {
                 candidates.push((row, descriptor.access));
@@ -330,8 +320,7 @@ impl Files {
                     seeks: 0,
                     looks: 0,
                     seen: (look.at, look.at),
-                    read: Moved::default(),
-                    written: Moved::default(),
+                    moved: Default::default(),
                 });
                 self.by_key.insert(key, self.rows.len() - 1);
                 self.rows.len() - 1
@@ -393,7 +382,7 @@ impl Files {
             } else {
                 row.seeks += u64::from((moved as f64) < (1.0 - AGREE) * step.bytes as f64);
             }
-            let to = row.way(way);
+            let to = &mut row.moved[way as usize];
             to.bytes += moved as f64;
             to.busy_ns += past;
         }
@@ -408,7 +397,7 @@ impl Files {
         let sum = steps.iter().fold(0_u64, |sum, step| sum.saturating_add(step.bytes));
         let moved = sum.min(allowed) as f64;
         if (moved - counted.0 as f64).abs() <= AGREE * moved {
-            let to = self.rows[first.row].way(way);
+            let to = &mut self.rows[first.row].moved[way as usize];
             to.alone.0 += counted.0;
             to.alone.1 += counted.1;
         }
@@ -420,12 +409,12 @@ impl Files {
             .iter()
             .filter(|candidate| way.may(candidate.1))
             .map(|candidate| candidate.0)
-            .filter(|row| self.rows[*row].moved(way).waited)
+            .filter(|row| self.rows[*row].moved[way as usize].waited)
             .collect();
         from.sort_unstable();
         from.dedup();
         if let [only] = from[..] {
-            let to = self.rows[only].way(way);
+            let to = &mut self.rows[only].moved[way as usize];
             to.bytes += counted.0 as f64;
             to.inferred += counted.0 as f64;
             to.alone.0 += counted.0;
@@ -456,7 +445,7 @@ impl Files {
         refused: bool,
         name: impl Fn(u32) -> String,
     ) -> model::Files {
-        let sum = |way: fn(&Row) -> &Moved| -> f64 { self.rows.iter().map(|row| way(row).bytes).sum() };
+        let sum = |way: Way| -> f64 { self.rows.iter().map(|row| row.moved[way as usize].bytes).sum() };
         let counted = |way: fn(&Io) -> u64| io.map(way).filter(|of| *of > 0).map(|of| of as f64);
         let share = |bytes: f64, of: Option<f64>| of.map(|of| (bytes / of).min(1.0));
         let (read, written) = (counted(|io| io.read_chars), counted(|io| io.written_chars));
@@ -477,7 +466,7 @@ impl Files {
                 .into_iter()
                 .map(|row| model::File {
                     name: row.target.clone(),
-                    kind: row.kind.name().to_owned(),
+                    kind: row.kind.to_string(),
                     process: row.process,
                     process_name: name(row.process),
                     descriptors: row.descriptors.clone(),
@@ -485,14 +474,14 @@ impl Files {
                     seeks: row.seeks,
                     from_s: seconds(row.seen.0),
                     to_s: seconds(row.seen.1),
-                    read: row.read.shown(),
-                    written: row.written.shown(),
+                    read: row.moved[Way::Read as usize].shown(),
+                    written: row.moved[Way::Write as usize].shown(),
                 })
                 .collect(),
             looks: self.looks,
             left_out,
-            read_share: share(sum(|row| &row.read), read),
-            written_share: share(sum(|row| &row.written), written),
+            read_share: share(sum(Way::Read), read),
+            written_share: share(sum(Way::Write), written),
             counted_read_bytes: read,
             counted_written_bytes: written,
             refused,
@@ -502,22 +491,8 @@ impl Files {
 }
 
 impl Row {
-    fn way(&mut self, way: Way) -> &mut Moved {
-        match way {
-            Way::Read => &mut self.read,
-            Way::Write => &mut self.written,
-        }
-    }
-
-    fn moved(&self, way: Way) -> &Moved {
-        match way {
-            Way::Read => &self.read,
-            Way::Write => &self.written,
-        }
-    }
-
     fn total(&self) -> f64 {
-        self.read.bytes + self.written.bytes
+        self.moved.iter().map(|moved| moved.bytes).sum()
     }
 }
 

@@ -135,12 +135,6 @@ impl Governor {
         self.price
     }
 
-    /// Whether recording is on.
-    #[must_use]
-    pub fn is_on(&self) -> bool {
-        self.on
-    }
-
     /// What recording has cost in this run, nanoseconds.
     #[must_use]
     pub fn spent_ns(&self) -> f64 {
@@ -242,7 +236,7 @@ mod tests {
         let (mut recorded, mut counted, mut began) = (0_u64, 0, 0);
         for at in 1..=ms {
             counted += switches_per_ms(at);
-            if governor.is_on() {
+            if governor.on {
                 recorded += 1;
                 governor.recorded(switches(switches_per_ms(at)), 1);
             } else if at % 4 == 0 {
@@ -297,12 +291,12 @@ mod tests {
             governor.begin(switches(0));
             let (mut at, mut worst) = (0, 0.0_f64);
             while at < 4000 {
-                let past = if governor.is_on() { 4 + 2 * late_ms } else { 4 };
+                let past = if governor.on { 4 + 2 * late_ms } else { 4 };
                 at += past;
                 if learns {
                     governor.came_late(late_ms * MS);
                 }
-                if governor.is_on() {
+                if governor.on {
                     governor.recorded(switches(20 * past), past);
                     worst = worst.max(governor.spent_ns() / (at * MS) as f64);
                 } else {
@@ -335,7 +329,7 @@ mod tests {
         let mut recorded = 0;
         for at in 1..=2000_u64 {
             governor.counted(at * MS, Some(Counts::default()));
-            if governor.is_on() {
+            if governor.on {
                 recorded += 1;
                 // Threads of a moment, met by no look.
                 governor.recorded(Counts { starts: 20, ..Counts::default() }, 1);

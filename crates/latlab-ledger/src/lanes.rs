@@ -20,24 +20,30 @@ const MOST_COUNTED: usize = 65_536;
 const KINDS: usize = Category::ALL.len() + 2;
 
 /// What a thread does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Doing {
-    /// As in the ledger.
-    On(Category),
+    /// On a CPU or ready, which a look cannot tell apart, nor look into.
+    OnCpuOrReady,
     /// On a CPU; samples may say with what.
     OnCpu,
-    /// On a CPU or ready, which a look cannot tell apart.
-    OnCpuOrReady,
+    /// As in the ledger.
+    On(Category),
 }
 
 impl Doing {
-    const ALL_BUT_CATEGORIES: [Self; 2] = [Self::OnCpu, Self::OnCpuOrReady];
-
     fn column(self) -> usize {
         match self {
             Self::On(category) => category.index(),
             Self::OnCpu => KINDS - 2,
             Self::OnCpuOrReady => KINDS - 1,
+        }
+    }
+
+    fn of_column(column: usize) -> Self {
+        match Category::ALL.get(column) {
+            Some(category) => Self::On(*category),
+            None if column == KINDS - 2 => Self::OnCpu,
+            None => Self::OnCpuOrReady,
         }
     }
 
@@ -49,11 +55,6 @@ impl Doing {
             Self::OnCpu => "on-cpu",
             Self::OnCpuOrReady => "on-cpu-or-ready",
         }
-    }
-
-    fn each() -> impl Iterator<Item = Self> {
-        let categories = Category::ALL.into_iter().map(Self::On);
-        categories.chain(Self::ALL_BUT_CATEGORIES)
     }
 }
 
@@ -111,7 +112,7 @@ struct Open {
 impl Open {
     /// Only such stretches are sampled. A category alone does not tell: a pipe is waited for, and the kernel works on it.
     fn is_on_cpu(self) -> bool {
-        self.kind >= KINDS - Doing::ALL_BUT_CATEGORIES.len()
+        self.kind >= Category::ALL.len()
     }
 }
 
@@ -240,7 +241,6 @@ impl Lanes {
     /// As it is written: times from `begin`, the busiest threads in the order in which they began.
     #[must_use]
     pub fn shown(&self, begin: u64) -> (Vec<String>, Vec<Shown>) {
-        let all: Vec<Doing> = Doing::each().collect();
         let used: Vec<usize> = (0..KINDS)
             .filter(|kind| {
                 let mut spans = self.threads.iter().flat_map(|lane| &lane.spans);
@@ -270,7 +270,7 @@ impl Lanes {
                 })
                 .collect(),
         });
-        let names = used.iter().map(|kind| all[*kind].name().to_owned()).collect();
+        let names = used.iter().map(|kind| Doing::of_column(*kind).name().to_owned()).collect();
         (names, shown.collect())
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use crate::Category;
-use crate::rules::{Reason, Rules};
+use crate::rules::Reason;
 
 /// Functions and stacks kept; the rest is summed without a name.
 const MOST: usize = 4096;
@@ -233,18 +233,6 @@ impl Mix {
     /// By reason.
     pub fn reasons(&self) -> impl Iterator<Item = (Reason, Weight)> {
         self.reasons.iter().map(|(reason, weight)| (*reason, *weight))
-    }
-
-    /// Of a category.
-    #[must_use]
-    pub fn of(&self, category: Category, rules: &Rules) -> Weight {
-        let mut sum = Weight::default();
-        for (reason, weight) in self.reasons() {
-            if rules.category(reason) == category {
-                sum.add(weight);
-            }
-        }
-        sum
     }
 
     /// Of all.

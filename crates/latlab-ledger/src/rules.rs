@@ -195,7 +195,7 @@ pub struct Rules {
     wait: Vec<Frame>,
     busy: Vec<Frame>,
     user: Vec<User>,
-    whole: [Reason; Category::ALL.len()],
+    whole: Vec<Reason>,
     /// Reading because a page of a file was touched.
     reads_for_faults: Option<Reason>,
     /// Waiting in `poll`, `select` or `epoll_wait`: for whatever, and for sockets.
@@ -225,7 +225,7 @@ impl Rules {
             );
             Reason(u16::try_from(at).unwrap_or(u16::MAX))
         };
-        let whole = Category::ALL.map(|category| intern(category, ""));
+        let whole = Category::ALL.iter().map(|category| intern(*category, "")).collect();
         let mut calls: HashMap<String, Vec<(Option<Kind>, Reason)>> = HashMap::new();
         for rule in &file.wait_call {
             let reason = intern(rule.category, &rule.part);

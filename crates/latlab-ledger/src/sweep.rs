@@ -78,12 +78,6 @@ impl Sums {
         self.unknown_wakes += other.unknown_wakes;
         self.absent += other.absent;
     }
-
-    /// What was given away; equal to [`Sums::wall`] unless there is a fault in the sweep.
-    #[must_use]
-    pub fn given(&self) -> u64 {
-        self.running + self.ready + self.waits.total() + self.unknown + self.absent
-    }
 }
 
 /// Threads that are accounted for together: the program, or one process of it.
@@ -213,8 +207,8 @@ pub struct Sweep<'a> {
     threads: HashMap<u32, Thread>,
     whole: Group,
     processes: HashMap<u32, (Group, Seen)>,
-    looked: Sums,
-    recorded: Sums,
+    /// By [`Source`].
+    sums: [Sums; 2],
     most: u32,
     course: Course,
     unread: Unread,
@@ -251,8 +245,7 @@ impl<'a> Sweep<'a> {
             threads: HashMap::new(),
             whole: Group { since: now, ..Group::default() },
             processes: HashMap::new(),
-            looked: Sums::default(),
-            recorded: Sums::default(),
+            sums: Default::default(),
             most: 0,
             course: Course::begin(now),
             unread: Unread::default(),
@@ -269,25 +262,20 @@ impl<'a> Sweep<'a> {
     /// CPU time of all threads so far, as far as it was seen.
     #[must_use]
     pub fn cpu_ns(&self) -> u64 {
-        self.looked.thread_running + self.recorded.thread_running
+        self.sums.iter().map(|sums| sums.thread_running).sum()
     }
 
     /// Of it what was recorded, and the wall time in which a thread ran meanwhile.
     #[must_use]
     pub fn recorded_ns(&self) -> (u64, u64) {
-        (self.recorded.thread_running, self.recorded.running)
+        let recorded = &self.sums[Source::Recorded as usize];
+        (recorded.thread_running, recorded.running)
     }
 
     /// Threads running now; at least 1, as this is what a sample's weight is divided by.
     #[must_use]
     pub fn running(&self) -> u32 {
         self.whole.running.max(1)
-    }
-
-    /// Whether no thread is known.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.threads.is_empty()
     }
 
     /// A sample of a running thread, for the course of the run.
@@ -322,6 +310,12 @@ impl<'a> Sweep<'a> {
         self.pass(now);
     }
 
+    /// Processes and threads that an instant is spent on.
+    fn threads_in(&self, spent: Spent) -> Vec<(u32, u32)> {
+        let threads = self.threads.iter().filter(|(_, thread)| spent.is(thread.state));
+        threads.map(|(id, thread)| (thread.process, *id)).collect()
+    }
+
     /// Gives time to the stages of the threads that it was spent on, to each as much.
     fn give_stages(&mut self, past: u64, spent: Spent) {
         let of: Vec<(u32, u32)> = match spent {
@@ -330,10 +324,7 @@ impl<'a> Sweep<'a> {
                 let known = self.threads.get(&bearer).map(|thread| (thread.process, bearer));
                 known.into_iter().collect()
             }
-            _ => {
-                let threads = self.threads.iter().filter(|(_, thread)| spent.is(thread.state));
-                threads.map(|(id, thread)| (thread.process, *id)).collect()
-            }
+            _ => self.threads_in(spent),
         };
         let each = past as f64 / of.len().max(1) as f64;
         for (process, thread) in of {
@@ -348,8 +339,7 @@ impl<'a> Sweep<'a> {
     /// A look at `now` stands for `past`: for its stages what it sees counts at its own moment.
     fn look_in_stages(&mut self, past: u64) {
         let spent = self.spent();
-        let threads = self.threads.iter().filter(|(_, thread)| spent.is(thread.state));
-        let mut of: Vec<(u32, u32)> = threads.map(|(id, thread)| (thread.process, *id)).collect();
+        let mut of = self.threads_in(spent);
         if of.is_empty() {
             of.push((0, 0));
         }
@@ -396,10 +386,8 @@ impl<'a> Sweep<'a> {
         let past = now - from;
         let threads = self.whole.threads();
         self.most = self.most.max(threads);
-        let sums = match self.source {
-            Source::Looked => &mut self.looked,
-            Source::Recorded => &mut self.recorded,
-        };
+        let spent = self.spent();
+        let sums = &mut self.sums[self.source as usize];
         sums.wall += past;
         sums.thread_running += past * u64::from(self.whole.running);
         sums.thread_ready += past * u64::from(self.whole.ready);
@@ -410,11 +398,6 @@ impl<'a> Sweep<'a> {
                 None => sums.thread_unknown += past,
             }
         }
-        let spent = self.spent();
-        let sums = match self.source {
-            Source::Looked => &mut self.looked,
-            Source::Recorded => &mut self.recorded,
-        };
         match spent {
             Spent::Running => {
                 sums.running += past;
@@ -502,25 +485,18 @@ impl<'a> Sweep<'a> {
     fn close(&mut self, thread: &Thread, now: u64, woken: bool) {
         let ns = now.saturating_sub(thread.began);
         let own = self.processes.get_mut(&thread.process).map(|(_, seen)| &mut seen.unread);
-        match thread.state {
-            State::Waiting(Some(reason)) if thread.learned => {
-                self.unread.read(ns, reason);
-                if let Some(own) = own {
-                    own.read(ns, reason);
-                }
+        for unread in [Some(&mut self.unread), own].into_iter().flatten() {
+            match thread.state {
+                State::Waiting(Some(reason)) if thread.learned => unread.read(ns, reason),
+                State::Waiting(None) => unread.unread(ns, thread.pending),
+                _ => {}
             }
-            State::Waiting(None) => {
-                self.unread.unread(ns, thread.pending);
-                if let Some(own) = own {
-                    own.unread(ns, thread.pending);
-                }
-            }
-            _ => {}
         }
         if woken && self.source == Source::Recorded {
+            let sums = &mut self.sums[self.source as usize];
             match thread.state {
-                State::Waiting(Some(reason)) => self.recorded.wakes.count(reason, 1),
-                State::Waiting(None) => self.recorded.unknown_wakes += 1,
+                State::Waiting(Some(reason)) => sums.wakes.count(reason, 1),
+                State::Waiting(None) => sums.unknown_wakes += 1,
                 State::Running | State::Ready => {}
             }
         }
@@ -545,10 +521,7 @@ impl<'a> Sweep<'a> {
         let (pending, process, began) = (known.pending, known.process, known.began);
         self.group(process, now);
         let of_process = self.processes.get(&process).map_or(0, |(group, _)| group.pending);
-        let sums = match self.source {
-            Source::Looked => &mut self.looked,
-            Source::Recorded => &mut self.recorded,
-        };
+        let sums = &mut self.sums[self.source as usize];
         // What was given away under the other source stays unknown: sums never go below zero.
         let moved = pending.min(sums.unknown);
         sums.unknown -= moved;
@@ -621,13 +594,8 @@ impl<'a> Sweep<'a> {
         if self.stages.is_used() && self.source == Source::Looked {
             self.look_in_stages(now.saturating_sub(before));
         }
-        let processes: Vec<u32> = states.iter().map(|state| state.1).collect();
-        let mut last = None;
-        for process in processes {
-            if last != Some(process) {
-                self.group(process, now);
-                last = Some(process);
-            }
+        for of_one in states.chunk_by(|a, b| a.1 == b.1) {
+            self.group(of_one[0].1, now);
         }
     }
 
@@ -663,9 +631,10 @@ impl<'a> Sweep<'a> {
         let (stages, marks) = self.stages.finish(now);
         self.course.lanes.end_all(now);
         self.course.marks = marks;
+        let [looked, recorded] = self.sums;
         Swept {
-            looked: self.looked,
-            recorded: self.recorded,
+            looked,
+            recorded,
             unread: self.unread,
             most: self.most,
             processes: self.processes.into_iter().map(|(pid, (_, seen))| (pid, seen)).collect(),

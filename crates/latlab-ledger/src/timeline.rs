@@ -206,7 +206,7 @@ impl Course {
             let own = shares.iter().filter(|share| share.0 == category);
             own.map(|share| share.1).sum()
         };
-        let names: Vec<Category> = Category::ALL.into_iter().filter(|name| of(*name) > 0.0).collect();
+        let names: Vec<Category> = Category::ALL.iter().copied().filter(|name| of(*name) > 0.0).collect();
         let wanted: Vec<f64> = names.iter().map(|name| of(*name)).collect();
         let bins = self.bins.fitted(&names, &wanted, on_cpu, wall_s);
         let (thread_names, threads) = self.lanes.shown(self.bins.begin);

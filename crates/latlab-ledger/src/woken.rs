@@ -80,7 +80,7 @@ pub fn by_category(waits: &Waits, rules: &Rules) -> Vec<(Category, f64)> {
         let of = waits.iter().filter(|(reason, _)| rules.category(**reason) == category);
         (category, of.map(|(_, ns)| ns).sum::<f64>())
     };
-    Category::ALL.into_iter().map(of).filter(|(_, ns)| *ns > 0.0).collect()
+    Category::ALL.iter().copied().map(of).filter(|(_, ns)| *ns > 0.0).collect()
 }
 
 /// Time that all threads waited, whatever the others did, by reason.

@@ -12,7 +12,7 @@ use super::watch::{self, Watched};
 use latlab_stages::{Heard, Listener, StageRow};
 
 use crate::by_place;
-use crate::by_stage::{self, Spent};
+use crate::by_stage;
 use crate::costs::Costs;
 use crate::estimate;
 use crate::governor::Governor;
@@ -395,14 +395,7 @@ fn stages(tally: &Tally, ledger: &estimate::Ledger, rules: &Rules, heard: &Heard
             let mut categories: Vec<Part> = parts
                 .into_iter()
                 .filter(|(_, share)| *share > 1e-6)
-                .map(|(spent, share)| Part {
-                    name: match spent {
-                        Spent::OnCpu => "on-cpu-or-ready".to_owned(),
-                        Spent::On(category) => category.name().to_owned(),
-                    },
-                    share,
-                    seconds: share * wall_s,
-                })
+                .map(|(doing, share)| Part { name: doing.name().to_owned(), share, seconds: share * wall_s })
                 .collect();
             categories.sort_by(|a, b| b.share.total_cmp(&a.share));
             let share: f64 = categories.iter().map(|part| part.share).sum();

@@ -43,6 +43,13 @@ pub struct Got {
     pub samples: BTreeMap<Reason, f64>,
 }
 
+/// Adds all sums, each so many times.
+fn add_each<K: Clone + Ord>(to: &mut BTreeMap<K, f64>, of: &BTreeMap<K, f64>, by: f64) {
+    for (key, sum) in of {
+        *to.entry(key.clone()).or_default() += sum * by;
+    }
+}
+
 impl Got {
     /// What is known of what its time went to, nanoseconds.
     #[must_use]
@@ -56,12 +63,8 @@ impl Got {
         self.ready += other.ready;
         self.unknown += other.unknown;
         self.absent += other.absent;
-        for (reason, ns) in &other.waits {
-            *self.waits.entry(*reason).or_default() += ns;
-        }
-        for (reason, weight) in &other.samples {
-            *self.samples.entry(*reason).or_default() += weight;
-        }
+        add_each(&mut self.waits, &other.waits, 1.0);
+        add_each(&mut self.samples, &other.samples, 1.0);
     }
 }
 
@@ -102,9 +105,7 @@ pub struct Samples(BTreeMap<(Arc<str>, Reason), f64>);
 impl Samples {
     /// Adds another stretch's, each so many times as heavy.
     pub fn add(&mut self, other: &Self, by: f64) {
-        for ((stage, reason), weight) in &other.0 {
-            *self.0.entry((Arc::clone(stage), *reason)).or_default() += weight * by;
-        }
+        add_each(&mut self.0, &other.0, by);
     }
 }
 

@@ -49,17 +49,21 @@ impl Io {
         (lines == 6).then_some(io)
     }
 
+    fn with(&self, other: &Self, of: fn(u64, u64) -> u64) -> Self {
+        Self {
+            read_chars: of(self.read_chars, other.read_chars),
+            written_chars: of(self.written_chars, other.written_chars),
+            read_calls: of(self.read_calls, other.read_calls),
+            write_calls: of(self.write_calls, other.write_calls),
+            read_bytes: of(self.read_bytes, other.read_bytes),
+            written_bytes: of(self.written_bytes, other.written_bytes),
+        }
+    }
+
     /// What was added since `before`.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
-        Self {
-            read_chars: self.read_chars.saturating_sub(before.read_chars),
-            written_chars: self.written_chars.saturating_sub(before.written_chars),
-            read_calls: self.read_calls.saturating_sub(before.read_calls),
-            write_calls: self.write_calls.saturating_sub(before.write_calls),
-            read_bytes: self.read_bytes.saturating_sub(before.read_bytes),
-            written_bytes: self.written_bytes.saturating_sub(before.written_bytes),
-        }
+        self.with(before, u64::saturating_sub)
     }
 
     /// Whether none of its counters is smaller than the other's.
@@ -70,12 +74,7 @@ impl Io {
 
     /// Adds another's.
     pub fn add(&mut self, other: &Self) {
-        self.read_chars += other.read_chars;
-        self.written_chars += other.written_chars;
-        self.read_calls += other.read_calls;
-        self.write_calls += other.write_calls;
-        self.read_bytes += other.read_bytes;
-        self.written_bytes += other.written_bytes;
+        *self = self.with(other, |one, other| one + other);
     }
 }
 

@@ -1,6 +1,7 @@
 //! Samples taken on the CPU, by what they fell in. A sample weighs its period over the threads that ran: wall time, not thread time.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::rc::Rc;
 
 use crate::Category;
@@ -112,6 +113,13 @@ pub struct Touching {
     pub user: Vec<(Reason, f64)>,
 }
 
+/// Adds to one of at most so many sums; what there is no room for is left out.
+fn add_to<K: Eq + Hash>(sums: &mut HashMap<K, f64>, most: usize, key: K, weight: f64) {
+    if sums.len() < most || sums.contains_key(&key) {
+        *sums.entry(key).or_default() += weight;
+    }
+}
+
 impl Mix {
     /// A sample.
     pub fn sample(&mut self, reason: Reason, weight: f64) {
@@ -132,9 +140,7 @@ impl Mix {
     /// Where it was.
     pub fn function(&mut self, category: Category, name: &str, object: &str, weight: f64) {
         let key = (category, name.to_owned(), object.to_owned());
-        if self.functions.len() < MOST || self.functions.contains_key(&key) {
-            *self.functions.entry(key).or_default() += weight;
-        }
+        add_to(&mut self.functions, MOST, key, weight);
     }
 
     /// Where it was, to the instruction: an offset in a file.
@@ -178,10 +184,7 @@ impl Mix {
 
     /// How it got there, outermost function first.
     pub fn stack(&mut self, category: Category, side: Side, frames: Vec<Rc<str>>, weight: f64) {
-        let key = (category, side, frames);
-        if self.stacks.len() < MOST || self.stacks.contains_key(&key) {
-            *self.stacks.entry(key).or_default() += weight;
-        }
+        add_to(&mut self.stacks, MOST, (category, side, frames), weight);
     }
 
     /// Whether a sample of user code has a name.
@@ -202,18 +205,12 @@ impl Mix {
 
     /// The kernel served a fault of this instruction; `weight`: of a sample in it, if it was one.
     pub fn touched(&mut self, path: &Rc<str>, offset: u64, weight: f64) {
-        let key = (Rc::clone(path), offset);
-        if self.touched.len() < MOST_SPOTS || self.touched.contains_key(&key) {
-            *self.touched.entry(key).or_default() += weight;
-        }
+        add_to(&mut self.touched, MOST_SPOTS, (Rc::clone(path), offset), weight);
     }
 
     /// A sample of user code at this instruction.
     pub fn at(&mut self, path: &Rc<str>, offset: u64, reason: Reason, weight: f64) {
-        let key = (Rc::clone(path), offset, reason);
-        if self.at.len() < MOST_SPOTS || self.at.contains_key(&key) {
-            *self.at.entry(key).or_default() += weight;
-        }
+        add_to(&mut self.at, MOST_SPOTS, (Rc::clone(path), offset, reason), weight);
     }
 
     /// What fell on instructions at which pages were touched.

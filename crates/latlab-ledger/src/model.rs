@@ -449,10 +449,18 @@ pub struct Stack {
 pub struct Symbol {
     /// Demangled; `[no name]` where the file has none, `[37 more]` for the rest.
     pub name: String,
+    /// What of the time on a CPU it has.
+    #[serde(flatten)]
+    pub on_cpu: OnCpu,
+}
+
+/// What a function or a line has of the time on a CPU.
+#[skip_serializing_none]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct OnCpu {
     /// The file it is in, without its folder; `[kernel]`; empty for the rest.
     pub object: String,
     /// What most of it counts as; absent where several functions are one row.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub category: Option<Category>,
     /// Where it counts as several: its share by category, largest first. They sum to it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -486,21 +494,9 @@ pub struct Line {
     pub line: Option<u32>,
     /// The function that most of the samples are in; where there is no line, what of it is meant.
     pub function: String,
-    /// See [`Symbol`] for these.
-    pub object: String,
-    /// See [`Symbol`].
-    pub category: Option<Category>,
-    /// See [`Symbol`].
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub categories: Vec<Counts>,
-    /// See [`Symbol`].
-    pub share: f64,
-    /// See [`Symbol`].
-    pub low: f64,
-    /// See [`Symbol`].
-    pub high: f64,
-    /// See [`Symbol`].
-    pub cpu_share: f64,
+    /// What of the time on a CPU it has.
+    #[serde(flatten)]
+    pub on_cpu: OnCpu,
 }
 
 /// Where a Python program was in its own code, by reading the interpreter's frames now and then.

@@ -426,43 +426,32 @@ impl<'a, N: Names> Stream<'a, N> {
         };
         let category = self.rules.category(reason);
         self.mix.sample(reason, weight);
-        let file = user.first().and_then(|address| self.file(record.pid, *address));
-        match &file {
-            Some((path, offset)) if kernel.is_empty() => self.mix.at(path, *offset, reason, weight),
-            Some((path, offset)) if self.rules.is_fault(reason) => self.mix.touched(path, *offset, weight),
-            _ => {}
-        }
-        if !kernel.is_empty() {
-            self.mix.in_kernel(reason, weight);
-        }
         let stages = sweep.stages();
         if stages.is_used() {
             stages.sample(record.pid, record.tid, reason, weight);
         }
         sweep.sample(record.time, record.tid, category, weight);
-        if let (true, Some(leaf)) = (kernel.is_empty(), places.first()) {
+        let file = user.first().and_then(|address| self.file(record.pid, *address));
+        if let Some(leaf) = names.first() {
+            self.mix.in_kernel(reason, weight);
+            self.mix.function(category, leaf, KERNEL, weight);
+            if let Some((path, offset)) = file.filter(|_| self.rules.is_fault(reason)) {
+                self.mix.touched(&path, offset, weight);
+            }
+        } else if let Some(leaf) = places.first() {
             self.mix.is_named(leaf.function.is_some(), weight);
+            let name = leaf.function.as_deref().unwrap_or(WITHOUT_NAME);
+            self.mix.function(category, name, &leaf.object, weight);
+            if let Some((path, offset)) = file {
+                self.mix.at(&path, offset, reason, weight);
+                let spot = Spot { function: leaf.function.clone(), object: Rc::clone(&leaf.object), weight };
+                self.mix.spot(category, &path, offset, spot);
+            }
         }
         let shown = |place: &Place| match &place.function {
             Some(name) => Rc::clone(name),
             None => Rc::from(format!("[{}]", place.object)),
         };
-        match (kernel.is_empty(), places.first()) {
-            (false, _) => {
-                let leaf = names.first().map_or("", |name| name);
-                self.mix.function(category, leaf, KERNEL, weight);
-            }
-            (true, Some(leaf)) => {
-                let name = leaf.function.as_deref().unwrap_or(WITHOUT_NAME);
-                self.mix.function(category, name, &leaf.object, weight);
-                if let Some((path, offset)) = file {
-                    let spot =
-                        Spot { function: leaf.function.clone(), object: Rc::clone(&leaf.object), weight };
-                    self.mix.spot(category, &path, offset, spot);
-                }
-            }
-            (true, None) => {}
-        }
         let frames = places.iter().rev().map(shown).chain(names.iter().rev().map(Rc::clone));
         let side = if kernel.is_empty() { Side::User } else { Side::Kernel };
         self.mix.stack(category, side, frames.collect(), weight);

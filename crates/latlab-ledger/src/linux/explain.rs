@@ -1,16 +1,17 @@
 //! From a request to the ledger: runs, levels, and what is told of them.
 
-use super::costs;
 use std::fs::File;
 use std::os::fd::AsRawFd as _;
 
+use latlab_stages::{Heard, Listener, StageRow};
+use rustix::fs::{FileType, fstat, tell};
+
+use super::costs;
 use super::launch::{Signals, Streams};
 use super::levels::{self, Levels};
 use super::lines::Dwarf;
 use super::look::started_with;
 use super::watch::{self, Watched};
-use latlab_stages::{Heard, Listener, StageRow};
-
 use crate::by_place;
 use crate::by_stage;
 use crate::costs::Costs;
@@ -92,18 +93,14 @@ enum Stdin {
 
 impl Stdin {
     fn now() -> Self {
-        // SAFETY: asks where the descriptor stands and what it is; changes nothing.
-        unsafe {
-            let at = libc::lseek(0, 0, libc::SEEK_CUR);
-            let mut about: libc::stat = std::mem::zeroed();
-            if libc::fstat(0, &raw mut about) != 0 {
-                return Self::Nothing;
+        let input = std::io::stdin();
+        match fstat(&input).map(|about| FileType::from_raw_mode(about.st_mode)) {
+            Ok(FileType::RegularFile) => {
+                let at = tell(&input).ok().and_then(|at| i64::try_from(at).ok());
+                at.map_or(Self::Gone, Self::File)
             }
-            match about.st_mode & libc::S_IFMT {
-                libc::S_IFREG if at >= 0 => Self::File(at),
-                libc::S_IFCHR => Self::Nothing,
-                _ => Self::Gone,
-            }
+            Err(_) | Ok(FileType::CharacterDevice) => Self::Nothing,
+            Ok(_) => Self::Gone,
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::model::{Counts, Line, OnCpu, Symbol};
 use crate::sampled::{Sampled, Share};
 
 /// Rows that are listed.
-pub const MOST_LISTED: usize = 20;
+pub(crate) const MOST_LISTED: usize = 20;
 
 /// Of wall time: less is rounding.
 const LEAST: f64 = 1e-9;
@@ -82,8 +82,7 @@ fn rest(places: usize) -> String {
 }
 
 /// The functions, heaviest first; nothing without samples.
-#[must_use]
-pub fn symbols(mix: &Mix, sampled: &Sampled) -> Vec<Symbol> {
+pub(crate) fn symbols(mix: &Mix, sampled: &Sampled) -> Vec<Symbol> {
     if is_empty(mix) {
         return Vec::new();
     }
@@ -123,14 +122,13 @@ pub fn symbols(mix: &Mix, sampled: &Sampled) -> Vec<Symbol> {
 }
 
 /// Where a line is told: file and line of an offset in a file.
-pub trait Lines {
+pub(crate) trait Lines {
     /// The innermost one, where code of another function was put in line.
     fn line(&mut self, path: &str, offset: u64) -> Option<(Rc<str>, u32)>;
 }
 
 /// Share of the samples of user code whose line is not known; `None` without any.
-#[must_use]
-pub fn lineless(lines: &[Line]) -> Option<f64> {
+pub(crate) fn lineless(lines: &[Line]) -> Option<f64> {
     let user: f64 =
         lines.iter().filter(|line| line.on_cpu.object != KERNEL).map(|line| line.on_cpu.share).sum();
     let known: f64 = lines.iter().filter(|line| line.line.is_some()).map(|line| line.on_cpu.share).sum();
@@ -148,8 +146,7 @@ enum Of {
 }
 
 /// The lines, heaviest first; nothing without samples.
-#[must_use]
-pub fn lines(mix: &Mix, sampled: &Sampled, names: &mut impl Lines) -> Vec<Line> {
+pub(crate) fn lines(mix: &Mix, sampled: &Sampled, names: &mut impl Lines) -> Vec<Line> {
     if is_empty(mix) {
         return Vec::new();
     }

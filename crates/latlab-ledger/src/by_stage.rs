@@ -25,7 +25,7 @@ const ROUNDS: usize = 50;
 
 /// What one stage got.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Got {
+pub(crate) struct Got {
     /// Wall time that was its own, nanoseconds. What follows says what it went to: of recorded time all of it; of time in which threads were
     /// looked at, a look counts for the stage at its own moment, in proportion to the time since the look before.
     pub time: f64,
@@ -52,8 +52,7 @@ fn add_each<K: Clone + Ord>(to: &mut BTreeMap<K, f64>, of: &BTreeMap<K, f64>, by
 
 impl Got {
     /// What is known of what its time went to, nanoseconds.
-    #[must_use]
-    pub fn seen(&self) -> f64 {
+    pub(crate) fn seen(&self) -> f64 {
         self.running + self.ready + self.waits.values().sum::<f64>() + self.unknown + self.absent
     }
 
@@ -70,26 +69,25 @@ impl Got {
 
 /// Wall time by stage; the one without a name is time outside all stages.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Sums {
+pub(crate) struct Sums {
     by_name: BTreeMap<Arc<str>, Got>,
 }
 
 impl Sums {
     /// Adds another run.
-    pub fn add(&mut self, other: &Self) {
+    pub(crate) fn add(&mut self, other: &Self) {
         for (name, got) in &other.by_name {
             self.by_name.entry(Arc::clone(name)).or_default().add(got);
         }
     }
 
     /// Each stage with what it got.
-    pub fn each(&self) -> impl Iterator<Item = (&str, &Got)> {
+    pub(crate) fn each(&self) -> impl Iterator<Item = (&str, &Got)> {
         self.by_name.iter().map(|(name, got)| (&**name, got))
     }
 
     /// Whether the program marked anything.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.by_name.keys().all(|name| name.is_empty())
     }
 
@@ -100,11 +98,11 @@ impl Sums {
 
 /// Samples of a stretch of the run, by stage and by what they fell in: their weights.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Samples(BTreeMap<(Arc<str>, Reason), f64>);
+pub(crate) struct Samples(BTreeMap<(Arc<str>, Reason), f64>);
 
 impl Samples {
     /// Adds another stretch's, each so many times as heavy.
-    pub fn add(&mut self, other: &Self, by: f64) {
+    pub(crate) fn add(&mut self, other: &Self, by: f64) {
         add_each(&mut self.0, &other.0, by);
     }
 }
@@ -114,7 +112,7 @@ type Open = (u64, Arc<str>);
 
 /// See the module.
 #[derive(Debug, Default)]
-pub struct ByStage {
+pub(crate) struct ByStage {
     outside: Arc<str>,
     pending: VecDeque<Change>,
     /// Of a thread, what is open, the innermost last.
@@ -129,7 +127,7 @@ pub struct ByStage {
 
 impl ByStage {
     /// A change that the sweep will come to. Those of one thread come in order.
-    pub fn expect(&mut self, mut change: Change) {
+    pub(crate) fn expect(&mut self, mut change: Change) {
         self.used = true;
         self.marks.take(&change);
         if self.pending.len() >= MOST_PENDING {
@@ -150,19 +148,17 @@ impl ByStage {
     }
 
     /// Whether so many changes wait for the sweep that it should go on: more than [`MOST_PENDING`] are not kept.
-    #[must_use]
-    pub fn is_filling(&self) -> bool {
+    pub(crate) fn is_filling(&self) -> bool {
         self.pending.len() > MOST_PENDING / 4
     }
 
     /// When the next change is, if it is before `now`.
-    #[must_use]
-    pub fn next(&self, now: u64) -> Option<u64> {
+    pub(crate) fn next(&self, now: u64) -> Option<u64> {
         self.pending.front().map(|change| change.at).filter(|at| *at < now)
     }
 
     /// The sweep has come to the next change.
-    pub fn change(&mut self) {
+    pub(crate) fn change(&mut self) {
         let Some(Change { process, thread, what, .. }) = self.pending.pop_front() else {
             return;
         };
@@ -195,8 +191,7 @@ impl ByStage {
     }
 
     /// Whether time has to be divided at all.
-    #[must_use]
-    pub fn is_used(&self) -> bool {
+    pub(crate) fn is_used(&self) -> bool {
         self.used
     }
 
@@ -208,32 +203,31 @@ impl ByStage {
     }
 
     /// What the stage of a thread got so far, to add to it.
-    pub fn of(&mut self, process: u32, thread: u32) -> &mut Got {
+    pub(crate) fn of(&mut self, process: u32, thread: u32) -> &mut Got {
         let stage = self.stage(process, thread);
         self.sums.of(&stage)
     }
 
     /// A sample of a thread.
-    pub fn sample(&mut self, process: u32, thread: u32, reason: Reason, weight: f64) {
+    pub(crate) fn sample(&mut self, process: u32, thread: u32, reason: Reason, weight: f64) {
         let stage = self.stage(process, thread);
         *self.samples.0.entry((stage, reason)).or_default() += weight;
     }
 
     /// Samples since the last time. Nobody has them then: they are to come back with the weight that they have in the whole run.
-    pub fn take_samples(&mut self) -> Samples {
+    pub(crate) fn take_samples(&mut self) -> Samples {
         std::mem::take(&mut self.samples)
     }
 
     /// Samples of a stretch that stand for so many times what they were.
-    pub fn give_samples(&mut self, samples: &Samples, by: f64) {
+    pub(crate) fn give_samples(&mut self, samples: &Samples, by: f64) {
         for ((stage, reason), weight) in &samples.0 {
             *self.sums.of(stage).samples.entry(*reason).or_default() += weight * by;
         }
     }
 
     /// What all stages got, nothing where none was marked, and when they were.
-    #[must_use]
-    pub fn finish(mut self, now: u64) -> (Sums, Marks) {
+    pub(crate) fn finish(mut self, now: u64) -> (Sums, Marks) {
         self.marks.end_all(now);
         let samples = self.take_samples();
         self.give_samples(&samples, 1.0);
@@ -243,12 +237,11 @@ impl ByStage {
 }
 
 /// Share of wall time by stage and by what it was spent on.
-pub type Divided = Vec<(String, BTreeMap<Doing, f64>)>;
+pub(crate) type Divided = Vec<(String, BTreeMap<Doing, f64>)>;
 
 /// Divides each stage's time. `ledger`: the shares of wall time by category; `on_cpu`: those that time on the CPU is divided into, with
 /// their nanoseconds; `samples`: whether samples were taken on the CPU, and whether in the kernel too.
-#[must_use]
-pub fn divided(
+pub(crate) fn divided(
     sums: &Sums,
     rules: &Rules,
     ledger: &[(Category, f64)],

@@ -71,7 +71,7 @@ impl Account {
 
 /// The ledger of a tally.
 #[derive(Debug)]
-pub struct Ledger {
+pub(crate) struct Ledger {
     /// Largest first.
     pub rows: Vec<Row>,
     /// Whether all of wall time was given away.
@@ -126,8 +126,7 @@ fn method_of(divided: f64) -> Method {
 }
 
 /// The ledger of these runs, with the costs of kernel work on this machine.
-#[must_use]
-pub fn ledger(tally: &Tally, rules: &Rules, costs: &Costs) -> Ledger {
+pub(crate) fn ledger(tally: &Tally, rules: &Rules, costs: &Costs) -> Ledger {
     let mut estimate = Estimate {
         tally,
         rules,

@@ -32,7 +32,7 @@ const LEAST: u64 = 4096;
 /// What a descriptor is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::Display)]
 #[strum(serialize_all = "lowercase")]
-pub enum Kind {
+pub(crate) enum Kind {
     /// A regular file.
     File,
     /// A pipe.
@@ -49,8 +49,7 @@ pub enum Kind {
 
 impl Kind {
     /// By what `/proc/PID/fd/N` points to.
-    #[must_use]
-    pub fn of(target: &str) -> Self {
+    pub(crate) fn of(target: &str) -> Self {
         if target.starts_with("pipe:") {
             Self::Pipe
         } else if target.starts_with("socket:") {
@@ -72,7 +71,7 @@ impl Kind {
 
 /// What may be done with a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Access {
+pub(crate) struct Access {
     /// Read.
     pub read: bool,
     /// Write.
@@ -81,7 +80,7 @@ pub struct Access {
 
 /// One open descriptor.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Descriptor {
+pub(crate) struct Descriptor {
     /// Its number.
     pub number: u32,
     /// What it is of.
@@ -100,7 +99,7 @@ pub struct Descriptor {
 
 /// One process, looked at.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Look {
+pub(crate) struct Look {
     /// When, nanoseconds.
     pub at: u64,
     /// Which.
@@ -179,7 +178,7 @@ struct Process {
 
 /// See the module.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Files {
+pub(crate) struct Files {
     rows: Vec<Row>,
     by_key: HashMap<(u32, String), usize>,
     processes: HashMap<u32, Process>,
@@ -208,7 +207,7 @@ struct Step {
 
 impl Files {
     /// A process has been looked at.
-    pub fn take(&mut self, look: &Look) {
+    pub(crate) fn take(&mut self, look: &Look) {
         self.looks += 1;
         if self.processes.len() >= MOST_PROCESSES && !self.processes.contains_key(&look.process) {
             for descriptor in &look.descriptors {
@@ -424,21 +423,19 @@ impl Files {
     }
 
     /// Each process's counters when it began to be watched, and at the last look.
-    pub fn counters(&self) -> impl Iterator<Item = (u32, Io, Io)> {
+    pub(crate) fn counters(&self) -> impl Iterator<Item = (u32, Io, Io)> {
         let of = |(id, process): (&u32, &Process)| Some((*id, process.began, process.io?.1));
         self.processes.iter().filter_map(of)
     }
 
     /// Bytes read from and written to regular files, as far as they were found.
-    #[must_use]
-    pub fn of_regular_files(&self) -> u64 {
+    pub(crate) fn of_regular_files(&self) -> u64 {
         let files = self.rows.iter().filter(|row| row.kind == Kind::File);
         crate::time::whole_ns(files.map(Row::total).sum())
     }
 
     /// As it is written. `begin`: when the program was started; `io`: the counters of all its processes; `refused`: some hid theirs.
-    #[must_use]
-    pub fn shown(
+    pub(crate) fn shown(
         &self,
         begin: u64,
         io: Option<&Io>,

@@ -10,7 +10,7 @@ const FARTHEST: usize = 64;
 
 /// `/proc/PID/io`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Io {
+pub(crate) struct Io {
     /// Bytes returned by read calls of any kind of descriptor.
     pub read_chars: u64,
     /// Bytes handed to write calls.
@@ -27,8 +27,7 @@ pub struct Io {
 
 impl Io {
     /// From the file's text.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let mut io = Self::default();
         let mut lines = 0;
         for line in text.lines() {
@@ -61,26 +60,24 @@ impl Io {
     }
 
     /// What was added since `before`.
-    #[must_use]
-    pub fn since(&self, before: &Self) -> Self {
+    pub(crate) fn since(&self, before: &Self) -> Self {
         self.with(before, u64::saturating_sub)
     }
 
     /// Whether none of its counters is smaller than the other's.
-    #[must_use]
-    pub fn holds(&self, other: &Self) -> bool {
+    pub(crate) fn holds(&self, other: &Self) -> bool {
         other.since(self) == Self::default()
     }
 
     /// Adds another's.
-    pub fn add(&mut self, other: &Self) {
+    pub(crate) fn add(&mut self, other: &Self) {
         *self = self.with(other, |one, other| one + other);
     }
 }
 
 /// One process's counters.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Account {
+pub(crate) struct Account {
     /// Which process.
     pub process: u32,
     /// Its parent when it was first seen.
@@ -97,7 +94,7 @@ pub struct Account {
 
 /// The sum.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Whole {
+pub(crate) struct Whole {
     /// Since watching began.
     pub io: Io,
     /// Processes of which only the last look is known.
@@ -105,8 +102,7 @@ pub struct Whole {
 }
 
 /// Adds up a program's processes.
-#[must_use]
-pub fn whole(accounts: &[Account]) -> Whole {
+pub(crate) fn whole(accounts: &[Account]) -> Whole {
     let by_process: HashMap<u32, &Account> =
         accounts.iter().map(|account| (account.process, account)).collect();
     let mut whole = Whole::default();

@@ -7,44 +7,45 @@
 //! How much can be seen depends on permission. Level 1: samples of user code and kernel, with the kernel's stack at each switch. Level 2:
 //! samples of user code, exact switches, reasons read in /proc. Level 3: /proc and the kernel's counters alone.
 //!
-//! What is pure ([`sweep`], [`estimate`], [`rules`]) knows no operating system and is tested with synthetic ledgers.
+//! What is pure (`sweep`, `estimate`, `rules`) knows no operating system and is tested with synthetic ledgers.
+#![cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "what explains asks Linux"))]
 
-pub mod by_place;
-pub mod by_stage;
+mod by_place;
+mod by_stage;
 mod category;
-pub mod costs;
+mod costs;
 mod counted;
-pub mod discards;
-pub mod estimate;
-pub mod files;
-pub mod governor;
+mod discards;
+mod estimate;
+mod files;
+mod governor;
 mod grain;
-pub mod interval;
-pub mod io;
-pub mod lanes;
-pub mod marks;
-pub mod mix;
+mod interval;
+mod io;
+mod lanes;
+mod marks;
+mod mix;
 pub mod model;
-pub mod python;
+mod python;
 pub mod records;
 mod request;
-pub mod rules;
-pub mod sampled;
-pub mod stream;
-pub mod sweep;
-pub mod tally;
+mod rules;
+mod sampled;
+mod stream;
+mod sweep;
+mod tally;
 mod time;
-pub mod timeline;
-pub mod unread;
-pub mod weights;
-pub mod woken;
+mod timeline;
+mod unread;
+mod weights;
+mod woken;
 
 #[cfg_attr(target_os = "linux", path = "linux/mod.rs")]
 #[cfg_attr(not(target_os = "linux"), path = "elsewhere.rs")]
 mod system;
 
 pub use category::Category;
-pub use counted::Counted;
+pub(crate) use counted::Counted;
 pub use model::Explained;
 pub use request::{ExplainError, Request, Subject};
 pub use system::explain;

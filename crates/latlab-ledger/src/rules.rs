@@ -11,16 +11,16 @@ use crate::Category;
 const READINESS: &str = "readiness";
 const TEXT: &str = include_str!("../rules/v1.toml");
 /// Callers that are looked at above the running function; an allocator calls itself no deeper.
-pub const CALLERS: usize = 12;
+pub(crate) const CALLERS: usize = 12;
 
-/// A category and what of it: an index into [`Rules::reasons`].
+/// A category and what of it: an index into what [`Rules`] knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Reason(pub u16);
 
 /// What the descriptor of a system call is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub(crate) enum Kind {
     /// A file, a directory, a block device.
     File,
     /// A socket of any family.
@@ -41,8 +41,7 @@ pub enum Kind {
 
 impl Kind {
     /// The kind by what the link in `/proc/PID/fd` says.
-    #[must_use]
-    pub fn of_link(link: &str) -> Self {
+    pub(crate) fn of_link(link: &str) -> Self {
         if link.starts_with("socket:") {
             Self::Socket
         } else if link.starts_with("pipe:") {
@@ -173,22 +172,21 @@ struct User {
 
 /// Which rules of a table a function belongs to; found once a function, then combined over a stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Fit {
+pub(crate) struct Fit {
     any: u64,
     with: u64,
 }
 
 impl Fit {
     /// Of a stack, from those of its functions.
-    #[must_use]
-    pub fn and(self, other: Self) -> Self {
+    pub(crate) fn and(self, other: Self) -> Self {
         Self { any: self.any | other.any, with: self.with | other.with }
     }
 }
 
 /// The compiled rules.
 #[derive(Debug)]
-pub struct Rules {
+pub(crate) struct Rules {
     version: u32,
     reasons: Vec<(Category, String)>,
     calls: HashMap<String, Vec<(Option<Kind>, Reason)>>,
@@ -207,8 +205,7 @@ impl Rules {
     ///
     /// # Panics
     /// Never: a test reads the file.
-    #[must_use]
-    pub fn built_in() -> &'static Self {
+    pub(crate) fn built_in() -> &'static Self {
         static RULES: OnceLock<Rules> = OnceLock::new();
         RULES.get_or_init(|| Self::parse(TEXT).expect("the built-in rules are tested"))
     }
@@ -274,101 +271,80 @@ impl Rules {
     }
 
     /// Of the file: raised when a rule means something else.
-    #[must_use]
-    pub fn version(&self) -> u32 {
+    pub(crate) fn version(&self) -> u32 {
         self.version
     }
 
-    /// How many reasons there are; a [`Reason`] is below it.
-    #[must_use]
-    pub fn reasons(&self) -> usize {
-        self.reasons.len()
-    }
-
     /// The category of a reason.
-    #[must_use]
-    pub fn category(&self, reason: Reason) -> Category {
+    pub(crate) fn category(&self, reason: Reason) -> Category {
         self.reasons.get(usize::from(reason.0)).map_or(Category::Unexplained, |reason| reason.0)
     }
 
     /// What of its category a reason is; empty for the category as a whole.
-    #[must_use]
-    pub fn part(&self, reason: Reason) -> &str {
+    pub(crate) fn part(&self, reason: Reason) -> &str {
         self.reasons.get(usize::from(reason.0)).map_or("", |reason| reason.1.as_str())
     }
 
     /// A category as a whole.
-    #[must_use]
-    pub fn whole(&self, category: Category) -> Reason {
+    pub(crate) fn whole(&self, category: Category) -> Reason {
         self.whole[category.index()]
     }
 
     /// The reason of this category and part, if a rule has it.
-    #[must_use]
-    pub fn named(&self, category: Category, part: &str) -> Option<Reason> {
+    pub(crate) fn named(&self, category: Category, part: &str) -> Option<Reason> {
         let at = self.reasons.iter().position(|known| known.0 == category && known.1 == part)?;
         u16::try_from(at).ok().map(Reason)
     }
 
     /// Whether a wait is for the outside, whatever else the program does. Who waits for readiness may wait for the program's own threads and
     /// processes, as a loop does for those that read files for it.
-    #[must_use]
-    pub fn is_outside(&self, reason: Reason) -> bool {
+    pub(crate) fn is_outside(&self, reason: Reason) -> bool {
         self.category(reason).is_outside() && !self.readiness.contains(&Some(reason))
     }
 
     /// Whether a wait is for descriptors of which it is not known what they are.
-    #[must_use]
-    pub fn is_readiness(&self, reason: Reason) -> bool {
+    pub(crate) fn is_readiness(&self, reason: Reason) -> bool {
         self.readiness[0] == Some(reason)
     }
 
     /// Whether a reason for running in the kernel is a page fault.
-    #[must_use]
-    pub fn is_fault(&self, reason: Reason) -> bool {
+    pub(crate) fn is_fault(&self, reason: Reason) -> bool {
         self.category(reason) == Category::PageFaults || self.reads_for_faults == Some(reason)
     }
 
     /// Why a thread waits in a system call; `None` for calls of which nothing is said.
-    #[must_use]
-    pub fn wait_in_call(&self, name: &str, kind: Kind) -> Option<Reason> {
+    pub(crate) fn wait_in_call(&self, name: &str, kind: Kind) -> Option<Reason> {
         let rules = self.calls.get(name)?;
         rules.iter().find(|(of, _)| of.is_none_or(|of| of == kind)).map(|(_, reason)| *reason)
     }
 
     /// Whether the first argument of a call is a descriptor whose kind decides.
-    #[must_use]
-    pub fn depends_on_descriptor(&self, name: &str) -> bool {
+    pub(crate) fn depends_on_descriptor(&self, name: &str) -> bool {
         self.calls.get(name).is_some_and(|rules| rules.iter().any(|(of, _)| of.is_some()))
     }
 
     /// What a kernel function says of a waiting thread.
-    #[must_use]
-    pub fn wait_fit(&self, function: &str) -> Fit {
+    pub(crate) fn wait_fit(&self, function: &str) -> Fit {
         fit(&self.wait, function)
     }
 
     /// Why a thread waits whose stack has this fit.
-    #[must_use]
-    pub fn wait_by(&self, stack: Fit) -> Option<Reason> {
+    pub(crate) fn wait_by(&self, stack: Fit) -> Option<Reason> {
         first(&self.wait, stack, false)
     }
 
     /// What a kernel function says of a running thread.
-    #[must_use]
-    pub fn busy_fit(&self, function: &str) -> Fit {
+    pub(crate) fn busy_fit(&self, function: &str) -> Fit {
         fit(&self.busy, function)
     }
 
     /// What a thread does in the kernel whose stack has this fit; `allocating`: the allocator's user code led there.
-    #[must_use]
-    pub fn busy_by(&self, stack: Fit, allocating: bool) -> Option<Reason> {
+    pub(crate) fn busy_by(&self, stack: Fit, allocating: bool) -> Option<Reason> {
         first(&self.busy, stack, allocating)
     }
 
     /// What a function of user code says: as the running one, and as a caller.
-    #[must_use]
-    pub fn user_fit(&self, function: &str, object: &str) -> (u64, u64) {
+    pub(crate) fn user_fit(&self, function: &str, object: &str) -> (u64, u64) {
         let (mut leaf, mut caller) = (0, 0);
         for (at, rule) in self.user.iter().enumerate().take(64) {
             let here = rule.objects.is_empty() || fits(&rule.objects, object);
@@ -384,8 +360,7 @@ impl Rules {
     }
 
     /// What every function of a thread of this name says.
-    #[must_use]
-    pub fn thread_fit(&self, thread: &str) -> u64 {
+    pub(crate) fn thread_fit(&self, thread: &str) -> u64 {
         let rules = self.user.iter().enumerate().take(64);
         rules
             .filter(|(_, rule)| !rule.threads.is_empty() && fits(&rule.threads, thread))
@@ -393,15 +368,13 @@ impl Rules {
     }
 
     /// What user code does whose stack has this fit.
-    #[must_use]
-    pub fn user_by(&self, stack: u64) -> Option<Reason> {
+    pub(crate) fn user_by(&self, stack: u64) -> Option<Reason> {
         let at = usize::try_from(stack.trailing_zeros()).ok()?;
         self.user.get(at).map(|rule| rule.reason)
     }
 
     /// Whether a fit of user code has the allocator in it.
-    #[must_use]
-    pub fn is_allocating(&self, stack: u64) -> bool {
+    pub(crate) fn is_allocating(&self, stack: u64) -> bool {
         self.user
             .iter()
             .enumerate()

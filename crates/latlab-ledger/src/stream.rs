@@ -21,7 +21,7 @@ const MOST_THREADS: usize = 65_536;
 
 /// A mapping of a file, as code addresses are looked up in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Map {
+pub(crate) struct Map {
     /// First address.
     pub start: u64,
     /// One past the last.
@@ -36,11 +36,11 @@ pub struct Map {
 
 /// Which files mappings were of: by name, the process and the mapping that had it last.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Mapped(HashMap<Rc<str>, (u32, Map)>);
+pub(crate) struct Mapped(HashMap<Rc<str>, (u32, Map)>);
 
 impl Mapped {
     /// The name for the file of a mapping: its path, with a number where another file had the same path.
-    pub fn name(&mut self, pid: u32, map: &Map) -> Rc<str> {
+    pub(crate) fn name(&mut self, pid: u32, map: &Map) -> Rc<str> {
         for number in 1..=MOST_OF_ONE {
             let name =
                 if number == 1 { Rc::clone(&map.path) } else { Rc::from(format!("{} ({number})", map.path)) };
@@ -63,13 +63,12 @@ impl Mapped {
     }
 
     /// The process and the mapping that had the file of this name last.
-    #[must_use]
-    pub fn of(&self, name: &str) -> Option<&(u32, Map)> {
+    pub(crate) fn of(&self, name: &str) -> Option<&(u32, Map)> {
         self.0.get(name)
     }
 
     /// Adds what another run had mapped.
-    pub fn add(&mut self, other: &Self) {
+    pub(crate) fn add(&mut self, other: &Self) {
         for (name, of) in &other.0 {
             if self.0.len() < MOST_FILES {
                 self.0.entry(Rc::clone(name)).or_insert_with(|| of.clone());
@@ -80,7 +79,7 @@ impl Mapped {
 
 /// A function of user code, or where its name would be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub(crate) struct Place {
     /// Its name; `None`: the file has none for it.
     pub function: Option<Rc<str>>,
     /// The file, without its folder.
@@ -88,7 +87,7 @@ pub struct Place {
 }
 
 /// Who knows the names of addresses.
-pub trait Names {
+pub(crate) trait Names {
     /// The name for the file of a mapping that a process has now.
     fn mapped(&mut self, pid: u32, map: &Map) -> Rc<str>;
     /// The kernel's function.
@@ -99,7 +98,7 @@ pub trait Names {
 
 /// What an event of a sample stands for.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Event {
+pub(crate) enum Event {
     /// Time on the CPU: nanoseconds of thread time.
     Cpu(u64),
     /// The thread leaves its CPU now; the stack says why.
@@ -115,7 +114,7 @@ struct Function {
 }
 
 /// See the module.
-pub struct Stream<'a, N> {
+pub(crate) struct Stream<'a, N> {
     rules: &'a Rules,
     /// Who knows names.
     pub names: N,
@@ -149,7 +148,7 @@ pub struct Stream<'a, N> {
 
 impl<'a, N: Names> Stream<'a, N> {
     /// Without any mappings. `events`: what the ids of samples stand for.
-    pub fn of(rules: &'a Rules, names: N, events: HashMap<u64, Event>) -> Self {
+    pub(crate) fn of(rules: &'a Rules, names: N, events: HashMap<u64, Event>) -> Self {
         Self {
             rules,
             names,
@@ -174,18 +173,17 @@ impl<'a, N: Names> Stream<'a, N> {
     }
 
     /// What the ids of samples stand for from now on.
-    pub fn has(&mut self, events: HashMap<u64, Event>) {
+    pub(crate) fn has(&mut self, events: HashMap<u64, Event>) {
         self.events = events;
     }
 
     /// Processes that were started and have not ended: their parents.
-    #[must_use]
-    pub fn started_processes(&self) -> &HashMap<u32, u32> {
+    pub(crate) fn started_processes(&self) -> &HashMap<u32, u32> {
         &self.children
     }
 
     /// The mappings of a process that ran before it was followed.
-    pub fn has_mapped(&mut self, pid: u32, mut maps: Vec<Map>) {
+    pub(crate) fn has_mapped(&mut self, pid: u32, mut maps: Vec<Map>) {
         for map in &mut maps {
             map.path = self.names.mapped(pid, map);
         }
@@ -193,17 +191,17 @@ impl<'a, N: Names> Stream<'a, N> {
     }
 
     /// The name of a thread that ran before.
-    pub fn is_named(&mut self, tid: u32, name: &str) {
+    pub(crate) fn is_named(&mut self, tid: u32, name: &str) {
         self.threads.insert(tid, Rc::from(name));
     }
 
     /// What stands for waits of which no rule speaks.
-    pub fn unexplained(&self) -> Reason {
+    pub(crate) fn unexplained(&self) -> Reason {
         self.unexplained
     }
 
     /// The next record; times never decrease.
-    pub fn take(&mut self, record: &Record, sweep: &mut Sweep<'_>) {
+    pub(crate) fn take(&mut self, record: &Record, sweep: &mut Sweep<'_>) {
         let (time, pid, tid) = (record.time, record.pid, record.tid);
         let recorded = sweep.source() == Source::Recorded;
         match &record.what {

@@ -15,7 +15,7 @@ use crate::{Category, Counted};
 
 /// What a thread does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub(crate) enum State {
     /// On a CPU. When threads are only looked at: on a CPU or ready, which a look cannot tell apart.
     Running,
     /// Ready, without a CPU.
@@ -26,7 +26,7 @@ pub enum State {
 
 /// Where the states come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
+pub(crate) enum Source {
     /// From looks at /proc: a state stands for the time since the look before.
     Looked,
     /// From the kernel's records of every switch.
@@ -35,7 +35,7 @@ pub enum Source {
 
 /// Time given away, nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Sums {
+pub(crate) struct Sums {
     /// All of it.
     pub wall: u64,
     /// A thread ran.
@@ -64,7 +64,7 @@ pub struct Sums {
 
 impl Sums {
     /// Adds those of another run.
-    pub fn add(&mut self, other: &Self) {
+    pub(crate) fn add(&mut self, other: &Self) {
         self.wall += other.wall;
         self.running += other.running;
         self.thread_running += other.thread_running;
@@ -167,7 +167,7 @@ impl Spent {
 
 /// One process, as far as it was seen.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Seen {
+pub(crate) struct Seen {
     /// First and last sight.
     pub from: u64,
     /// See `from`.
@@ -200,7 +200,7 @@ const MOST_PROCESSES: usize = 4096;
 
 /// See the module.
 #[derive(Debug)]
-pub struct Sweep<'a> {
+pub(crate) struct Sweep<'a> {
     rules: &'a Rules,
     main: u32,
     source: Source,
@@ -217,7 +217,7 @@ pub struct Sweep<'a> {
 
 /// What a sweep gave.
 #[derive(Debug)]
-pub struct Swept {
+pub(crate) struct Swept {
     /// While threads were looked at.
     pub looked: Sums,
     /// While every switch was recorded.
@@ -236,8 +236,7 @@ pub struct Swept {
 
 impl<'a> Sweep<'a> {
     /// Begins at `now`, without threads. `main` is the thread whose wait counts first.
-    #[must_use]
-    pub fn begin(rules: &'a Rules, now: u64, main: u32) -> Self {
+    pub(crate) fn begin(rules: &'a Rules, now: u64, main: u32) -> Self {
         Self {
             rules,
             main,
@@ -254,32 +253,28 @@ impl<'a> Sweep<'a> {
     }
 
     /// When it has come to.
-    #[must_use]
-    pub fn now(&self) -> u64 {
+    pub(crate) fn now(&self) -> u64 {
         self.whole.since
     }
 
     /// CPU time of all threads so far, as far as it was seen.
-    #[must_use]
-    pub fn cpu_ns(&self) -> u64 {
+    pub(crate) fn cpu_ns(&self) -> u64 {
         self.sums.iter().map(|sums| sums.thread_running).sum()
     }
 
     /// Of it what was recorded, and the wall time in which a thread ran meanwhile.
-    #[must_use]
-    pub fn recorded_ns(&self) -> (u64, u64) {
+    pub(crate) fn recorded_ns(&self) -> (u64, u64) {
         let recorded = &self.sums[Source::Recorded as usize];
         (recorded.thread_running, recorded.running)
     }
 
     /// Threads running now; at least 1, as this is what a sample's weight is divided by.
-    #[must_use]
-    pub fn running(&self) -> u32 {
+    pub(crate) fn running(&self) -> u32 {
         self.whole.running.max(1)
     }
 
     /// A sample of a running thread, for the course of the run.
-    pub fn sample(&mut self, time: u64, thread: u32, category: Category, weight: f64) {
+    pub(crate) fn sample(&mut self, time: u64, thread: u32, category: Category, weight: f64) {
         self.course.bins.sample(category, time, weight);
         self.course.lanes.sample(time, thread, category);
     }
@@ -297,12 +292,12 @@ impl<'a> Sweep<'a> {
     }
 
     /// The stages, to expect changes and for samples.
-    pub fn stages(&mut self) -> &mut ByStage {
+    pub(crate) fn stages(&mut self) -> &mut ByStage {
         &mut self.stages
     }
 
     /// Time goes on to `now`; what lies before is left as it was given away.
-    pub fn advance(&mut self, now: u64) {
+    pub(crate) fn advance(&mut self, now: u64) {
         while let Some(at) = self.stages.next(now) {
             self.pass(at);
             self.stages.change();
@@ -456,7 +451,7 @@ impl<'a> Sweep<'a> {
     }
 
     /// A thread's state from `now` on.
-    pub fn set(&mut self, now: u64, thread: u32, process: u32, state: State) {
+    pub(crate) fn set(&mut self, now: u64, thread: u32, process: u32, state: State) {
         self.advance(now);
         let now = self.whole.since;
         let before = self.threads.get(&thread).map(|known| (known.process, known.state));
@@ -503,7 +498,7 @@ impl<'a> Sweep<'a> {
     }
 
     /// Why a waiting thread waits, found out since it began to.
-    pub fn learn(&mut self, now: u64, thread: u32, reason: Reason) {
+    pub(crate) fn learn(&mut self, now: u64, thread: u32, reason: Reason) {
         self.advance(now);
         let Some(known) = self.threads.get(&thread) else {
             return;
@@ -558,7 +553,7 @@ impl<'a> Sweep<'a> {
     }
 
     /// A thread is gone.
-    pub fn remove(&mut self, now: u64, thread: u32) {
+    pub(crate) fn remove(&mut self, now: u64, thread: u32) {
         self.advance(now);
         let now = self.whole.since;
         let Some(process) = self.threads.get(&thread).map(|known| known.process) else {
@@ -577,7 +572,7 @@ impl<'a> Sweep<'a> {
     }
 
     /// What all threads did since the look before: `(thread, process, state)`. Threads that are not named are gone.
-    pub fn look(&mut self, now: u64, states: &[(u32, u32, State)]) {
+    pub(crate) fn look(&mut self, now: u64, states: &[(u32, u32, State)]) {
         let before = self.whole.since;
         let gone: Vec<u32> = {
             let there: std::collections::HashSet<u32> = states.iter().map(|state| state.0).collect();
@@ -600,7 +595,7 @@ impl<'a> Sweep<'a> {
     }
 
     /// From now on states come from elsewhere.
-    pub fn switch_source(&mut self, now: u64, source: Source) {
+    pub(crate) fn switch_source(&mut self, now: u64, source: Source) {
         self.advance(now);
         self.source = source;
         let now = self.whole.since;
@@ -611,14 +606,12 @@ impl<'a> Sweep<'a> {
     }
 
     /// Where states come from.
-    #[must_use]
-    pub fn source(&self) -> Source {
+    pub(crate) fn source(&self) -> Source {
         self.source
     }
 
     /// Ends at `now`.
-    #[must_use]
-    pub fn end(mut self, now: u64) -> Swept {
+    pub(crate) fn end(mut self, now: u64) -> Swept {
         self.advance(now);
         let now = self.whole.since;
         for thread in std::mem::take(&mut self.threads).into_values() {

@@ -11,7 +11,7 @@ use crate::weights::Unlike;
 
 /// The kernel's counts for the program and the children that it waited for. `None`: could not be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Usage {
+pub(crate) struct Usage {
     /// CPU time in user code, nanoseconds, as the kernel divides it: by its timer tick.
     pub user_ns: u64,
     /// CPU time in the kernel.
@@ -57,7 +57,7 @@ impl Usage {
 
 /// See the module.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Tally {
+pub(crate) struct Tally {
     /// Runs added up.
     pub runs: u32,
     /// Wall time by the clock, nanoseconds.
@@ -108,7 +108,7 @@ pub struct Tally {
 
 impl Tally {
     /// Adds another run.
-    pub fn add(&mut self, other: &Self) {
+    pub(crate) fn add(&mut self, other: &Self) {
         if self.runs == 0 {
             *self = other.clone();
             return;

@@ -12,7 +12,7 @@ fn length(ns: u64) -> usize {
 
 /// See the module.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Unread {
+pub(crate) struct Unread {
     /// Waits whose reason was read, by length.
     read: Vec<Counted>,
     /// Wall time of the others, by length, nanoseconds.
@@ -30,7 +30,7 @@ fn count(sums: &mut Vec<u64>, at: usize, by: u64) {
 
 impl Unread {
     /// A wait of this length had this reason.
-    pub fn read(&mut self, ns: u64, reason: Reason) {
+    pub(crate) fn read(&mut self, ns: u64, reason: Reason) {
         if self.read.is_empty() {
             self.read = vec![Counted::default(); LENGTHS];
         }
@@ -38,13 +38,13 @@ impl Unread {
     }
 
     /// Of a wait of this length nobody knows the reason; so much wall time was its own.
-    pub fn unread(&mut self, ns: u64, wall: u64) {
+    pub(crate) fn unread(&mut self, ns: u64, wall: u64) {
         count(&mut self.wall, length(ns), wall);
         count(&mut self.waited, length(ns), ns);
     }
 
     /// Adds those of another run.
-    pub fn add(&mut self, other: &Self) {
+    pub(crate) fn add(&mut self, other: &Self) {
         for (at, counts) in other.read.iter().enumerate() {
             for (reason, count) in counts.each() {
                 if self.read.is_empty() {
@@ -61,14 +61,12 @@ impl Unread {
     }
 
     /// Reasons for unread wall time: share of it, and the waits that this is known from. Together at most 1; the rest is unknown.
-    #[must_use]
-    pub fn reasons(&self) -> Vec<(Reason, f64, f64)> {
+    pub(crate) fn reasons(&self) -> Vec<(Reason, f64, f64)> {
         self.divided(&self.wall)
     }
 
     /// The same for the time of all threads, whatever the others did meanwhile.
-    #[must_use]
-    pub fn thread_reasons(&self) -> Vec<(Reason, f64, f64)> {
+    pub(crate) fn thread_reasons(&self) -> Vec<(Reason, f64, f64)> {
         self.divided(&self.waited)
     }
 

@@ -1,7 +1,7 @@
 //! What the kernel's work costs a piece, as measured on this machine, and what a count of it may therefore have taken.
 
 /// Cost of one, nanoseconds: the range in which repeated measurements lay.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Cost {
     /// Smallest of the repetitions.
     pub low: f64,

@@ -1,20 +1,18 @@
 //! Sums by reason.
 
+use std::collections::BTreeMap;
+
 use crate::Category;
 use crate::rules::{Reason, Rules};
 
 /// A sum for each reason; takes no more memory than there are reasons.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Counted(Vec<u64>);
+pub(crate) struct Counted(BTreeMap<Reason, u64>);
 
 impl Counted {
     /// Adds to one.
     pub(crate) fn count(&mut self, reason: Reason, by: u64) {
-        let at = usize::from(reason.0);
-        if at >= self.0.len() {
-            self.0.resize(at + 1, 0);
-        }
-        self.0[at] += by;
+        *self.0.entry(reason).or_default() += by;
     }
 
     /// Adds all of another's.
@@ -26,18 +24,17 @@ impl Counted {
 
     /// Of one.
     pub(crate) fn of(&self, reason: Reason) -> u64 {
-        self.0.get(usize::from(reason.0)).copied().unwrap_or(0)
+        self.0.get(&reason).copied().unwrap_or(0)
     }
 
     /// Those that are not zero.
     pub(crate) fn each(&self) -> impl Iterator<Item = (Reason, u64)> {
-        let sums = self.0.iter().enumerate().filter(|(_, sum)| **sum > 0);
-        sums.filter_map(|(at, sum)| Some((Reason(u16::try_from(at).ok()?), *sum)))
+        self.0.iter().map(|(reason, sum)| (*reason, *sum)).filter(|(_, sum)| *sum > 0)
     }
 
     /// Of all.
     pub(crate) fn total(&self) -> u64 {
-        self.0.iter().sum()
+        self.0.values().sum()
     }
 
     /// Of a category.

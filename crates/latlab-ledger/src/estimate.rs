@@ -713,7 +713,7 @@ impl Estimate<'_> {
         let scale = if cpu > 0.0 { on_cpu / cpu } else { 0.0 };
         let parts: Vec<(Reason, Cost)> =
             self.model().into_iter().map(|(reason, cost)| (reason, cost.times(scale))).collect();
-        let total = parts.iter().fold(Cost { low: 0.0, mid: 0.0, high: 0.0 }, |sum, part| sum.plus(part.1));
+        let total = parts.iter().fold(Cost::default(), |sum, part| sum.plus(part.1));
         let toward = |from: f64, to: f64| {
             if to > from { ((ns - from) / (to - from)).clamp(0.0, 1.0) } else { 0.0 }
         };

@@ -14,7 +14,7 @@ const TEXT: &str = include_str!("../rules/v1.toml");
 pub(crate) const CALLERS: usize = 12;
 
 /// A category and what of it: an index into what [`Rules`] knows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Reason(pub u16);
 
 /// What the descriptor of a system call is.
@@ -66,15 +66,15 @@ impl Kind {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct File {
     version: u32,
-    wait_call: Vec<CallRule>,
-    wait_frame: Vec<FrameRule>,
-    busy_frame: Vec<FrameRule>,
-    user_function: Vec<UserRule>,
+    wait_call: Vec<Call>,
+    wait_frame: Vec<Frame>,
+    busy_frame: Vec<Frame>,
+    user_function: Vec<User>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct CallRule {
+struct Call {
     category: Category,
     part: String,
     of: Option<Kind>,
@@ -83,29 +83,35 @@ struct CallRule {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct FrameRule {
+struct Frame {
     category: Category,
     part: String,
-    any: Vec<String>,
+    any: Vec<Pattern>,
     #[serde(default)]
-    with: Vec<String>,
+    with: Vec<Pattern>,
     #[serde(default)]
     allocating: bool,
+    /// Of category and part; given once the file is read.
+    #[serde(skip)]
+    reason: Reason,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct UserRule {
+struct User {
     category: Category,
     part: String,
     #[serde(default, rename = "where")]
     place: Place,
     #[serde(default)]
-    any: Vec<String>,
+    any: Vec<Pattern>,
     #[serde(default)]
-    objects: Vec<String>,
+    objects: Vec<Pattern>,
     #[serde(default)]
-    threads: Vec<String>,
+    threads: Vec<Pattern>,
+    /// As in a [`Frame`].
+    #[serde(skip)]
+    reason: Reason,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -116,7 +122,8 @@ enum Place {
     Stack,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(from = "String")]
 enum Pattern {
     Is(String),
     Begins(String),
@@ -124,17 +131,19 @@ enum Pattern {
     Has(String),
 }
 
-impl Pattern {
-    fn of(text: &str) -> Self {
+impl From<String> for Pattern {
+    fn from(text: String) -> Self {
         match (text.strip_prefix('*'), text.strip_suffix('*')) {
             (Some(""), _) => Self::Has(String::new()),
             (Some(rest), Some(_)) => Self::Has(rest.strip_suffix('*').unwrap_or(rest).to_owned()),
             (Some(rest), None) => Self::Ends(rest.to_owned()),
             (None, Some(rest)) => Self::Begins(rest.to_owned()),
-            (None, None) => Self::Is(text.to_owned()),
+            (None, None) => Self::Is(text),
         }
     }
+}
 
+impl Pattern {
     fn fits(&self, name: &str) -> bool {
         match self {
             Self::Is(text) => name == text,
@@ -145,29 +154,8 @@ impl Pattern {
     }
 }
 
-fn patterns(texts: &[String]) -> Vec<Pattern> {
-    texts.iter().map(|text| Pattern::of(text)).collect()
-}
-
 fn fits(patterns: &[Pattern], name: &str) -> bool {
     patterns.iter().any(|pattern| pattern.fits(name))
-}
-
-#[derive(Debug)]
-struct Frame {
-    reason: Reason,
-    any: Vec<Pattern>,
-    with: Vec<Pattern>,
-    allocating: bool,
-}
-
-#[derive(Debug)]
-struct User {
-    reason: Reason,
-    place: Place,
-    any: Vec<Pattern>,
-    objects: Vec<Pattern>,
-    threads: Vec<Pattern>,
 }
 
 /// Which rules of a table a function belongs to; found once a function, then combined over a stack.
@@ -211,7 +199,7 @@ impl Rules {
     }
 
     fn parse(text: &str) -> Result<Self, toml::de::Error> {
-        let file: File = toml::from_str(text)?;
+        let mut file: File = toml::from_str(text)?;
         let mut reasons: Vec<(Category, String)> = Vec::new();
         let mut intern = |category: Category, part: &str| {
             let at = reasons.iter().position(|known| known.0 == category && known.1 == part).unwrap_or_else(
@@ -230,35 +218,18 @@ impl Rules {
                 calls.entry(name.clone()).or_default().push((rule.of, reason));
             }
         }
-        let mut frames = |rules: &[FrameRule]| {
-            rules
-                .iter()
-                .map(|rule| Frame {
-                    reason: intern(rule.category, &rule.part),
-                    any: patterns(&rule.any),
-                    with: patterns(&rule.with),
-                    allocating: rule.allocating,
-                })
-                .collect::<Vec<_>>()
-        };
-        let (wait, busy) = (frames(&file.wait_frame), frames(&file.busy_frame));
-        let user = file
-            .user_function
-            .iter()
-            .map(|rule| User {
-                reason: intern(rule.category, &rule.part),
-                place: rule.place,
-                any: patterns(&rule.any),
-                objects: patterns(&rule.objects),
-                threads: patterns(&rule.threads),
-            })
-            .collect();
+        for rule in file.wait_frame.iter_mut().chain(&mut file.busy_frame) {
+            rule.reason = intern(rule.category, &rule.part);
+        }
+        for rule in &mut file.user_function {
+            rule.reason = intern(rule.category, &rule.part);
+        }
         let mut rules = Self {
             version: file.version,
             calls,
-            wait,
-            busy,
-            user,
+            wait: file.wait_frame,
+            busy: file.busy_frame,
+            user: file.user_function,
             whole,
             reads_for_faults: None,
             readiness: [None; 2],

@@ -140,8 +140,6 @@ pub(crate) struct Stream<'a, N> {
     pub starts: u64,
     /// Records lost.
     pub lost: u64,
-    /// Page faults sampled.
-    pub faults: u64,
     unexplained: Reason,
     compute: Reason,
 }
@@ -166,7 +164,6 @@ impl<'a, N: Names> Stream<'a, N> {
             switches: 0,
             starts: 0,
             lost: 0,
-            faults: 0,
             unexplained: rules.whole(Category::Unexplained),
             compute: rules.whole(Category::Compute),
         }
@@ -456,7 +453,6 @@ impl<'a, N: Names> Stream<'a, N> {
     }
 
     fn fault(&mut self, pid: u32, tid: u32, user: &[u64]) {
-        self.faults += 1;
         if let Some((path, offset)) = user.first().and_then(|address| self.file(pid, *address)) {
             self.mix.touched(&path, offset, 0.0);
         }

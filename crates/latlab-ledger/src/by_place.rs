@@ -7,12 +7,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
 use crate::Category;
-use crate::mix::{KERNEL, Mix, WITHOUT_NAME};
-use crate::model::{Counts, Line, Symbol};
-use crate::sampled::{Sampled, Share, Side};
+use crate::mix::{KERNEL, Mix, Side, WITHOUT_NAME};
+use crate::model::{Counts, Line, OnCpu, Symbol};
+use crate::sampled::{Sampled, Share};
 
 /// Rows that are listed.
-pub const MOST_LISTED: usize = 20;
+pub(crate) const MOST_LISTED: usize = 20;
 
 /// Of wall time: less is rounding.
 const LEAST: f64 = 1e-9;
@@ -39,13 +39,22 @@ impl Got {
     }
 }
 
-/// What a row counts as: most of it, and all where that is several.
-fn counts(mut all: Vec<Counts>) -> (Option<Category>, Vec<Counts>) {
-    let most = all.first().map(|of| of.name);
-    if all.len() < 2 {
-        all.clear();
+/// A row's part of the time on a CPU, and what it counts as: most of it, and all where that is several.
+fn on_cpu(object: &str, mut categories: Vec<Counts>, share: Share, sampled: &Sampled) -> OnCpu {
+    let range = share.range();
+    let category = categories.first().map(|of| of.name);
+    if categories.len() < 2 {
+        categories.clear();
     }
-    (most, all)
+    OnCpu {
+        object: object.to_owned(),
+        category,
+        categories,
+        share: share.of,
+        low: range.low,
+        high: range.high,
+        cpu_share: share.of / sampled.on_cpu.max(1e-12),
+    }
 }
 
 /// The row of the kernel, or of what of it no sample tells.
@@ -73,8 +82,7 @@ fn rest(places: usize) -> String {
 }
 
 /// The functions, heaviest first; nothing without samples.
-#[must_use]
-pub fn symbols(mix: &Mix, sampled: &Sampled) -> Vec<Symbol> {
+pub(crate) fn symbols(mix: &Mix, sampled: &Sampled) -> Vec<Symbol> {
     if is_empty(mix) {
         return Vec::new();
     }
@@ -85,18 +93,9 @@ pub fn symbols(mix: &Mix, sampled: &Sampled) -> Vec<Symbol> {
     }
     let mut places: Vec<_> = places.into_iter().collect();
     places.sort_by(|a, b| b.1.share.of.total_cmp(&a.1.share.of).then_with(|| a.0.cmp(&b.0)));
-    let row = |name: String, object: &str, of: Vec<Counts>, share: Share| {
-        let (range, (category, categories)) = (share.range(), counts(of));
-        Symbol {
-            name,
-            object: object.to_owned(),
-            category,
-            categories,
-            share: share.of,
-            low: range.low,
-            high: range.high,
-            cpu_share: share.of / sampled.on_cpu.max(1e-12),
-        }
+    let row = |name: String, object: &str, of: Vec<Counts>, share: Share| Symbol {
+        name,
+        on_cpu: on_cpu(object, of, share, sampled),
     };
     let listed = places.iter().take(MOST_LISTED);
     let mut rows: Vec<Symbol> = listed
@@ -112,9 +111,9 @@ pub fn symbols(mix: &Mix, sampled: &Sampled) -> Vec<Symbol> {
         let name = of_program(unmet, all).to_owned();
         rows.push(row(name, "", Vec::new(), sampled.rest(unmet)));
     }
-    rows.sort_by(|a, b| b.share.total_cmp(&a.share));
+    rows.sort_by(|a, b| b.on_cpu.share.total_cmp(&a.on_cpu.share));
     // What was not kept for want of room is in the rest, too.
-    let left = sampled.on_cpu - rows.iter().map(|row| row.share).sum::<f64>();
+    let left = sampled.on_cpu - rows.iter().map(|row| row.on_cpu.share).sum::<f64>();
     if left > LEAST {
         let name = rest(places.len().saturating_sub(MOST_LISTED));
         rows.push(row(name, "", Vec::new(), sampled.rest(left)));
@@ -123,16 +122,16 @@ pub fn symbols(mix: &Mix, sampled: &Sampled) -> Vec<Symbol> {
 }
 
 /// Where a line is told: file and line of an offset in a file.
-pub trait Lines {
+pub(crate) trait Lines {
     /// The innermost one, where code of another function was put in line.
     fn line(&mut self, path: &str, offset: u64) -> Option<(Rc<str>, u32)>;
 }
 
 /// Share of the samples of user code whose line is not known; `None` without any.
-#[must_use]
-pub fn lineless(lines: &[Line]) -> Option<f64> {
-    let user: f64 = lines.iter().filter(|line| line.object != KERNEL).map(|line| line.share).sum();
-    let known: f64 = lines.iter().filter(|line| line.line.is_some()).map(|line| line.share).sum();
+pub(crate) fn lineless(lines: &[Line]) -> Option<f64> {
+    let user: f64 =
+        lines.iter().filter(|line| line.on_cpu.object != KERNEL).map(|line| line.on_cpu.share).sum();
+    let known: f64 = lines.iter().filter(|line| line.line.is_some()).map(|line| line.on_cpu.share).sum();
     (user > 0.0).then(|| (1.0 - known / user).max(0.0))
 }
 
@@ -147,8 +146,7 @@ enum Of {
 }
 
 /// The lines, heaviest first; nothing without samples.
-#[must_use]
-pub fn lines(mix: &Mix, sampled: &Sampled, names: &mut impl Lines) -> Vec<Line> {
+pub(crate) fn lines(mix: &Mix, sampled: &Sampled, names: &mut impl Lines) -> Vec<Line> {
     if is_empty(mix) {
         return Vec::new();
     }
@@ -168,19 +166,7 @@ pub fn lines(mix: &Mix, sampled: &Sampled, names: &mut impl Lines) -> Vec<Line> 
             Of::Line(file, line) => (Some(file.to_string()), Some(*line)),
             Of::Object(_) => (None, None),
         };
-        let (range, (category, categories)) = (share.range(), counts(by));
-        Line {
-            file,
-            line,
-            function,
-            object: object.to_owned(),
-            category,
-            categories,
-            share: share.of,
-            low: range.low,
-            high: range.high,
-            cpu_share: share.of / sampled.on_cpu.max(1e-12),
-        }
+        Line { file, line, function, on_cpu: on_cpu(object, by, share, sampled) }
     };
     let mut places: Vec<_> = places.into_iter().collect();
     let share = |place: &(Of, OfLine)| place.1.0.share.of;
@@ -206,8 +192,8 @@ pub fn lines(mix: &Mix, sampled: &Sampled, names: &mut impl Lines) -> Vec<Line> 
         let share = sampled.rest(kernel);
         rows.push(row(&nowhere(KERNEL), name, KERNEL, Vec::new(), share));
     }
-    rows.sort_by(|a, b| b.share.total_cmp(&a.share));
-    let left = sampled.on_cpu - rows.iter().map(|row| row.share).sum::<f64>();
+    rows.sort_by(|a, b| b.on_cpu.share.total_cmp(&a.on_cpu.share));
+    let left = sampled.on_cpu - rows.iter().map(|row| row.on_cpu.share).sum::<f64>();
     if left > LEAST {
         let name = rest(places.len().saturating_sub(MOST_LISTED));
         rows.push(row(&nowhere(""), name, "", Vec::new(), sampled.rest(left)));
@@ -238,6 +224,10 @@ mod tests {
             }
         }
         mix
+    }
+
+    fn is(found: f64, wanted: f64) -> bool {
+        (found - wanted).abs() < 1e-9
     }
 
     /// A thread ran for 0.8 of wall time: as the samples have it, or in user code for this part of that.
@@ -287,12 +277,14 @@ mod tests {
     fn functions_sum_to_the_time_on_the_cpu_and_categories_of_one_are_one_row() {
         let mix = mix(&LIST);
         let rows = symbols(&mix, &sampled(&mix, None));
-        assert!((rows.iter().map(|row| row.share).sum::<f64>() - 0.8).abs() < 1e-9);
-        assert!((rows.iter().map(|row| row.cpu_share).sum::<f64>() - 1.0).abs() < 1e-9);
+        assert!(is(rows.iter().map(|row| row.on_cpu.share).sum(), 0.8));
+        assert!(is(rows.iter().map(|row| row.on_cpu.cpu_share).sum(), 1.0));
         assert_eq!(rows[0].name, "clear_page_erms");
-        assert_eq!(rows[0].category, Some(Category::PageFaults));
-        assert!((rows[0].share - 0.32).abs() < 1e-9);
-        assert!(rows.iter().all(|row| row.low <= row.share && row.share <= row.high));
+        assert_eq!(rows[0].on_cpu.category, Some(Category::PageFaults));
+        assert!((rows[0].on_cpu.share - 0.32).abs() < 1e-9);
+        assert!(
+            rows.iter().all(|row| row.on_cpu.low <= row.on_cpu.share && row.on_cpu.share <= row.on_cpu.high)
+        );
         assert_eq!(rows.len(), 3);
     }
 
@@ -318,29 +310,29 @@ mod tests {
         let spent = spent.iter().map(known).collect();
         let sampled = Sampled::of(&spent, &mix, Rules::built_in(), 0.0, 100.0, 100.0);
         let rows = symbols(&mix, &sampled);
-        assert!((rows.iter().map(|row| row.share).sum::<f64>() - 0.874).abs() < 1e-9);
+        assert!(is(rows.iter().map(|row| row.on_cpu.share).sum(), 0.874));
         let copy = rows.iter().find(|row| row.name == "rep_movs").unwrap();
-        assert_eq!(copy.category, Some(Category::FileIoCpu));
-        let by: Vec<_> = copy.categories.iter().map(|of| (of.name, of.share)).collect();
+        assert_eq!(copy.on_cpu.category, Some(Category::FileIoCpu));
+        let by: Vec<_> = copy.on_cpu.categories.iter().map(|of| (of.name, of.share)).collect();
         assert_eq!((by[0].0, by[1].0), (Category::FileIoCpu, Category::Pipe));
         assert!((by[0].1 - 0.0385).abs() < 1e-9 && (by[1].1 - 0.02).abs() < 1e-9);
-        assert!((copy.share - 0.0585).abs() < 1e-9 && copy.high < 0.0385 + 0.02 + 0.01);
+        assert!((copy.on_cpu.share - 0.0585).abs() < 1e-9 && copy.on_cpu.high < 0.0385 + 0.02 + 0.01);
         let main = rows.iter().find(|row| row.name == "main").unwrap();
-        assert!(main.categories.is_empty() && (main.share - 0.8).abs() < 1e-9);
-        assert!(main.low < 0.72 && main.low > 0.7 && (main.high - 0.88).abs() < 1e-9);
+        assert!(main.on_cpu.categories.is_empty() && (main.on_cpu.share - 0.8).abs() < 1e-9);
+        assert!(main.on_cpu.low < 0.72 && main.on_cpu.low > 0.7 && (main.on_cpu.high - 0.88).abs() < 1e-9);
         let counted = rows.iter().find(|row| row.name == "[kernel, by counts alone]");
-        assert!((counted.unwrap().share - 0.01).abs() < 1e-9);
+        assert!((counted.unwrap().on_cpu.share - 0.01).abs() < 1e-9);
     }
 
     #[test]
     fn where_the_kernel_is_not_sampled_its_part_is_one_row_and_all_sum_to_the_same() {
         let mix = mix(&LIST[..3]);
         let rows = symbols(&mix, &sampled(&mix, Some(0.6)));
-        assert!((rows.iter().map(|row| row.share).sum::<f64>() - 0.8).abs() < 1e-9);
-        let kernel = rows.iter().find(|row| row.object == KERNEL).unwrap();
-        assert!((kernel.share - 0.32).abs() < 1e-9 && kernel.category.is_none());
+        assert!(is(rows.iter().map(|row| row.on_cpu.share).sum(), 0.8));
+        let kernel = rows.iter().find(|row| row.on_cpu.object == KERNEL).unwrap();
+        assert!((kernel.on_cpu.share - 0.32).abs() < 1e-9 && kernel.on_cpu.category.is_none());
         let lines = lines(&mix, &sampled(&mix, Some(0.6)), &mut Fixed);
-        assert!((lines.iter().map(|row| row.share).sum::<f64>() - 0.8).abs() < 1e-9);
+        assert!(is(lines.iter().map(|row| row.on_cpu.share).sum(), 0.8));
     }
 
     #[test]
@@ -348,13 +340,13 @@ mod tests {
         let mix = mix(&LIST);
         // By the samples it is 0.6.
         let rows = symbols(&mix, &sampled(&mix, Some(0.5)));
-        assert!((rows.iter().map(|row| row.cpu_share).sum::<f64>() - 1.0).abs() < 1e-9);
-        let kernel = rows.iter().find(|row| row.object == KERNEL).unwrap();
-        assert!((kernel.cpu_share - 0.5).abs() < 1e-9);
+        assert!(is(rows.iter().map(|row| row.on_cpu.cpu_share).sum(), 1.0));
+        let kernel = rows.iter().find(|row| row.on_cpu.object == KERNEL).unwrap();
+        assert!((kernel.on_cpu.cpu_share - 0.5).abs() < 1e-9);
         let main = rows.iter().find(|row| row.name == "main").unwrap();
-        assert!((main.cpu_share - 0.25).abs() < 1e-9);
+        assert!((main.on_cpu.cpu_share - 0.25).abs() < 1e-9);
         let lines = lines(&mix, &sampled(&mix, Some(0.5)), &mut Fixed);
-        assert!((lines.iter().map(|row| row.cpu_share).sum::<f64>() - 1.0).abs() < 1e-9);
+        assert!(is(lines.iter().map(|row| row.on_cpu.cpu_share).sum(), 1.0));
     }
 
     #[test]
@@ -369,7 +361,7 @@ mod tests {
         mix.sample(Reason(0), 1e4);
         let rows = symbols(&mix, &sampled(&mix, None));
         assert_eq!(rows.len(), MOST_LISTED + 1);
-        assert!((rows.iter().map(|row| row.share).sum::<f64>() - 0.8).abs() < 1e-9);
+        assert!(is(rows.iter().map(|row| row.on_cpu.share).sum(), 0.8));
         assert_eq!(rows[MOST_LISTED].name, "[13 more]");
         assert_eq!(symbols(&Mix::default(), &Sampled::default()), []);
     }
@@ -378,11 +370,11 @@ mod tests {
     fn lines_are_listed_where_they_are_told_and_what_has_none_is_said() {
         let mix = mix(&LIST);
         let rows = lines(&mix, &sampled(&mix, None), &mut Fixed);
-        assert!((rows.iter().map(|row| row.share).sum::<f64>() - 0.8).abs() < 1e-9);
+        assert!(is(rows.iter().map(|row| row.on_cpu.share).sum(), 0.8));
         let main = rows.iter().find(|row| row.line == Some(10)).unwrap();
         assert_eq!((main.file.as_deref(), main.function.as_str()), (Some("list.c"), "main"));
-        assert!((main.share - 0.8 * 0.3).abs() < 1e-9);
-        let libc = rows.iter().find(|row| row.object == "libc.so.6").unwrap();
+        assert!((main.on_cpu.share - 0.8 * 0.3).abs() < 1e-9);
+        let libc = rows.iter().find(|row| row.on_cpu.object == "libc.so.6").unwrap();
         assert_eq!((libc.line, libc.function.as_str()), (None, "[no line known]"));
         assert!((lineless(&rows).unwrap() - 0.5).abs() < 1e-9);
         assert_eq!(lineless(&[]), None);

@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
 use crate::Category;
-use crate::marks::Marks;
+use crate::lanes::Doing;
+use crate::marks::{Change, Marks, What};
 use crate::rules::{Reason, Rules};
 
 /// Changes that wait for the sweep to come to them.
@@ -22,33 +23,9 @@ const MOST_OPEN: usize = 65_536;
 /// Rounds of fitting; tables of this size settle within ten.
 const ROUNDS: usize = 50;
 
-/// A stage begins or ends in a thread.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
-    /// When, nanoseconds.
-    pub at: u64,
-    /// Process; 0: the program as a whole.
-    pub process: u32,
-    /// Thread; 0: the process as a whole.
-    pub thread: u32,
-    /// What.
-    pub what: What,
-}
-
-/// What changes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum What {
-    /// A stage begins: its number, its name.
-    Begin(u64, Arc<str>),
-    /// The stage of this number ends.
-    End(u64),
-    /// Marks were lost: what is open is not known any more.
-    Lost,
-}
-
 /// What one stage got.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Got {
+pub(crate) struct Got {
     /// Wall time that was its own, nanoseconds. What follows says what it went to: of recorded time all of it; of time in which threads were
     /// looked at, a look counts for the stage at its own moment, in proportion to the time since the look before.
     pub time: f64,
@@ -66,10 +43,16 @@ pub struct Got {
     pub samples: BTreeMap<Reason, f64>,
 }
 
+/// Adds all sums, each so many times.
+fn add_each<K: Clone + Ord>(to: &mut BTreeMap<K, f64>, of: &BTreeMap<K, f64>, by: f64) {
+    for (key, sum) in of {
+        *to.entry(key.clone()).or_default() += sum * by;
+    }
+}
+
 impl Got {
     /// What is known of what its time went to, nanoseconds.
-    #[must_use]
-    pub fn seen(&self) -> f64 {
+    pub(crate) fn seen(&self) -> f64 {
         self.running + self.ready + self.waits.values().sum::<f64>() + self.unknown + self.absent
     }
 
@@ -79,37 +62,32 @@ impl Got {
         self.ready += other.ready;
         self.unknown += other.unknown;
         self.absent += other.absent;
-        for (reason, ns) in &other.waits {
-            *self.waits.entry(*reason).or_default() += ns;
-        }
-        for (reason, weight) in &other.samples {
-            *self.samples.entry(*reason).or_default() += weight;
-        }
+        add_each(&mut self.waits, &other.waits, 1.0);
+        add_each(&mut self.samples, &other.samples, 1.0);
     }
 }
 
 /// Wall time by stage; the one without a name is time outside all stages.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Sums {
+pub(crate) struct Sums {
     by_name: BTreeMap<Arc<str>, Got>,
 }
 
 impl Sums {
     /// Adds another run.
-    pub fn add(&mut self, other: &Self) {
+    pub(crate) fn add(&mut self, other: &Self) {
         for (name, got) in &other.by_name {
             self.by_name.entry(Arc::clone(name)).or_default().add(got);
         }
     }
 
     /// Each stage with what it got.
-    pub fn each(&self) -> impl Iterator<Item = (&str, &Got)> {
+    pub(crate) fn each(&self) -> impl Iterator<Item = (&str, &Got)> {
         self.by_name.iter().map(|(name, got)| (&**name, got))
     }
 
     /// Whether the program marked anything.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.by_name.keys().all(|name| name.is_empty())
     }
 
@@ -120,14 +98,12 @@ impl Sums {
 
 /// Samples of a stretch of the run, by stage and by what they fell in: their weights.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Samples(BTreeMap<(Arc<str>, Reason), f64>);
+pub(crate) struct Samples(BTreeMap<(Arc<str>, Reason), f64>);
 
 impl Samples {
     /// Adds another stretch's, each so many times as heavy.
-    pub fn add(&mut self, other: &Self, by: f64) {
-        for ((stage, reason), weight) in &other.0 {
-            *self.0.entry((Arc::clone(stage), *reason)).or_default() += weight * by;
-        }
+    pub(crate) fn add(&mut self, other: &Self, by: f64) {
+        add_each(&mut self.0, &other.0, by);
     }
 }
 
@@ -135,8 +111,8 @@ impl Samples {
 type Open = (u64, Arc<str>);
 
 /// See the module.
-#[derive(Debug)]
-pub struct ByStage {
+#[derive(Debug, Default)]
+pub(crate) struct ByStage {
     outside: Arc<str>,
     pending: VecDeque<Change>,
     /// Of a thread, what is open, the innermost last.
@@ -149,24 +125,9 @@ pub struct ByStage {
     marks: Marks,
 }
 
-impl Default for ByStage {
-    fn default() -> Self {
-        Self {
-            outside: Arc::from(""),
-            pending: VecDeque::new(),
-            open: HashMap::new(),
-            opened: 0,
-            sums: Sums::default(),
-            samples: Samples::default(),
-            used: false,
-            marks: Marks::default(),
-        }
-    }
-}
-
 impl ByStage {
     /// A change that the sweep will come to. Those of one thread come in order.
-    pub fn expect(&mut self, mut change: Change) {
+    pub(crate) fn expect(&mut self, mut change: Change) {
         self.used = true;
         self.marks.take(&change);
         if self.pending.len() >= MOST_PENDING {
@@ -187,19 +148,17 @@ impl ByStage {
     }
 
     /// Whether so many changes wait for the sweep that it should go on: more than [`MOST_PENDING`] are not kept.
-    #[must_use]
-    pub fn is_filling(&self) -> bool {
+    pub(crate) fn is_filling(&self) -> bool {
         self.pending.len() > MOST_PENDING / 4
     }
 
     /// When the next change is, if it is before `now`.
-    #[must_use]
-    pub fn next(&self, now: u64) -> Option<u64> {
+    pub(crate) fn next(&self, now: u64) -> Option<u64> {
         self.pending.front().map(|change| change.at).filter(|at| *at < now)
     }
 
     /// The sweep has come to the next change.
-    pub fn change(&mut self) {
+    pub(crate) fn change(&mut self) {
         let Some(Change { process, thread, what, .. }) = self.pending.pop_front() else {
             return;
         };
@@ -232,8 +191,7 @@ impl ByStage {
     }
 
     /// Whether time has to be divided at all.
-    #[must_use]
-    pub fn is_used(&self) -> bool {
+    pub(crate) fn is_used(&self) -> bool {
         self.used
     }
 
@@ -245,32 +203,31 @@ impl ByStage {
     }
 
     /// What the stage of a thread got so far, to add to it.
-    pub fn of(&mut self, process: u32, thread: u32) -> &mut Got {
+    pub(crate) fn of(&mut self, process: u32, thread: u32) -> &mut Got {
         let stage = self.stage(process, thread);
         self.sums.of(&stage)
     }
 
     /// A sample of a thread.
-    pub fn sample(&mut self, process: u32, thread: u32, reason: Reason, weight: f64) {
+    pub(crate) fn sample(&mut self, process: u32, thread: u32, reason: Reason, weight: f64) {
         let stage = self.stage(process, thread);
         *self.samples.0.entry((stage, reason)).or_default() += weight;
     }
 
     /// Samples since the last time. Nobody has them then: they are to come back with the weight that they have in the whole run.
-    pub fn take_samples(&mut self) -> Samples {
+    pub(crate) fn take_samples(&mut self) -> Samples {
         std::mem::take(&mut self.samples)
     }
 
     /// Samples of a stretch that stand for so many times what they were.
-    pub fn give_samples(&mut self, samples: &Samples, by: f64) {
+    pub(crate) fn give_samples(&mut self, samples: &Samples, by: f64) {
         for ((stage, reason), weight) in &samples.0 {
             *self.sums.of(stage).samples.entry(*reason).or_default() += weight * by;
         }
     }
 
     /// What all stages got, nothing where none was marked, and when they were.
-    #[must_use]
-    pub fn finish(mut self, now: u64) -> (Sums, Marks) {
+    pub(crate) fn finish(mut self, now: u64) -> (Sums, Marks) {
         self.marks.end_all(now);
         let samples = self.take_samples();
         self.give_samples(&samples, 1.0);
@@ -279,22 +236,12 @@ impl ByStage {
     }
 }
 
-/// What a stage's time was spent on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Spent {
-    /// On the CPU or ready to run, which looks cannot tell apart, nor look into.
-    OnCpu,
-    /// As in the ledger.
-    On(Category),
-}
-
 /// Share of wall time by stage and by what it was spent on.
-pub type Divided = Vec<(String, BTreeMap<Spent, f64>)>;
+pub(crate) type Divided = Vec<(String, BTreeMap<Doing, f64>)>;
 
 /// Divides each stage's time. `ledger`: the shares of wall time by category; `on_cpu`: those that time on the CPU is divided into, with
 /// their nanoseconds; `samples`: whether samples were taken on the CPU, and whether in the kernel too.
-#[must_use]
-pub fn divided(
+pub(crate) fn divided(
     sums: &Sums,
     rules: &Rules,
     ledger: &[(Category, f64)],
@@ -314,7 +261,7 @@ pub fn divided(
         let part: f64 = on_cpu.iter().filter(|part| part.0 == category).map(|part| part.1).sum();
         if cpu > 0.0 { part / cpu } else { 0.0 }
     };
-    let mut columns: BTreeMap<Spent, f64> = BTreeMap::new();
+    let mut columns: BTreeMap<Doing, f64> = BTreeMap::new();
     let cpu_whole = sums.each().map(|(_, got)| got.running).sum::<f64>() / seen.max(1.0);
     for (category, share) in ledger {
         let own = match (samples, category) {
@@ -323,8 +270,8 @@ pub fn divided(
             (None, Category::RunQueueWait) => *share,
             (None, _) => (cpu_share(*category) * cpu_whole).min(*share),
         };
-        *columns.entry(Spent::OnCpu).or_default() += own;
-        *columns.entry(Spent::On(*category)).or_default() += share - own;
+        *columns.entry(Doing::OnCpuOrReady).or_default() += own;
+        *columns.entry(Doing::On(*category)).or_default() += share - own;
     }
     fit(&mut table, &rows, &columns);
     table
@@ -336,29 +283,29 @@ fn seeds(
     rules: &Rules,
     on_cpu: &[(Category, f64)],
     samples: Option<bool>,
-) -> BTreeMap<Spent, f64> {
-    let mut parts: BTreeMap<Spent, f64> = BTreeMap::new();
+) -> BTreeMap<Doing, f64> {
+    let mut parts: BTreeMap<Doing, f64> = BTreeMap::new();
     let mut add = |spent, ns: f64| {
         if ns > 0.0 {
             *parts.entry(spent).or_default() += ns;
         }
     };
-    add(Spent::On(Category::RunQueueWait), got.ready);
-    add(Spent::On(Category::StartAndExit), got.absent);
-    add(Spent::On(Category::Unexplained), got.unknown);
+    add(Doing::On(Category::RunQueueWait), got.ready);
+    add(Doing::On(Category::StartAndExit), got.absent);
+    add(Doing::On(Category::Unexplained), got.unknown);
     for (reason, ns) in &got.waits {
-        add(Spent::On(rules.category(*reason)), *ns);
+        add(Doing::On(rules.category(*reason)), *ns);
     }
     let weighed: f64 = got.samples.values().sum();
     let Some(sees_kernel) = samples else {
-        add(Spent::OnCpu, got.running);
+        add(Doing::OnCpuOrReady, got.running);
         return parts;
     };
     // Without samples in it, a stage on the CPU is taken for the program.
     let seen =
         if weighed > 0.0 { if sees_kernel { got.running } else { weighed.min(got.running) } } else { 0.0 };
     for (reason, weight) in &got.samples {
-        add(Spent::On(rules.category(*reason)), weight / weighed * seen);
+        add(Doing::On(rules.category(*reason)), weight / weighed * seen);
     }
     let of_user =
         |category: &Category| Category::OF_USER_CODE.contains(category) || *category == Category::UserCpu;
@@ -367,16 +314,16 @@ fn seeds(
     let total: f64 = rest.iter().map(|part| part.1).sum();
     if total > 0.0 {
         for (category, ns) in rest {
-            add(Spent::On(*category), (got.running - seen) * ns / total);
+            add(Doing::On(*category), (got.running - seen) * ns / total);
         }
     } else {
-        add(Spent::On(Category::Unexplained), got.running - seen);
+        add(Doing::On(Category::Unexplained), got.running - seen);
     }
     parts
 }
 
 /// Iterative proportional fitting: until rows and columns have these sums as nearly as what is in the table allows. Rows are met exactly.
-fn fit(table: &mut Divided, rows: &[f64], columns: &BTreeMap<Spent, f64>) {
+fn fit(table: &mut Divided, rows: &[f64], columns: &BTreeMap<Doing, f64>) {
     for _ in 0..ROUNDS {
         for (spent, wanted) in columns {
             let sum: f64 = table.iter().filter_map(|(_, parts)| parts.get(spent)).sum();
@@ -392,7 +339,7 @@ fn fit(table: &mut Divided, rows: &[f64], columns: &BTreeMap<Spent, f64>) {
                 }
             } else {
                 // Nothing of what was seen here is in the ledger.
-                parts.insert(Spent::On(Category::Unexplained), *wanted);
+                parts.insert(Doing::On(Category::Unexplained), *wanted);
             }
         }
     }

@@ -1,12 +1,26 @@
 //! What wall time is spent on. The names are part of the published JSON.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
+use strum::VariantArray as _;
 
 /// One row of the ledger.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    strum::Display,
+    strum::IntoStaticStr,
+    strum::VariantArray,
+)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Category {
     /// The program's own instructions, as far as no other row has them.
     Compute,
@@ -46,25 +60,7 @@ pub enum Category {
 
 impl Category {
     /// All of them, in the order in which they are listed.
-    pub const ALL: [Self; 17] = [
-        Self::Compute,
-        Self::MemoryCopy,
-        Self::Allocator,
-        Self::GarbageCollection,
-        Self::UserCpu,
-        Self::PageFaults,
-        Self::FileIoCpu,
-        Self::StorageWait,
-        Self::Network,
-        Self::Pipe,
-        Self::Locks,
-        Self::RunQueueWait,
-        Self::Sleep,
-        Self::WaitingForChildren,
-        Self::StartAndExit,
-        Self::InterruptsForOthers,
-        Self::Unexplained,
-    ];
+    pub const ALL: &[Self] = Self::VARIANTS;
 
     /// What only samples of user code can tell apart.
     pub const OF_USER_CODE: [Self; 4] =
@@ -79,25 +75,7 @@ impl Category {
     /// The name as it is written.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Compute => "compute",
-            Self::MemoryCopy => "memory-copy",
-            Self::Allocator => "allocator",
-            Self::GarbageCollection => "garbage-collection",
-            Self::UserCpu => "user-cpu",
-            Self::PageFaults => "page-faults",
-            Self::FileIoCpu => "file-io-cpu",
-            Self::StorageWait => "storage-wait",
-            Self::Network => "network",
-            Self::Pipe => "pipe",
-            Self::Locks => "locks",
-            Self::RunQueueWait => "run-queue-wait",
-            Self::Sleep => "sleep",
-            Self::WaitingForChildren => "waiting-for-children",
-            Self::StartAndExit => "start-and-exit",
-            Self::InterruptsForOthers => "interrupts-for-others",
-            Self::Unexplained => "unexplained",
-        }
+        self.into()
     }
 
     /// Which of several threads' waits an instant belongs to, when all threads wait: the lowest. A wait for the outside comes before a
@@ -124,12 +102,6 @@ impl Category {
     }
 }
 
-impl fmt::Display for Category {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -137,20 +109,13 @@ mod tests {
     #[test]
     fn a_category_is_written_as_it_is_printed() {
         for category in Category::ALL {
-            assert_eq!(serde_json::to_string(&category).unwrap(), format!("\"{category}\""));
-        }
-    }
-
-    #[test]
-    fn a_category_stands_where_its_index_says() {
-        for (at, category) in Category::ALL.into_iter().enumerate() {
-            assert_eq!(category.index(), at, "{category}");
+            assert_eq!(serde_json::to_string(category).unwrap(), format!("\"{category}\""));
         }
     }
 
     #[test]
     fn waiting_for_a_child_explains_an_instant_only_when_nothing_else_does() {
-        let last = Category::ALL.into_iter().max_by_key(|category| category.wait_order());
-        assert_eq!(last, Some(Category::WaitingForChildren));
+        let last = Category::ALL.iter().max_by_key(|category| category.wait_order());
+        assert_eq!(last, Some(&Category::WaitingForChildren));
     }
 }

@@ -1,8 +1,8 @@
 //! What the kernel's work costs a piece, as measured on this machine, and what a count of it may therefore have taken.
 
 /// Cost of one, nanoseconds: the range in which repeated measurements lay.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Cost {
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Cost {
     /// Smallest of the repetitions.
     pub low: f64,
     /// Their median.
@@ -13,8 +13,7 @@ pub struct Cost {
 
 impl Cost {
     /// From repetitions; `None` without any.
-    #[must_use]
-    pub fn of(mut repetitions: Vec<f64>) -> Option<Self> {
+    pub(crate) fn of(mut repetitions: Vec<f64>) -> Option<Self> {
         repetitions.retain(|ns| ns.is_finite() && *ns > 0.0);
         repetitions.sort_by(f64::total_cmp);
         Some(Self {
@@ -25,21 +24,19 @@ impl Cost {
     }
 
     /// Of this many.
-    #[must_use]
-    pub fn times(self, count: f64) -> Self {
+    pub(crate) fn times(self, count: f64) -> Self {
         Self { low: self.low * count, mid: self.mid * count, high: self.high * count }
     }
 
     /// Of both together.
-    #[must_use]
-    pub fn plus(self, other: Self) -> Self {
+    pub(crate) fn plus(self, other: Self) -> Self {
         Self { low: self.low + other.low, mid: self.mid + other.mid, high: self.high + other.high }
     }
 }
 
 /// Costs of kernel work, of CPU time.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Costs {
+pub(crate) struct Costs {
     /// A minor page fault on fresh memory.
     pub fault: Cost,
     /// Share of its time that samples and the kernel's ticks take for user code: where the kernel has interrupts off, or a hypervisor works, they come

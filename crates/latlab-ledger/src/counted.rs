@@ -1,50 +1,44 @@
 //! Sums by reason.
 
+use std::collections::BTreeMap;
+
 use crate::Category;
 use crate::rules::{Reason, Rules};
 
 /// A sum for each reason; takes no more memory than there are reasons.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Counted(Vec<u64>);
+pub(crate) struct Counted(BTreeMap<Reason, u64>);
 
 impl Counted {
     /// Adds to one.
-    pub fn count(&mut self, reason: Reason, by: u64) {
-        let at = usize::from(reason.0);
-        if at >= self.0.len() {
-            self.0.resize(at + 1, 0);
-        }
-        self.0[at] += by;
+    pub(crate) fn count(&mut self, reason: Reason, by: u64) {
+        *self.0.entry(reason).or_default() += by;
     }
 
     /// Adds all of another's.
-    pub fn add(&mut self, other: &Self) {
+    pub(crate) fn add(&mut self, other: &Self) {
         for (reason, sum) in other.each() {
             self.count(reason, sum);
         }
     }
 
     /// Of one.
-    #[must_use]
-    pub fn of(&self, reason: Reason) -> u64 {
-        self.0.get(usize::from(reason.0)).copied().unwrap_or(0)
+    pub(crate) fn of(&self, reason: Reason) -> u64 {
+        self.0.get(&reason).copied().unwrap_or(0)
     }
 
     /// Those that are not zero.
-    pub fn each(&self) -> impl Iterator<Item = (Reason, u64)> {
-        let sums = self.0.iter().enumerate().filter(|(_, sum)| **sum > 0);
-        sums.filter_map(|(at, sum)| Some((Reason(u16::try_from(at).ok()?), *sum)))
+    pub(crate) fn each(&self) -> impl Iterator<Item = (Reason, u64)> {
+        self.0.iter().map(|(reason, sum)| (*reason, *sum)).filter(|(_, sum)| *sum > 0)
     }
 
     /// Of all.
-    #[must_use]
-    pub fn total(&self) -> u64 {
-        self.0.iter().sum()
+    pub(crate) fn total(&self) -> u64 {
+        self.0.values().sum()
     }
 
     /// Of a category.
-    #[must_use]
-    pub fn of_category(&self, category: Category, rules: &Rules) -> u64 {
+    pub(crate) fn of_category(&self, category: Category, rules: &Rules) -> u64 {
         let sums = self.each().filter(|(reason, _)| rules.category(*reason) == category);
         sums.map(|(_, sum)| sum).sum()
     }

@@ -36,7 +36,7 @@ impl Open {
 
 /// Bytes written while `/dev/null` was open, as far as looks know.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Discards {
+pub(crate) struct Discards {
     /// With no regular file open for writing.
     pub alone: u64,
     /// With one.
@@ -49,7 +49,7 @@ pub struct Discards {
 
 impl Discards {
     /// Adds another run's.
-    pub fn add(&mut self, other: &Self) {
+    pub(crate) fn add(&mut self, other: &Self) {
         self.alone += other.alone;
         self.beside_files += other.beside_files;
         self.times += other.times;
@@ -57,8 +57,7 @@ impl Discards {
     }
 
     /// Part of the bytes that reached no disk and moved no position which was thrown away: at least, most likely, at most.
-    #[must_use]
-    pub fn part(&self) -> (f64, f64, f64) {
+    pub(crate) fn part(&self) -> (f64, f64, f64) {
         if !self.seen {
             return (0.0, 0.0, 0.0);
         }
@@ -72,7 +71,7 @@ impl Discards {
 
 /// See the module.
 #[derive(Debug, Default)]
-pub struct Discarding {
+pub(crate) struct Discarding {
     /// By process: bytes written, and what was open.
     last: HashMap<u32, (u64, Open)>,
     found: Discards,
@@ -80,7 +79,7 @@ pub struct Discarding {
 
 impl Discarding {
     /// A look at a process; `written`: bytes it has handed to write calls so far, where that can be read.
-    pub fn look(&mut self, process: u32, written: Option<u64>, descriptors: &[Descriptor]) {
+    pub(crate) fn look(&mut self, process: u32, written: Option<u64>, descriptors: &[Descriptor]) {
         let open = Open::of(descriptors);
         self.found.seen |= open.null;
         let Some(written) = written else { return };
@@ -101,8 +100,7 @@ impl Discarding {
     }
 
     /// What was found.
-    #[must_use]
-    pub fn found(&self) -> Discards {
+    pub(crate) fn found(&self) -> Discards {
         self.found
     }
 }

@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 
 use crate::costs::{Cost, Costs};
 use crate::interval::{Range, of_share};
-use crate::mix::Mix;
+use crate::mix::{Mix, Side};
 use crate::model::{Closure, Function, Method, Part, Row, Stack, Within};
 use crate::rules::{Reason, Rules};
-use crate::sampled::{Sampled, Share, Side};
+use crate::sampled::{Sampled, Share};
 use crate::tally::Tally;
 use crate::woken::{self, Ready};
 use crate::{Category, Counted};
@@ -45,18 +45,10 @@ const MOST_STACKS: usize = 512;
 /// Bytes of their functions' names together; of a large C++ program they are less.
 const MOST_TEXT: usize = 4 << 20;
 
-#[derive(Clone, Copy, Debug, Default)]
-struct Sum {
-    ns: f64,
-    below: f64,
-    above: f64,
-    method: Method,
-}
-
 /// Nanoseconds of wall time by reason, each with how far it may be off.
 #[derive(Debug, Default)]
 struct Account {
-    sums: BTreeMap<Reason, Vec<Sum>>,
+    sums: BTreeMap<Reason, Vec<(Share, Method)>>,
 }
 
 impl Account {
@@ -64,13 +56,8 @@ impl Account {
         if ns <= 0.0 && range.high <= 0.0 {
             return;
         }
-        let ns = ns.max(0.0);
-        self.sums.entry(reason).or_default().push(Sum {
-            ns,
-            below: (ns - range.low).max(0.0),
-            above: (range.high - ns).max(0.0),
-            method,
-        });
+        let share = Share::within(ns.max(0.0), range);
+        self.sums.entry(reason).or_default().push((share, method));
     }
 
     fn exact(&mut self, reason: Reason, ns: f64) {
@@ -78,13 +65,13 @@ impl Account {
     }
 
     fn total(&self) -> f64 {
-        self.sums.values().flatten().map(|sum| sum.ns).sum()
+        self.sums.values().flatten().map(|(share, _)| share.of).sum()
     }
 }
 
 /// The ledger of a tally.
 #[derive(Debug)]
-pub struct Ledger {
+pub(crate) struct Ledger {
     /// Largest first.
     pub rows: Vec<Row>,
     /// Whether all of wall time was given away.
@@ -139,8 +126,7 @@ fn method_of(divided: f64) -> Method {
 }
 
 /// The ledger of these runs, with the costs of kernel work on this machine.
-#[must_use]
-pub fn ledger(tally: &Tally, rules: &Rules, costs: &Costs) -> Ledger {
+pub(crate) fn ledger(tally: &Tally, rules: &Rules, costs: &Costs) -> Ledger {
     let mut estimate = Estimate {
         tally,
         rules,
@@ -727,7 +713,7 @@ impl Estimate<'_> {
         let scale = if cpu > 0.0 { on_cpu / cpu } else { 0.0 };
         let parts: Vec<(Reason, Cost)> =
             self.model().into_iter().map(|(reason, cost)| (reason, cost.times(scale))).collect();
-        let total = parts.iter().fold(Cost { low: 0.0, mid: 0.0, high: 0.0 }, |sum, part| sum.plus(part.1));
+        let total = parts.iter().fold(Cost::default(), |sum, part| sum.plus(part.1));
         let toward = |from: f64, to: f64| {
             if to > from { ((ns - from) / (to - from)).clamp(0.0, 1.0) } else { 0.0 }
         };
@@ -765,9 +751,9 @@ impl Estimate<'_> {
         let functions = functions(&self.tally.mix, &told);
         let levels_user = !self.sees_user();
         let mut rows = Vec::new();
-        for category in Category::ALL {
+        for &category in Category::ALL {
             let unseen = Category::OF_USER_CODE.contains(&category) && levels_user;
-            let of: Vec<(Reason, &Vec<Sum>)> = self
+            let of: Vec<(Reason, &Vec<(Share, Method)>)> = self
                 .account
                 .sums
                 .iter()
@@ -826,26 +812,22 @@ impl Estimate<'_> {
     fn row(
         &self,
         category: Category,
-        of: &[(Reason, &Vec<Sum>)],
+        of: &[(Reason, &Vec<(Share, Method)>)],
         wall: f64,
         scale: f64,
         runs: f64,
         functions: &[Function],
     ) -> Row {
         let all = || of.iter().flat_map(|(_, sums)| sums.iter());
-        let share = all().map(|sum| sum.ns).sum::<f64>().max(0.0) / wall * scale;
-        let root = |side: fn(&Sum) -> f64| all().map(|sum| side(sum).powi(2)).sum::<f64>().sqrt() / wall;
-        let method =
-            all().filter(|sum| sum.ns > 0.0).map(|sum| sum.method).max_by_key(|method| match method {
-                Method::Counted => 0,
-                Method::Sampled => 1,
-                Method::Modelled => 2,
-            });
+        let share = all().map(|(share, _)| share.of).sum::<f64>().max(0.0) / wall * scale;
+        let root =
+            |side: fn(&Share) -> f64| all().map(|(share, _)| side(share).powi(2)).sum::<f64>().sqrt() / wall;
+        let method = all().filter(|(share, _)| share.of > 0.0).map(|(_, method)| *method).max();
         let mut parts: Vec<Part> = of
             .iter()
             .filter(|(reason, _)| !self.rules.part(*reason).is_empty())
             .map(|(reason, sums)| {
-                let share = sums.iter().map(|sum| sum.ns).sum::<f64>() / wall * scale;
+                let share = sums.iter().map(|(share, _)| share.of).sum::<f64>() / wall * scale;
                 Part { name: self.rules.part(*reason).to_owned(), share, seconds: share * wall / 1e9 / runs }
             })
             .collect();
@@ -853,8 +835,8 @@ impl Estimate<'_> {
         Row {
             name: category,
             share,
-            low: (share - root(|sum| sum.below)).max(0.0),
-            high: (share + root(|sum| sum.above)).clamp(0.0, 1.0),
+            low: (share - root(|share| share.below)).max(0.0),
+            high: (share + root(|share| share.above)).clamp(0.0, 1.0),
             seconds: share * wall / 1e9 / runs,
             method: method.unwrap_or(Method::Counted),
             parts,

@@ -11,8 +11,8 @@ use std::collections::hash_map::DefaultHasher;
 use std::collections::{HashMap, HashSet};
 use std::hash::{Hash as _, Hasher as _};
 
+use crate::io::Io;
 use crate::model;
-use crate::tally::Io;
 
 /// Files of all processes together; more are counted.
 const MOST_ROWS: usize = 2048;
@@ -30,8 +30,9 @@ const AGREE: f64 = 0.1;
 const LEAST: u64 = 4096;
 
 /// What a descriptor is of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::Display)]
+#[strum(serialize_all = "lowercase")]
+pub(crate) enum Kind {
     /// A regular file.
     File,
     /// A pipe.
@@ -48,8 +49,7 @@ pub enum Kind {
 
 impl Kind {
     /// By what `/proc/PID/fd/N` points to.
-    #[must_use]
-    pub fn of(target: &str) -> Self {
+    pub(crate) fn of(target: &str) -> Self {
         if target.starts_with("pipe:") {
             Self::Pipe
         } else if target.starts_with("socket:") {
@@ -67,22 +67,11 @@ impl Kind {
             Self::File
         }
     }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::File => "file",
-            Self::Pipe => "pipe",
-            Self::Socket => "socket",
-            Self::Terminal => "terminal",
-            Self::Device => "device",
-            Self::Other => "other",
-        }
-    }
 }
 
 /// What may be done with a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Access {
+pub(crate) struct Access {
     /// Read.
     pub read: bool,
     /// Write.
@@ -91,7 +80,7 @@ pub struct Access {
 
 /// One open descriptor.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Descriptor {
+pub(crate) struct Descriptor {
     /// Its number.
     pub number: u32,
     /// What it is of.
@@ -110,7 +99,7 @@ pub struct Descriptor {
 
 /// One process, looked at.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Look {
+pub(crate) struct Look {
     /// When, nanoseconds.
     pub at: u64,
     /// Which.
@@ -172,8 +161,8 @@ struct Row {
     seeks: u64,
     looks: u64,
     seen: (u64, u64),
-    read: Moved,
-    written: Moved,
+    /// By [`Way`].
+    moved: [Moved; 2],
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -189,7 +178,7 @@ struct Process {
 
 /// See the module.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Files {
+pub(crate) struct Files {
     rows: Vec<Row>,
     by_key: HashMap<(u32, String), usize>,
     processes: HashMap<u32, Process>,
@@ -218,7 +207,7 @@ struct Step {
 
 impl Files {
     /// A process has been looked at.
-    pub fn take(&mut self, look: &Look) {
+    pub(crate) fn take(&mut self, look: &Look) {
         self.looks += 1;
         if self.processes.len() >= MOST_PROCESSES && !self.processes.contains_key(&look.process) {
             for descriptor in &look.descriptors {
@@ -261,7 +250,7 @@ impl Files {
             }
             for (_, writes) in look.waits.iter().filter(|wait| wait.0 == descriptor.number) {
                 let way = if *writes { Way::Write } else { Way::Read };
-                self.rows[row].way(way).waited = true;
+                self.rows[row].moved[way as usize].waited = true;
             }
             if known.is_some() {
                 candidates.push((row, descriptor.access));
@@ -330,8 +319,7 @@ impl Files {
                     seeks: 0,
                     looks: 0,
                     seen: (look.at, look.at),
-                    read: Moved::default(),
-                    written: Moved::default(),
+                    moved: Default::default(),
                 });
                 self.by_key.insert(key, self.rows.len() - 1);
                 self.rows.len() - 1
@@ -393,7 +381,7 @@ impl Files {
             } else {
                 row.seeks += u64::from((moved as f64) < (1.0 - AGREE) * step.bytes as f64);
             }
-            let to = row.way(way);
+            let to = &mut row.moved[way as usize];
             to.bytes += moved as f64;
             to.busy_ns += past;
         }
@@ -408,7 +396,7 @@ impl Files {
         let sum = steps.iter().fold(0_u64, |sum, step| sum.saturating_add(step.bytes));
         let moved = sum.min(allowed) as f64;
         if (moved - counted.0 as f64).abs() <= AGREE * moved {
-            let to = self.rows[first.row].way(way);
+            let to = &mut self.rows[first.row].moved[way as usize];
             to.alone.0 += counted.0;
             to.alone.1 += counted.1;
         }
@@ -420,12 +408,12 @@ impl Files {
             .iter()
             .filter(|candidate| way.may(candidate.1))
             .map(|candidate| candidate.0)
-            .filter(|row| self.rows[*row].moved(way).waited)
+            .filter(|row| self.rows[*row].moved[way as usize].waited)
             .collect();
         from.sort_unstable();
         from.dedup();
         if let [only] = from[..] {
-            let to = self.rows[only].way(way);
+            let to = &mut self.rows[only].moved[way as usize];
             to.bytes += counted.0 as f64;
             to.inferred += counted.0 as f64;
             to.alone.0 += counted.0;
@@ -435,28 +423,26 @@ impl Files {
     }
 
     /// Each process's counters when it began to be watched, and at the last look.
-    pub fn counters(&self) -> impl Iterator<Item = (u32, Io, Io)> {
+    pub(crate) fn counters(&self) -> impl Iterator<Item = (u32, Io, Io)> {
         let of = |(id, process): (&u32, &Process)| Some((*id, process.began, process.io?.1));
         self.processes.iter().filter_map(of)
     }
 
     /// Bytes read from and written to regular files, as far as they were found.
-    #[must_use]
-    pub fn of_regular_files(&self) -> u64 {
+    pub(crate) fn of_regular_files(&self) -> u64 {
         let files = self.rows.iter().filter(|row| row.kind == Kind::File);
-        crate::tally::whole_ns(files.map(Row::total).sum())
+        crate::time::whole_ns(files.map(Row::total).sum())
     }
 
     /// As it is written. `begin`: when the program was started; `io`: the counters of all its processes; `refused`: some hid theirs.
-    #[must_use]
-    pub fn shown(
+    pub(crate) fn shown(
         &self,
         begin: u64,
         io: Option<&Io>,
         refused: bool,
         name: impl Fn(u32) -> String,
     ) -> model::Files {
-        let sum = |way: fn(&Row) -> &Moved| -> f64 { self.rows.iter().map(|row| way(row).bytes).sum() };
+        let sum = |way: Way| -> f64 { self.rows.iter().map(|row| row.moved[way as usize].bytes).sum() };
         let counted = |way: fn(&Io) -> u64| io.map(way).filter(|of| *of > 0).map(|of| of as f64);
         let share = |bytes: f64, of: Option<f64>| of.map(|of| (bytes / of).min(1.0));
         let (read, written) = (counted(|io| io.read_chars), counted(|io| io.written_chars));
@@ -477,7 +463,7 @@ impl Files {
                 .into_iter()
                 .map(|row| model::File {
                     name: row.target.clone(),
-                    kind: row.kind.name().to_owned(),
+                    kind: row.kind.to_string(),
                     process: row.process,
                     process_name: name(row.process),
                     descriptors: row.descriptors.clone(),
@@ -485,14 +471,14 @@ impl Files {
                     seeks: row.seeks,
                     from_s: seconds(row.seen.0),
                     to_s: seconds(row.seen.1),
-                    read: row.read.shown(),
-                    written: row.written.shown(),
+                    read: row.moved[Way::Read as usize].shown(),
+                    written: row.moved[Way::Write as usize].shown(),
                 })
                 .collect(),
             looks: self.looks,
             left_out,
-            read_share: share(sum(|row| &row.read), read),
-            written_share: share(sum(|row| &row.written), written),
+            read_share: share(sum(Way::Read), read),
+            written_share: share(sum(Way::Write), written),
             counted_read_bytes: read,
             counted_written_bytes: written,
             refused,
@@ -502,22 +488,8 @@ impl Files {
 }
 
 impl Row {
-    fn way(&mut self, way: Way) -> &mut Moved {
-        match way {
-            Way::Read => &mut self.read,
-            Way::Write => &mut self.written,
-        }
-    }
-
-    fn moved(&self, way: Way) -> &Moved {
-        match way {
-            Way::Read => &self.read,
-            Way::Write => &self.written,
-        }
-    }
-
     fn total(&self) -> f64 {
-        self.read.bytes + self.written.bytes
+        self.moved.iter().map(|moved| moved.bytes).sum()
     }
 }
 

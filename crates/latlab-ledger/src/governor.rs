@@ -7,7 +7,8 @@
 
 /// What recording costs a piece, nanoseconds of the program's own time.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Price {
+#[expect(clippy::struct_field_names, reason = "each figure says its unit")]
+pub(crate) struct Price {
     /// A thread that leaves a CPU and comes back.
     pub switch_ns: f64,
     /// A sample.
@@ -21,7 +22,9 @@ pub struct Price {
 }
 
 /// Share of the program's CPU time that recording may cost; of its wall time that is as much or less.
-pub const SHARE: f64 = 0.02;
+pub(crate) const SHARE: f64 = 0.02;
+/// Page faults are recorded for one slice of time of so many.
+pub(crate) const FAULT_SLICES: u64 = 10;
 /// A slice shorter than this, of CPU time, says little of what the program does.
 const SLICE_NS: f64 = 5_000_000.0;
 /// CPU time between counts from which a rate is taken.
@@ -35,7 +38,7 @@ const LAST: f64 = 0.5;
 
 /// How much there was of what recording costs.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Counts {
+pub(crate) struct Counts {
     /// Threads that left a CPU.
     pub switches: u64,
     /// Page faults that would be recorded.
@@ -57,12 +60,11 @@ impl Counts {
 impl Price {
     /// Time on the CPU between samples, nanoseconds, from `least` on: samples take at most half of what recording may cost, as they come
     /// whatever the program does.
-    #[must_use]
-    pub fn period_ns(&self, least: u64) -> u64 {
+    pub(crate) fn period_ns(&self, least: u64) -> u64 {
         // Slower than this is no sampling any more.
         const MOST_NS: f64 = 10_007_000.0;
         let fair = (self.sample_ns / (SHARE / 2.0)).min(MOST_NS);
-        crate::tally::whole_ns(fair).max(least)
+        crate::time::whole_ns(fair).max(least)
     }
 
     /// What switches and starts cost. Faults are recorded now and then, and are no measure of a stretch.
@@ -89,7 +91,7 @@ struct Slice {
 
 /// See the module. Lives through all runs of a program: what was learned of one holds for the next.
 #[derive(Clone, Debug)]
-pub struct Governor {
+pub(crate) struct Governor {
     price: Price,
     /// Cost of the samples per nanosecond.
     sampling: f64,
@@ -110,8 +112,7 @@ pub struct Governor {
 
 impl Governor {
     /// Recording is off, and nothing is known of the program. `period_ns`: CPU time between samples.
-    #[must_use]
-    pub fn with(price: Price, period_ns: u64) -> Self {
+    pub(crate) fn with(price: Price, period_ns: u64) -> Self {
         Self {
             price,
             sampling: price.sample_ns / (period_ns as f64).max(1.0),
@@ -128,31 +129,23 @@ impl Governor {
     }
 
     /// What recording costs a piece.
-    #[must_use]
-    pub fn price(&self) -> Price {
+    pub(crate) fn price(&self) -> Price {
         self.price
     }
 
-    /// Whether recording is on.
-    #[must_use]
-    pub fn is_on(&self) -> bool {
-        self.on
-    }
-
     /// What recording has cost in this run, nanoseconds.
-    #[must_use]
-    pub fn spent_ns(&self) -> f64 {
+    pub(crate) fn spent_ns(&self) -> f64 {
         self.spent_ns - self.run_ns
     }
 
     /// A run begins; the counters stand at `counts`.
-    pub fn begin(&mut self, counts: Counts) {
+    pub(crate) fn begin(&mut self, counts: Counts) {
         self.run_ns = self.spent_ns;
         self.counted = (0, counts);
     }
 
     /// The run has used this CPU time, and there was so much in it. Recording is off.
-    pub fn end(&mut self, cpu_ns: u64, counts: Counts) {
+    pub(crate) fn end(&mut self, cpu_ns: u64, counts: Counts) {
         self.earlier_ns += cpu_ns;
         self.on = false;
         if cpu_ns > 0 {
@@ -161,17 +154,17 @@ impl Governor {
     }
 
     /// So much was recorded since the last time.
-    pub fn recorded(&mut self, counts: Counts, samples: u64) {
+    pub(crate) fn recorded(&mut self, counts: Counts, samples: u64) {
         self.spent_ns += self.price.of(counts) + samples as f64 * self.price.sample_ns;
     }
 
     /// Events were opened for so many threads.
-    pub fn opened(&mut self, threads: usize) {
+    pub(crate) fn opened(&mut self, threads: usize) {
         self.spent_ns += threads as f64 * self.price.open_ns;
     }
 
     /// The counters of the run so far; `None`: they cannot be read, and only what slices cost is known.
-    pub fn counted(&mut self, cpu_ns: u64, counts: Option<Counts>) {
+    pub(crate) fn counted(&mut self, cpu_ns: u64, counts: Option<Counts>) {
         let past = cpu_ns.saturating_sub(self.counted.0);
         if past < COUNTED_NS {
             return;
@@ -185,12 +178,12 @@ impl Governor {
     }
 
     /// The watcher came so much later than it wanted to: a slice that is begun may go on for as long before it can be ended.
-    pub fn came_late(&mut self, ns: u64) {
+    pub(crate) fn came_late(&mut self, ns: u64) {
         self.late_ns = (self.late_ns * FORGET).max(ns as f64);
     }
 
     /// Whether recording is to be on from now on. `cpu_ns` is what this run has used, of which `threads` run now.
-    pub fn decide(&mut self, cpu_ns: u64, threads: usize) -> bool {
+    pub(crate) fn decide(&mut self, cpu_ns: u64, threads: usize) -> bool {
         let now = self.earlier_ns + cpu_ns;
         let allowed = SHARE * now as f64;
         if self.on {
@@ -240,7 +233,7 @@ mod tests {
         let (mut recorded, mut counted, mut began) = (0_u64, 0, 0);
         for at in 1..=ms {
             counted += switches_per_ms(at);
-            if governor.is_on() {
+            if governor.on {
                 recorded += 1;
                 governor.recorded(switches(switches_per_ms(at)), 1);
             } else if at % 4 == 0 {
@@ -295,12 +288,12 @@ mod tests {
             governor.begin(switches(0));
             let (mut at, mut worst) = (0, 0.0_f64);
             while at < 4000 {
-                let past = if governor.is_on() { 4 + 2 * late_ms } else { 4 };
+                let past = if governor.on { 4 + 2 * late_ms } else { 4 };
                 at += past;
                 if learns {
                     governor.came_late(late_ms * MS);
                 }
-                if governor.is_on() {
+                if governor.on {
                     governor.recorded(switches(20 * past), past);
                     worst = worst.max(governor.spent_ns() / (at * MS) as f64);
                 } else {
@@ -333,7 +326,7 @@ mod tests {
         let mut recorded = 0;
         for at in 1..=2000_u64 {
             governor.counted(at * MS, Some(Counts::default()));
-            if governor.is_on() {
+            if governor.on {
                 recorded += 1;
                 // Threads of a moment, met by no look.
                 governor.recorded(Counts { starts: 20, ..Counts::default() }, 1);

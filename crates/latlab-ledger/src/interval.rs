@@ -2,7 +2,7 @@
 
 /// From at least to at most.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Range {
+pub(crate) struct Range {
     /// At least.
     pub low: f64,
     /// At most.
@@ -11,8 +11,7 @@ pub struct Range {
 
 impl Range {
     /// Both ends times this.
-    #[must_use]
-    pub fn times(self, by: f64) -> Self {
+    pub(crate) fn times(self, by: f64) -> Self {
         Self { low: self.low * by, high: self.high * by }
     }
 }
@@ -21,8 +20,7 @@ impl Range {
 const Z: f64 = 1.959_964;
 
 /// The 95 % interval of a share that was found in `samples` (Wilson's, which holds near 0 and 1 too).
-#[must_use]
-pub fn of_share(share: f64, samples: f64) -> Range {
+pub(crate) fn of_share(share: f64, samples: f64) -> Range {
     let share = share.clamp(0.0, 1.0);
     if samples <= 0.0 {
         return Range { low: 0.0, high: 1.0 };

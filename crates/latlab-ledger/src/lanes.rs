@@ -8,6 +8,7 @@ use std::collections::{HashMap, HashSet};
 use crate::Category;
 use crate::grain::{self, Grain};
 use crate::model::{self, Lane as Shown};
+use crate::time::micros;
 
 /// Spans of all threads together.
 const MOST: usize = 8192;
@@ -19,19 +20,17 @@ const MOST_COUNTED: usize = 65_536;
 const KINDS: usize = Category::ALL.len() + 2;
 
 /// What a thread does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Doing {
-    /// As in the ledger.
-    On(Category),
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Doing {
+    /// On a CPU or ready, which a look cannot tell apart, nor look into.
+    OnCpuOrReady,
     /// On a CPU; samples may say with what.
     OnCpu,
-    /// On a CPU or ready, which a look cannot tell apart.
-    OnCpuOrReady,
+    /// As in the ledger.
+    On(Category),
 }
 
 impl Doing {
-    const ALL_BUT_CATEGORIES: [Self; 2] = [Self::OnCpu, Self::OnCpuOrReady];
-
     fn column(self) -> usize {
         match self {
             Self::On(category) => category.index(),
@@ -40,19 +39,21 @@ impl Doing {
         }
     }
 
+    fn of_column(column: usize) -> Self {
+        match Category::ALL.get(column) {
+            Some(category) => Self::On(*category),
+            None if column == KINDS - 2 => Self::OnCpu,
+            None => Self::OnCpuOrReady,
+        }
+    }
+
     /// The name as it is written.
-    #[must_use]
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::On(category) => category.name(),
             Self::OnCpu => "on-cpu",
             Self::OnCpuOrReady => "on-cpu-or-ready",
         }
-    }
-
-    fn each() -> impl Iterator<Item = Self> {
-        let categories = Category::ALL.into_iter().map(Self::On);
-        categories.chain(Self::ALL_BUT_CATEGORIES)
     }
 }
 
@@ -110,7 +111,7 @@ struct Open {
 impl Open {
     /// Only such stretches are sampled. A category alone does not tell: a pipe is waited for, and the kernel works on it.
     fn is_on_cpu(self) -> bool {
-        self.kind >= KINDS - Doing::ALL_BUT_CATEGORIES.len()
+        self.kind >= Category::ALL.len()
     }
 }
 
@@ -133,7 +134,7 @@ impl grain::Row for Lane {
 
 /// See the module.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Lanes {
+pub(crate) struct Lanes {
     threads: Vec<Lane>,
     by_thread: HashMap<u32, usize>,
     grain: Grain<MOST>,
@@ -159,7 +160,7 @@ impl Lanes {
     }
 
     /// What a thread does from `now` on.
-    pub fn set(&mut self, now: u64, thread: u32, process: u32, doing: Doing) {
+    pub(crate) fn set(&mut self, now: u64, thread: u32, process: u32, doing: Doing) {
         let Some(at) = self.lane(thread, process) else {
             return;
         };
@@ -172,7 +173,7 @@ impl Lanes {
     }
 
     /// What a thread has been doing since it was set was this.
-    pub fn learn(&mut self, thread: u32, doing: Doing) {
+    pub(crate) fn learn(&mut self, thread: u32, doing: Doing) {
         let at = self.by_thread.get(&thread).copied();
         if let Some(open) = at.and_then(|at| self.threads[at].open.as_mut()) {
             open.kind = doing.column();
@@ -180,7 +181,7 @@ impl Lanes {
     }
 
     /// A sample of a running thread: stands for its time since the one before, and for what follows until the next.
-    pub fn sample(&mut self, at: u64, thread: u32, category: Category) {
+    pub(crate) fn sample(&mut self, at: u64, thread: u32, category: Category) {
         let kind = Doing::On(category).column();
         let Some(lane) = self.by_thread.get(&thread).copied() else {
             return;
@@ -193,14 +194,14 @@ impl Lanes {
     }
 
     /// A thread is gone.
-    pub fn end(&mut self, now: u64, thread: u32) {
+    pub(crate) fn end(&mut self, now: u64, thread: u32) {
         if let Some(at) = self.by_thread.get(&thread).copied() {
             self.close(at, now);
         }
     }
 
     /// All of them are.
-    pub fn end_all(&mut self, now: u64) {
+    pub(crate) fn end_all(&mut self, now: u64) {
         for at in 0..self.threads.len() {
             self.close(at, now);
         }
@@ -225,21 +226,17 @@ impl Lanes {
     }
 
     /// Threads that are not shown.
-    #[must_use]
-    pub fn left_out(&self) -> u64 {
+    pub(crate) fn left_out(&self) -> u64 {
         (self.left_out.len() + self.threads.len().saturating_sub(MOST_SHOWN)) as u64
     }
 
     /// Shorter stretches than this are seen in the shares of longer ones, seconds.
-    #[must_use]
-    pub fn grain_s(&self) -> f64 {
+    pub(crate) fn grain_s(&self) -> f64 {
         self.grain.ns() as f64 / 1e9
     }
 
     /// As it is written: times from `begin`, the busiest threads in the order in which they began.
-    #[must_use]
-    pub fn shown(&self, begin: u64) -> (Vec<String>, Vec<Shown>) {
-        let all: Vec<Doing> = Doing::each().collect();
+    pub(crate) fn shown(&self, begin: u64) -> (Vec<String>, Vec<Shown>) {
         let used: Vec<usize> = (0..KINDS)
             .filter(|kind| {
                 let mut spans = self.threads.iter().flat_map(|lane| &lane.spans);
@@ -269,14 +266,9 @@ impl Lanes {
                 })
                 .collect(),
         });
-        let names = used.iter().map(|kind| all[*kind].name().to_owned()).collect();
+        let names = used.iter().map(|kind| Doing::of_column(*kind).name().to_owned()).collect();
         (names, shown.collect())
     }
-}
-
-/// Seconds, to the microsecond: more digits are only longer.
-pub(crate) fn micros(ns: u64) -> f64 {
-    (ns as f64 / 1e3).round() / 1e6
 }
 
 fn thousandths(share: f64) -> f64 {

@@ -3,15 +3,38 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::by_stage::{Change, What};
 use crate::grain::{self, Grain};
-use crate::lanes::micros;
 use crate::model::StageSpans;
+use crate::time::micros;
 
 /// Stretches of all rows together.
 const MOST: usize = 4096;
 const MOST_ROWS: usize = 256;
 const MOST_OPEN: usize = 65_536;
+
+/// A stage begins or ends in a thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Change {
+    /// When, nanoseconds.
+    pub at: u64,
+    /// Process; 0: the program as a whole.
+    pub process: u32,
+    /// Thread; 0: the process as a whole.
+    pub thread: u32,
+    /// What.
+    pub what: What,
+}
+
+/// What changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    /// A stage begins: its number, its name.
+    Begin(u64, Arc<str>),
+    /// The stage of this number ends.
+    End(u64),
+    /// Marks were lost: what is open is not known any more.
+    Lost,
+}
 
 /// Some time in which the stage ran so often.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,7 +83,7 @@ impl grain::Row for Row {
 
 /// See the module.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Marks {
+pub(crate) struct Marks {
     rows: Vec<Row>,
     by_key: HashMap<(u32, u32, Arc<str>), usize>,
     open: HashMap<u64, (usize, u64)>,
@@ -69,7 +92,7 @@ pub struct Marks {
 
 impl Marks {
     /// A mark, as it is heard; those of one thread come in order.
-    pub fn take(&mut self, change: &Change) {
+    pub(crate) fn take(&mut self, change: &Change) {
         match &change.what {
             What::Begin(number, name) => {
                 let key = (change.process, change.thread, Arc::clone(name));
@@ -103,7 +126,7 @@ impl Marks {
     }
 
     /// What is open ends with the program.
-    pub fn end_all(&mut self, now: u64) {
+    pub(crate) fn end_all(&mut self, now: u64) {
         let mut open: Vec<(usize, u64)> = self.open.drain().map(|(_, open)| open).collect();
         // The innermost first, as their ends would have come.
         open.sort_by_key(|open| std::cmp::Reverse(open.1));
@@ -118,8 +141,7 @@ impl Marks {
     }
 
     /// As it is written: times from `begin`.
-    #[must_use]
-    pub fn shown(&self, begin: u64) -> Vec<StageSpans> {
+    pub(crate) fn shown(&self, begin: u64) -> Vec<StageSpans> {
         let rows = self.rows.iter().filter(|row| !row.stretches.is_empty());
         rows.map(|row| StageSpans {
             name: row.name.to_string(),

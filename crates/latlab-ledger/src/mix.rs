@@ -1,12 +1,11 @@
 //! Samples taken on the CPU, by what they fell in. A sample weighs its period over the threads that ran: wall time, not thread time.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::rc::Rc;
 
 use crate::Category;
-use crate::rules::{Reason, Rules};
-use crate::sampled::Side;
-use crate::weights::Kinds;
+use crate::rules::Reason;
 
 /// Functions and stacks kept; the rest is summed without a name.
 const MOST: usize = 4096;
@@ -18,9 +17,28 @@ pub(crate) const KERNEL: &str = "[kernel]";
 /// What a function without a name is called.
 pub(crate) const WITHOUT_NAME: &str = "[no name]";
 
+/// Whose code it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Side {
+    /// The program's, its libraries'.
+    User,
+    /// The kernel's.
+    Kernel,
+}
+
+impl Side {
+    /// Of a function in this file.
+    pub(crate) fn of(object: &str) -> Self {
+        if object == KERNEL { Self::Kernel } else { Self::User }
+    }
+}
+
+/// Shares by category and function.
+pub(crate) type Kinds = HashMap<(Category, String, String), f64>;
+
 /// A sum of weights, and of their squares, which say how many equal samples they are worth.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Weight {
+pub(crate) struct Weight {
     /// Sum, nanoseconds of wall time.
     pub sum: f64,
     /// Of squares.
@@ -54,7 +72,7 @@ impl Weight {
 
 /// An address in a file that samples fell in.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Spot {
+pub(crate) struct Spot {
     /// The function; `None`: it has no name.
     pub function: Option<Rc<str>>,
     /// The file without its folder.
@@ -65,7 +83,7 @@ pub struct Spot {
 
 /// See the module.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Mix {
+pub(crate) struct Mix {
     reasons: HashMap<Reason, Weight>,
     /// Of these, what fell in the kernel.
     kernel: HashMap<Reason, f64>,
@@ -87,40 +105,44 @@ pub struct Mix {
 
 /// Samples at instructions that touched pages which were not there.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Touching {
+pub(crate) struct Touching {
     /// In the kernel, for the faults.
     pub kernel: f64,
     /// At the instruction itself, by what the user code did.
     pub user: Vec<(Reason, f64)>,
 }
 
+/// Adds to one of at most so many sums; what there is no room for is left out.
+fn add_to<K: Eq + Hash>(sums: &mut HashMap<K, f64>, most: usize, key: K, weight: f64) {
+    if sums.len() < most || sums.contains_key(&key) {
+        *sums.entry(key).or_default() += weight;
+    }
+}
+
 impl Mix {
     /// A sample.
-    pub fn sample(&mut self, reason: Reason, weight: f64) {
+    pub(crate) fn sample(&mut self, reason: Reason, weight: f64) {
         self.reasons.entry(reason).or_default().add(Weight::of(weight));
     }
 
     /// That sample was taken in the kernel.
-    pub fn in_kernel(&mut self, reason: Reason, weight: f64) {
+    pub(crate) fn in_kernel(&mut self, reason: Reason, weight: f64) {
         *self.kernel.entry(reason).or_default() += weight;
     }
 
     /// What of a reason fell in the kernel, nanoseconds.
-    #[must_use]
-    pub fn kernel_of(&self, reason: Reason) -> f64 {
+    pub(crate) fn kernel_of(&self, reason: Reason) -> f64 {
         self.kernel.get(&reason).copied().unwrap_or(0.0)
     }
 
     /// Where it was.
-    pub fn function(&mut self, category: Category, name: &str, object: &str, weight: f64) {
+    pub(crate) fn function(&mut self, category: Category, name: &str, object: &str, weight: f64) {
         let key = (category, name.to_owned(), object.to_owned());
-        if self.functions.len() < MOST || self.functions.contains_key(&key) {
-            *self.functions.entry(key).or_default() += weight;
-        }
+        add_to(&mut self.functions, MOST, key, weight);
     }
 
     /// Where it was, to the instruction: an offset in a file.
-    pub fn spot(&mut self, category: Category, path: &Rc<str>, offset: u64, of: Spot) {
+    pub(crate) fn spot(&mut self, category: Category, path: &Rc<str>, offset: u64, of: Spot) {
         let key = (category, Rc::clone(path), offset);
         if let Some(known) = self.spots.get_mut(&key) {
             known.weight += of.weight;
@@ -131,7 +153,7 @@ impl Mix {
 
     /// Addresses that samples fell in: what they count as, file, offset, and what is there. Of samples at instructions that touched pages this
     /// part, the ends of page faults, is left out.
-    pub fn spots(&self, tail: f64) -> impl Iterator<Item = (Category, &Rc<str>, u64, Spot)> {
+    pub(crate) fn spots(&self, tail: f64) -> impl Iterator<Item = (Category, &Rc<str>, u64, Spot)> {
         self.spots.iter().map(move |((category, path, offset), spot)| {
             let touched = self.touched.contains_key(&(Rc::clone(path), *offset));
             let weight = spot.weight * if touched { 1.0 - tail } else { 1.0 };
@@ -142,8 +164,7 @@ impl Mix {
 
     /// Functions of all categories: category, name, file, weight. Of samples at instructions that touched pages this part, the ends of page
     /// faults, is left out.
-    #[must_use]
-    pub fn functions(&self, tail: f64) -> Vec<(Category, &str, &str, f64)> {
+    pub(crate) fn functions(&self, tail: f64) -> Vec<(Category, &str, &str, f64)> {
         let mut touching: HashMap<(Category, &str, &str), f64> = HashMap::new();
         for ((category, path, offset), spot) in &self.spots {
             if self.touched.contains_key(&(Rc::clone(path), *offset)) {
@@ -159,48 +180,38 @@ impl Mix {
     }
 
     /// How it got there, outermost function first.
-    pub fn stack(&mut self, category: Category, side: Side, frames: Vec<Rc<str>>, weight: f64) {
-        let key = (category, side, frames);
-        if self.stacks.len() < MOST || self.stacks.contains_key(&key) {
-            *self.stacks.entry(key).or_default() += weight;
-        }
+    pub(crate) fn stack(&mut self, category: Category, side: Side, frames: Vec<Rc<str>>, weight: f64) {
+        add_to(&mut self.stacks, MOST, (category, side, frames), weight);
     }
 
     /// Whether a sample of user code has a name.
-    pub fn is_named(&mut self, named: bool, weight: f64) {
+    pub(crate) fn is_named(&mut self, named: bool, weight: f64) {
         self.named.0 += weight;
         self.named.1 += if named { 0.0 } else { weight };
     }
 
     /// A sampled page fault, by what the user code did.
-    pub fn fault(&mut self, reason: Reason) {
+    pub(crate) fn fault(&mut self, reason: Reason) {
         *self.faults.entry(reason).or_default() += 1.0;
     }
 
     /// Sampled page faults, by what the user code did: each counts for what its stretch stands for.
-    pub fn faults(&self) -> impl Iterator<Item = (Reason, f64)> {
+    pub(crate) fn faults(&self) -> impl Iterator<Item = (Reason, f64)> {
         self.faults.iter().map(|(reason, faults)| (*reason, *faults))
     }
 
     /// The kernel served a fault of this instruction; `weight`: of a sample in it, if it was one.
-    pub fn touched(&mut self, path: &Rc<str>, offset: u64, weight: f64) {
-        let key = (Rc::clone(path), offset);
-        if self.touched.len() < MOST_SPOTS || self.touched.contains_key(&key) {
-            *self.touched.entry(key).or_default() += weight;
-        }
+    pub(crate) fn touched(&mut self, path: &Rc<str>, offset: u64, weight: f64) {
+        add_to(&mut self.touched, MOST_SPOTS, (Rc::clone(path), offset), weight);
     }
 
     /// A sample of user code at this instruction.
-    pub fn at(&mut self, path: &Rc<str>, offset: u64, reason: Reason, weight: f64) {
-        let key = (Rc::clone(path), offset, reason);
-        if self.at.len() < MOST_SPOTS || self.at.contains_key(&key) {
-            *self.at.entry(key).or_default() += weight;
-        }
+    pub(crate) fn at(&mut self, path: &Rc<str>, offset: u64, reason: Reason, weight: f64) {
+        add_to(&mut self.at, MOST_SPOTS, (Rc::clone(path), offset, reason), weight);
     }
 
     /// What fell on instructions at which pages were touched.
-    #[must_use]
-    pub fn touching(&self) -> Touching {
+    pub(crate) fn touching(&self) -> Touching {
         let mut user: HashMap<Reason, f64> = HashMap::new();
         for ((path, offset, reason), weight) in &self.at {
             if self.touched.contains_key(&(Rc::clone(path), *offset)) {
@@ -213,39 +224,24 @@ impl Mix {
     }
 
     /// By reason.
-    pub fn reasons(&self) -> impl Iterator<Item = (Reason, Weight)> {
+    pub(crate) fn reasons(&self) -> impl Iterator<Item = (Reason, Weight)> {
         self.reasons.iter().map(|(reason, weight)| (*reason, *weight))
     }
 
-    /// Of a category.
-    #[must_use]
-    pub fn of(&self, category: Category, rules: &Rules) -> Weight {
-        let mut sum = Weight::default();
-        for (reason, weight) in self.reasons() {
-            if rules.category(reason) == category {
-                sum.add(weight);
-            }
-        }
-        sum
-    }
-
     /// Of all.
-    #[must_use]
-    pub fn total(&self) -> Weight {
+    pub(crate) fn total(&self) -> Weight {
         let mut sum = Weight::default();
         self.reasons.values().for_each(|weight| sum.add(*weight));
         sum
     }
 
     /// Share of samples of user code without a name; `None` without samples.
-    #[must_use]
-    pub fn nameless(&self) -> Option<f64> {
+    pub(crate) fn nameless(&self) -> Option<f64> {
         (self.named.0 > 0.0).then(|| self.named.1 / self.named.0)
     }
 
     /// Stacks, heaviest first: category, whose code ran, functions, weight.
-    #[must_use]
-    pub fn stacks(&self) -> Vec<(Category, Side, &[Rc<str>], f64)> {
+    pub(crate) fn stacks(&self) -> Vec<(Category, Side, &[Rc<str>], f64)> {
         let mut stacks: Vec<_> = self
             .stacks
             .iter()
@@ -256,33 +252,31 @@ impl Mix {
     }
 
     /// By how much slices differ more than samples do by chance, as a sum of squared weights. See [`crate::weights`].
-    pub fn doubt(&mut self, spread: f64) {
+    pub(crate) fn doubt(&mut self, spread: f64) {
         self.spread += spread;
     }
 
     /// Equal samples that all are worth, picked at random from what they stand for.
-    #[must_use]
-    pub fn worth(&self) -> f64 {
+    pub(crate) fn worth(&self) -> f64 {
         let total = self.total();
         let off = total.squares + self.spread;
         if off > 0.0 { total.sum * total.sum / off } else { 0.0 }
     }
 
     /// Shares by category and function.
-    #[must_use]
-    pub fn kinds(&self) -> Kinds {
+    pub(crate) fn kinds(&self) -> Kinds {
         let all: f64 = self.functions.values().sum();
         let functions = self.functions.iter();
         functions.map(|(key, weight)| (key.clone(), weight / all.max(1e-12))).collect()
     }
 
     /// Adds those of another run.
-    pub fn add(&mut self, other: &Self) {
+    pub(crate) fn add(&mut self, other: &Self) {
         self.add_times(other, 1.0);
     }
 
     /// Adds those of another stretch or run, each so many times as heavy.
-    pub fn add_times(&mut self, other: &Self, by: f64) {
+    pub(crate) fn add_times(&mut self, other: &Self, by: f64) {
         for (reason, weight) in other.reasons() {
             self.reasons.entry(reason).or_default().add(weight.times(by));
         }

@@ -1,7 +1,7 @@
 //! What `latlab explain` hands over, and what its `--json` writes. Owner of the names.
 
 use latlab_record::EncodedHistogram;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_with::skip_serializing_none;
 
 use crate::Category;
@@ -11,7 +11,7 @@ pub const VERSION: u32 = 1;
 
 /// Where the wall time of a program went.
 #[skip_serializing_none]
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Explained {
     /// [`VERSION`].
     pub version: u32,
@@ -48,17 +48,16 @@ pub struct Explained {
     /// The course of the first run.
     pub timeline: Timeline,
     /// Which files it read and wrote, of the first run.
-    #[serde(default)]
     pub files: Files,
     /// Sampled stacks, heaviest first; at most 512.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stacks: Vec<Stack>,
     /// Functions of the program and the kernel by their share of wall time on a CPU: the twenty heaviest, and the rest as one. They sum to the
     /// share of wall time in which a thread ran; none where nothing was sampled.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub symbols: Vec<Symbol>,
     /// The same time by source line.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lines: Vec<Line>,
     /// How `symbols` came about, or why there are none.
     pub about_symbols: String,
@@ -67,16 +66,16 @@ pub struct Explained {
     /// Functions and lines of Python code; absent where no interpreter ran.
     pub python: Option<PythonCode>,
     /// The stages that the program marks, longest first, and last what lies outside them; none where it marks nothing.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stages: Vec<Stage>,
     /// What the reader must know: whole sentences.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 
 /// A stage that the program marks. Figures are of one run, the mean where there were several.
 #[skip_serializing_none]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Stage {
     /// Its name; empty: outside all stages.
     pub name: String,
@@ -99,13 +98,12 @@ pub struct Stage {
     /// Every time of it, of all runs; absent outside of stages.
     pub histogram: Option<EncodedHistogram>,
     /// How often the program ended in it.
-    #[serde(default)]
     pub cut: f64,
 }
 
 /// What was run.
 #[skip_serializing_none]
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Program {
     /// Name and arguments as given; empty for a program that ran already.
     pub arguments: Vec<String>,
@@ -116,12 +114,11 @@ pub struct Program {
     /// The signal that ended it.
     pub signal: Option<i32>,
     /// Processes of it that went on when it had ended.
-    #[serde(default)]
     pub left_running: u32,
 }
 
 /// One level of sight.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Rung {
     /// 1, 2 or 3.
     pub level: u8,
@@ -130,12 +127,12 @@ pub struct Rung {
     /// Whether it is to be had here.
     pub available: bool,
     /// Why not.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// How a figure came about.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// How a figure came about, from the surest to the weakest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Method {
     /// From the kernel's exact records or counters.
@@ -148,7 +145,7 @@ pub enum Method {
 }
 
 /// One category.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
     /// Its name.
     pub name: Category,
@@ -163,18 +160,18 @@ pub struct Row {
     /// How the share came about, where it has several sources the weakest.
     pub method: Method,
     /// The same by what of it; sums to the row. Empty when nothing is known.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<Part>,
     /// Functions with their share of wall time, heaviest first; at most 16.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub functions: Vec<Function>,
     /// For `user-cpu`: what may be in it, and how much at least and at most.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub within: Vec<Within>,
 }
 
 /// A part of a row.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Part {
     /// What it was.
     pub name: String,
@@ -185,7 +182,7 @@ pub struct Part {
 }
 
 /// A function that samples fell in.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Function {
     /// Demangled; `[no name]` where the file has none.
     pub name: String,
@@ -200,7 +197,7 @@ pub struct Function {
 }
 
 /// What a row may contain that cannot be told apart.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Within {
     /// The category.
     pub name: Category,
@@ -211,7 +208,7 @@ pub struct Within {
 }
 
 /// The check that every instant was given away once.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Closure {
     /// Sum of all categories, before rounding, over wall time by the clock.
     pub sum: f64,
@@ -220,7 +217,7 @@ pub struct Closure {
 }
 
 /// What watching cost.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Observer {
     /// Estimated share of the program's CPU time that recording took, in its own threads: records, and opening and closing events.
     pub share: f64,
@@ -239,7 +236,7 @@ pub struct Observer {
 }
 
 /// Threads and processors.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Threads {
     /// Most threads at once.
     pub most: u32,
@@ -248,12 +245,12 @@ pub struct Threads {
     /// Threads running at once while any ran, mean.
     pub parallelism: f64,
     /// Seconds that all threads together waited, by category and run.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub waits: Vec<ThreadWait>,
 }
 
 /// Time that threads waited, added up over threads.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ThreadWait {
     /// What for.
     pub name: Category,
@@ -262,7 +259,7 @@ pub struct ThreadWait {
 }
 
 /// One process of the program.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Process {
     /// Its id.
     pub pid: u32,
@@ -275,13 +272,13 @@ pub struct Process {
     /// Share of its own time in which a thread of it ran or was ready to.
     pub running: f64,
     /// Share of its own time spent waiting, by category.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub waits: Vec<Part>,
 }
 
 /// The kernel's counts for the program and the children it waited for, per run; bytes and calls of all its processes. Absent: could not be read.
 #[skip_serializing_none]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Counters {
     /// CPU time in user code, seconds.
     pub user_s: f64,
@@ -314,7 +311,7 @@ pub struct Counters {
 }
 
 /// The course of the first run. Times are seconds since it was started.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Timeline {
     /// Length of one bin, seconds.
     pub bin_s: f64,
@@ -323,24 +320,22 @@ pub struct Timeline {
     /// Seconds of each category in each bin; at most 512 bins. They sum to the ledger of this run.
     pub bins: Vec<Vec<f64>>,
     /// What threads do: names of categories, `on-cpu` where no sample says more, `on-cpu-or-ready` where it was looked at.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub thread_names: Vec<String>,
     /// The busiest threads, in the order in which they began; at most 64.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub threads: Vec<Lane>,
     /// Threads that are not among them.
-    #[serde(default)]
     pub threads_left_out: u64,
     /// Stretches of threads shorter than this are part of others, seconds; 0: all are there.
-    #[serde(default)]
     pub grain_s: f64,
     /// When threads were in the stages that the program marks.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stages: Vec<StageSpans>,
 }
 
 /// What one thread did.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Lane {
     /// Its process.
     pub process: u32,
@@ -351,11 +346,11 @@ pub struct Lane {
 }
 
 /// From when, for how long (seconds), what most of it was (a column of `thread_names`), and which share of it.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Span(pub f64, pub f64, pub usize, pub f64);
 
 /// When a thread was in a stage.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StageSpans {
     /// The stage.
     pub name: String,
@@ -370,7 +365,7 @@ pub struct StageSpans {
 /// Files, pipes and sockets of the first run, as they were found open when the program was looked at: what was open for less than the time
 /// between two looks may be missing, and so may the last bytes before a file was closed.
 #[skip_serializing_none]
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Files {
     /// Those with the most bytes first; at most 64.
     pub rows: Vec<File>,
@@ -387,18 +382,16 @@ pub struct Files {
     /// The same for writing.
     pub counted_written_bytes: Option<f64>,
     /// The descriptors or counters of some process could not be read.
-    #[serde(default)]
     pub refused: bool,
     /// Seconds from one look at all processes to the next, the mean; absent where there was none.
     pub every_s: Option<f64>,
     /// The kernel did not say which descriptors share a position (`kcmp`): those that stood together were taken for one.
-    #[serde(default)]
     pub by_position: bool,
 }
 
 /// One file of one process.
 #[skip_serializing_none]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct File {
     /// Its path, or what the kernel calls it: `pipe:[4711]`.
     pub name: String,
@@ -425,14 +418,14 @@ pub struct File {
 }
 
 /// Bytes read or written.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Moved {
     /// How many.
     pub bytes: f64,
     /// Of them: no position moved, and this is the only descriptor in which a thread was seen waiting.
     pub inferred: f64,
     /// Mean bytes of a call, in times in which the process used nothing else; absent: there were none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub block_bytes: Option<f64>,
     /// Share of the bytes that moved in such times.
     pub block_known: f64,
@@ -441,7 +434,7 @@ pub struct Moved {
 }
 
 /// A stack that was seen, outermost function first.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Stack {
     /// Its category.
     pub name: Category,
@@ -452,17 +445,25 @@ pub struct Stack {
 }
 
 /// A function, by the samples that fell in it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Symbol {
     /// Demangled; `[no name]` where the file has none, `[37 more]` for the rest.
     pub name: String,
+    /// What of the time on a CPU it has.
+    #[serde(flatten)]
+    pub on_cpu: OnCpu,
+}
+
+/// What a function or a line has of the time on a CPU.
+#[skip_serializing_none]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct OnCpu {
     /// The file it is in, without its folder; `[kernel]`; empty for the rest.
     pub object: String,
     /// What most of it counts as; absent where several functions are one row.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub category: Option<Category>,
     /// Where it counts as several: its share by category, largest first. They sum to it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub categories: Vec<Counts>,
     /// Of wall time; of one category no more than that has.
     pub share: f64,
@@ -475,7 +476,7 @@ pub struct Symbol {
 }
 
 /// What of a function or a line counts as a category.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Counts {
     /// The category.
     pub name: Category,
@@ -485,7 +486,7 @@ pub struct Counts {
 
 /// A source line, by the samples that fell in its code.
 #[skip_serializing_none]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Line {
     /// The file as the compiler knew it; absent where nothing tells lines.
     pub file: Option<String>,
@@ -493,25 +494,13 @@ pub struct Line {
     pub line: Option<u32>,
     /// The function that most of the samples are in; where there is no line, what of it is meant.
     pub function: String,
-    /// See [`Symbol`] for these.
-    pub object: String,
-    /// See [`Symbol`].
-    pub category: Option<Category>,
-    /// See [`Symbol`].
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub categories: Vec<Counts>,
-    /// See [`Symbol`].
-    pub share: f64,
-    /// See [`Symbol`].
-    pub low: f64,
-    /// See [`Symbol`].
-    pub high: f64,
-    /// See [`Symbol`].
-    pub cpu_share: f64,
+    /// What of the time on a CPU it has.
+    #[serde(flatten)]
+    pub on_cpu: OnCpu,
 }
 
 /// Where a Python program was in its own code, by reading the interpreter's frames now and then.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PythonCode {
     /// Of the interpreters.
     pub versions: Vec<String>,
@@ -526,16 +515,16 @@ pub struct PythonCode {
     /// The same by line.
     pub lines: Vec<PythonPlace>,
     /// Stacks, heaviest first; at most 512.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stacks: Vec<PythonStack>,
     /// Why an interpreter could not be read.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
 }
 
 /// A function or a line of Python code.
 #[skip_serializing_none]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PythonPlace {
     /// The function's; in brackets: several, or none.
     pub name: String,
@@ -556,7 +545,7 @@ pub struct PythonPlace {
 }
 
 /// A stack of Python functions, outermost first.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PythonStack {
     /// Functions from the outermost to the running one.
     pub frames: Vec<String>,

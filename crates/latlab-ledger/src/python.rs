@@ -20,7 +20,7 @@ const MOST_STACKS_LISTED: usize = 512;
 
 /// Which of the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LineTable {
+pub(crate) enum LineTable {
     /// Python 3.10: PEP 626, pairs of bytes.
     Pairs,
     /// From 3.11 on: PEP 657, with columns.
@@ -29,8 +29,7 @@ pub enum LineTable {
 
 impl LineTable {
     /// The line of an instruction, counted in units of two bytes; `None`: it has none, or the table is damaged.
-    #[must_use]
-    pub fn line(self, table: &[u8], first_line: u32, instruction: u64) -> Option<u32> {
+    pub(crate) fn line(self, table: &[u8], first_line: u32, instruction: u64) -> Option<u32> {
         match self {
             Self::Pairs => of_pairs(table, first_line, instruction),
             Self::Locations => of_locations(table, first_line, instruction),
@@ -105,7 +104,7 @@ fn signed(value: u64) -> i64 {
 
 /// A function that a thread is in, and the line.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Frame {
+pub(crate) struct Frame {
     /// Its name, with that of its class where the interpreter keeps it.
     pub function: Rc<str>,
     /// The file as the interpreter knows it.
@@ -130,7 +129,7 @@ impl Got {
 
 /// What was read.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Read {
+pub(crate) struct Read {
     /// The running function first.
     stacks: HashMap<Vec<Frame>, Got>,
     leaves: HashSet<Frame>,
@@ -150,7 +149,7 @@ pub struct Read {
 
 impl Read {
     /// A stack, the running function first, that stands for so many nanoseconds of wall time; empty: no Python code was running.
-    pub fn stack(&mut self, mut stack: Vec<Frame>, ns: f64, running: bool) {
+    pub(crate) fn stack(&mut self, mut stack: Vec<Frame>, ns: f64, running: bool) {
         let got = Got { all: Weight::of(ns), running: if running { ns } else { 0.0 } };
         let Some(leaf) = stack.first() else {
             self.outside.add(&got);
@@ -170,13 +169,12 @@ impl Read {
     }
 
     /// Whether an interpreter was met.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.reads == 0 && self.refused.is_none()
     }
 
     /// Adds those of another run.
-    pub fn add(&mut self, other: &Self) {
+    pub(crate) fn add(&mut self, other: &Self) {
         for (stack, got) in &other.stacks {
             self.leaves.extend(stack.first().cloned());
             self.stacks.entry(stack.clone()).or_default().add(got);
@@ -199,8 +197,7 @@ impl Read {
     }
 
     /// As it is told; `None` where there was no interpreter.
-    #[must_use]
-    pub fn told(&self) -> Option<PythonCode> {
+    pub(crate) fn told(&self) -> Option<PythonCode> {
         if self.is_empty() {
             return None;
         }

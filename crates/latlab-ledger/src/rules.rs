@@ -11,16 +11,16 @@ use crate::Category;
 const READINESS: &str = "readiness";
 const TEXT: &str = include_str!("../rules/v1.toml");
 /// Callers that are looked at above the running function; an allocator calls itself no deeper.
-pub const CALLERS: usize = 12;
+pub(crate) const CALLERS: usize = 12;
 
-/// A category and what of it: an index into [`Rules::reasons`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// A category and what of it: an index into what [`Rules`] knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Reason(pub u16);
 
 /// What the descriptor of a system call is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub(crate) enum Kind {
     /// A file, a directory, a block device.
     File,
     /// A socket of any family.
@@ -41,8 +41,7 @@ pub enum Kind {
 
 impl Kind {
     /// The kind by what the link in `/proc/PID/fd` says.
-    #[must_use]
-    pub fn of_link(link: &str) -> Self {
+    pub(crate) fn of_link(link: &str) -> Self {
         if link.starts_with("socket:") {
             Self::Socket
         } else if link.starts_with("pipe:") {
@@ -67,15 +66,15 @@ impl Kind {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct File {
     version: u32,
-    wait_call: Vec<CallRule>,
-    wait_frame: Vec<FrameRule>,
-    busy_frame: Vec<FrameRule>,
-    user_function: Vec<UserRule>,
+    wait_call: Vec<Call>,
+    wait_frame: Vec<Frame>,
+    busy_frame: Vec<Frame>,
+    user_function: Vec<User>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct CallRule {
+struct Call {
     category: Category,
     part: String,
     of: Option<Kind>,
@@ -84,29 +83,35 @@ struct CallRule {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct FrameRule {
+struct Frame {
     category: Category,
     part: String,
-    any: Vec<String>,
+    any: Vec<Pattern>,
     #[serde(default)]
-    with: Vec<String>,
+    with: Vec<Pattern>,
     #[serde(default)]
     allocating: bool,
+    /// Of category and part; given once the file is read.
+    #[serde(skip)]
+    reason: Reason,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct UserRule {
+struct User {
     category: Category,
     part: String,
     #[serde(default, rename = "where")]
     place: Place,
     #[serde(default)]
-    any: Vec<String>,
+    any: Vec<Pattern>,
     #[serde(default)]
-    objects: Vec<String>,
+    objects: Vec<Pattern>,
     #[serde(default)]
-    threads: Vec<String>,
+    threads: Vec<Pattern>,
+    /// As in a [`Frame`].
+    #[serde(skip)]
+    reason: Reason,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -117,7 +122,8 @@ enum Place {
     Stack,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(from = "String")]
 enum Pattern {
     Is(String),
     Begins(String),
@@ -125,17 +131,19 @@ enum Pattern {
     Has(String),
 }
 
-impl Pattern {
-    fn of(text: &str) -> Self {
+impl From<String> for Pattern {
+    fn from(text: String) -> Self {
         match (text.strip_prefix('*'), text.strip_suffix('*')) {
             (Some(""), _) => Self::Has(String::new()),
             (Some(rest), Some(_)) => Self::Has(rest.strip_suffix('*').unwrap_or(rest).to_owned()),
             (Some(rest), None) => Self::Ends(rest.to_owned()),
             (None, Some(rest)) => Self::Begins(rest.to_owned()),
-            (None, None) => Self::Is(text.to_owned()),
+            (None, None) => Self::Is(text),
         }
     }
+}
 
+impl Pattern {
     fn fits(&self, name: &str) -> bool {
         match self {
             Self::Is(text) => name == text,
@@ -146,56 +154,34 @@ impl Pattern {
     }
 }
 
-fn patterns(texts: &[String]) -> Vec<Pattern> {
-    texts.iter().map(|text| Pattern::of(text)).collect()
-}
-
 fn fits(patterns: &[Pattern], name: &str) -> bool {
     patterns.iter().any(|pattern| pattern.fits(name))
 }
 
-#[derive(Debug)]
-struct Frame {
-    reason: Reason,
-    any: Vec<Pattern>,
-    with: Vec<Pattern>,
-    allocating: bool,
-}
-
-#[derive(Debug)]
-struct User {
-    reason: Reason,
-    place: Place,
-    any: Vec<Pattern>,
-    objects: Vec<Pattern>,
-    threads: Vec<Pattern>,
-}
-
 /// Which rules of a table a function belongs to; found once a function, then combined over a stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Fit {
+pub(crate) struct Fit {
     any: u64,
     with: u64,
 }
 
 impl Fit {
     /// Of a stack, from those of its functions.
-    #[must_use]
-    pub fn and(self, other: Self) -> Self {
+    pub(crate) fn and(self, other: Self) -> Self {
         Self { any: self.any | other.any, with: self.with | other.with }
     }
 }
 
 /// The compiled rules.
 #[derive(Debug)]
-pub struct Rules {
+pub(crate) struct Rules {
     version: u32,
     reasons: Vec<(Category, String)>,
     calls: HashMap<String, Vec<(Option<Kind>, Reason)>>,
     wait: Vec<Frame>,
     busy: Vec<Frame>,
     user: Vec<User>,
-    whole: [Reason; Category::ALL.len()],
+    whole: Vec<Reason>,
     /// Reading because a page of a file was touched.
     reads_for_faults: Option<Reason>,
     /// Waiting in `poll`, `select` or `epoll_wait`: for whatever, and for sockets.
@@ -207,14 +193,13 @@ impl Rules {
     ///
     /// # Panics
     /// Never: a test reads the file.
-    #[must_use]
-    pub fn built_in() -> &'static Self {
+    pub(crate) fn built_in() -> &'static Self {
         static RULES: OnceLock<Rules> = OnceLock::new();
         RULES.get_or_init(|| Self::parse(TEXT).expect("the built-in rules are tested"))
     }
 
     fn parse(text: &str) -> Result<Self, toml::de::Error> {
-        let file: File = toml::from_str(text)?;
+        let mut file: File = toml::from_str(text)?;
         let mut reasons: Vec<(Category, String)> = Vec::new();
         let mut intern = |category: Category, part: &str| {
             let at = reasons.iter().position(|known| known.0 == category && known.1 == part).unwrap_or_else(
@@ -225,7 +210,7 @@ impl Rules {
             );
             Reason(u16::try_from(at).unwrap_or(u16::MAX))
         };
-        let whole = Category::ALL.map(|category| intern(category, ""));
+        let whole = Category::ALL.iter().map(|category| intern(*category, "")).collect();
         let mut calls: HashMap<String, Vec<(Option<Kind>, Reason)>> = HashMap::new();
         for rule in &file.wait_call {
             let reason = intern(rule.category, &rule.part);
@@ -233,35 +218,18 @@ impl Rules {
                 calls.entry(name.clone()).or_default().push((rule.of, reason));
             }
         }
-        let mut frames = |rules: &[FrameRule]| {
-            rules
-                .iter()
-                .map(|rule| Frame {
-                    reason: intern(rule.category, &rule.part),
-                    any: patterns(&rule.any),
-                    with: patterns(&rule.with),
-                    allocating: rule.allocating,
-                })
-                .collect::<Vec<_>>()
-        };
-        let (wait, busy) = (frames(&file.wait_frame), frames(&file.busy_frame));
-        let user = file
-            .user_function
-            .iter()
-            .map(|rule| User {
-                reason: intern(rule.category, &rule.part),
-                place: rule.place,
-                any: patterns(&rule.any),
-                objects: patterns(&rule.objects),
-                threads: patterns(&rule.threads),
-            })
-            .collect();
+        for rule in file.wait_frame.iter_mut().chain(&mut file.busy_frame) {
+            rule.reason = intern(rule.category, &rule.part);
+        }
+        for rule in &mut file.user_function {
+            rule.reason = intern(rule.category, &rule.part);
+        }
         let mut rules = Self {
             version: file.version,
             calls,
-            wait,
-            busy,
-            user,
+            wait: file.wait_frame,
+            busy: file.busy_frame,
+            user: file.user_function,
             whole,
             reads_for_faults: None,
             readiness: [None; 2],
@@ -274,101 +242,80 @@ impl Rules {
     }
 
     /// Of the file: raised when a rule means something else.
-    #[must_use]
-    pub fn version(&self) -> u32 {
+    pub(crate) fn version(&self) -> u32 {
         self.version
     }
 
-    /// How many reasons there are; a [`Reason`] is below it.
-    #[must_use]
-    pub fn reasons(&self) -> usize {
-        self.reasons.len()
-    }
-
     /// The category of a reason.
-    #[must_use]
-    pub fn category(&self, reason: Reason) -> Category {
+    pub(crate) fn category(&self, reason: Reason) -> Category {
         self.reasons.get(usize::from(reason.0)).map_or(Category::Unexplained, |reason| reason.0)
     }
 
     /// What of its category a reason is; empty for the category as a whole.
-    #[must_use]
-    pub fn part(&self, reason: Reason) -> &str {
+    pub(crate) fn part(&self, reason: Reason) -> &str {
         self.reasons.get(usize::from(reason.0)).map_or("", |reason| reason.1.as_str())
     }
 
     /// A category as a whole.
-    #[must_use]
-    pub fn whole(&self, category: Category) -> Reason {
+    pub(crate) fn whole(&self, category: Category) -> Reason {
         self.whole[category.index()]
     }
 
     /// The reason of this category and part, if a rule has it.
-    #[must_use]
-    pub fn named(&self, category: Category, part: &str) -> Option<Reason> {
+    pub(crate) fn named(&self, category: Category, part: &str) -> Option<Reason> {
         let at = self.reasons.iter().position(|known| known.0 == category && known.1 == part)?;
         u16::try_from(at).ok().map(Reason)
     }
 
     /// Whether a wait is for the outside, whatever else the program does. Who waits for readiness may wait for the program's own threads and
     /// processes, as a loop does for those that read files for it.
-    #[must_use]
-    pub fn is_outside(&self, reason: Reason) -> bool {
+    pub(crate) fn is_outside(&self, reason: Reason) -> bool {
         self.category(reason).is_outside() && !self.readiness.contains(&Some(reason))
     }
 
     /// Whether a wait is for descriptors of which it is not known what they are.
-    #[must_use]
-    pub fn is_readiness(&self, reason: Reason) -> bool {
+    pub(crate) fn is_readiness(&self, reason: Reason) -> bool {
         self.readiness[0] == Some(reason)
     }
 
     /// Whether a reason for running in the kernel is a page fault.
-    #[must_use]
-    pub fn is_fault(&self, reason: Reason) -> bool {
+    pub(crate) fn is_fault(&self, reason: Reason) -> bool {
         self.category(reason) == Category::PageFaults || self.reads_for_faults == Some(reason)
     }
 
     /// Why a thread waits in a system call; `None` for calls of which nothing is said.
-    #[must_use]
-    pub fn wait_in_call(&self, name: &str, kind: Kind) -> Option<Reason> {
+    pub(crate) fn wait_in_call(&self, name: &str, kind: Kind) -> Option<Reason> {
         let rules = self.calls.get(name)?;
         rules.iter().find(|(of, _)| of.is_none_or(|of| of == kind)).map(|(_, reason)| *reason)
     }
 
     /// Whether the first argument of a call is a descriptor whose kind decides.
-    #[must_use]
-    pub fn depends_on_descriptor(&self, name: &str) -> bool {
+    pub(crate) fn depends_on_descriptor(&self, name: &str) -> bool {
         self.calls.get(name).is_some_and(|rules| rules.iter().any(|(of, _)| of.is_some()))
     }
 
     /// What a kernel function says of a waiting thread.
-    #[must_use]
-    pub fn wait_fit(&self, function: &str) -> Fit {
+    pub(crate) fn wait_fit(&self, function: &str) -> Fit {
         fit(&self.wait, function)
     }
 
     /// Why a thread waits whose stack has this fit.
-    #[must_use]
-    pub fn wait_by(&self, stack: Fit) -> Option<Reason> {
+    pub(crate) fn wait_by(&self, stack: Fit) -> Option<Reason> {
         first(&self.wait, stack, false)
     }
 
     /// What a kernel function says of a running thread.
-    #[must_use]
-    pub fn busy_fit(&self, function: &str) -> Fit {
+    pub(crate) fn busy_fit(&self, function: &str) -> Fit {
         fit(&self.busy, function)
     }
 
     /// What a thread does in the kernel whose stack has this fit; `allocating`: the allocator's user code led there.
-    #[must_use]
-    pub fn busy_by(&self, stack: Fit, allocating: bool) -> Option<Reason> {
+    pub(crate) fn busy_by(&self, stack: Fit, allocating: bool) -> Option<Reason> {
         first(&self.busy, stack, allocating)
     }
 
     /// What a function of user code says: as the running one, and as a caller.
-    #[must_use]
-    pub fn user_fit(&self, function: &str, object: &str) -> (u64, u64) {
+    pub(crate) fn user_fit(&self, function: &str, object: &str) -> (u64, u64) {
         let (mut leaf, mut caller) = (0, 0);
         for (at, rule) in self.user.iter().enumerate().take(64) {
             let here = rule.objects.is_empty() || fits(&rule.objects, object);
@@ -384,8 +331,7 @@ impl Rules {
     }
 
     /// What every function of a thread of this name says.
-    #[must_use]
-    pub fn thread_fit(&self, thread: &str) -> u64 {
+    pub(crate) fn thread_fit(&self, thread: &str) -> u64 {
         let rules = self.user.iter().enumerate().take(64);
         rules
             .filter(|(_, rule)| !rule.threads.is_empty() && fits(&rule.threads, thread))
@@ -393,15 +339,13 @@ impl Rules {
     }
 
     /// What user code does whose stack has this fit.
-    #[must_use]
-    pub fn user_by(&self, stack: u64) -> Option<Reason> {
+    pub(crate) fn user_by(&self, stack: u64) -> Option<Reason> {
         let at = usize::try_from(stack.trailing_zeros()).ok()?;
         self.user.get(at).map(|rule| rule.reason)
     }
 
     /// Whether a fit of user code has the allocator in it.
-    #[must_use]
-    pub fn is_allocating(&self, stack: u64) -> bool {
+    pub(crate) fn is_allocating(&self, stack: u64) -> bool {
         self.user
             .iter()
             .enumerate()

@@ -7,29 +7,12 @@ use std::collections::BTreeMap;
 
 use crate::Category;
 use crate::interval::{Range, of_share};
-use crate::mix::{KERNEL, Mix};
+use crate::mix::{Mix, Side};
 use crate::rules::Rules;
-
-/// Whose code it was.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Side {
-    /// The program's, its libraries'.
-    User,
-    /// The kernel's.
-    Kernel,
-}
-
-impl Side {
-    /// Of a function in this file.
-    #[must_use]
-    pub fn of(object: &str) -> Self {
-        if object == KERNEL { Self::Kernel } else { Self::User }
-    }
-}
 
 /// Time or a share of it, and how far it may be off.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Share {
+pub(crate) struct Share {
     /// The estimate.
     pub of: f64,
     /// It may be less by this.
@@ -40,14 +23,12 @@ pub struct Share {
 
 impl Share {
     /// Within this range.
-    #[must_use]
-    pub fn within(of: f64, range: Range) -> Self {
+    pub(crate) fn within(of: f64, range: Range) -> Self {
         Self { of, below: (of - range.low).max(0.0), above: (range.high - of).max(0.0) }
     }
 
     /// Both, as far as chance is concerned.
-    #[must_use]
-    pub fn and(self, other: Self) -> Self {
+    pub(crate) fn and(self, other: Self) -> Self {
         Self {
             of: self.of + other.of,
             below: self.below.hypot(other.below),
@@ -56,14 +37,12 @@ impl Share {
     }
 
     /// All of it times this.
-    #[must_use]
-    pub fn times(self, by: f64) -> Self {
+    pub(crate) fn times(self, by: f64) -> Self {
         Self { of: self.of * by, below: self.below * by, above: self.above * by }
     }
 
     /// From least to most, as a share.
-    #[must_use]
-    pub fn range(self) -> Range {
+    pub(crate) fn range(self) -> Range {
         Range { low: (self.of - self.below).max(0.0), high: (self.of + self.above).min(1.0).max(self.of) }
     }
 }
@@ -81,7 +60,7 @@ struct Got {
 
 /// See the module.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Sampled {
+pub(crate) struct Sampled {
     /// Share of wall time in which a thread ran.
     pub on_cpu: f64,
     /// Part of the samples at instructions that touched new pages which were ends of the faults.
@@ -95,8 +74,7 @@ pub struct Sampled {
 
 impl Sampled {
     /// Of what was spent on the CPU, shares of wall time. `worth`: see the field; `steady`: how many of `worth` are where they came due.
-    #[must_use]
-    pub fn of(
+    pub(crate) fn of(
         spent: &BTreeMap<(Category, Side), Share>,
         mix: &Mix,
         rules: &Rules,
@@ -128,20 +106,17 @@ impl Sampled {
     }
 
     /// Besides, so much user code ran of which nothing is known, as a share of wall time at most.
-    #[must_use]
-    pub fn beside(self, unseen: f64) -> Self {
+    pub(crate) fn beside(self, unseen: f64) -> Self {
         Self { unseen, ..self }
     }
 
     /// Samples of this weight, without those that were ends of page faults.
-    #[must_use]
-    pub fn own(&self, category: Category, side: Side, weight: f64) -> Share {
+    pub(crate) fn own(&self, category: Category, side: Side, weight: f64) -> Share {
         self.part(category, side, |got| weight / got.own)
     }
 
     /// Samples of this weight, whatever they were.
-    #[must_use]
-    pub fn any(&self, category: Category, side: Side, weight: f64) -> Share {
+    pub(crate) fn any(&self, category: Category, side: Side, weight: f64) -> Share {
         self.part(category, side, |got| weight / got.weight)
     }
 
@@ -161,8 +136,7 @@ impl Sampled {
     }
 
     /// What was spent on one side, and what of it in categories without a sample.
-    #[must_use]
-    pub fn side(&self, side: Side) -> (f64, f64) {
+    pub(crate) fn side(&self, side: Side) -> (f64, f64) {
         let of = self.got.iter().filter(|(key, _)| key.1 == side);
         of.fold((0.0, 0.0), |(all, unmet), (_, got)| {
             let without = if got.own > 0.0 { 0.0 } else { got.share.of };
@@ -171,8 +145,7 @@ impl Sampled {
     }
 
     /// A share of wall time spent on a CPU that no function stands for, by how many samples there are of the others.
-    #[must_use]
-    pub fn rest(&self, share: f64) -> Share {
+    pub(crate) fn rest(&self, share: f64) -> Share {
         let cpu = share / self.on_cpu.max(1e-12);
         Share::within(share, of_share(cpu, self.worth).times(self.on_cpu))
     }

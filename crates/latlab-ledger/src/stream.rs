@@ -4,10 +4,9 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use crate::Category;
-use crate::mix::{KERNEL, Mix, Spot, WITHOUT_NAME};
+use crate::mix::{KERNEL, Mix, Side, Spot, WITHOUT_NAME};
 use crate::records::{FileId, Record, What};
 use crate::rules::{CALLERS, Fit, Reason, Rules};
-use crate::sampled::Side;
 use crate::sweep::{Source, State, Sweep};
 
 /// More than a program has; beyond, mappings are no longer followed: of one process, and of many together.
@@ -22,7 +21,7 @@ const MOST_THREADS: usize = 65_536;
 
 /// A mapping of a file, as code addresses are looked up in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Map {
+pub(crate) struct Map {
     /// First address.
     pub start: u64,
     /// One past the last.
@@ -37,11 +36,11 @@ pub struct Map {
 
 /// Which files mappings were of: by name, the process and the mapping that had it last.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Mapped(HashMap<Rc<str>, (u32, Map)>);
+pub(crate) struct Mapped(HashMap<Rc<str>, (u32, Map)>);
 
 impl Mapped {
     /// The name for the file of a mapping: its path, with a number where another file had the same path.
-    pub fn name(&mut self, pid: u32, map: &Map) -> Rc<str> {
+    pub(crate) fn name(&mut self, pid: u32, map: &Map) -> Rc<str> {
         for number in 1..=MOST_OF_ONE {
             let name =
                 if number == 1 { Rc::clone(&map.path) } else { Rc::from(format!("{} ({number})", map.path)) };
@@ -64,13 +63,12 @@ impl Mapped {
     }
 
     /// The process and the mapping that had the file of this name last.
-    #[must_use]
-    pub fn of(&self, name: &str) -> Option<&(u32, Map)> {
+    pub(crate) fn of(&self, name: &str) -> Option<&(u32, Map)> {
         self.0.get(name)
     }
 
     /// Adds what another run had mapped.
-    pub fn add(&mut self, other: &Self) {
+    pub(crate) fn add(&mut self, other: &Self) {
         for (name, of) in &other.0 {
             if self.0.len() < MOST_FILES {
                 self.0.entry(Rc::clone(name)).or_insert_with(|| of.clone());
@@ -81,7 +79,7 @@ impl Mapped {
 
 /// A function of user code, or where its name would be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub(crate) struct Place {
     /// Its name; `None`: the file has none for it.
     pub function: Option<Rc<str>>,
     /// The file, without its folder.
@@ -89,7 +87,7 @@ pub struct Place {
 }
 
 /// Who knows the names of addresses.
-pub trait Names {
+pub(crate) trait Names {
     /// The name for the file of a mapping that a process has now.
     fn mapped(&mut self, pid: u32, map: &Map) -> Rc<str>;
     /// The kernel's function.
@@ -100,7 +98,7 @@ pub trait Names {
 
 /// What an event of a sample stands for.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Event {
+pub(crate) enum Event {
     /// Time on the CPU: nanoseconds of thread time.
     Cpu(u64),
     /// The thread leaves its CPU now; the stack says why.
@@ -116,7 +114,7 @@ struct Function {
 }
 
 /// See the module.
-pub struct Stream<'a, N> {
+pub(crate) struct Stream<'a, N> {
     rules: &'a Rules,
     /// Who knows names.
     pub names: N,
@@ -142,15 +140,13 @@ pub struct Stream<'a, N> {
     pub starts: u64,
     /// Records lost.
     pub lost: u64,
-    /// Page faults sampled.
-    pub faults: u64,
     unexplained: Reason,
     compute: Reason,
 }
 
 impl<'a, N: Names> Stream<'a, N> {
     /// Without any mappings. `events`: what the ids of samples stand for.
-    pub fn of(rules: &'a Rules, names: N, events: HashMap<u64, Event>) -> Self {
+    pub(crate) fn of(rules: &'a Rules, names: N, events: HashMap<u64, Event>) -> Self {
         Self {
             rules,
             names,
@@ -168,25 +164,23 @@ impl<'a, N: Names> Stream<'a, N> {
             switches: 0,
             starts: 0,
             lost: 0,
-            faults: 0,
             unexplained: rules.whole(Category::Unexplained),
             compute: rules.whole(Category::Compute),
         }
     }
 
     /// What the ids of samples stand for from now on.
-    pub fn has(&mut self, events: HashMap<u64, Event>) {
+    pub(crate) fn has(&mut self, events: HashMap<u64, Event>) {
         self.events = events;
     }
 
     /// Processes that were started and have not ended: their parents.
-    #[must_use]
-    pub fn started_processes(&self) -> &HashMap<u32, u32> {
+    pub(crate) fn started_processes(&self) -> &HashMap<u32, u32> {
         &self.children
     }
 
     /// The mappings of a process that ran before it was followed.
-    pub fn has_mapped(&mut self, pid: u32, mut maps: Vec<Map>) {
+    pub(crate) fn has_mapped(&mut self, pid: u32, mut maps: Vec<Map>) {
         for map in &mut maps {
             map.path = self.names.mapped(pid, map);
         }
@@ -194,17 +188,17 @@ impl<'a, N: Names> Stream<'a, N> {
     }
 
     /// The name of a thread that ran before.
-    pub fn is_named(&mut self, tid: u32, name: &str) {
+    pub(crate) fn is_named(&mut self, tid: u32, name: &str) {
         self.threads.insert(tid, Rc::from(name));
     }
 
     /// What stands for waits of which no rule speaks.
-    pub fn unexplained(&self) -> Reason {
+    pub(crate) fn unexplained(&self) -> Reason {
         self.unexplained
     }
 
     /// The next record; times never decrease.
-    pub fn take(&mut self, record: &Record, sweep: &mut Sweep<'_>) {
+    pub(crate) fn take(&mut self, record: &Record, sweep: &mut Sweep<'_>) {
         let (time, pid, tid) = (record.time, record.pid, record.tid);
         let recorded = sweep.source() == Source::Recorded;
         match &record.what {
@@ -427,50 +421,38 @@ impl<'a, N: Names> Stream<'a, N> {
         };
         let category = self.rules.category(reason);
         self.mix.sample(reason, weight);
-        let file = user.first().and_then(|address| self.file(record.pid, *address));
-        match &file {
-            Some((path, offset)) if kernel.is_empty() => self.mix.at(path, *offset, reason, weight),
-            Some((path, offset)) if self.rules.is_fault(reason) => self.mix.touched(path, *offset, weight),
-            _ => {}
-        }
-        if !kernel.is_empty() {
-            self.mix.in_kernel(reason, weight);
-        }
         let stages = sweep.stages();
         if stages.is_used() {
             stages.sample(record.pid, record.tid, reason, weight);
         }
         sweep.sample(record.time, record.tid, category, weight);
-        if let (true, Some(leaf)) = (kernel.is_empty(), places.first()) {
+        let file = user.first().and_then(|address| self.file(record.pid, *address));
+        if let Some(leaf) = names.first() {
+            self.mix.in_kernel(reason, weight);
+            self.mix.function(category, leaf, KERNEL, weight);
+            if let Some((path, offset)) = file.filter(|_| self.rules.is_fault(reason)) {
+                self.mix.touched(&path, offset, weight);
+            }
+        } else if let Some(leaf) = places.first() {
             self.mix.is_named(leaf.function.is_some(), weight);
+            let name = leaf.function.as_deref().unwrap_or(WITHOUT_NAME);
+            self.mix.function(category, name, &leaf.object, weight);
+            if let Some((path, offset)) = file {
+                self.mix.at(&path, offset, reason, weight);
+                let spot = Spot { function: leaf.function.clone(), object: Rc::clone(&leaf.object), weight };
+                self.mix.spot(category, &path, offset, spot);
+            }
         }
         let shown = |place: &Place| match &place.function {
             Some(name) => Rc::clone(name),
             None => Rc::from(format!("[{}]", place.object)),
         };
-        match (kernel.is_empty(), places.first()) {
-            (false, _) => {
-                let leaf = names.first().map_or("", |name| name);
-                self.mix.function(category, leaf, KERNEL, weight);
-            }
-            (true, Some(leaf)) => {
-                let name = leaf.function.as_deref().unwrap_or(WITHOUT_NAME);
-                self.mix.function(category, name, &leaf.object, weight);
-                if let Some((path, offset)) = file {
-                    let spot =
-                        Spot { function: leaf.function.clone(), object: Rc::clone(&leaf.object), weight };
-                    self.mix.spot(category, &path, offset, spot);
-                }
-            }
-            (true, None) => {}
-        }
         let frames = places.iter().rev().map(shown).chain(names.iter().rev().map(Rc::clone));
         let side = if kernel.is_empty() { Side::User } else { Side::Kernel };
         self.mix.stack(category, side, frames.collect(), weight);
     }
 
     fn fault(&mut self, pid: u32, tid: u32, user: &[u64]) {
-        self.faults += 1;
         if let Some((path, offset)) = user.first().and_then(|address| self.file(pid, *address)) {
             self.mix.touched(&path, offset, 0.0);
         }

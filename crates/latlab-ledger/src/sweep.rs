@@ -15,7 +15,7 @@ use crate::{Category, Counted};
 
 /// What a thread does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub(crate) enum State {
     /// On a CPU. When threads are only looked at: on a CPU or ready, which a look cannot tell apart.
     Running,
     /// Ready, without a CPU.
@@ -26,7 +26,7 @@ pub enum State {
 
 /// Where the states come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
+pub(crate) enum Source {
     /// From looks at /proc: a state stands for the time since the look before.
     Looked,
     /// From the kernel's records of every switch.
@@ -35,7 +35,7 @@ pub enum Source {
 
 /// Time given away, nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Sums {
+pub(crate) struct Sums {
     /// All of it.
     pub wall: u64,
     /// A thread ran.
@@ -64,7 +64,7 @@ pub struct Sums {
 
 impl Sums {
     /// Adds those of another run.
-    pub fn add(&mut self, other: &Self) {
+    pub(crate) fn add(&mut self, other: &Self) {
         self.wall += other.wall;
         self.running += other.running;
         self.thread_running += other.thread_running;
@@ -77,12 +77,6 @@ impl Sums {
         self.wakes.add(&other.wakes);
         self.unknown_wakes += other.unknown_wakes;
         self.absent += other.absent;
-    }
-
-    /// What was given away; equal to [`Sums::wall`] unless there is a fault in the sweep.
-    #[must_use]
-    pub fn given(&self) -> u64 {
-        self.running + self.ready + self.waits.total() + self.unknown + self.absent
     }
 }
 
@@ -173,7 +167,7 @@ impl Spent {
 
 /// One process, as far as it was seen.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Seen {
+pub(crate) struct Seen {
     /// First and last sight.
     pub from: u64,
     /// See `from`.
@@ -206,15 +200,15 @@ const MOST_PROCESSES: usize = 4096;
 
 /// See the module.
 #[derive(Debug)]
-pub struct Sweep<'a> {
+pub(crate) struct Sweep<'a> {
     rules: &'a Rules,
     main: u32,
     source: Source,
     threads: HashMap<u32, Thread>,
     whole: Group,
     processes: HashMap<u32, (Group, Seen)>,
-    looked: Sums,
-    recorded: Sums,
+    /// By [`Source`].
+    sums: [Sums; 2],
     most: u32,
     course: Course,
     unread: Unread,
@@ -223,7 +217,7 @@ pub struct Sweep<'a> {
 
 /// What a sweep gave.
 #[derive(Debug)]
-pub struct Swept {
+pub(crate) struct Swept {
     /// While threads were looked at.
     pub looked: Sums,
     /// While every switch was recorded.
@@ -242,8 +236,7 @@ pub struct Swept {
 
 impl<'a> Sweep<'a> {
     /// Begins at `now`, without threads. `main` is the thread whose wait counts first.
-    #[must_use]
-    pub fn begin(rules: &'a Rules, now: u64, main: u32) -> Self {
+    pub(crate) fn begin(rules: &'a Rules, now: u64, main: u32) -> Self {
         Self {
             rules,
             main,
@@ -251,8 +244,7 @@ impl<'a> Sweep<'a> {
             threads: HashMap::new(),
             whole: Group { since: now, ..Group::default() },
             processes: HashMap::new(),
-            looked: Sums::default(),
-            recorded: Sums::default(),
+            sums: Default::default(),
             most: 0,
             course: Course::begin(now),
             unread: Unread::default(),
@@ -261,37 +253,28 @@ impl<'a> Sweep<'a> {
     }
 
     /// When it has come to.
-    #[must_use]
-    pub fn now(&self) -> u64 {
+    pub(crate) fn now(&self) -> u64 {
         self.whole.since
     }
 
     /// CPU time of all threads so far, as far as it was seen.
-    #[must_use]
-    pub fn cpu_ns(&self) -> u64 {
-        self.looked.thread_running + self.recorded.thread_running
+    pub(crate) fn cpu_ns(&self) -> u64 {
+        self.sums.iter().map(|sums| sums.thread_running).sum()
     }
 
     /// Of it what was recorded, and the wall time in which a thread ran meanwhile.
-    #[must_use]
-    pub fn recorded_ns(&self) -> (u64, u64) {
-        (self.recorded.thread_running, self.recorded.running)
+    pub(crate) fn recorded_ns(&self) -> (u64, u64) {
+        let recorded = &self.sums[Source::Recorded as usize];
+        (recorded.thread_running, recorded.running)
     }
 
     /// Threads running now; at least 1, as this is what a sample's weight is divided by.
-    #[must_use]
-    pub fn running(&self) -> u32 {
+    pub(crate) fn running(&self) -> u32 {
         self.whole.running.max(1)
     }
 
-    /// Whether no thread is known.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.threads.is_empty()
-    }
-
     /// A sample of a running thread, for the course of the run.
-    pub fn sample(&mut self, time: u64, thread: u32, category: Category, weight: f64) {
+    pub(crate) fn sample(&mut self, time: u64, thread: u32, category: Category, weight: f64) {
         self.course.bins.sample(category, time, weight);
         self.course.lanes.sample(time, thread, category);
     }
@@ -309,17 +292,23 @@ impl<'a> Sweep<'a> {
     }
 
     /// The stages, to expect changes and for samples.
-    pub fn stages(&mut self) -> &mut ByStage {
+    pub(crate) fn stages(&mut self) -> &mut ByStage {
         &mut self.stages
     }
 
     /// Time goes on to `now`; what lies before is left as it was given away.
-    pub fn advance(&mut self, now: u64) {
+    pub(crate) fn advance(&mut self, now: u64) {
         while let Some(at) = self.stages.next(now) {
             self.pass(at);
             self.stages.change();
         }
         self.pass(now);
+    }
+
+    /// Processes and threads that an instant is spent on.
+    fn threads_in(&self, spent: Spent) -> Vec<(u32, u32)> {
+        let threads = self.threads.iter().filter(|(_, thread)| spent.is(thread.state));
+        threads.map(|(id, thread)| (thread.process, *id)).collect()
     }
 
     /// Gives time to the stages of the threads that it was spent on, to each as much.
@@ -330,10 +319,7 @@ impl<'a> Sweep<'a> {
                 let known = self.threads.get(&bearer).map(|thread| (thread.process, bearer));
                 known.into_iter().collect()
             }
-            _ => {
-                let threads = self.threads.iter().filter(|(_, thread)| spent.is(thread.state));
-                threads.map(|(id, thread)| (thread.process, *id)).collect()
-            }
+            _ => self.threads_in(spent),
         };
         let each = past as f64 / of.len().max(1) as f64;
         for (process, thread) in of {
@@ -348,8 +334,7 @@ impl<'a> Sweep<'a> {
     /// A look at `now` stands for `past`: for its stages what it sees counts at its own moment.
     fn look_in_stages(&mut self, past: u64) {
         let spent = self.spent();
-        let threads = self.threads.iter().filter(|(_, thread)| spent.is(thread.state));
-        let mut of: Vec<(u32, u32)> = threads.map(|(id, thread)| (thread.process, *id)).collect();
+        let mut of = self.threads_in(spent);
         if of.is_empty() {
             of.push((0, 0));
         }
@@ -396,10 +381,8 @@ impl<'a> Sweep<'a> {
         let past = now - from;
         let threads = self.whole.threads();
         self.most = self.most.max(threads);
-        let sums = match self.source {
-            Source::Looked => &mut self.looked,
-            Source::Recorded => &mut self.recorded,
-        };
+        let spent = self.spent();
+        let sums = &mut self.sums[self.source as usize];
         sums.wall += past;
         sums.thread_running += past * u64::from(self.whole.running);
         sums.thread_ready += past * u64::from(self.whole.ready);
@@ -410,11 +393,6 @@ impl<'a> Sweep<'a> {
                 None => sums.thread_unknown += past,
             }
         }
-        let spent = self.spent();
-        let sums = match self.source {
-            Source::Looked => &mut self.looked,
-            Source::Recorded => &mut self.recorded,
-        };
         match spent {
             Spent::Running => {
                 sums.running += past;
@@ -473,7 +451,7 @@ impl<'a> Sweep<'a> {
     }
 
     /// A thread's state from `now` on.
-    pub fn set(&mut self, now: u64, thread: u32, process: u32, state: State) {
+    pub(crate) fn set(&mut self, now: u64, thread: u32, process: u32, state: State) {
         self.advance(now);
         let now = self.whole.since;
         let before = self.threads.get(&thread).map(|known| (known.process, known.state));
@@ -502,32 +480,25 @@ impl<'a> Sweep<'a> {
     fn close(&mut self, thread: &Thread, now: u64, woken: bool) {
         let ns = now.saturating_sub(thread.began);
         let own = self.processes.get_mut(&thread.process).map(|(_, seen)| &mut seen.unread);
-        match thread.state {
-            State::Waiting(Some(reason)) if thread.learned => {
-                self.unread.read(ns, reason);
-                if let Some(own) = own {
-                    own.read(ns, reason);
-                }
+        for unread in [Some(&mut self.unread), own].into_iter().flatten() {
+            match thread.state {
+                State::Waiting(Some(reason)) if thread.learned => unread.read(ns, reason),
+                State::Waiting(None) => unread.unread(ns, thread.pending),
+                _ => {}
             }
-            State::Waiting(None) => {
-                self.unread.unread(ns, thread.pending);
-                if let Some(own) = own {
-                    own.unread(ns, thread.pending);
-                }
-            }
-            _ => {}
         }
         if woken && self.source == Source::Recorded {
+            let sums = &mut self.sums[self.source as usize];
             match thread.state {
-                State::Waiting(Some(reason)) => self.recorded.wakes.count(reason, 1),
-                State::Waiting(None) => self.recorded.unknown_wakes += 1,
+                State::Waiting(Some(reason)) => sums.wakes.count(reason, 1),
+                State::Waiting(None) => sums.unknown_wakes += 1,
                 State::Running | State::Ready => {}
             }
         }
     }
 
     /// Why a waiting thread waits, found out since it began to.
-    pub fn learn(&mut self, now: u64, thread: u32, reason: Reason) {
+    pub(crate) fn learn(&mut self, now: u64, thread: u32, reason: Reason) {
         self.advance(now);
         let Some(known) = self.threads.get(&thread) else {
             return;
@@ -545,10 +516,7 @@ impl<'a> Sweep<'a> {
         let (pending, process, began) = (known.pending, known.process, known.began);
         self.group(process, now);
         let of_process = self.processes.get(&process).map_or(0, |(group, _)| group.pending);
-        let sums = match self.source {
-            Source::Looked => &mut self.looked,
-            Source::Recorded => &mut self.recorded,
-        };
+        let sums = &mut self.sums[self.source as usize];
         // What was given away under the other source stays unknown: sums never go below zero.
         let moved = pending.min(sums.unknown);
         sums.unknown -= moved;
@@ -585,7 +553,7 @@ impl<'a> Sweep<'a> {
     }
 
     /// A thread is gone.
-    pub fn remove(&mut self, now: u64, thread: u32) {
+    pub(crate) fn remove(&mut self, now: u64, thread: u32) {
         self.advance(now);
         let now = self.whole.since;
         let Some(process) = self.threads.get(&thread).map(|known| known.process) else {
@@ -604,7 +572,7 @@ impl<'a> Sweep<'a> {
     }
 
     /// What all threads did since the look before: `(thread, process, state)`. Threads that are not named are gone.
-    pub fn look(&mut self, now: u64, states: &[(u32, u32, State)]) {
+    pub(crate) fn look(&mut self, now: u64, states: &[(u32, u32, State)]) {
         let before = self.whole.since;
         let gone: Vec<u32> = {
             let there: std::collections::HashSet<u32> = states.iter().map(|state| state.0).collect();
@@ -621,18 +589,13 @@ impl<'a> Sweep<'a> {
         if self.stages.is_used() && self.source == Source::Looked {
             self.look_in_stages(now.saturating_sub(before));
         }
-        let processes: Vec<u32> = states.iter().map(|state| state.1).collect();
-        let mut last = None;
-        for process in processes {
-            if last != Some(process) {
-                self.group(process, now);
-                last = Some(process);
-            }
+        for of_one in states.chunk_by(|a, b| a.1 == b.1) {
+            self.group(of_one[0].1, now);
         }
     }
 
     /// From now on states come from elsewhere.
-    pub fn switch_source(&mut self, now: u64, source: Source) {
+    pub(crate) fn switch_source(&mut self, now: u64, source: Source) {
         self.advance(now);
         self.source = source;
         let now = self.whole.since;
@@ -643,14 +606,12 @@ impl<'a> Sweep<'a> {
     }
 
     /// Where states come from.
-    #[must_use]
-    pub fn source(&self) -> Source {
+    pub(crate) fn source(&self) -> Source {
         self.source
     }
 
     /// Ends at `now`.
-    #[must_use]
-    pub fn end(mut self, now: u64) -> Swept {
+    pub(crate) fn end(mut self, now: u64) -> Swept {
         self.advance(now);
         let now = self.whole.since;
         for thread in std::mem::take(&mut self.threads).into_values() {
@@ -663,9 +624,10 @@ impl<'a> Sweep<'a> {
         let (stages, marks) = self.stages.finish(now);
         self.course.lanes.end_all(now);
         self.course.marks = marks;
+        let [looked, recorded] = self.sums;
         Swept {
-            looked: self.looked,
-            recorded: self.recorded,
+            looked,
+            recorded,
             unread: self.unread,
             most: self.most,
             processes: self.processes.into_iter().map(|(pid, (_, seen))| (pid, seen)).collect(),

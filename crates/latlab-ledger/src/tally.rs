@@ -2,6 +2,7 @@
 
 use crate::by_stage;
 use crate::discards::Discards;
+use crate::io::Io;
 use crate::mix::Mix;
 use crate::stream::Mapped;
 use crate::sweep::Sums;
@@ -10,7 +11,7 @@ use crate::weights::Unlike;
 
 /// The kernel's counts for the program and the children that it waited for. `None`: could not be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Usage {
+pub(crate) struct Usage {
     /// CPU time in user code, nanoseconds, as the kernel divides it: by its timer tick.
     pub user_ns: u64,
     /// CPU time in the kernel.
@@ -35,77 +36,6 @@ pub struct Usage {
     pub discards: Discards,
 }
 
-/// `/proc/PID/io`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Io {
-    /// Bytes returned by read calls of any kind of descriptor.
-    pub read_chars: u64,
-    /// Bytes handed to write calls.
-    pub written_chars: u64,
-    /// Read calls.
-    pub read_calls: u64,
-    /// Write calls.
-    pub write_calls: u64,
-    /// Bytes from a disk.
-    pub read_bytes: u64,
-    /// Bytes for a disk.
-    pub written_bytes: u64,
-}
-
-impl Io {
-    /// From the file's text.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        let mut io = Self::default();
-        let mut lines = 0;
-        for line in text.lines() {
-            let (name, value) = line.split_once(": ")?;
-            let value: u64 = value.trim().parse().ok()?;
-            let field = match name {
-                "rchar" => &mut io.read_chars,
-                "wchar" => &mut io.written_chars,
-                "syscr" => &mut io.read_calls,
-                "syscw" => &mut io.write_calls,
-                "read_bytes" => &mut io.read_bytes,
-                "write_bytes" => &mut io.written_bytes,
-                _ => continue,
-            };
-            *field = value;
-            lines += 1;
-        }
-        (lines == 6).then_some(io)
-    }
-
-    /// What was added since `before`.
-    #[must_use]
-    pub fn since(&self, before: &Self) -> Self {
-        Self {
-            read_chars: self.read_chars.saturating_sub(before.read_chars),
-            written_chars: self.written_chars.saturating_sub(before.written_chars),
-            read_calls: self.read_calls.saturating_sub(before.read_calls),
-            write_calls: self.write_calls.saturating_sub(before.write_calls),
-            read_bytes: self.read_bytes.saturating_sub(before.read_bytes),
-            written_bytes: self.written_bytes.saturating_sub(before.written_bytes),
-        }
-    }
-
-    /// Whether none of its counters is smaller than the other's.
-    #[must_use]
-    pub fn holds(&self, other: &Self) -> bool {
-        other.since(self) == Self::default()
-    }
-
-    /// Adds another's.
-    pub fn add(&mut self, other: &Self) {
-        self.read_chars += other.read_chars;
-        self.written_chars += other.written_chars;
-        self.read_calls += other.read_calls;
-        self.write_calls += other.write_calls;
-        self.read_bytes += other.read_bytes;
-        self.written_bytes += other.written_bytes;
-    }
-}
-
 impl Usage {
     fn add(&mut self, other: &Self) {
         self.user_ns += other.user_ns;
@@ -125,16 +55,9 @@ impl Usage {
     }
 }
 
-/// Whole nanoseconds of a sum that is not negative.
-#[must_use]
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped before")]
-pub fn whole_ns(ns: f64) -> u64 {
-    ns.clamp(0.0, 1e18) as u64
-}
-
 /// See the module.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Tally {
+pub(crate) struct Tally {
     /// Runs added up.
     pub runs: u32,
     /// Wall time by the clock, nanoseconds.
@@ -185,7 +108,7 @@ pub struct Tally {
 
 impl Tally {
     /// Adds another run.
-    pub fn add(&mut self, other: &Self) {
+    pub(crate) fn add(&mut self, other: &Self) {
         if self.runs == 0 {
             *self = other.clone();
             return;

@@ -4,6 +4,7 @@ use crate::Category;
 use crate::lanes::Lanes;
 use crate::marks::Marks;
 use crate::model::Timeline;
+use crate::time::nanos;
 
 /// When all are used, pairs of bins become one.
 const MOST: usize = 512;
@@ -35,7 +36,7 @@ impl Bin {
 
 /// The ledger by bins of time.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Bins {
+pub(crate) struct Bins {
     begin: u64,
     width: u64,
     kept: Vec<Bin>,
@@ -43,8 +44,7 @@ pub struct Bins {
 
 impl Bins {
     /// None yet.
-    #[must_use]
-    pub fn begin(now: u64) -> Self {
+    pub(crate) fn begin(now: u64) -> Self {
         Self { begin: now, width: FIRST_NS, kept: Vec::new() }
     }
 
@@ -85,18 +85,18 @@ impl Bins {
     }
 
     /// Time spent on a category.
-    pub fn spend(&mut self, category: Category, from: u64, to: u64) {
+    pub(crate) fn spend(&mut self, category: Category, from: u64, to: u64) {
         let at = category.index();
         self.each(from, to, |bin, part| bin.spent[at] += part);
     }
 
     /// Time on the CPU, which the samples divide.
-    pub fn running(&mut self, from: u64, to: u64) {
+    pub(crate) fn running(&mut self, from: u64, to: u64) {
         self.each(from, to, |bin, part| bin.running += part);
     }
 
     /// A sample.
-    pub fn sample(&mut self, category: Category, at: u64, weight: f64) {
+    pub(crate) fn sample(&mut self, category: Category, at: u64, weight: f64) {
         self.at(at).sampled[category.index()] += weight;
     }
 
@@ -182,7 +182,7 @@ fn fit(table: &mut [Vec<f64>], rows: &[f64], columns: &[f64], near: f64) -> f64 
 
 /// The course of one run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Course {
+pub(crate) struct Course {
     /// By category.
     pub bins: Bins,
     /// By thread.
@@ -193,19 +193,22 @@ pub struct Course {
 
 impl Course {
     /// Nothing yet.
-    #[must_use]
-    pub fn begin(now: u64) -> Self {
+    pub(crate) fn begin(now: u64) -> Self {
         Self { bins: Bins::begin(now), lanes: Lanes::default(), marks: Marks::default() }
     }
 
     /// As it is written. `shares`: the ledger of this run; `on_cpu`: what its time on the CPU is divided into; `wall_s`: its length.
-    #[must_use]
-    pub fn shown(&self, shares: &[(Category, f64)], on_cpu: &[(Category, f64)], wall_s: f64) -> Timeline {
+    pub(crate) fn shown(
+        &self,
+        shares: &[(Category, f64)],
+        on_cpu: &[(Category, f64)],
+        wall_s: f64,
+    ) -> Timeline {
         let of = |category: Category| -> f64 {
             let own = shares.iter().filter(|share| share.0 == category);
             own.map(|share| share.1).sum()
         };
-        let names: Vec<Category> = Category::ALL.into_iter().filter(|name| of(*name) > 0.0).collect();
+        let names: Vec<Category> = Category::ALL.iter().copied().filter(|name| of(*name) > 0.0).collect();
         let wanted: Vec<f64> = names.iter().map(|name| of(*name)).collect();
         let bins = self.bins.fitted(&names, &wanted, on_cpu, wall_s);
         let (thread_names, threads) = self.lanes.shown(self.bins.begin);
@@ -220,11 +223,6 @@ impl Course {
             stages: self.marks.shown(self.bins.begin),
         }
     }
-}
-
-/// Seconds, to the nanosecond: more digits are only longer.
-fn nanos(seconds: f64) -> f64 {
-    (1e9 * seconds).round() / 1e9
 }
 
 #[cfg(test)]

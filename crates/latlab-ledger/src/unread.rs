@@ -1,5 +1,7 @@
 //! Waits that were over before their reason could be read, and what they are taken for: the reasons of waits about as long that were not.
 
+use std::collections::BTreeMap;
+
 use crate::Counted;
 use crate::rules::Reason;
 
@@ -12,74 +14,57 @@ fn length(ns: u64) -> usize {
 
 /// See the module.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Unread {
+pub(crate) struct Unread {
     /// Waits whose reason was read, by length.
-    read: Vec<Counted>,
+    read: BTreeMap<usize, Counted>,
     /// Wall time of the others, by length, nanoseconds.
-    wall: Vec<u64>,
+    wall: BTreeMap<usize, u64>,
     /// The same of their threads' time.
-    waited: Vec<u64>,
-}
-
-fn count(sums: &mut Vec<u64>, at: usize, by: u64) {
-    if sums.is_empty() {
-        *sums = vec![0; LENGTHS];
-    }
-    sums[at] += by;
+    waited: BTreeMap<usize, u64>,
 }
 
 impl Unread {
     /// A wait of this length had this reason.
-    pub fn read(&mut self, ns: u64, reason: Reason) {
-        if self.read.is_empty() {
-            self.read = vec![Counted::default(); LENGTHS];
-        }
-        self.read[length(ns)].count(reason, 1);
+    pub(crate) fn read(&mut self, ns: u64, reason: Reason) {
+        self.read.entry(length(ns)).or_default().count(reason, 1);
     }
 
     /// Of a wait of this length nobody knows the reason; so much wall time was its own.
-    pub fn unread(&mut self, ns: u64, wall: u64) {
-        count(&mut self.wall, length(ns), wall);
-        count(&mut self.waited, length(ns), ns);
+    pub(crate) fn unread(&mut self, ns: u64, wall: u64) {
+        *self.wall.entry(length(ns)).or_default() += wall;
+        *self.waited.entry(length(ns)).or_default() += ns;
     }
 
     /// Adds those of another run.
-    pub fn add(&mut self, other: &Self) {
-        for (at, counts) in other.read.iter().enumerate() {
-            for (reason, count) in counts.each() {
-                if self.read.is_empty() {
-                    self.read = vec![Counted::default(); LENGTHS];
-                }
-                self.read[at].count(reason, count);
-            }
+    pub(crate) fn add(&mut self, other: &Self) {
+        for (at, counts) in &other.read {
+            self.read.entry(*at).or_default().add(counts);
         }
         for (sums, others) in [(&mut self.wall, &other.wall), (&mut self.waited, &other.waited)] {
-            for (at, ns) in others.iter().enumerate() {
-                count(sums, at, *ns);
+            for (at, ns) in others {
+                *sums.entry(*at).or_default() += ns;
             }
         }
     }
 
     /// Reasons for unread wall time: share of it, and the waits that this is known from. Together at most 1; the rest is unknown.
-    #[must_use]
-    pub fn reasons(&self) -> Vec<(Reason, f64, f64)> {
+    pub(crate) fn reasons(&self) -> Vec<(Reason, f64, f64)> {
         self.divided(&self.wall)
     }
 
     /// The same for the time of all threads, whatever the others did meanwhile.
-    #[must_use]
-    pub fn thread_reasons(&self) -> Vec<(Reason, f64, f64)> {
+    pub(crate) fn thread_reasons(&self) -> Vec<(Reason, f64, f64)> {
         self.divided(&self.waited)
     }
 
-    fn divided(&self, unread: &[u64]) -> Vec<(Reason, f64, f64)> {
-        let all: u64 = unread.iter().sum();
+    fn divided(&self, unread: &BTreeMap<usize, u64>) -> Vec<(Reason, f64, f64)> {
+        let all: u64 = unread.values().sum();
         let mut shares: Vec<(Reason, f64, f64)> = Vec::new();
         if all == 0 || self.read.is_empty() {
             return shares;
         }
-        for (at, ns) in unread.iter().enumerate().filter(|(_, ns)| **ns > 0) {
-            let Some((known, total)) = self.near(at) else {
+        for (at, ns) in unread.iter().filter(|(_, ns)| **ns > 0) {
+            let Some((known, total)) = self.near(*at) else {
                 continue;
             };
             for (reason, count) in known.each() {
@@ -102,7 +87,7 @@ impl Unread {
         let mut sum = Counted::default();
         for distance in 0..LENGTHS {
             for side in [at.checked_sub(distance), Some(at + distance).filter(|_| distance > 0)] {
-                if let Some(counts) = side.and_then(|at| self.read.get(at)) {
+                if let Some(counts) = side.and_then(|at| self.read.get(&at)) {
                     sum.add(counts);
                 }
             }

@@ -14,16 +14,15 @@
 
 use std::collections::HashMap;
 
-use crate::Category;
 use crate::by_stage::Samples;
 use crate::governor::SHARE;
-use crate::mix::Mix;
+use crate::mix::{Kinds, Mix};
 
 /// A stretch that was not recorded is cut when it is as long as a slice, of CPU time; a recorded one at half of it, so that a slice which goes on
 /// into a quieter part has some of each.
 const UNRECORDED_NS: f64 = 5_000_000.0;
 /// See [`UNRECORDED_NS`].
-pub const RECORDED_NS: f64 = 2_500_000.0;
+pub(crate) const RECORDED_NS: f64 = 2_500_000.0;
 /// Costs so many times apart are alike: of a hundred switches chance alone makes 80 to 120, and programs are not as even as chance.
 const ALIKE: f64 = 3.0;
 /// What costs less than this is recorded all the time, and alike.
@@ -37,7 +36,7 @@ const MOST: usize = 1024;
 
 /// What a recorded stretch gave.
 #[derive(Clone, Debug, Default)]
-pub struct Kept {
+pub(crate) struct Kept {
     /// Its samples.
     pub mix: Mix,
     /// The same by stages that the program marked.
@@ -81,7 +80,7 @@ fn is_alike(one: f64, other: f64) -> bool {
 
 /// What the samples of a run say of all of it.
 #[derive(Clone, Debug, Default)]
-pub struct Weighed {
+pub(crate) struct Weighed {
     /// Samples, each with the weight of what it stands for.
     pub mix: Mix,
     /// By stages, each with its factor.
@@ -94,7 +93,7 @@ pub struct Weighed {
 
 /// What nothing like it was recorded of, and of how much.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Unlike {
+pub(crate) struct Unlike {
     /// CPU time.
     pub ns: f64,
     /// CPU time of the whole run.
@@ -107,7 +106,7 @@ pub struct Unlike {
 
 impl Unlike {
     /// Adds another run's.
-    pub fn add(&mut self, other: &Self) {
+    pub(crate) fn add(&mut self, other: &Self) {
         self.ns += other.ns;
         self.of_ns += other.of_ns;
         self.cost += other.cost;
@@ -115,21 +114,19 @@ impl Unlike {
     }
 
     /// Part of CPU time.
-    #[must_use]
-    pub fn of_cpu(&self) -> f64 {
+    pub(crate) fn of_cpu(&self) -> f64 {
         if self.of_ns > 0.0 { self.ns / self.of_ns } else { 0.0 }
     }
 
     /// Part of the switches and starts.
-    #[must_use]
-    pub fn of_switches(&self) -> f64 {
+    pub(crate) fn of_switches(&self) -> f64 {
         if self.of_cost > 0.0 { self.cost / self.of_cost } else { self.of_cpu() }
     }
 }
 
 /// A run's stretches, in order of time. See the module.
 #[derive(Debug, Default)]
-pub struct Stretches {
+pub(crate) struct Stretches {
     list: Vec<Stretch>,
     slice: u32,
     /// Times that neighbours were put together.
@@ -147,7 +144,7 @@ struct Weight {
 
 impl Stretches {
     /// CPU time that was not recorded, and what recording would have cost.
-    pub fn unrecorded(&mut self, cpu_ns: f64, cost_ns: f64) {
+    pub(crate) fn unrecorded(&mut self, cpu_ns: f64, cost_ns: f64) {
         let most = UNRECORDED_NS * 2.0_f64.powi(self.coarse);
         let new = Stretch { cpu_ns, cost_ns, ..Stretch::default() };
         match self.list.last_mut() {
@@ -157,12 +154,12 @@ impl Stretches {
     }
 
     /// Recording begins again.
-    pub fn begin_slice(&mut self) {
+    pub(crate) fn begin_slice(&mut self) {
         self.slice += 1;
     }
 
     /// CPU time that was recorded, what that cost, and what it gave.
-    pub fn recorded(&mut self, cpu_ns: f64, cost_ns: f64, kept: Kept) {
+    pub(crate) fn recorded(&mut self, cpu_ns: f64, cost_ns: f64, kept: Kept) {
         let new = Stretch {
             // Of a moment without CPU time there may be a sample all the same.
             cpu_ns: cpu_ns.max(1.0),
@@ -208,8 +205,7 @@ impl Stretches {
     }
 
     /// What all samples say. `unrecorded_ns`: CPU time that was not recorded by the kernel's last word, which looks may have met only in part.
-    #[must_use]
-    pub fn weigh(mut self, unrecorded_ns: f64, sees_kernel: bool) -> Weighed {
+    pub(crate) fn weigh(mut self, unrecorded_ns: f64, sees_kernel: bool) -> Weighed {
         let met = self.unrecorded_ns();
         if met > 0.0 {
             let by = (unrecorded_ns / met).clamp(0.0, MOST_UNMET);
@@ -387,9 +383,6 @@ struct Cluster {
     /// Samples with the weight of what was given.
     mix: Mix,
 }
-
-/// Shares by category and function.
-pub type Kinds = HashMap<(Category, String, String), f64>;
 
 fn apart_by(one: &Kinds, other: &Kinds) -> f64 {
     let in_one: f64 =

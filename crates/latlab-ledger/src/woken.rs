@@ -13,11 +13,11 @@ use crate::unread::Unread;
 const SURE: f64 = 2.0;
 
 /// Time by reason, nanoseconds.
-pub type Waits = BTreeMap<Reason, f64>;
+pub(crate) type Waits = BTreeMap<Reason, f64>;
 
 /// Ready threads, as the kernel counted them, in thread time: while threads were looked at, and while they were recorded, there at the ends of waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Ready {
+pub(crate) struct Ready {
     /// Of what was looked at, all of it.
     pub looked: f64,
     /// Of what was recorded, that which records call waiting.
@@ -25,8 +25,7 @@ pub struct Ready {
 }
 
 /// Divides what the kernel counted. Both parts are known together; to each belongs its share of wall time, as far as the looks do not contradict.
-#[must_use]
-pub fn ready(tally: &Tally) -> Ready {
+pub(crate) fn ready(tally: &Tally) -> Ready {
     let queue = tally.usage.queue_ns.unwrap_or(0) as f64;
     let rest = (queue - tally.recorded.thread_ready as f64).max(0.0);
     let looked = &tally.looked;
@@ -54,8 +53,7 @@ fn waited(sums: &Sums) -> f64 {
 }
 
 /// Of recorded waits, what was spent ready at their ends, in thread time: by reason, and of those whose reason is not known.
-#[must_use]
-pub fn at_ends(tally: &Tally) -> (Waits, f64) {
+pub(crate) fn at_ends(tally: &Tally) -> (Waits, f64) {
     let sums = &tally.recorded;
     let woken = ready(tally).woken;
     let wakes = (sums.wakes.total() + sums.unknown_wakes) as f64;
@@ -74,18 +72,16 @@ fn divide(waits: &mut Waits, unknown: f64, reasons: &[(Reason, f64, f64)]) {
 }
 
 /// The same by category, those that there are.
-#[must_use]
-pub fn by_category(waits: &Waits, rules: &Rules) -> Vec<(Category, f64)> {
+pub(crate) fn by_category(waits: &Waits, rules: &Rules) -> Vec<(Category, f64)> {
     let of = |category| {
         let of = waits.iter().filter(|(reason, _)| rules.category(**reason) == category);
         (category, of.map(|(_, ns)| ns).sum::<f64>())
     };
-    Category::ALL.into_iter().map(of).filter(|(_, ns)| *ns > 0.0).collect()
+    Category::ALL.iter().copied().map(of).filter(|(_, ns)| *ns > 0.0).collect()
 }
 
 /// Time that all threads waited, whatever the others did, by reason.
-#[must_use]
-pub fn thread_waits(tally: &Tally) -> Waits {
+pub(crate) fn thread_waits(tally: &Tally) -> Waits {
     let (ends, unknown_ends) = at_ends(tally);
     let mut waits = Waits::new();
     for (reason, ns) in tally.looked.thread_waits.each() {
@@ -102,7 +98,7 @@ pub fn thread_waits(tally: &Tally) -> Waits {
 
 /// A process's own time.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Books {
+pub(crate) struct Books {
     /// A thread of it ran or was ready.
     pub busy: f64,
     /// All of them waited, by reason.
@@ -111,8 +107,7 @@ pub struct Books {
 
 /// The books of a process. `counted`: how many of its threads ran or were ready on average, by the kernel's counters, which know the ends of waits.
 /// Waits that were over before their reason was read are taken for its own that were not, or else for those of the whole program.
-#[must_use]
-pub fn of_process(seen: &Seen, program: &Unread, counted: Option<f64>) -> Books {
+pub(crate) fn of_process(seen: &Seen, program: &Unread, counted: Option<f64>) -> Books {
     let wall = (seen.to - seen.from) as f64;
     let (busy, at_once) = (seen.busy as f64, seen.thread_busy as f64);
     let busy = match counted {

@@ -3,9 +3,11 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd as _, FromRawFd as _};
+use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
+
+use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, memfd_create};
 
 use crate::lines::{Line, LineError, Lines};
 use crate::reader::{Mark, Reader};
@@ -78,16 +80,10 @@ impl Listener {
     /// The system gives no anonymous file whose length can be fixed, or no memory.
     pub fn new(slots: u32) -> io::Result<Self> {
         let ring = Shared::new(slots)?;
-        // SAFETY: the name is a string that ends with 0; the result is checked.
-        let number = unsafe { libc::memfd_create(c"latlab-lines".as_ptr(), libc::MFD_CLOEXEC) };
-        if number < 0 {
-            return Err(io::Error::last_os_error());
-        }
         Ok(Self {
             reader: Reader::new(ring.slots()),
             ring,
-            // SAFETY: opened above, and owned by nothing else.
-            file: unsafe { File::from_raw_fd(number) },
+            file: File::from(memfd_create("latlab-lines", MemfdFlags::CLOEXEC)?),
             read_to: 0,
             lines: Lines::default(),
             next_line: LINES_FROM,
@@ -199,17 +195,11 @@ impl Listener {
 
     /// Gives the memory of lines that were read back to the system.
     fn forget(&self) {
-        let whole = i64::try_from(self.read_to / 4096 * 4096).unwrap_or(0);
+        let whole = self.read_to / 4096 * 4096;
         if whole > 0 {
-            // SAFETY: a descriptor of ours. Where it is refused, the memory stays until the end.
-            unsafe {
-                libc::fallocate(
-                    self.file.as_raw_fd(),
-                    libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE,
-                    0,
-                    whole,
-                )
-            };
+            let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+            // Where it is refused, the memory stays until the end.
+            let _ = fallocate(&self.file, hole, 0, whole);
         }
     }
 

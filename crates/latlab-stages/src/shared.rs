@@ -1,9 +1,12 @@
 //! The ring's memory: an anonymous file that has a path while this process lives, and nothing to remove after it.
 
 use std::io;
-use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
+
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use crate::reader::SLOTS_AT;
 use crate::writer::Ring;
@@ -32,39 +35,13 @@ impl Shared {
     pub fn new(slots: u32) -> io::Result<Self> {
         let slots = slots.clamp(2, MOST_SLOTS).next_power_of_two();
         let length = SLOTS_AT + slots as usize * 64;
-        let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
-        // SAFETY: the name is a string that ends with 0; the result is checked.
-        let number = unsafe { libc::memfd_create(c"latlab-stages".as_ptr(), flags) };
-        if number < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: opened above, and owned by nothing else.
-        let file = unsafe { OwnedFd::from_raw_fd(number) };
-        let size = libc::off_t::try_from(length).map_err(io::Error::other)?;
-        // SAFETY: a descriptor of ours.
-        if unsafe { libc::ftruncate(number, size) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
+        let file = memfd_create("latlab-stages", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+        ftruncate(&file, length as u64)?;
         // Others may write into it but not shorten it: this process would get SIGBUS at the next mark. Where that is refused, nothing is mapped.
-        let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
-        // SAFETY: a descriptor of ours, and an integer.
-        if unsafe { libc::fcntl(number, libc::F_ADD_SEALS, seals) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
+        fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
+        let access = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new shared mapping of a file that long; unmapped once, in drop.
-        let base = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                length,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED,
-                number,
-                0,
-            )
-        };
-        if base == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
+        let base = unsafe { mmap(std::ptr::null_mut(), length, access, MapFlags::SHARED, &file, 0)? };
         let base = NonNull::new(base.cast::<u8>()).ok_or_else(|| io::Error::other("mapped at 0"))?;
         // SAFETY: nobody else has the mapping yet; both places lie in its header.
         unsafe {
@@ -105,6 +82,6 @@ impl Shared {
 impl Drop for Shared {
     fn drop(&mut self) {
         // SAFETY: mapped in `new` with this length, and not unmapped since.
-        unsafe { libc::munmap(self.base.as_ptr().cast(), self.length) };
+        let _ = unsafe { munmap(self.base.as_ptr().cast(), self.length) };
     }
 }

@@ -198,7 +198,7 @@ fn a_program_cannot_shorten_or_lengthen_the_ring_under_its_reader() {
     let file = file(&listener, 0);
     for length in [0, 4096, 1 << 40] {
         let error = file.set_len(length).expect_err("it is sealed");
-        assert_eq!(error.raw_os_error(), Some(libc::EPERM));
+        assert_eq!(error.raw_os_error(), Some(rustix::io::Errno::PERM.raw_os_error()));
     }
     ring.end(ring.name("read"), begun, 0);
     assert_eq!(marks(&mut listener).len(), 2);

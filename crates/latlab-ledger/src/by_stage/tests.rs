@@ -154,7 +154,7 @@ fn stages_and_ledger_say_the_same_of_each_category() {
         assert!((parts.values().sum::<f64>() - share).abs() < 1e-9, "{stage}");
     }
     for (category, share) in ledger {
-        let sum: f64 = table.iter().filter_map(|row| row.1.get(&Spent::On(category))).sum();
+        let sum: f64 = table.iter().filter_map(|row| row.1.get(&Doing::On(category))).sum();
         assert!((sum - share).abs() < 0.011, "{category} {sum}");
     }
 }
@@ -169,10 +169,10 @@ fn without_samples_time_on_the_cpu_is_not_divided() {
     }
     let table = divided(&sums, rules(), &ledger, &on_cpu, None);
     let parse = &table.iter().find(|row| row.0 == "parse").unwrap().1;
-    assert_eq!(parse.keys().collect::<Vec<_>>(), [&Spent::OnCpu]);
+    assert_eq!(parse.keys().collect::<Vec<_>>(), [&Doing::OnCpuOrReady]);
     let read = &table.iter().find(|row| row.0 == "read").unwrap().1;
-    assert!((read[&Spent::OnCpu] - 0.1).abs() < 1e-6);
-    assert!((read[&Spent::On(Category::StorageWait)] - 0.3).abs() < 1e-6);
+    assert!((read[&Doing::OnCpuOrReady] - 0.1).abs() < 1e-6);
+    assert!((read[&Doing::On(Category::StorageWait)] - 0.3).abs() < 1e-6);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 use std::rc::Rc;
 
 use super::*;
+use crate::io::Io;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -50,6 +51,24 @@ fn share(ledger: &Ledger, category: Category) -> f64 {
     ledger.rows.iter().filter(|row| row.name == category).map(|row| row.share).sum()
 }
 
+fn row(ledger: &Ledger, category: Category) -> &Row {
+    ledger.rows.iter().find(|row| row.name == category).unwrap()
+}
+
+fn assert_shares<const N: usize>(ledger: &Ledger, within: f64, shares: [(Category, f64); N]) {
+    for (category, wanted) in shares {
+        let found = share(ledger, category);
+        assert!((found - wanted).abs() < within, "{category} {found} of {wanted}: {:?}", ledger.rows);
+    }
+}
+
+/// The ledger, of which the books close.
+fn closed(tally: &Tally, costs: &Costs) -> Ledger {
+    let ledger = ledger(tally, rules(), costs);
+    assert_closed(&ledger);
+    ledger
+}
+
 fn assert_closed(ledger: &Ledger) {
     let sum: f64 = ledger.rows.iter().map(|row| row.share).sum();
     assert!((sum - 1.0).abs() < 1e-9, "{sum}");
@@ -61,16 +80,14 @@ fn assert_closed(ledger: &Ledger) {
 
 #[test]
 fn looks_alone_name_waits_and_leave_user_code_whole() {
-    let ledger = ledger(&looked(25, Category::Network), rules(), &costs());
-    assert_closed(&ledger);
-    assert!((share(&ledger, Category::Network) - 0.75).abs() < 1e-6);
-    assert!((share(&ledger, Category::UserCpu) - 0.25).abs() < 1e-6);
+    let ledger = closed(&looked(25, Category::Network), &costs());
+    assert_shares(&ledger, 1e-6, [(Category::Network, 0.75), (Category::UserCpu, 0.25)]);
     let names: Vec<_> = ledger.rows.iter().map(|row| row.name).collect();
     for unseen in Category::OF_USER_CODE {
         assert!(!names.contains(&unseen), "{unseen} cannot be known at this level");
     }
     assert!(names.contains(&Category::Unexplained), "always shown");
-    let user = ledger.rows.iter().find(|row| row.name == Category::UserCpu).unwrap();
+    let user = row(&ledger, Category::UserCpu);
     let allocator = user.within.iter().find(|within| within.name == Category::Allocator).unwrap();
     assert!(allocator.low.abs() < 1e-12 && allocator.high >= 0.25 && allocator.high < 0.3);
 }
@@ -80,11 +97,12 @@ fn of_one_thread_the_counters_know_better_than_the_looks() {
     let mut tally = looked(50, Category::StorageWait);
     tally.usage.user_ns = 300_000_000;
     tally.usage.queue_ns = Some(100_000_000);
-    let ledger = ledger(&tally, rules(), &costs());
-    assert_closed(&ledger);
-    assert!((share(&ledger, Category::UserCpu) - 0.3).abs() < 1e-6);
-    assert!((share(&ledger, Category::RunQueueWait) - 0.1).abs() < 1e-6);
-    assert!((share(&ledger, Category::StorageWait) - 0.6).abs() < 1e-6);
+    let ledger = closed(&tally, &costs());
+    assert_shares(
+        &ledger,
+        1e-6,
+        [(Category::UserCpu, 0.3), (Category::RunQueueWait, 0.1), (Category::StorageWait, 0.6)],
+    );
 }
 
 #[test]
@@ -93,16 +111,16 @@ fn waits_for_a_cpu_that_ended_with_their_process_are_no_sleep() {
     tally.most_threads = 2;
     tally.usage.user_ns = 200_000_000;
     tally.usage.queue_ns = Some(100_000_000);
-    let found = ledger(&tally, rules(), &costs());
-    assert_closed(&found);
-    assert!((share(&found, Category::Sleep) - 0.5).abs() < 1e-6);
-    assert!((share(&found, Category::UserCpu) - 0.2).abs() < 1e-6);
-    assert!((share(&found, Category::RunQueueWait) - 0.3).abs() < 1e-6);
+    let found = closed(&tally, &costs());
+    assert_shares(
+        &found,
+        1e-6,
+        [(Category::Sleep, 0.5), (Category::UserCpu, 0.2), (Category::RunQueueWait, 0.3)],
+    );
     // Ten looks do not know better than the counters.
     tally.looks = 10;
-    let few = ledger(&tally, rules(), &costs());
-    assert_closed(&few);
-    assert!((share(&few, Category::Sleep) - 0.7).abs() < 1e-6);
+    let few = closed(&tally, &costs());
+    assert_shares(&few, 1e-6, [(Category::Sleep, 0.7)]);
 }
 
 #[test]
@@ -113,29 +131,20 @@ fn threads_cannot_have_run_for_longer_than_their_cpu_time() {
     tally.looked.thread_running = 2 * tally.looked.running;
     tally.usage.user_ns = SECOND / 10;
     tally.usage.queue_ns = Some(17 * SECOND / 10);
-    let found = ledger(&tally, rules(), &costs());
-    assert_closed(&found);
-    let row = found.rows.iter().find(|row| row.name == Category::RunQueueWait);
-    let row = row.unwrap();
+    let found = closed(&tally, &costs());
+    let row = row(&found, Category::RunQueueWait);
     assert!(row.low > 0.75 && row.high < 0.9, "{row:?}");
 }
 
 #[test]
 fn kernel_time_is_divided_by_what_its_pieces_cost_and_the_rest_is_unexplained() {
     let mut tally = looked(100, Category::Sleep);
-    tally.usage.user_ns = 200_000_000;
-    tally.usage.system_ns = 800_000_000;
+    (tally.usage.user_ns, tally.usage.system_ns) = (200_000_000, 800_000_000);
     tally.usage.minor_faults = 300_000;
-    tally.usage.io = Some(crate::tally::Io {
-        read_chars: 1_000_000_000,
-        read_calls: 500_000,
-        ..crate::tally::Io::default()
-    });
-    let ledger = ledger(&tally, rules(), &costs());
-    assert_closed(&ledger);
-    assert!((share(&ledger, Category::PageFaults) - 0.3).abs() < 0.01);
-    assert!((share(&ledger, Category::FileIoCpu) - 0.2).abs() < 0.01);
-    let rest = ledger.rows.iter().find(|row| row.name == Category::Unexplained).unwrap();
+    tally.usage.io = Some(Io { read_chars: 1_000_000_000, read_calls: 500_000, ..Io::default() });
+    let ledger = closed(&tally, &costs());
+    assert_shares(&ledger, 0.01, [(Category::PageFaults, 0.3), (Category::FileIoCpu, 0.2)]);
+    let rest = row(&ledger, Category::Unexplained);
     assert!((rest.share - 0.3).abs() < 0.1, "{rest:?}");
     assert!(rest.high > 0.25);
 }
@@ -152,14 +161,12 @@ fn what_ticks_do_not_see_around_waits_is_the_kernels() {
     let queued = |waits, switches, queue_ns| {
         let mut tally = looked(50, waits);
         tally.usage.queue_ns = Some(queue_ns);
-        tally.usage.user_ns = 300_000_000;
-        tally.usage.system_ns = 200_000_000;
+        (tally.usage.user_ns, tally.usage.system_ns) = (300_000_000, 200_000_000);
         tally.usage.voluntary_switches = switches;
-        tally.usage.io = Some(crate::tally::Io { read_calls: 1, ..crate::tally::Io::default() });
-        let ledger = ledger(&tally, rules(), &costs);
-        assert_closed(&ledger);
-        let row = ledger.rows.iter().find(|row| row.name == Category::UserCpu);
-        row.map(|row| (row.share, row.high - row.low)).expect("a row")
+        tally.usage.io = Some(Io { read_calls: 1, ..Io::default() });
+        let ledger = closed(&tally, &costs);
+        let row = row(&ledger, Category::UserCpu);
+        (row.share, row.high - row.low)
     };
     let user = |waits, switches| queued(waits, switches, 0);
     let wide = |switches| user(Category::StorageWait, switches).1;
@@ -178,49 +185,37 @@ fn what_ticks_do_not_see_around_waits_is_the_kernels() {
 #[test]
 fn files_that_were_read_are_no_pipe_although_a_pipe_was_waited_for() {
     let mut tally = looked(50, Category::Pipe);
-    tally.usage.user_ns = 300_000_000;
-    tally.usage.system_ns = 200_000_000;
+    (tally.usage.user_ns, tally.usage.system_ns) = (300_000_000, 200_000_000);
     // 500 MB of a file, and as much into a pipe.
-    tally.usage.io = Some(crate::tally::Io {
+    tally.usage.io = Some(Io {
         read_chars: 500_000_000,
         read_calls: 250_000,
         written_chars: 500_000_000,
         write_calls: 250_000,
-        ..crate::tally::Io::default()
+        ..Io::default()
     });
     tally.usage.file_chars = 500_000_000;
-    let found = ledger(&tally, rules(), &costs());
-    assert_closed(&found);
-    assert!((share(&found, Category::FileIoCpu) - 0.1).abs() < 0.01);
-    assert!((share(&found, Category::Pipe) - 0.6).abs() < 0.01);
+    let found = closed(&tally, &costs());
+    assert_shares(&found, 0.01, [(Category::FileIoCpu, 0.1), (Category::Pipe, 0.6)]);
     // Where no position was seen to move, the waits are all that is known.
     tally.usage.file_chars = 0;
-    let found = ledger(&tally, rules(), &costs());
-    assert_closed(&found);
+    let found = closed(&tally, &costs());
     assert!(share(&found, Category::FileIoCpu) < 0.01);
     // Pipes have no disk: what was written for one was a file's, though it was closed before anybody looked.
     tally.usage.io.as_mut().unwrap().written_bytes = 500_000_000;
-    let found = ledger(&tally, rules(), &costs());
-    assert_closed(&found);
-    assert!((share(&found, Category::FileIoCpu) - 0.1).abs() < 0.01);
+    let found = closed(&tally, &costs());
+    assert_shares(&found, 0.01, [(Category::FileIoCpu, 0.1)]);
 }
 
 #[test]
 fn what_is_thrown_away_is_no_work_on_files() {
     let mut tally = looked(100, Category::Network);
-    tally.usage.user_ns = 700_000_000;
-    tally.usage.system_ns = 300_000_000;
+    (tally.usage.user_ns, tally.usage.system_ns) = (700_000_000, 300_000_000);
     // 1 GB from a socket, which no counter knows, into /dev/null.
-    tally.usage.io = Some(crate::tally::Io {
-        written_chars: 1_000_000_000,
-        write_calls: 100_000,
-        ..crate::tally::Io::default()
-    });
+    tally.usage.io = Some(Io { written_chars: 1_000_000_000, write_calls: 100_000, ..Io::default() });
     let of = |tally: &Tally| {
-        let found = ledger(tally, rules(), &costs());
-        assert_closed(&found);
-        let row = found.rows.iter().find(|row| row.name == Category::FileIoCpu);
-        row.unwrap().share
+        let found = closed(tally, &costs());
+        row(&found, Category::FileIoCpu).share
     };
     assert!((of(&tally) - 0.12).abs() < 0.01);
     tally.usage.discards =
@@ -230,7 +225,7 @@ fn what_is_thrown_away_is_no_work_on_files() {
     let alone = tally.usage.discards;
     tally.usage.discards.beside_files = std::mem::take(&mut tally.usage.discards.alone);
     let found = ledger(&tally, rules(), &costs());
-    let row = found.rows.iter().find(|row| row.name == Category::FileIoCpu).unwrap();
+    let row = row(&found, Category::FileIoCpu);
     assert!((row.share - 0.12).abs() < 0.01 && row.low < 0.03, "{row:?}");
     tally.usage.discards = alone;
     // What went to a disk was not thrown away.
@@ -249,10 +244,8 @@ fn recorded_waits_without_a_reason_follow_those_that_were_read_in_time() {
         let category = if at % 4 == 0 { Category::StorageWait } else { Category::Network };
         tally.unread.read(1000, rules().whole(category));
     }
-    let ledger = ledger(&tally, rules(), &costs());
-    assert_closed(&ledger);
-    assert!((share(&ledger, Category::Network) - 0.75).abs() < 1e-6);
-    assert!((share(&ledger, Category::StorageWait) - 0.25).abs() < 1e-6);
+    let ledger = closed(&tally, &costs());
+    assert_shares(&ledger, 1e-6, [(Category::Network, 0.75), (Category::StorageWait, 0.25)]);
 }
 
 #[test]
@@ -264,27 +257,22 @@ fn recorded_waits_of_which_none_was_read_in_time_are_those_that_looks_met() {
     tally.looked.unknown = 100_000_000;
     tally.recorded.wall = SECOND / 2;
     tally.recorded.unknown = SECOND / 2;
-    let ledger = ledger(&tally, rules(), &costs());
-    assert_closed(&ledger);
-    assert!((share(&ledger, Category::StorageWait) - 0.8).abs() < 1e-6);
-    assert!((share(&ledger, Category::Unexplained) - 0.2).abs() < 1e-6);
+    let ledger = closed(&tally, &costs());
+    assert_shares(&ledger, 1e-6, [(Category::StorageWait, 0.8), (Category::Unexplained, 0.2)]);
 }
 
 #[test]
 fn samples_divide_the_cpu_and_say_how_well_they_know_it() {
     let mut tally = looked(0, Category::Sleep);
     tally.looked = crate::sweep::Sums::default();
-    tally.recorded.wall = SECOND;
-    tally.recorded.running = SECOND;
-    tally.recorded.thread_running = SECOND;
+    records(&mut tally, SECOND);
     tally.sees_kernel = true;
     for at in 0..1000 {
         let category = if at % 4 == 0 { Category::Allocator } else { Category::Compute };
         tally.mix.sample(rules().whole(category), 1e6);
     }
-    let ledger = ledger(&tally, rules(), &costs());
-    assert_closed(&ledger);
-    let allocator = ledger.rows.iter().find(|row| row.name == Category::Allocator).unwrap();
+    let ledger = closed(&tally, &costs());
+    let allocator = row(&ledger, Category::Allocator);
     assert!((allocator.share - 0.25).abs() < 1e-6);
     assert!(allocator.high - allocator.low > 0.04 && allocator.high - allocator.low < 0.07, "{allocator:?}");
     assert!(!ledger.rows.iter().any(|row| row.name == Category::UserCpu));
@@ -294,19 +282,13 @@ fn samples_divide_the_cpu_and_say_how_well_they_know_it() {
 fn samples_of_user_code_leave_the_kernel_to_its_counts() {
     let mut tally = looked(0, Category::Sleep);
     tally.looked = crate::sweep::Sums::default();
-    tally.recorded.wall = SECOND;
-    tally.recorded.running = SECOND;
-    tally.recorded.thread_running = SECOND;
-    tally.usage.user_ns = 600_000_000;
-    tally.usage.system_ns = 400_000_000;
+    records(&mut tally, SECOND);
+    (tally.usage.user_ns, tally.usage.system_ns) = (600_000_000, 400_000_000);
     tally.usage.minor_faults = 400_000;
-    for _ in 0..600 {
-        tally.mix.sample(rules().whole(Category::Compute), 1e6);
-    }
-    let ledger = ledger(&tally, rules(), &costs());
-    assert_closed(&ledger);
-    assert!((share(&ledger, Category::Compute) - 0.6).abs() < 1e-6);
-    assert!((share(&ledger, Category::PageFaults) - 0.4).abs() < 0.01);
+    samples(&mut tally.mix, 600, rules().whole(Category::Compute), 1e6);
+    let ledger = closed(&tally, &costs());
+    assert_shares(&ledger, 1e-6, [(Category::Compute, 0.6)]);
+    assert_shares(&ledger, 0.01, [(Category::PageFaults, 0.4)]);
 }
 
 #[test]
@@ -315,24 +297,27 @@ fn one_sample_of_user_code_knows_next_to_nothing_however_many_ticks_there_were()
         let mut tally = ran(sees_kernel);
         tally.usage.user_ns = SECOND;
         tally.mix.sample(rules().whole(Category::GarbageCollection), 1e9);
-        let ledger = ledger(&tally, rules(), &costs());
-        assert_closed(&ledger);
-        let row = |category| ledger.rows.iter().find(|row| row.name == category).unwrap();
-        let collecting = row(Category::GarbageCollection);
+        let ledger = closed(&tally, &costs());
+        let collecting = row(&ledger, Category::GarbageCollection);
         assert!(collecting.low < 0.3 && collecting.high > 0.99, "{collecting:?}");
         // Wilson's interval of none of one.
-        let computing = row(Category::Compute);
+        let computing = row(&ledger, Category::Compute);
         assert!(computing.share < 1e-9 && computing.high > 0.7, "{computing:?}");
     }
+}
+
+/// So much time was recorded, in which a thread ran.
+fn records(tally: &mut Tally, wall: u64) {
+    tally.recorded.wall = wall;
+    tally.recorded.running = wall;
+    tally.recorded.thread_running = wall;
 }
 
 /// One second in which a thread ran, all of it recorded.
 fn ran(sees_kernel: bool) -> Tally {
     let mut tally = looked(100, Category::Sleep);
     tally.looked = crate::sweep::Sums::default();
-    tally.recorded.wall = SECOND;
-    tally.recorded.running = SECOND;
-    tally.recorded.thread_running = SECOND;
+    records(&mut tally, SECOND);
     tally.sees_kernel = sees_kernel;
     tally
 }
@@ -366,8 +351,7 @@ fn touches_pages(sees_kernel: bool) -> (Tally, Costs) {
     } else {
         tally.mix.touched(&path, 0x1000, 0.0);
     }
-    tally.usage.user_ns = 400_000_000;
-    tally.usage.system_ns = 600_000_000;
+    (tally.usage.user_ns, tally.usage.system_ns) = (400_000_000, 600_000_000);
     tally.usage.minor_faults = faults;
     let each = |ns: f64| ns / faults as f64;
     let costs = Costs {
@@ -379,6 +363,13 @@ fn touches_pages(sees_kernel: bool) -> (Tally, Costs) {
     (tally, costs)
 }
 
+/// So many samples of one reason.
+fn samples(mix: &mut Mix, many: u32, reason: Reason, weight: f64) {
+    for _ in 0..many {
+        mix.sample(reason, weight);
+    }
+}
+
 fn named(category: Category, part: &str) -> Reason {
     rules().named(category, part).unwrap()
 }
@@ -387,14 +378,9 @@ fn named(category: Category, part: &str) -> Reason {
 fn the_part_of_a_page_fault_that_samples_take_for_user_code_is_the_faults() {
     for sees_kernel in [true, false] {
         let (tally, costs) = touches_pages(sees_kernel);
-        let ledger = ledger(&tally, rules(), &costs);
-        assert_closed(&ledger);
-        for (category, truth) in
-            [(Category::PageFaults, 0.60), (Category::Allocator, 0.06), (Category::Compute, 0.34)]
-        {
-            let found = share(&ledger, category);
-            assert!((found - truth).abs() < 0.01, "{category} {found} of {truth}, kernel {sees_kernel}");
-        }
+        let ledger = closed(&tally, &costs);
+        let truth = [(Category::PageFaults, 0.60), (Category::Allocator, 0.06), (Category::Compute, 0.34)];
+        assert_shares(&ledger, 0.01, truth);
     }
 }
 
@@ -412,10 +398,8 @@ fn an_instruction_that_mostly_finds_its_page_keeps_its_samples() {
     tally.recorded.wall = 2 * SECOND;
     tally.recorded.running = 2 * SECOND;
     tally.wall_ns = 2 * SECOND;
-    let ledger = ledger(&tally, rules(), &costs);
-    assert_closed(&ledger);
-    assert!((share(&ledger, Category::PageFaults) - 0.30).abs() < 0.005);
-    assert!((share(&ledger, Category::Compute) - 0.67).abs() < 0.005);
+    let ledger = closed(&tally, &costs);
+    assert_shares(&ledger, 0.005, [(Category::PageFaults, 0.30), (Category::Compute, 0.67)]);
 }
 
 #[test]
@@ -423,10 +407,8 @@ fn without_samples_the_interval_knows_that_ticks_take_a_part_of_page_faults_for_
     let (mut tally, mut costs) = touches_pages(false);
     tally.mix = crate::mix::Mix::default();
     costs.fault_in_user = Costs::default().fault_in_user;
-    let ledger = ledger(&tally, rules(), &costs);
-    assert_closed(&ledger);
-    let row = |category| ledger.rows.iter().find(|row| row.name == category).unwrap();
-    let (user, faults) = (row(Category::UserCpu), row(Category::PageFaults));
+    let ledger = closed(&tally, &costs);
+    let (user, faults) = (row(&ledger, Category::UserCpu), row(&ledger, Category::PageFaults));
     assert!(user.low < 0.34 && 0.34 < user.high, "{user:?}");
     assert!(faults.low < 0.66 && 0.66 < faults.high, "{faults:?}");
     assert!((user.share - 0.34).abs() < 0.05 && (faults.share - 0.66).abs() < 0.05);
@@ -437,20 +419,15 @@ fn without_samples_the_interval_knows_that_ticks_take_a_part_of_page_faults_for_
 #[test]
 fn where_all_of_a_few_samples_fell_in_the_kernel_its_ticks_still_know_of_user_code() {
     let mut tally = ran(true);
-    tally.usage.user_ns = 400_000_000;
-    tally.usage.system_ns = 600_000_000;
+    (tally.usage.user_ns, tally.usage.system_ns) = (400_000_000, 600_000_000);
     let reading = named(Category::FileIoCpu, "reading");
-    for _ in 0..5 {
-        tally.mix.sample(reading, 1e6);
-        tally.mix.in_kernel(reading, 1e6);
-    }
-    let ledger = ledger(&tally, rules(), &costs());
-    assert_closed(&ledger);
-    let row = |category| ledger.rows.iter().find(|row| row.name == category);
-    let user = row(Category::UserCpu).unwrap();
+    samples(&mut tally.mix, 5, reading, 1e6);
+    tally.mix.in_kernel(reading, 5.0 * 1e6);
+    let ledger = closed(&tally, &costs());
+    let user = row(&ledger, Category::UserCpu);
     assert!((user.share - 0.4).abs() < 0.02, "{user:?}");
     assert!(user.low < 0.4 && 0.4 < user.high);
-    assert!(row(Category::Compute).is_none(), "no sample tells it apart");
+    assert!(ledger.rows.iter().all(|row| row.name != Category::Compute), "no sample tells it apart");
 }
 
 #[test]
@@ -491,8 +468,7 @@ fn functions_and_stacks_of_a_category_have_no_more_than_it_has() {
             tally.mix.function(Category::PageFaults, "clear_page", "[kernel]", 540e6);
             tally.mix.function(Category::Allocator, "unmap", "[kernel]", 60e6);
         }
-        let ledger = ledger(&tally, rules(), &costs);
-        assert_closed(&ledger);
+        let ledger = closed(&tally, &costs);
         for row in &ledger.rows {
             let stacks = ledger.stacks.iter().filter(|stack| stack.name == row.name);
             let (functions, stacks): (f64, f64) = (
@@ -502,8 +478,7 @@ fn functions_and_stacks_of_a_category_have_no_more_than_it_has() {
             assert!(functions <= row.share + 1e-9 && stacks <= row.share + 1e-9, "{row:?}");
         }
         let function = |category, name: &str| {
-            let row = ledger.rows.iter().find(|row| row.name == category).unwrap();
-            let found = row.functions.iter().find(|function| function.name == name);
+            let found = row(&ledger, category).functions.iter().find(|function| function.name == name);
             found.map_or(0.0, |function| function.share)
         };
         // What ended page faults is no time of the instruction's function.
@@ -512,7 +487,7 @@ fn functions_and_stacks_of_a_category_have_no_more_than_it_has() {
         let faults = function(Category::PageFaults, "clear_page");
         assert!((faults - if sees_kernel { 0.6 } else { 0.0 }).abs() < 0.01);
         let symbols = crate::by_place::symbols(&tally.mix, &ledger.sampled);
-        let sum: f64 = symbols.iter().map(|row| row.share).sum();
+        let sum: f64 = symbols.iter().map(|row| row.on_cpu.share).sum();
         assert!((sum - 1.0).abs() < 1e-9, "{sum}");
     }
 }
@@ -521,22 +496,15 @@ fn functions_and_stacks_of_a_category_have_no_more_than_it_has() {
 fn samples_of_a_program_that_leaves_its_cpu_all_the_time_count_less_than_ticks() {
     let user_of = |switches| {
         let mut tally = ran(true);
-        tally.usage.user_ns = 400_000_000;
-        tally.usage.system_ns = 600_000_000;
+        (tally.usage.user_ns, tally.usage.system_ns) = (400_000_000, 600_000_000);
         tally.switches = switches;
         // Of what came due in the kernel much came in user code.
-        for _ in 0..800 {
-            tally.mix.sample(rules().whole(Category::Compute), 1e6);
-        }
+        samples(&mut tally.mix, 800, rules().whole(Category::Compute), 1e6);
         let reading = named(Category::FileIoCpu, "reading");
-        for _ in 0..200 {
-            tally.mix.sample(reading, 1e6);
-            tally.mix.in_kernel(reading, 1e6);
-        }
-        let ledger = ledger(&tally, rules(), &costs());
-        assert_closed(&ledger);
-        let row = ledger.rows.iter().find(|row| row.name == Category::Compute);
-        row.unwrap().clone()
+        samples(&mut tally.mix, 200, reading, 1e6);
+        tally.mix.in_kernel(reading, 200.0 * 1e6);
+        let ledger = closed(&tally, &costs());
+        row(&ledger, Category::Compute).clone()
     };
     let (never, always) = (user_of(0), user_of(50_000));
     assert!(never.share > 0.7, "{never:?}");
@@ -547,17 +515,11 @@ fn samples_of_a_program_that_leaves_its_cpu_all_the_time_count_less_than_ticks()
 #[test]
 fn samples_that_a_virtual_machine_missed_are_no_work_of_the_kernel() {
     let mut tally = ran(false);
-    tally.recorded.wall = 10 * SECOND;
-    tally.recorded.running = 10 * SECOND;
-    tally.recorded.thread_running = 10 * SECOND;
+    records(&mut tally, 10 * SECOND);
     tally.wall_ns = 10 * SECOND;
-    tally.usage.user_ns = 9_950_000_000;
-    tally.usage.system_ns = 50_000_000;
-    for _ in 0..9300 {
-        tally.mix.sample(rules().whole(Category::Compute), 1e6);
-    }
-    let ledger = ledger(&tally, rules(), &costs());
-    assert_closed(&ledger);
+    (tally.usage.user_ns, tally.usage.system_ns) = (9_950_000_000, 50_000_000);
+    samples(&mut tally.mix, 9300, rules().whole(Category::Compute), 1e6);
+    let ledger = closed(&tally, &costs());
     assert!(share(&ledger, Category::Compute) > 0.99);
     assert!(share(&ledger, Category::Unexplained) < 0.01);
 }
@@ -576,14 +538,13 @@ fn the_ends_of_recorded_waits_that_were_spent_ready_are_waiting_for_a_cpu() {
         tally.recorded.thread_waits.count(reason, ns);
         tally.recorded.wakes.count(reason, times);
     }
-    for _ in 0..400 {
-        tally.mix.sample(rules().whole(Category::Compute), 1e6);
-    }
-    let ledger = ledger(&tally, rules(), &costs());
-    assert_closed(&ledger);
-    assert!((share(&ledger, Category::RunQueueWait) - 0.09).abs() < 1e-6);
-    assert!((share(&ledger, Category::Network) - 0.34).abs() < 1e-6);
-    assert!((share(&ledger, Category::Sleep) - 0.17).abs() < 1e-6);
+    samples(&mut tally.mix, 400, rules().whole(Category::Compute), 1e6);
+    let ledger = closed(&tally, &costs());
+    assert_shares(
+        &ledger,
+        1e-6,
+        [(Category::RunQueueWait, 0.09), (Category::Network, 0.34), (Category::Sleep, 0.17)],
+    );
 }
 
 #[test]
@@ -609,18 +570,15 @@ fn a_function_of_a_quiet_part_that_was_recorded_more_has_its_share_of_the_whole_
     slice(&mut stretches, 500, 0.0, 7);
     let mut tally = looked(90, Category::StorageWait);
     tally.wall_ns += 600_000_000;
-    tally.recorded.wall = 600_000_000;
-    tally.recorded.running = 600_000_000;
-    tally.recorded.thread_running = 600_000_000;
+    records(&mut tally, 600_000_000);
     tally.usage.user_ns = 1_500_000_000;
     tally.sees_kernel = true;
     let weighed = stretches.weigh(900.0 * MS, true);
     tally.mix = weighed.mix;
     tally.sampled_ns = weighed.of_ns;
-    let found = ledger(&tally, rules(), &costs());
-    assert_closed(&found);
+    let found = closed(&tally, &costs());
     let symbols = crate::by_place::symbols(&tally.mix, &found.sampled);
-    let wanted = symbols.iter().find(|symbol| symbol.name == "wanted").unwrap();
+    let wanted = &symbols.iter().find(|symbol| symbol.name == "wanted").unwrap().on_cpu;
     // (0.1 * 1000 + 0.7 * 500) / 1500; each sample taken for as much it would be 60 %.
     assert!((wanted.cpu_share - 0.3).abs() < 0.01, "{wanted:?}");
     let wide = (wanted.high - wanted.low) / wanted.share * wanted.cpu_share;
@@ -634,12 +592,9 @@ fn what_nothing_like_it_was_recorded_of_is_unexplained_in_user_code_and_counted_
         // was recorded: a tenth of it in user code, the rest in the kernel.
         let mut tally = looked(100, Category::Sleep);
         tally.wall_ns = 5 * SECOND;
-        tally.recorded.wall = 4 * SECOND;
-        tally.recorded.running = 4 * SECOND;
-        tally.recorded.thread_running = 4 * SECOND;
+        records(&mut tally, 4 * SECOND);
         tally.sees_kernel = sees_kernel;
-        tally.usage.user_ns = 4_100_000_000;
-        tally.usage.system_ns = 900_000_000;
+        (tally.usage.user_ns, tally.usage.system_ns) = (4_100_000_000, 900_000_000);
         tally.usage.voluntary_switches = 10_000;
         tally.looked.thread_waits.count(rules().whole(Category::StorageWait), 10 * SECOND);
         for at in 0..4000 {
@@ -651,13 +606,14 @@ fn what_nothing_like_it_was_recorded_of_is_unexplained_in_user_code_and_counted_
         tally.unlike = crate::weights::Unlike { ns: 1e9, of_ns: 5e9, cost: 1e9, of_cost: 1e9 };
         let mut costs = costs();
         costs.switch = Cost { low: 60_000.0, mid: 90_000.0, high: 120_000.0 };
-        let found = ledger(&tally, rules(), &costs);
-        assert_closed(&found);
-        assert!((share(&found, Category::Compute) - 0.8).abs() < 0.01, "{:?}", found.rows);
-        assert!((share(&found, Category::Unexplained) - 0.02).abs() < 0.01, "{:?}", found.rows);
-        assert!((share(&found, Category::FileIoCpu) - 0.18).abs() < 0.01, "{:?}", found.rows);
+        let found = closed(&tally, &costs);
+        assert_shares(
+            &found,
+            0.01,
+            [(Category::Compute, 0.8), (Category::Unexplained, 0.02), (Category::FileIoCpu, 0.18)],
+        );
         let symbols = crate::by_place::symbols(&tally.mix, &found.sampled);
-        let wanted = symbols.iter().find(|symbol| symbol.name == "wanted").unwrap();
+        let wanted = &symbols.iter().find(|symbol| symbol.name == "wanted").unwrap().on_cpu;
         assert!((wanted.share - 0.4).abs() < 0.01, "{wanted:?}");
         assert!(wanted.high > 0.42, "it may have run in the other part: {wanted:?}");
         assert!(symbols.iter().any(|symbol| symbol.name == "[of the program, not recorded]"));

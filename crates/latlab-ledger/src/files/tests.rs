@@ -19,19 +19,25 @@ fn look(at: u64, read: (u64, u64), descriptors: Vec<Descriptor>) -> Look {
     Look { at, process: 1, io: Some((io, io)), descriptors, waits: vec![], inherits: at == 0 }
 }
 
+/// A process that holds these when it begins to be watched.
+fn begun(held: Vec<Descriptor>) -> Files {
+    let mut files = Files::default();
+    files.take(&look(0, (0, 0), held));
+    files
+}
+
 fn shown(files: &Files, read: u64) -> model::Files {
     let io = Io { read_chars: read, ..Io::default() };
     files.shown(0, Some(&io), false, |_| "program".to_owned())
 }
 
 fn read_bytes(files: &model::Files) -> u64 {
-    crate::tally::whole_ns(files.rows[0].read.unwrap().bytes)
+    crate::time::whole_ns(files.rows[0].read.unwrap().bytes)
 }
 
 #[test]
 fn a_position_that_moves_is_bytes_with_their_calls_and_time() {
-    let mut files = Files::default();
-    files.take(&look(0, (0, 0), vec![]));
+    let mut files = begun(vec![]);
     files.take(&look(10, (1 << 20, 16), vec![file(3, "/data", 1 << 20)]));
     files.take(&look(30, (3 << 20, 48), vec![file(3, "/data", 3 << 20)]));
     let shown = shown(&files, 3 << 20);
@@ -45,8 +51,7 @@ fn a_position_that_moves_is_bytes_with_their_calls_and_time() {
 
 #[test]
 fn what_the_counters_do_not_know_of_was_a_seek() {
-    let mut files = Files::default();
-    files.take(&look(0, (0, 0), vec![]));
+    let mut files = begun(vec![]);
     files.take(&look(10, (4096, 1), vec![file(3, "/data", 1 << 30)]));
     let shown = shown(&files, 4096);
     assert_eq!((read_bytes(&shown), shown.rows[0].seeks), (4096, 1));
@@ -54,9 +59,8 @@ fn what_the_counters_do_not_know_of_was_a_seek() {
 
 #[test]
 fn seeks_farther_than_numbers_go_take_nothing_from_others() {
-    let mut files = Files::default();
     let far = |number, position| file(number, &format!("/far{number}"), position);
-    files.take(&look(0, (0, 0), vec![far(3, 0), far(4, 0), file(5, "/a", 0)]));
+    let mut files = begun(vec![far(3, 0), far(4, 0), file(5, "/a", 0)]);
     files.take(&look(10, (8192, 2), vec![far(3, u64::MAX), far(4, u64::MAX), file(5, "/a", 8192)]));
     let shown = shown(&files, 8192);
     assert_eq!(shown.rows[0].name, "/a");
@@ -65,16 +69,14 @@ fn seeks_farther_than_numbers_go_take_nothing_from_others() {
 
 #[test]
 fn where_a_descriptor_stood_before_is_not_the_programs() {
-    let mut files = Files::default();
-    files.take(&look(0, (0, 0), vec![file(0, "/input", 5_000_000)]));
+    let mut files = begun(vec![file(0, "/input", 5_000_000)]);
     files.take(&look(10, (10_000, 2), vec![file(0, "/input", 5_010_000)]));
     assert_eq!(read_bytes(&shown(&files, 10_000)), 10_000);
 }
 
 #[test]
 fn a_file_that_is_sought_in_takes_nothing_from_others() {
-    let mut files = Files::default();
-    files.take(&look(0, (0, 0), vec![]));
+    let mut files = begun(vec![]);
     let both = vec![file(3, "/sought", 1 << 30), file(4, "/data", 100_000)];
     files.take(&look(10, (104_096, 30), both));
     let shown = shown(&files, 104_096);
@@ -127,8 +129,7 @@ fn shared(number: u32, position: u64) -> Descriptor {
 
 #[test]
 fn a_position_that_two_descriptors_share_moves_once() {
-    let mut files = Files::default();
-    files.take(&look(0, (0, 0), vec![]));
+    let mut files = begun(vec![]);
     // As much was read from elsewhere: the counters allow for both.
     files.take(&look(10, (200_000, 20), vec![shared(3, 100_000), shared(4, 100_000)]));
     files.take(&look(20, (400_000, 40), vec![shared(3, 200_000), shared(4, 200_000)]));
@@ -138,8 +139,7 @@ fn a_position_that_two_descriptors_share_moves_once() {
 
 #[test]
 fn processes_that_share_a_position_divide_what_it_has_moved_by_their_counters() {
-    let mut files = Files::default();
-    files.take(&look(0, (0, 0), vec![shared(0, 0)]));
+    let mut files = begun(vec![shared(0, 0)]);
     let of = |process: u32, at: u64, read: u64, position: u64| Look {
         process,
         inherits: false,
@@ -155,8 +155,7 @@ fn processes_that_share_a_position_divide_what_it_has_moved_by_their_counters() 
 
 #[test]
 fn a_process_that_reads_nothing_leaves_a_shared_position_to_those_that_do() {
-    let mut files = Files::default();
-    files.take(&look(0, (0, 0), vec![shared(0, 0)]));
+    let mut files = begun(vec![shared(0, 0)]);
     files.take(&look(10, (0, 0), vec![shared(0, 100_000)]));
     let mut child = look(20, (100_000, 10), vec![shared(0, 100_000)]);
     child.process = 2;
@@ -167,8 +166,7 @@ fn a_process_that_reads_nothing_leaves_a_shared_position_to_those_that_do() {
 
 #[test]
 fn a_file_that_is_left_out_is_left_out_once_however_often_it_is_looked_at() {
-    let mut files = Files::default();
-    files.take(&look(0, (0, 0), vec![]));
+    let mut files = begun(vec![]);
     let many: Vec<Descriptor> =
         (0..3000).map(|number| file(number, &format!("/file{number}"), 8192)).collect();
     for at in 1..=5 {
@@ -180,8 +178,7 @@ fn a_file_that_is_left_out_is_left_out_once_however_often_it_is_looked_at() {
 
 #[test]
 fn files_beyond_those_that_are_kept_are_counted() {
-    let mut files = Files::default();
-    files.take(&look(0, (0, 0), vec![]));
+    let mut files = begun(vec![]);
     for number in 0..3000_u32 {
         let read = u64::from(number + 1) * 8192;
         let name = format!("/file{number}");

@@ -3,8 +3,10 @@
 
 use std::cell::Cell;
 
-use super::now_ns;
-use super::proc_file::text;
+use rustix::process::{Resource, getrlimit};
+
+use super::clock::now_ns;
+use super::proc_file::{text, value};
 
 /// Bytes, where there is memory enough: the largest browsers with their debug information take less.
 const MOST_BYTES: u64 = 1 << 30;
@@ -38,7 +40,7 @@ impl Budget {
 
     /// By what this process may have now.
     pub(crate) fn here() -> Self {
-        let limits = [available(), limit_of_container(), limit_of_addresses()];
+        let limits = [available(), limit_of_container(), getrlimit(Resource::As).current];
         let least = limits.into_iter().flatten().min().unwrap_or(MOST_BYTES);
         Self::of((least / PART).min(MOST_BYTES), MOST_STEPS)
     }
@@ -49,12 +51,12 @@ impl Budget {
     }
 
     fn spend(&self, of: &Cell<u64>, amount: u64) -> Option<()> {
-        let left = of.get().checked_sub(amount);
-        match left {
-            Some(left) => of.set(left),
-            None => self.is_spent.set(true),
-        }
-        left.map(|_| ())
+        let Some(left) = of.get().checked_sub(amount) else {
+            self.is_spent.set(true);
+            return None;
+        };
+        of.set(left);
+        Some(())
     }
 
     /// Takes memory; `None`: there is not so much left.
@@ -65,6 +67,14 @@ impl Budget {
     /// Gives back what was taken.
     pub(crate) fn give(&self, bytes: u64) {
         self.bytes.set(self.bytes.get().saturating_add(bytes));
+    }
+
+    /// What is taken for some work is given back after it.
+    pub(crate) fn lent<T>(&self, work: impl FnOnce() -> T) -> T {
+        let before = self.bytes.get();
+        let done = work();
+        self.bytes.set(before);
+        done
     }
 
     /// Counts steps; `None`: there are not so many left.
@@ -98,23 +108,13 @@ impl Budget {
 
 fn available() -> Option<u64> {
     let text = text("/proc/meminfo");
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    let kib: u64 = line.split_ascii_whitespace().next()?.parse().ok()?;
+    let kib: u64 = value(&text, "MemAvailable:")?.split_ascii_whitespace().next()?.parse().ok()?;
     kib.checked_mul(1024)
 }
 
 /// Inside a container its limit is here; outside there is no such file.
 fn limit_of_container() -> Option<u64> {
     text("/sys/fs/cgroup/memory.max").trim().parse().ok()
-}
-
-fn limit_of_addresses() -> Option<u64> {
-    // SAFETY: fills a structure of ours.
-    let limit = unsafe {
-        let mut limit: libc::rlimit = std::mem::zeroed();
-        (libc::getrlimit(libc::RLIMIT_AS, &raw mut limit) == 0).then_some(limit)
-    }?;
-    (limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
 }
 
 #[cfg(test)]

@@ -2,13 +2,15 @@
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
-use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::os::unix::fs::FileExt as _;
 use std::ptr;
 use std::time::Duration;
 
+use latlab_observe::perf::page_bytes;
+use rustix::fs::{MemfdFlags, memfd_create};
+
+use super::clock::thread_cpu_ns;
 use super::recorder::{Recorder, this_thread};
-use super::thread_cpu_ns;
 use crate::costs::{Cost, Costs};
 use crate::interval::of_share;
 use crate::records::What;
@@ -64,8 +66,7 @@ fn per(count: usize, work: impl FnOnce()) -> f64 {
 
 /// Touching fresh pages, and giving them back: nanoseconds a page.
 fn pages(repetitions: usize) -> (Vec<f64>, Vec<f64>) {
-    // SAFETY: asks for a number.
-    let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096);
+    let page = page_bytes();
     let bytes = page * PAGES;
     let (mut faults, mut unmaps) = (Vec::new(), Vec::new());
     for _ in 0..repetitions {
@@ -120,13 +121,10 @@ fn fault_in_user(sees_kernel: bool) -> Option<Cost> {
 
 /// Reading a file that is in memory: one byte at a time, and in blocks.
 fn copies() -> (Vec<f64>, Vec<f64>) {
-    // SAFETY: a constant name; gives a descriptor.
-    let fd = unsafe { libc::memfd_create(c"latlab-costs".as_ptr(), libc::MFD_CLOEXEC) };
-    if fd < 0 {
+    let Ok(file) = memfd_create("latlab-costs", MemfdFlags::CLOEXEC) else {
         return (Vec::new(), Vec::new());
-    }
-    // SAFETY: the kernel has just given us this descriptor.
-    let mut file = File::from(unsafe { OwnedFd::from_raw_fd(fd) });
+    };
+    let mut file = File::from(file);
     let mut block = vec![1_u8; BLOCK];
     if (0..16).any(|_| file.write_all(&block).is_err()) {
         return (Vec::new(), Vec::new());
@@ -152,7 +150,7 @@ fn copies() -> (Vec<f64>, Vec<f64>) {
 /// Waiting on a pipe that another thread fills: CPU time of one wait and wake.
 fn switches() -> Vec<f64> {
     const ROUNDS: usize = 100;
-    let (Some((mut here, mut there)), Some((mut back, mut answer))) = (pipe(), pipe()) else {
+    let (Ok((mut here, mut there)), Ok((mut back, mut answer))) = (std::io::pipe(), std::io::pipe()) else {
         return Vec::new();
     };
     let mut byte = [0_u8; 1];
@@ -191,16 +189,4 @@ fn sleeps() -> Vec<f64> {
             })
         })
         .collect()
-}
-
-fn pipe() -> Option<(File, File)> {
-    let mut ends = [0; 2];
-    // SAFETY: fills two descriptors of ours.
-    if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
-        return None;
-    }
-    // SAFETY: the kernel has just given us both.
-    let (read, write) = unsafe { (File::from_raw_fd(ends[0]), File::from_raw_fd(ends[1])) };
-    debug_assert!(read.as_raw_fd() != write.as_raw_fd());
-    Some((read, write))
 }

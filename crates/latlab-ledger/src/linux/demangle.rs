@@ -4,7 +4,7 @@
 use std::fmt::{self, Write as _};
 use std::rc::Rc;
 
-use super::thread_cpu_ns;
+use super::clock::thread_cpu_ns;
 
 /// Bytes of a name that are shown. Of 141,000 names in node one has more. Where the source's name is longer, the mangled one stands for it.
 pub(crate) const LONGEST: usize = 4096;

@@ -1,18 +1,19 @@
 //! From a request to the ledger: runs, levels, and what is told of them.
 
-use super::costs;
 use std::fs::File;
 use std::os::fd::AsRawFd as _;
 
+use latlab_stages::{Heard, Listener, StageRow};
+use rustix::fs::{FileType, fstat, tell};
+
+use super::costs;
 use super::launch::{Signals, Streams};
 use super::levels::{self, Levels};
 use super::lines::Dwarf;
 use super::look::started_with;
 use super::watch::{self, Watched};
-use latlab_stages::{Heard, Listener, StageRow};
-
 use crate::by_place;
-use crate::by_stage::{self, Spent};
+use crate::by_stage;
 use crate::costs::Costs;
 use crate::estimate;
 use crate::governor::Governor;
@@ -92,18 +93,14 @@ enum Stdin {
 
 impl Stdin {
     fn now() -> Self {
-        // SAFETY: asks where the descriptor stands and what it is; changes nothing.
-        unsafe {
-            let at = libc::lseek(0, 0, libc::SEEK_CUR);
-            let mut about: libc::stat = std::mem::zeroed();
-            if libc::fstat(0, &raw mut about) != 0 {
-                return Self::Nothing;
+        let input = std::io::stdin();
+        match fstat(&input).map(|about| FileType::from_raw_mode(about.st_mode)) {
+            Ok(FileType::RegularFile) => {
+                let at = tell(&input).ok().and_then(|at| i64::try_from(at).ok());
+                at.map_or(Self::Gone, Self::File)
             }
-            match about.st_mode & libc::S_IFMT {
-                libc::S_IFREG if at >= 0 => Self::File(at),
-                libc::S_IFCHR => Self::Nothing,
-                _ => Self::Gone,
-            }
+            Err(_) | Ok(FileType::CharacterDevice) => Self::Nothing,
+            Ok(_) => Self::Gone,
         }
     }
 }
@@ -395,14 +392,7 @@ fn stages(tally: &Tally, ledger: &estimate::Ledger, rules: &Rules, heard: &Heard
             let mut categories: Vec<Part> = parts
                 .into_iter()
                 .filter(|(_, share)| *share > 1e-6)
-                .map(|(spent, share)| Part {
-                    name: match spent {
-                        Spent::OnCpu => "on-cpu-or-ready".to_owned(),
-                        Spent::On(category) => category.name().to_owned(),
-                    },
-                    share,
-                    seconds: share * wall_s,
-                })
+                .map(|(doing, share)| Part { name: doing.name().to_owned(), share, seconds: share * wall_s })
                 .collect();
             categories.sort_by(|a, b| b.share.total_cmp(&a.share));
             let share: f64 = categories.iter().map(|part| part.share).sum();
@@ -489,7 +479,7 @@ fn processes(first: &Watched, rules: &Rules) -> Vec<Process> {
 fn counters(tally: &Tally, runs: f64) -> Counters {
     let usage = &tally.usage;
     let per = |count: u64| count as f64 / runs;
-    let io = |field: fn(&crate::tally::Io) -> u64| usage.io.as_ref().map(|io| per(field(io)));
+    let io = |field: fn(&crate::io::Io) -> u64| usage.io.as_ref().map(|io| per(field(io)));
     Counters {
         user_s: per(usage.user_ns) / 1e9,
         system_s: per(usage.system_ns) / 1e9,

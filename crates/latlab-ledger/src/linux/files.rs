@@ -2,14 +2,15 @@
 
 use std::collections::HashMap;
 
+use rustix::fs::{CWD, FileType};
+
 use super::calls;
-use super::proc_file::{io_of, text};
-use super::{now_ns, thread_cpu_ns};
+use super::clock::{now_ns, thread_cpu_ns};
+use super::proc_file::{io_of, is_of_kind, text, value};
 use crate::discards::Discarding;
 use crate::files::{Access, Descriptor, Files, Kind, Look};
+use crate::io::{Account, Io, Whole, whole};
 use crate::model;
-use crate::tally::Io;
-use crate::whole::{Account, Whole, whole};
 
 /// Looking may take one part in so many of one CPU.
 const SHARE: u64 = 200;
@@ -281,35 +282,16 @@ fn stands(of: (u32, u32)) -> Option<(u64, libc::c_int)> {
     let about = text(&format!("/proc/{}/fdinfo/{}", of.0, of.1));
     // Whether it is closed on exec is the descriptor's own.
     let opened = flags(&about)? & !libc::O_CLOEXEC;
-    Some((field(&about, "pos:")?.parse().ok()?, opened))
+    Some((value(&about, "pos:")?.parse().ok()?, opened))
 }
 
-/// Whether a descriptor is of a folder. The file's server is not asked: it may not answer.
+/// Whether a descriptor is of a folder.
 fn is_folder(process: u32, number: u32) -> bool {
-    let Ok(path) = std::ffi::CString::new(format!("/proc/{process}/fd/{number}")) else {
-        return false;
-    };
-    // SAFETY: the path ends with a zero; a zeroed answer is valid, and filled for the call's time only.
-    let (answer, about) = unsafe {
-        let mut about: libc::statx = std::mem::zeroed();
-        let answer = libc::statx(
-            libc::AT_FDCWD,
-            path.as_ptr(),
-            libc::AT_STATX_DONT_SYNC,
-            libc::STATX_TYPE,
-            &raw mut about,
-        );
-        (answer, about)
-    };
-    answer == 0 && libc::mode_t::from(about.stx_mode) & libc::S_IFMT == libc::S_IFDIR
-}
-
-fn field<'a>(about: &'a str, name: &str) -> Option<&'a str> {
-    about.lines().find_map(|line| line.strip_prefix(name)).map(str::trim)
+    is_of_kind(CWD, &format!("/proc/{process}/fd/{number}"), FileType::Directory)
 }
 
 fn flags(about: &str) -> Option<libc::c_int> {
-    libc::c_int::from_str_radix(field(about, "flags:")?, 8).ok()
+    libc::c_int::from_str_radix(value(about, "flags:")?, 8).ok()
 }
 
 /// In which descriptor's call a thread waits, and whether it writes.
@@ -339,7 +321,7 @@ fn descriptor(process: u32, number: u32) -> Option<Descriptor> {
         return None;
     }
     let mode = flags & libc::O_ACCMODE;
-    let position: Option<u64> = (kind == Kind::File).then(|| field(&about, "pos:")?.parse().ok()).flatten();
+    let position: Option<u64> = (kind == Kind::File).then(|| value(&about, "pos:")?.parse().ok()).flatten();
     // `tar` and others open folders like files.
     if position > Some(0) && mode == libc::O_RDONLY && is_folder(process, number) {
         return None;

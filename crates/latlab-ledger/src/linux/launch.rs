@@ -9,11 +9,19 @@
 use std::ffi::{CString, OsStr};
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd as _, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Pid, PidfdFlags, WaitId, WaitIdOptions, pidfd_open, waitid};
+
+use crate::tally::Usage;
 
 /// A program that could not be started: a shell's exit codes.
 pub(crate) const NOT_FOUND: i32 = 127;
@@ -125,14 +133,8 @@ pub(crate) struct Held {
     lender: Option<JoinHandle<()>>,
 }
 
-pub(crate) fn pipe(flags: libc::c_int) -> io::Result<(OwnedFd, OwnedFd)> {
-    let mut ends = [0; 2];
-    // SAFETY: fills two descriptors of ours.
-    if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC | flags) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the kernel has just given us both.
-    Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
+pub(crate) fn pipe(flags: PipeFlags) -> io::Result<(OwnedFd, OwnedFd)> {
+    Ok(pipe_with(PipeFlags::CLOEXEC | flags)?)
 }
 
 impl Held {
@@ -151,8 +153,8 @@ impl Held {
         if words.is_empty() {
             return Err(io::Error::from_raw_os_error(libc::ENOENT));
         }
-        let (wait, release) = pipe(0)?;
-        let (status, tell) = pipe(libc::O_NONBLOCK)?;
+        let (wait, release) = pipe(PipeFlags::empty())?;
+        let (status, tell) = pipe(PipeFlags::NONBLOCK)?;
         let start = Start {
             words,
             environment: environment(added)?,
@@ -184,8 +186,8 @@ impl Held {
     /// Lets it go on.
     pub(crate) fn release(&mut self) {
         if let Some(release) = self.release.take() {
-            // SAFETY: one byte from a constant. When it fails, the process has gone, which its exit tells.
-            unsafe { libc::write(release.as_raw_fd(), b"x".as_ptr().cast(), 1) };
+            // When it fails, the process has gone, which its exit tells.
+            let _ = rustix::io::write(release, b"x");
         }
     }
 
@@ -210,11 +212,7 @@ impl Held {
     /// any more; an error: nothing yet.
     fn number(&self) -> io::Result<Option<i32>> {
         let mut number = [0_u8; 4];
-        // SAFETY: at most four bytes into an array of four.
-        let got = unsafe { libc::read(self.status.as_raw_fd(), number.as_mut_ptr().cast(), 4) };
-        if got < 0 {
-            return Err(io::Error::last_os_error());
-        }
+        let got = rustix::io::read(&self.status, &mut number)?;
         Ok((got == 4).then(|| i32::from_ne_bytes(number)))
     }
 }
@@ -380,26 +378,16 @@ impl Drop for Held {
 pub(crate) struct Ended {
     pub(crate) exit_code: Option<i32>,
     pub(crate) signal: Option<i32>,
-    pub(crate) user_ns: u64,
-    pub(crate) system_ns: u64,
-    pub(crate) minor_faults: u64,
-    pub(crate) major_faults: u64,
-    pub(crate) voluntary_switches: u64,
-    pub(crate) involuntary_switches: u64,
-    pub(crate) max_resident_bytes: u64,
+    pub(crate) used: Usage,
 }
 
 /// Whether the process has ended; it keeps its entry in /proc.
 pub(crate) fn has_ended(pid: i32) -> bool {
-    let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
-    let id = libc::id_t::try_from(pid).unwrap_or(0);
-    let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
-    // SAFETY: fills a siginfo of ours. Zeroed, its process id is 0, which the call leaves when nothing has ended.
-    unsafe {
-        let status = libc::waitid(libc::P_PID, id, info.as_mut_ptr(), flags);
-        status != 0 && *libc::__errno_location() == libc::ECHILD
-            || status == 0 && info.assume_init().si_pid() != 0
-    }
+    let flags = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    Pid::from_raw(pid).is_some_and(|pid| match waitid(WaitId::Pid(pid), flags) {
+        Ok(status) => status.is_some(),
+        Err(error) => error == Errno::CHILD,
+    })
 }
 
 /// Takes the ended process's entry away.
@@ -424,40 +412,30 @@ pub(crate) fn reap(pid: i32) -> Ended {
     Ended {
         exit_code: libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status)),
         signal: libc::WIFSIGNALED(status).then(|| libc::WTERMSIG(status)),
-        user_ns: ns(usage.ru_utime),
-        system_ns: ns(usage.ru_stime),
-        minor_faults: count(usage.ru_minflt),
-        major_faults: count(usage.ru_majflt),
-        voluntary_switches: count(usage.ru_nvcsw),
-        involuntary_switches: count(usage.ru_nivcsw),
-        max_resident_bytes: count(usage.ru_maxrss) * 1024,
+        used: Usage {
+            user_ns: ns(usage.ru_utime),
+            system_ns: ns(usage.ru_stime),
+            minor_faults: count(usage.ru_minflt),
+            major_faults: count(usage.ru_majflt),
+            voluntary_switches: count(usage.ru_nvcsw),
+            involuntary_switches: count(usage.ru_nivcsw),
+            max_resident_bytes: count(usage.ru_maxrss) * 1024,
+            ..Usage::default()
+        },
     }
 }
 
 /// A descriptor that can be polled for the process's end; `None` where the kernel or a sandbox has none.
 pub(crate) fn pidfd(pid: i32) -> Option<OwnedFd> {
-    // SAFETY: takes two integers and gives a descriptor.
-    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
-    let fd = libc::c_int::try_from(fd).ok().filter(|fd| *fd >= 0)?;
-    // SAFETY: the kernel has just given us this descriptor.
-    Some(unsafe { OwnedFd::from_raw_fd(fd) })
+    pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()
 }
 
 /// Waits until one of the descriptors can be read or was closed at its other end, or the time is over. An interrupted wait ends early.
 pub(crate) fn wait_for(descriptors: &[Option<BorrowedFd<'_>>], ns: u64) {
-    let mut polled: Vec<libc::pollfd> = descriptors
-        .iter()
-        .flatten()
-        .map(|fd| libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 })
-        .collect();
-    let timeout = libc::timespec {
-        tv_sec: libc::time_t::try_from(ns / 1_000_000_000).unwrap_or(libc::time_t::MAX),
-        tv_nsec: libc::c_long::try_from(ns % 1_000_000_000).unwrap_or(0),
-    };
-    // SAFETY: the array is as long as said, the timeout is ours.
-    unsafe {
-        libc::ppoll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, &raw const timeout, ptr::null())
-    };
+    let open = descriptors.iter().flatten();
+    let mut polled: Vec<PollFd<'_>> = open.map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
+    let timeout = Timespec::try_from(Duration::from_nanos(ns)).ok();
+    let _ = poll(&mut polled, timeout.as_ref());
 }
 
 #[cfg(test)]

@@ -148,11 +148,10 @@ impl LineTables {
                 continue;
             }
             // It tells no addresses itself: its lines do.
-            let before = self.budget.bytes_left();
-            let sequences = self.sequences(&dwarf, &root).unwrap_or_default();
-            let ends: Vec<_> = sequences.iter().map(|of| (of.begin, of.end)).collect();
-            drop(sequences);
-            self.budget.give(before - self.budget.bytes_left());
+            let ends: Vec<_> = self.budget.lent(|| {
+                let sequences = self.sequences(&dwarf, &root).unwrap_or_default();
+                sequences.iter().map(|of| (of.begin, of.end)).collect()
+            });
             for (begin, end) in ends {
                 add(begin, end)?;
             }
@@ -435,9 +434,8 @@ impl LineTables {
         let dwarf = self.dwarf();
         let header = dwarf.debug_info.header_from_offset(DebugInfoOffset(unit)).ok()?;
         let root = self.root(&dwarf, header, &mut None)?;
-        let before = self.budget.bytes_left();
-        let program = self.program(&dwarf, &root);
-        let path = program.as_ref().and_then(|(program, _)| {
+        self.budget.lent(|| {
+            let (program, _) = self.program(&dwarf, &root)?;
             let header = program.header();
             let file = header.file(file)?;
             let mut path = match root.folder {
@@ -452,10 +450,7 @@ impl LineTables {
             }
             join(&mut path, &self.text(&dwarf, &root, file.path_name())?);
             Some(path)
-        });
-        drop(program);
-        self.budget.give(before - self.budget.bytes_left());
-        path
+        })
     }
 
     fn text<'a>(

@@ -7,10 +7,10 @@ use gimli::RunTimeEndian;
 use object::Object as _;
 
 use super::budget::Budget;
+use super::clock::now_ns;
 use super::image::{Image, Parsed};
 use super::line_tables::LineTables;
 use super::mapped;
-use super::now_ns;
 use super::segments::Segments;
 use super::symbols::debug_file;
 use crate::by_place::Lines;

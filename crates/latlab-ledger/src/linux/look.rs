@@ -6,10 +6,11 @@ use std::os::unix::fs::MetadataExt as _;
 use std::time::Duration;
 
 use super::calls;
-use super::polled::Polled;
-use super::proc_file::{ProcFile, after_name, letter, text};
+use super::clock::now_ns;
+use super::polled::{Polled, kind};
+use super::proc_file::{ProcFile, field, letter, text};
 use crate::Category;
-use crate::governor::Counts;
+use crate::governor::{Counts, FAULT_SLICES};
 use crate::rules::{Kind, Reason, Rules};
 use crate::sweep::State;
 
@@ -207,10 +208,7 @@ impl Looker {
             b'Z' | b'X' => None,
             letter => {
                 self.refused = true;
-                let function = text(&format!("/proc/{pid}/task/{tid}/wchan"));
-                let reason = self.of_function(&function);
-                let storage = (letter == b'D').then(|| self.rules.whole(Category::StorageWait));
-                Some(State::Waiting(reason.or(storage)))
+                Some(self.by_function(pid, tid, letter))
             }
         }
     }
@@ -249,7 +247,7 @@ impl Looker {
         let faults = self.processes.iter().map(|process| process.faults).sum::<u64>();
         (sum != Delays::default()).then_some(Counts {
             switches: sum.came,
-            faults: faults / super::watch::FAULT_SLICES,
+            faults: faults / FAULT_SLICES,
             starts: self.started,
         })
     }
@@ -285,7 +283,7 @@ impl Looker {
             process.faults = faults.unwrap_or(process.faults);
         }
         let sum = process.delays();
-        let now = Counted { at: super::now_ns(), busy: sum.ran + sum.waited };
+        let now = Counted { at: now_ns(), busy: sum.ran + sum.waited };
         if let Some(about) = self.about.get_mut(&process.pid).filter(|_| sum.ran > 0) {
             let first = about.counted.map_or(now, |counted| counted.0);
             about.counted = Some((first, now));
@@ -325,7 +323,7 @@ impl Looker {
     pub(crate) fn look(&mut self, into: &mut Vec<(u32, u32, State)>) -> bool {
         into.clear();
         self.looks += 1;
-        let now = super::now_ns();
+        let now = now_ns();
         let seldom = self.looks % SELDOM == 1 || now >= self.counted + SELDOM_NS;
         if seldom {
             self.names();
@@ -464,7 +462,7 @@ impl Looker {
         let mut alive = false;
         let mut lost = false;
         for tid in tids {
-            if super::now_ns() > until {
+            if now_ns() > until {
                 let before = self.processes[at].threads.get(&tid).map(|thread| thread.last);
                 alive = true;
                 into.extend(before.map(|state| (tid, pid, state)));
@@ -580,17 +578,20 @@ impl Looker {
     fn by_letter(&mut self, at: usize, tid: u32) -> Option<State> {
         let pid = self.processes[at].pid;
         let stat = text(&format!("/proc/{pid}/task/{tid}/stat"));
-        let storage = self.rules.whole(Category::StorageWait);
         match letter(&stat)? {
             b'R' => Some(State::Running),
             b'Z' | b'X' => None,
             b'T' | b't' => Some(State::Waiting(Some(self.rules.whole(Category::Sleep)))),
-            letter => {
-                // "0" where that is refused too, and where the thread has just woken: the next look asks again.
-                let reason = self.of_function(&text(&format!("/proc/{pid}/task/{tid}/wchan")));
-                Some(State::Waiting(reason.or((letter == b'D').then_some(storage))))
-            }
+            letter => Some(self.by_function(pid, tid, letter)),
         }
+    }
+
+    /// A waiting thread by the kernel function that it waits in, or else by the letter of its state.
+    fn by_function(&mut self, pid: u32, tid: u32, letter: u8) -> State {
+        // "0" where that is refused too, and where the thread has just woken: the next look asks again.
+        let reason = self.of_function(&text(&format!("/proc/{pid}/task/{tid}/wchan")));
+        let storage = (letter == b'D').then(|| self.rules.whole(Category::StorageWait));
+        State::Waiting(reason.or(storage))
     }
 
     fn of_function(&mut self, function: &str) -> Option<Reason> {
@@ -612,13 +613,7 @@ fn is_refusal(error: &io::Error) -> bool {
 
 /// Minor page faults of a process and of the children that it waited for, in a line of `stat`.
 fn faults(stat: &str) -> Option<u64> {
-    let mut fields = after_name(stat)?.split(' ').skip(7).map_while(|word| word.parse::<u64>().ok());
-    Some(fields.next()? + fields.next()?)
-}
-
-pub(crate) fn kind(pid: u32, fd: u64) -> Kind {
-    let link = std::fs::read_link(format!("/proc/{pid}/fd/{fd}"));
-    link.map_or(Kind::Other, |link| Kind::of_link(&link.to_string_lossy()))
+    Some(field::<u64>(stat, 7)? + field::<u64>(stat, 8)?)
 }
 
 /// Processes that still run, were started after this one and have this, `NAME=VALUE`, in the environment that they were started with, as far as
@@ -653,7 +648,7 @@ pub(crate) fn started_with(variable: &str) -> u32 {
 /// When a process was started, in the kernel's ticks since the machine was; `None` of one that is gone.
 fn start_ticks(pid: impl std::fmt::Display) -> Option<u64> {
     // Of proc_pid_stat(5): the 22nd field, the 20th after the name.
-    after_name(&text(&format!("/proc/{pid}/stat")))?.split(' ').nth(19)?.parse().ok()
+    field(&text(&format!("/proc/{pid}/stat")), 19)
 }
 
 /// Children by looking at all processes, for kernels without lists of them.
@@ -662,7 +657,7 @@ fn by_parents(known: &HashSet<u32>) -> Vec<(u32, u32)> {
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let new = pids.filter(|pid| !known.contains(pid)).filter_map(|pid| {
         let stat = text(&format!("/proc/{pid}/stat"));
-        let parent: u32 = after_name(&stat)?.split(' ').nth(1)?.parse().ok()?;
+        let parent: u32 = field(&stat, 1)?;
         known.contains(&parent).then_some((pid, parent))
     });
     new.take(MOST_THREADS).collect()

@@ -4,13 +4,15 @@
 //! here. So nothing is opened before it is known to be a regular file, and it counts only if the kernel gives it the device and the inode of the
 //! mapping. Files that a program serves (FUSE) are left alone: it may never answer.
 
-use std::ffi::CString;
 use std::fs::File;
-use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::os::fd::{AsRawFd as _, OwnedFd};
 
 use latlab_observe::perf::page_bytes;
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, open as open_file, openat, openat2};
+use rustix::io::Errno;
 
 use super::maps;
+use super::proc_file::is_of_kind;
 use crate::records::FileId;
 use crate::stream::{Map, Mapped};
 
@@ -31,15 +33,15 @@ pub(crate) fn open(pid: u32, map: &Map) -> Option<File> {
     let own = std::process::id();
     // Root may ask for what is mapped, whatever has become of its path.
     let mapping = format!("/proc/{pid}/map_files/{:x}-{:x}", map.start, map.end);
-    let mapping = || is_local(pid, "", map.file).then(|| at(None, &mapping, 0))?;
+    let mapping = || is_local(pid, "", map.file).then(|| at(None, &mapping, OFlags::empty()))?;
     let root = || {
-        let root = at(None, &format!("/proc/{pid}/root"), libc::O_DIRECTORY)?;
-        is_local(pid, &map.path, map.file).then(|| at(Some(&root), &map.path, libc::O_NOFOLLOW))?
+        let root = at(None, &format!("/proc/{pid}/root"), OFlags::DIRECTORY)?;
+        is_local(pid, &map.path, map.file).then(|| at(Some(&root), &map.path, OFlags::NOFOLLOW))?
     };
     // When the process has ended, it has no root any more.
     let here = || {
-        let root = at(None, "/", libc::O_DIRECTORY)?;
-        is_local(own, &map.path, map.file).then(|| at(Some(&root), &map.path, libc::O_NOFOLLOW))?
+        let root = at(None, "/", OFlags::DIRECTORY)?;
+        is_local(own, &map.path, map.file).then(|| at(Some(&root), &map.path, OFlags::NOFOLLOW))?
     };
     let the_same = |place: OwnedFd| regular(&place).filter(|file| is(file, map.file));
     mapping().and_then(the_same).or_else(|| root().and_then(the_same)).or_else(|| here().and_then(the_same))
@@ -47,71 +49,38 @@ pub(crate) fn open(pid: u32, map: &Map) -> Option<File> {
 
 /// A regular file of this system, where its own links may be followed.
 pub(crate) fn own(path: &str) -> Option<File> {
-    regular(&at(None, path, 0)?)
+    regular(&at(None, path, OFlags::empty())?)
 }
 
 /// A regular file below the root of a process, by a path without links.
 pub(crate) fn below(pid: u32, path: &str) -> Option<File> {
-    let root = at(None, &format!("/proc/{pid}/root"), libc::O_DIRECTORY)?;
-    let place = is_local(pid, path, FileId::default()).then(|| at(Some(&root), path, libc::O_NOFOLLOW))?;
+    let root = at(None, &format!("/proc/{pid}/root"), OFlags::DIRECTORY)?;
+    let place = is_local(pid, path, FileId::default()).then(|| at(Some(&root), path, OFlags::NOFOLLOW))?;
     regular(&place?)
 }
 
 /// A place in the file system, of which nothing is opened yet. Below a root, no symbolic link is followed.
-fn at(root: Option<&OwnedFd>, path: &str, flags: libc::c_int) -> Option<OwnedFd> {
-    let flags = flags | libc::O_PATH | libc::O_CLOEXEC;
-    let number = if let Some(root) = root {
-        let path = CString::new(path.trim_start_matches('/')).ok()?;
-        // SAFETY: all zero is a valid request.
-        let mut how: libc::open_how = unsafe { std::mem::zeroed() };
-        how.flags = u64::try_from(flags).ok()?;
-        how.resolve = libc::RESOLVE_NO_SYMLINKS;
-        // SAFETY: the path ends with a zero, and the request is as long as it is said to be.
-        let number = unsafe {
-            libc::syscall(
-                libc::SYS_openat2,
-                root.as_raw_fd(),
-                path.as_ptr(),
-                &raw const how,
-                size_of::<libc::open_how>(),
-            )
-        };
-        let number = libc::c_int::try_from(number).ok()?;
-        if number < 0 && std::io::Error::last_os_error().raw_os_error() == Some(libc::ENOSYS) {
-            // Before Linux 5.6, and in some sandboxes.
-            // SAFETY: the path ends with a zero.
-            unsafe { libc::openat(root.as_raw_fd(), path.as_ptr(), flags) }
-        } else {
-            number
-        }
-    } else {
-        let path = CString::new(path).ok()?;
-        // SAFETY: the path ends with a zero.
-        unsafe { libc::open(path.as_ptr(), flags) }
+fn at(root: Option<&OwnedFd>, path: &str, flags: OFlags) -> Option<OwnedFd> {
+    let flags = flags | OFlags::PATH | OFlags::CLOEXEC;
+    let Some(root) = root else {
+        return open_file(path, flags, Mode::empty()).ok();
     };
-    // SAFETY: the kernel has just given us this descriptor.
-    (number >= 0).then(|| unsafe { OwnedFd::from_raw_fd(number) })
+    let path = path.trim_start_matches('/');
+    match openat2(root, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+        // Before Linux 5.6, and in some sandboxes.
+        Err(Errno::NOSYS) => openat(root, path, flags, Mode::empty()).ok(),
+        place => place.ok(),
+    }
 }
 
 /// Opens what lies at a place if it is a regular file: opening a FIFO may wait, and opening a device may do anything.
 fn regular(place: &OwnedFd) -> Option<File> {
-    // SAFETY: the path ends with a zero; a zeroed answer is valid, and filled for the call's time only.
-    let (answer, about) = unsafe {
-        let mut about: libc::statx = std::mem::zeroed();
-        let flags = libc::AT_EMPTY_PATH | libc::AT_STATX_DONT_SYNC;
-        let wanted = libc::STATX_TYPE;
-        let answer = libc::statx(place.as_raw_fd(), c"".as_ptr(), flags, wanted, &raw mut about);
-        (answer, about)
-    };
-    if answer != 0 || libc::mode_t::from(about.stx_mode) & libc::S_IFMT != libc::S_IFREG {
+    if !is_of_kind(place, "", FileType::RegularFile) {
         return None;
     }
-    let path = CString::new(format!("/proc/self/fd/{}", place.as_raw_fd())).ok()?;
-    let flags = libc::O_RDONLY | libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC;
-    // SAFETY: the path ends with a zero.
-    let number = unsafe { libc::open(path.as_ptr(), flags) };
-    // SAFETY: the kernel has just given us this descriptor.
-    (number >= 0).then(|| unsafe { File::from_raw_fd(number) })
+    let path = format!("/proc/self/fd/{}", place.as_raw_fd());
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    open_file(path, flags, Mode::empty()).ok().map(File::from)
 }
 
 /// Whether the kernel gives this file that device and inode.
@@ -171,6 +140,7 @@ fn is_served(mounts: &str, path: &str, file: FileId) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::CString;
     use std::os::unix::fs::MetadataExt as _;
     use std::rc::Rc;
 

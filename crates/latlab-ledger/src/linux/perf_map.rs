@@ -9,7 +9,7 @@ use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use super::budget::Budget;
 use super::demangle::cut;
 use super::mapped;
-use super::proc_file::text;
+use super::proc_file::{text, value};
 
 /// Bytes of a list that is read.
 const LARGEST: u64 = 64 << 20;
@@ -86,10 +86,7 @@ impl PerfMap {
 
 /// The owner of a process, and its number where it lives, from `/proc/PID/status`.
 fn who(status: &str) -> Option<(u32, u32)> {
-    let words = |name| {
-        let line = status.lines().find_map(|line| line.strip_prefix(name));
-        line.map(str::split_ascii_whitespace)
-    };
+    let words = |name| value(status, name).map(str::split_ascii_whitespace);
     let owner = words("Uid:")?.next()?.parse().ok()?;
     let own_pid = words("NSpid:")?.next_back()?.parse().ok()?;
     Some((owner, own_pid))

@@ -43,14 +43,19 @@ impl Polled {
             "select" | "pselect6" => of_select(pid, arguments[0], [arguments[1], arguments[2]]),
             _ => of_epoll(pid, arguments[0]),
         };
-        let kind =
-            descriptors.map_or(Kind::Other, |of| first(of.into_iter().map(|fd| super::look::kind(pid, fd))));
+        let kind = descriptors.map_or(Kind::Other, |of| first(of.into_iter().map(|fd| kind(pid, fd))));
         if self.known.len() >= MOST_KEPT {
             self.known.clear();
         }
         self.known.insert(call, (kind, 0));
         kind
     }
+}
+
+/// What a descriptor of a process is.
+pub(crate) fn kind(pid: u32, fd: u64) -> Kind {
+    let link = std::fs::read_link(format!("/proc/{pid}/fd/{fd}"));
+    link.map_or(Kind::Other, |link| Kind::of_link(&link.to_string_lossy()))
 }
 
 /// Of several kinds the one that is said: what comes from elsewhere before what the program's own threads do. Nothing is nothing but a time.

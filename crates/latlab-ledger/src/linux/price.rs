@@ -1,14 +1,14 @@
 //! What recording costs on this machine: threads that wait for each other, work, are followed and are started, without and with the events that
 //! a program would have.
 
-use std::fs::File;
 use std::io::{Read as _, Write as _};
-use std::os::fd::FromRawFd as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 
+use rustix::thread::{CpuSet, sched_getcpu, sched_setaffinity};
+
+use super::clock::{process_cpu_ns, thread_cpu_ns};
 use super::recorder::{LEAST_PERIOD_NS, Recorder, this_thread};
-use super::{process_cpu_ns, thread_cpu_ns};
 use crate::governor::Price;
 
 /// Waits timed at once; each is one switch of the thread that is timed.
@@ -57,26 +57,11 @@ pub(crate) fn measure(sees_kernel: bool) -> Price {
     }
 }
 
-fn pipe() -> Option<(File, File)> {
-    let mut ends = [0; 2];
-    // SAFETY: fills two descriptors of ours.
-    if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
-        return None;
-    }
-    // SAFETY: the kernel has just given us both.
-    Some(unsafe { (File::from_raw_fd(ends[0]), File::from_raw_fd(ends[1])) })
-}
-
 /// Keeps the calling thread where it is: on one CPU each wait is a switch, on two it may not be.
 fn stay() {
-    // SAFETY: a zeroed set is empty; the calls fill and read memory of ours, and mean this thread alone, which ends soon.
-    unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        if let Ok(cpu) = usize::try_from(libc::sched_getcpu()) {
-            libc::CPU_SET(cpu, &mut set);
-            libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set);
-        }
-    }
+    let mut set = CpuSet::new();
+    set.set(sched_getcpu());
+    let _ = sched_setaffinity(None, &set);
 }
 
 fn middle(mut values: Vec<f64>) -> Option<f64> {
@@ -91,8 +76,8 @@ fn threads(of: &[libc::pid_t]) -> Vec<u32> {
 /// What recording adds to a wait: two threads hand a byte to each other on one CPU.
 fn switch(sees_kernel: bool) -> Option<f64> {
     stay();
-    let (mut here, mut there) = pipe()?;
-    let (mut back, mut answer) = pipe()?;
+    let (mut here, mut there) = std::io::pipe().ok()?;
+    let (mut back, mut answer) = std::io::pipe().ok()?;
     let (tell, told) = mpsc::channel();
     // Inherits the one CPU.
     let helper = std::thread::Builder::new()
@@ -149,7 +134,7 @@ fn work(steps: u64) -> f64 {
 fn steps(ns: f64) -> u64 {
     const TRIED: u64 = 50_000;
     let took = (0..REPETITIONS).map(|_| work(TRIED)).fold(f64::INFINITY, f64::min);
-    crate::tally::whole_ns(TRIED as f64 * ns / took.max(1.0))
+    crate::time::whole_ns(TRIED as f64 * ns / took.max(1.0))
 }
 
 /// What opening events takes from a thread that runs, and closing them: the kernel interrupts it on its CPU for each.

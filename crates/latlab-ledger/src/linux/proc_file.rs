@@ -2,9 +2,13 @@
 
 use std::fs::File;
 use std::io::{self, Read as _};
+use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt as _;
+use std::str::FromStr;
 
-use crate::tally::Io;
+use rustix::fs::{AtFlags, FileType, StatxFlags};
+
+use crate::io::Io;
 
 /// Bytes that are read: the kernel's list of its functions has some 20 million. A program can make that of its mappings longer.
 const LONGEST: u64 = 64 << 20;
@@ -42,8 +46,25 @@ pub(crate) fn io_of(pid: u32) -> Option<Io> {
 }
 
 /// The fields of a line of `stat` from the state on: the name before it may hold anything.
-pub(crate) fn after_name(stat: &str) -> Option<&str> {
+fn after_name(stat: &str) -> Option<&str> {
     stat.get(stat.rfind(") ")? + 2..)
+}
+
+/// A field of a line of `stat`, counted from the state, 0.
+pub(crate) fn field<T: FromStr>(stat: &str, at: usize) -> Option<T> {
+    after_name(stat)?.split(' ').nth(at)?.parse().ok()
+}
+
+/// What a text says behind a name at the beginning of a line.
+pub(crate) fn value<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim)
+}
+
+/// Whether a place is of this kind. The file's server is not asked: it may not answer.
+pub(crate) fn is_of_kind(folder: impl AsFd, path: &str, kind: FileType) -> bool {
+    let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+    let about = rustix::fs::statx(folder, path, flags, StatxFlags::TYPE);
+    about.is_ok_and(|about| FileType::from_raw_mode(about.stx_mode.into()) == kind)
 }
 
 /// The letter of the state in a line of `stat`.

@@ -10,12 +10,12 @@ use std::rc::Rc;
 use object::{Object as _, ObjectSymbol as _};
 
 use super::budget::Budget;
+use super::clock::{now_ns, thread_cpu_ns};
 use super::image::Image;
 use super::mapped;
 use super::memory::gather;
 use super::proc_file::{letter, text};
 use super::segments::Segments;
-use super::{now_ns, thread_cpu_ns};
 use crate::python::{Frame, Read};
 use crate::stream::{Map, Mapped};
 
@@ -170,13 +170,16 @@ struct Raw {
 }
 
 impl Process {
+    /// Reads several places, all of them.
+    fn fill(&self, places: &[(u64, usize)], into: &mut [u8]) -> Result<(), Miss> {
+        if gather(self.pid, places, into)? < into.len() { Err(Miss::Torn) } else { Ok(()) }
+    }
+
     fn words<const N: usize>(&self, places: [u64; N]) -> Result<[u64; N], Miss> {
         let mut bytes = [0_u8; 64];
         let bytes = bytes.get_mut(..8 * N).ok_or(Miss::Torn)?;
         let places = places.map(|place| (place, 8));
-        if gather(self.pid, &places, bytes)? < bytes.len() {
-            return Err(Miss::Torn);
-        }
+        self.fill(&places, bytes)?;
         let mut words = [0; N];
         for (at, found) in words.iter_mut().enumerate() {
             *found = word(bytes, 8 * at).unwrap_or(0);
@@ -312,9 +315,7 @@ impl Process {
             } else {
                 let mut bytes = [0_u8; 128];
                 let bytes = bytes.get_mut(..size).ok_or(Miss::Torn)?;
-                if gather(self.pid, &[(current, size)], bytes)? < size {
-                    return Err(Miss::Torn);
-                }
+                self.fill(&[(current, size)], bytes)?;
                 self.raw(bytes)
             };
             let raw = raw.ok_or(Miss::Torn)?;
@@ -344,9 +345,7 @@ impl Process {
         objects.dedup();
         let places: Vec<(u64, usize)> = objects.iter().map(|object| (*object, size)).collect();
         let mut heads = vec![0; objects.len() * size];
-        if gather(self.pid, &places, &mut heads)? < heads.len() {
-            return Err(Miss::Torn);
-        }
+        self.fill(&places, &mut heads)?;
         let mut codes: HashMap<u64, Rc<Code>> = HashMap::new();
         for (object, head) in objects.iter().zip(heads.chunks_exact(size)) {
             if word(head, 8) != Some(self.code_type) {
@@ -413,9 +412,7 @@ impl Process {
     fn string(&self, object: u64) -> Result<Rc<str>, Miss> {
         let layout = self.layout;
         let mut head = [0_u8; 40];
-        if gather(self.pid, &[(object, 40)], &mut head)? < 40 {
-            return Err(Miss::Torn);
-        }
+        self.fill(&[(object, 40)], &mut head)?;
         let length = word(&head, 16).and_then(|length| usize::try_from(length).ok());
         let length = length.ok_or(Miss::Torn)?.min(LONGEST_NAME);
         let state = half(&head, 32).ok_or(Miss::Torn)? >> 2;
@@ -426,9 +423,7 @@ impl Process {
         }
         let begin = if ascii { layout.ascii_bytes } else { layout.compact_bytes };
         let mut bytes = vec![0; length * kind];
-        if gather(self.pid, &[(object + begin, bytes.len())], &mut bytes)? < bytes.len() {
-            return Err(Miss::Torn);
-        }
+        self.fill(&[(object + begin, bytes.len())], &mut bytes)?;
         let letters = bytes.chunks_exact(kind).map(|letter| {
             let mut number = [0_u8; 4];
             number[..kind].copy_from_slice(letter);
@@ -444,9 +439,7 @@ impl Process {
             return Err(Miss::Torn);
         }
         let mut bytes = vec![0; length];
-        if gather(self.pid, &[(object + 32, length)], &mut bytes)? < length {
-            return Err(Miss::Torn);
-        }
+        self.fill(&[(object + 32, length)], &mut bytes)?;
         Ok(bytes)
     }
 }

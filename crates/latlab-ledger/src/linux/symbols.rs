@@ -8,10 +8,10 @@ use std::rc::Rc;
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _, SymbolKind};
 
 use super::budget::Budget;
+use super::clock::now_ns;
 use super::demangle::Demangler;
 use super::image::{Image, Parsed};
 use super::mapped;
-use super::now_ns;
 use super::perf_map::PerfMap;
 use super::segments::Segments;
 use crate::mix::WITHOUT_NAME;

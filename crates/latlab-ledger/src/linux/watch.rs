@@ -2,33 +2,36 @@
 
 use std::collections::HashMap;
 use std::ffi::OsString;
-use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::num::NonZeroU64;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use latlab_stages::{Event, Listener};
 use latlab_stats::rng::Rng;
+use rustix::pipe::PipeFlags;
+use rustix::thread::{current_timer_slack, set_current_timer_slack};
 
+use super::clock::{now_ns, process_cpu_ns, thread_cpu_ns};
 use super::files::Descriptors;
 use super::launch::{Ended, Held, Signals, Streams, has_ended, pidfd, pipe, reap, wait_for};
 use super::look::{About, Looker};
 use super::proc_file::{io_of, letter, text};
 use super::python::Python;
 use super::recorder::{LEAST_PERIOD_NS, Recorder};
-use super::{now_ns, process_cpu_ns, thread_cpu_ns};
 use crate::ExplainError;
-use crate::by_stage::{self, Change};
-use crate::governor::{Counts, Governor, Price};
+use crate::governor::{Counts, FAULT_SLICES, Governor, Price};
+use crate::io::Io;
+use crate::marks::{Change, What};
 use crate::model;
 use crate::rules::Rules;
 use crate::sweep::{Seen, Source, State, Sweep};
-use crate::tally::{Io, Tally, Usage};
+use crate::tally::{Tally, Usage};
 use crate::timeline::Course;
 
 mod before;
 mod recording;
 
-use before::Before;
 use recording::Recording;
 
 /// Looks come at random distances around this, so that they do not fall into step with a program's own period.
@@ -50,9 +53,8 @@ const HEAR_NS: u64 = 5_000_000;
 const DRAIN_NS: u64 = 4_000_000;
 /// Records of different CPUs are put in order; one may come this late.
 const LATE_NS: u64 = 3_000_000;
-/// Faults are recorded for one slice of so many.
+/// Faults are recorded for one slice of [`FAULT_SLICES`].
 const FAULT_SLICE_NS: u64 = 10_000_000;
-pub(crate) const FAULT_SLICES: u64 = 10;
 /// Counters and names are read this often while everything is recorded.
 const SELDOM_NS: u64 = 50_000_000;
 
@@ -94,24 +96,20 @@ pub(crate) struct Watched {
 /// Makes timeouts exact while it lives: the usual slack of 50 us is more than a short program's share. Of this thread alone, whose priority
 /// stays what it was: before the program it would take CPUs from it.
 struct Sharp {
-    slack: libc::c_int,
+    slack: Option<NonZeroU64>,
 }
 
 impl Sharp {
     fn timers() -> Self {
-        // SAFETY: asks for a number, then sets it for this thread.
-        unsafe {
-            let slack = libc::prctl(libc::PR_GET_TIMERSLACK);
-            libc::prctl(libc::PR_SET_TIMERSLACK, 1_000);
-            Self { slack }
-        }
+        let slack = current_timer_slack().ok().and_then(NonZeroU64::new);
+        let _ = set_current_timer_slack(NonZeroU64::new(1_000));
+        Self { slack }
     }
 }
 
 impl Drop for Sharp {
     fn drop(&mut self) {
-        // SAFETY: gives back what it was.
-        unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, self.slack) };
+        let _ = set_current_timer_slack(self.slack);
     }
 }
 
@@ -127,7 +125,7 @@ impl EndStamp {
     fn of(pid: i32) -> Self {
         let at = Arc::new(AtomicU64::new(0));
         let stamp = Arc::clone(&at);
-        let (still, asked) = pipe(libc::O_NONBLOCK).ok().unzip();
+        let (still, asked) = pipe(PipeFlags::NONBLOCK).ok().unzip();
         // A thread that cannot be had costs exactness, nothing else.
         let thread = still.zip(pidfd(pid)).and_then(|(still, ending)| {
             let wait = move || {
@@ -172,9 +170,8 @@ impl Drop for EndStamp {
 
 /// Whether the other end of a pipe, to which nobody writes, is closed.
 fn is_closed(pipe: &OwnedFd) -> bool {
-    let mut byte = 0_u8;
-    // SAFETY: at most one byte into a byte of ours; the pipe does not block.
-    unsafe { libc::read(pipe.as_raw_fd(), (&raw mut byte).cast(), 1) == 0 }
+    let mut byte = [0_u8; 1];
+    rustix::io::read(pipe, &mut byte) == Ok(0)
 }
 
 /// Distance to the next look.
@@ -225,7 +222,7 @@ pub(crate) fn run(
     let ending = ending.as_ref().map(OwnedFd::as_fd);
     let mut watching = Watching::of(pid, rules, sight, governor, true);
     watching.listener = listener;
-    watching.begin(Before::of(pid));
+    watching.begin(before::of(pid));
     held.release();
     // Until the program is loaded there is nothing to look at.
     if let Err(error) = held.loaded(ending) {
@@ -276,7 +273,7 @@ pub(crate) fn attach(
     let _sharp = Sharp::timers();
     let ending = pidfd(i32::try_from(pid).unwrap_or(0));
     let mut watching = Watching::of(pid, rules, sight, governor, false);
-    watching.begin(Before::of_running(pid));
+    watching.begin(before::of_running(pid));
     let until = watching.begin + for_ns;
     let gone = || letter(&text(&format!("/proc/{pid}/stat"))).is_none_or(|letter| letter == b'Z');
     while now_ns() < until && go_on() && !gone() {
@@ -285,7 +282,8 @@ pub(crate) fn attach(
     let end = now_ns().min(until.max(watching.begin + 1));
     let io = io_of(pid);
     // Not ours to wait for: what it used meanwhile, by its own counters.
-    Ok(watching.finish(end, io, || (Before::of_running(pid).ended(), None)))
+    let ended = || Ended { used: before::of_running(pid), ..Ended::default() };
+    Ok(watching.finish(end, io, || (ended(), None)))
 }
 
 fn is_there(pid: u32) -> bool {
@@ -329,7 +327,7 @@ struct Watching<'a> {
     ran_before: u64,
     recording: Option<Recording>,
     unrecorded: Option<String>,
-    before: Before,
+    before: Usage,
     launched: bool,
     /// Reads the frames of Python interpreters.
     python: Python,
@@ -394,7 +392,7 @@ impl<'a> Watching<'a> {
             ran_before,
             recording,
             unrecorded,
-            before: Before::default(),
+            before: Usage::default(),
             launched,
             python: Python::begin(now),
             listener: None,
@@ -402,7 +400,7 @@ impl<'a> Watching<'a> {
     }
 
     /// Time counts from now.
-    fn begin(&mut self, before: Before) {
+    fn begin(&mut self, before: Usage) {
         self.before = before;
         self.cpu_begin = process_cpu_ns();
         self.used = thread_cpu_ns();
@@ -439,16 +437,16 @@ impl<'a> Watching<'a> {
         let mut at = earliest;
         let take = |event: Event<'_>| {
             let change = match event {
-                Event::Lost => Change { at, process: 0, thread: 0, what: by_stage::What::Lost },
+                Event::Lost => Change { at, process: 0, thread: 0, what: What::Lost },
                 Event::Mark(mark) => {
                     at = mark.at_ns.max(earliest);
                     let name = || Arc::clone(&mark.name);
-                    let begun = || by_stage::What::Begin(mark.number, name());
+                    let begun = || What::Begin(mark.number, name());
                     Change {
                         at,
                         process: mark.process,
                         thread: mark.thread,
-                        what: mark.of.map_or_else(begun, by_stage::What::End),
+                        what: mark.of.map_or_else(begun, What::End),
                     }
                 }
             };
@@ -696,7 +694,7 @@ impl<'a> Watching<'a> {
             let is_orphan = |process| self.looker.is_orphan(process);
             self.descriptors.whole((self.pid, began, last), parent, is_orphan)
         });
-        let usage = self.usage(ended, whole.map(|whole| whole.io), delays.1);
+        let usage = self.usage(ended.used, whole.map(|whole| whole.io), delays.1);
         let name = |process: u32| {
             let about = self.looker.about.get(&process);
             about.map(|about| about.name.clone()).unwrap_or_default()
@@ -728,7 +726,7 @@ impl<'a> Watching<'a> {
         tally.wall_range_ns = (tally.wall_ns, tally.wall_ns);
         if let Some(recording) = self.recording {
             tally.sees_kernel = recording.recorder.sees_kernel;
-            tally.recording_ns = crate::tally::whole_ns(self.governor.spent_ns());
+            tally.recording_ns = crate::time::whole_ns(self.governor.spent_ns());
             tally.switches = recording.stream.switches;
             tally.lost = recording.stream.lost;
             tally.names_left_out = recording.stream.names.are_left_out();
@@ -764,27 +762,27 @@ impl<'a> Watching<'a> {
     }
 
     /// What the program used: what it had used before it was watched is not its own.
-    fn usage(&self, ended: Ended, io: Option<Io>, queue_ns: u64) -> Usage {
+    fn usage(&self, used: Usage, io: Option<Io>, queue_ns: u64) -> Usage {
         let before = &self.before;
         let (user_ns, system_ns) = if self.launched {
             // In whole numbers: 2^64 ns times 2^64 ns fits.
-            let counted = ended.user_ns + ended.system_ns;
+            let counted = used.user_ns + used.system_ns;
             let cpu_ns = counted.saturating_sub(before.system_ns);
-            let user = u128::from(cpu_ns) * u128::from(ended.user_ns) / u128::from(counted.max(1));
-            let user_ns = u64::try_from(user).unwrap_or(cpu_ns);
+            let part = u128::from(cpu_ns) * u128::from(used.user_ns) / u128::from(counted.max(1));
+            let user_ns = u64::try_from(part).unwrap_or(cpu_ns);
             (user_ns, cpu_ns - user_ns)
         } else {
-            (ended.user_ns.saturating_sub(before.user_ns), ended.system_ns.saturating_sub(before.system_ns))
+            (used.user_ns.saturating_sub(before.user_ns), used.system_ns.saturating_sub(before.system_ns))
         };
         Usage {
             user_ns,
             system_ns,
-            queue_ns: Some(queue_ns.saturating_sub(before.queue_ns)),
-            minor_faults: ended.minor_faults.saturating_sub(before.faults),
-            major_faults: ended.major_faults.saturating_sub(before.major_faults),
-            voluntary_switches: ended.voluntary_switches.saturating_sub(before.switches.0),
-            involuntary_switches: ended.involuntary_switches.saturating_sub(before.switches.1),
-            max_resident_bytes: ended.max_resident_bytes,
+            queue_ns: Some(queue_ns.saturating_sub(before.queue_ns.unwrap_or(0))),
+            minor_faults: used.minor_faults.saturating_sub(before.minor_faults),
+            major_faults: used.major_faults.saturating_sub(before.major_faults),
+            voluntary_switches: used.voluntary_switches.saturating_sub(before.voluntary_switches),
+            involuntary_switches: used.involuntary_switches.saturating_sub(before.involuntary_switches),
+            max_resident_bytes: used.max_resident_bytes,
             io,
             file_chars: self.descriptors.of_regular_files(),
             discards: self.descriptors.discarding.found(),

@@ -16,14 +16,12 @@ const OF_3_10: &[u8] = &[8, 1, 4, 2, 8, 1, 4, 255, 4, 2];
 
 #[test]
 fn lines_of_3_10_are_found() {
-    let line = |at| LineTable::Pairs.line(OF_3_10, 1, at);
-    assert_eq!(line(0), Some(2));
-    assert_eq!(line(3), Some(2));
-    assert_eq!(line(4), Some(4));
-    assert_eq!(line(6), Some(5));
-    assert_eq!(line(10), Some(4));
-    assert_eq!(line(12), Some(6));
-    assert_eq!(line(14), None, "behind the end");
+    // The last one is behind the end.
+    let lines =
+        [(0, Some(2)), (3, Some(2)), (4, Some(4)), (6, Some(5)), (10, Some(4)), (12, Some(6)), (14, None)];
+    for (at, line) in lines {
+        assert_eq!(LineTable::Pairs.line(OF_3_10, 1, at), line, "{at}");
+    }
     assert_eq!(LineTable::Pairs.line(&[2, 0x80, 2, 1], 7, 0), None, "no line");
     assert_eq!(LineTable::Pairs.line(&[2, 0x80, 2, 1], 7, 1), Some(8));
 }

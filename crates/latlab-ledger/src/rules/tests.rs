@@ -35,7 +35,7 @@ fn the_built_in_rules_can_be_read_and_no_table_outgrows_its_mask() {
     let rules = Rules::parse(TEXT).expect("readable");
     assert_eq!(rules.version(), 2);
     assert!(rules.wait.len() <= 64 && rules.busy.len() <= 64 && rules.user.len() <= 64);
-    for category in Category::ALL {
+    for &category in Category::ALL {
         assert_eq!(rules.category(rules.whole(category)), category);
     }
 }

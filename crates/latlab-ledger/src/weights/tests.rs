@@ -1,6 +1,7 @@
 use latlab_stats::rng::Rng;
 
 use super::*;
+use crate::Category;
 use crate::interval::of_share;
 use crate::rules::Rules;
 
@@ -85,10 +86,12 @@ impl Program {
 }
 
 /// How far the mean is from the truth, how often the interval holds it, and how wide it is, of many runs.
-fn many(run: impl Fn(u64) -> Program) -> (f64, f64, f64) {
+fn many(run: impl Fn(&mut Program)) -> (f64, f64, f64) {
     let (mut off, mut held, mut width) = (0.0, 0.0, 0.0);
     for seed in 0..ROUNDS {
-        let (share, worth, truth) = run(seed).end();
+        let mut program = Program::begin(seed);
+        run(&mut program);
+        let (share, worth, truth) = program.end();
         let range = of_share(share, worth);
         off += share - truth;
         held += f64::from(u8::from((range.low..=range.high).contains(&truth)));
@@ -108,16 +111,13 @@ fn what_is_recorded_from_end_to_end_keeps_its_samples() {
 
 #[test]
 fn a_part_that_waits_often_and_one_that_computes_come_out_at_the_truth() {
-    let run = |seed| {
-        let mut program = Program::begin(seed);
+    let (off, held, width) = many(|program| {
         for _ in 0..20 {
             program.unrecorded(45, DEAR, 0.1);
             program.slice(5, DEAR, 0.1);
         }
         program.slice(500, 0.0, 0.7);
-        program
-    };
-    let (off, held, width) = many(run);
+    });
     assert!(off.abs() < 0.01, "{off}");
     assert!(held >= 0.93, "{held}");
     assert!(width < 0.2, "{width}");
@@ -125,8 +125,7 @@ fn a_part_that_waits_often_and_one_that_computes_come_out_at_the_truth() {
 
 #[test]
 fn a_slice_that_goes_on_into_the_quiet_part_does_not_stand_for_what_came_before() {
-    let run = |seed| {
-        let mut program = Program::begin(seed);
+    let (off, held, _) = many(|program| {
         for _ in 0..6 {
             program.unrecorded(60, DEAR, 0.0);
             program.slice(8, DEAR, 0.0);
@@ -134,16 +133,13 @@ fn a_slice_that_goes_on_into_the_quiet_part_does_not_stand_for_what_came_before(
         program.unrecorded(60, DEAR, 0.0);
         program.slice(8, DEAR, 0.0);
         program.recorded(400, 0.0, 1.0);
-        program
-    };
-    let (off, held, _) = many(run);
+    });
     assert!(off.abs() < 0.01 && held >= 0.93, "{off} {held}");
 }
 
 #[test]
 fn parts_that_take_turns_are_told_apart_by_what_they_cost() {
-    let run = |seed| {
-        let mut program = Program::begin(seed);
+    let (off, held, _) = many(|program| {
         for turn in 0..40 {
             if turn % 4 == 1 {
                 program.unrecorded(15, DEAR, 0.2);
@@ -153,29 +149,23 @@ fn parts_that_take_turns_are_told_apart_by_what_they_cost() {
             }
             program.slice(20, 0.0, 0.9);
         }
-        program
-    };
-    let (off, held, _) = many(run);
+    });
     assert!(off.abs() < 0.015 && held >= 0.93, "{off} {held}");
 }
 
 #[test]
 fn slices_that_differ_from_each_other_make_the_interval_wider() {
-    let run = |seed| {
-        let mut program = Program::begin(seed);
+    // What was recorded of a part says all of it, but not where the next begins.
+    let (off, held, _) = many(|program| {
         for _ in 0..60 {
             let wanted = if chance(&mut program.random) < 0.4 { 1.0 } else { 0.0 };
             program.unrecorded(20, DEAR, wanted);
             program.slice(8, DEAR, wanted);
             program.unrecorded(20, DEAR, wanted);
         }
-        program
-    };
-    // What was recorded of a part says all of it, but not where the next begins.
-    let (off, held, _) = many(run);
+    });
     assert!(off.abs() < 0.01 && held >= 0.93, "{off} {held}");
-    let run = |seed| {
-        let mut program = Program::begin(seed);
+    let (off, held, _) = many(|program| {
         for _ in 0..60 {
             for recorded in [false, false, false, false, true] {
                 let wanted = if chance(&mut program.random) < 0.4 { 1.0 } else { 0.0 };
@@ -186,9 +176,7 @@ fn slices_that_differ_from_each_other_make_the_interval_wider() {
                 }
             }
         }
-        program
-    };
-    let (off, held, _) = many(run);
+    });
     assert!(off.abs() < 0.01 && held >= 0.93, "{off} {held}");
 }
 
@@ -219,24 +207,20 @@ fn a_moment_around_a_recorded_run_is_as_the_run() {
 
 #[test]
 fn samples_of_user_code_alone_know_how_much_of_all_of_it_there_is() {
-    let run = |seed| {
-        let mut program = Program::begin(seed);
+    let (off, _, _) = many(|program| {
         program.sees_kernel = false;
         for _ in 0..20 {
             program.unrecorded(45, DEAR, 0.1);
             program.slice(5, DEAR, 0.1);
         }
         program.slice(500, 0.0, 0.7);
-        program
-    };
-    let (off, _, _) = many(run);
+    });
     assert!(off.abs() < 0.01, "{off}");
 }
 
 #[test]
 fn slices_too_short_for_a_sample_are_as_what_was_not_recorded() {
-    let run = |seed| {
-        let mut program = Program::begin(seed);
+    let (off, held, _) = many(|program| {
         for turn in 0..30 {
             program.unrecorded(20, DEAR, 0.2);
             program.stretches.begin_slice();
@@ -247,9 +231,7 @@ fn slices_too_short_for_a_sample_are_as_what_was_not_recorded() {
             }
         }
         program.slice(600, 0.0, 0.9);
-        program
-    };
-    let (off, held, _) = many(run);
+    });
     assert!(off.abs() < 0.015 && held >= 0.93, "{off} {held}");
 }
 

@@ -12,7 +12,7 @@ const FAR_NS: u64 = 60_000_000_000;
 fn watching(governor: &mut Governor) -> Watching<'_> {
     let pid = std::process::id();
     let mut watching = Watching::of(pid, Rules::built_in(), FREE, governor, false);
-    watching.begin(Before::default());
+    watching.begin(Usage::default());
     watching
 }
 

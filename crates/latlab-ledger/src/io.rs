@@ -1,18 +1,83 @@
-//! Bytes and calls of all processes of a program together.
+//! Bytes and calls of a process, and of all processes of a program together.
 //!
 //! The kernel adds a process's counters to its parent's when the parent waits for it. So those of the processes that are there when the program
 //! ends are exact, and hold all that they have waited for. Missing are processes that ended without that: of them, the last look counts.
 
 use std::collections::HashMap;
 
-use crate::tally::Io;
-
 /// Parents of parents that are asked for a process.
 const FARTHEST: usize = 64;
 
+/// `/proc/PID/io`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Io {
+    /// Bytes returned by read calls of any kind of descriptor.
+    pub read_chars: u64,
+    /// Bytes handed to write calls.
+    pub written_chars: u64,
+    /// Read calls.
+    pub read_calls: u64,
+    /// Write calls.
+    pub write_calls: u64,
+    /// Bytes from a disk.
+    pub read_bytes: u64,
+    /// Bytes for a disk.
+    pub written_bytes: u64,
+}
+
+impl Io {
+    /// From the file's text.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let mut io = Self::default();
+        let mut lines = 0;
+        for line in text.lines() {
+            let (name, value) = line.split_once(": ")?;
+            let value: u64 = value.trim().parse().ok()?;
+            let field = match name {
+                "rchar" => &mut io.read_chars,
+                "wchar" => &mut io.written_chars,
+                "syscr" => &mut io.read_calls,
+                "syscw" => &mut io.write_calls,
+                "read_bytes" => &mut io.read_bytes,
+                "write_bytes" => &mut io.written_bytes,
+                _ => continue,
+            };
+            *field = value;
+            lines += 1;
+        }
+        (lines == 6).then_some(io)
+    }
+
+    fn with(&self, other: &Self, of: fn(u64, u64) -> u64) -> Self {
+        Self {
+            read_chars: of(self.read_chars, other.read_chars),
+            written_chars: of(self.written_chars, other.written_chars),
+            read_calls: of(self.read_calls, other.read_calls),
+            write_calls: of(self.write_calls, other.write_calls),
+            read_bytes: of(self.read_bytes, other.read_bytes),
+            written_bytes: of(self.written_bytes, other.written_bytes),
+        }
+    }
+
+    /// What was added since `before`.
+    pub(crate) fn since(&self, before: &Self) -> Self {
+        self.with(before, u64::saturating_sub)
+    }
+
+    /// Whether none of its counters is smaller than the other's.
+    pub(crate) fn holds(&self, other: &Self) -> bool {
+        other.since(self) == Self::default()
+    }
+
+    /// Adds another's.
+    pub(crate) fn add(&mut self, other: &Self) {
+        *self = self.with(other, |one, other| one + other);
+    }
+}
+
 /// One process's counters.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Account {
+pub(crate) struct Account {
     /// Which process.
     pub process: u32,
     /// Its parent when it was first seen.
@@ -29,7 +94,7 @@ pub struct Account {
 
 /// The sum.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Whole {
+pub(crate) struct Whole {
     /// Since watching began.
     pub io: Io,
     /// Processes of which only the last look is known.
@@ -37,8 +102,7 @@ pub struct Whole {
 }
 
 /// Adds up a program's processes.
-#[must_use]
-pub fn whole(accounts: &[Account]) -> Whole {
+pub(crate) fn whole(accounts: &[Account]) -> Whole {
     let by_process: HashMap<u32, &Account> =
         accounts.iter().map(|account| (account.process, account)).collect();
     let mut whole = Whole::default();

@@ -1,0 +1,57 @@
+//! What can be asked for, and why nothing can be said.
+
+use std::ffi::OsString;
+
+/// What to explain.
+#[derive(Clone, Debug)]
+pub enum Subject {
+    /// A program that is started for it: its name and arguments.
+    Program(Vec<OsString>),
+    /// A process that runs already, for this long.
+    Running {
+        /// Its id.
+        pid: u32,
+        /// Nanoseconds.
+        for_ns: u64,
+    },
+}
+
+/// How to explain it.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// What.
+    pub subject: Subject,
+    /// At most this level of sight: 1 the most, 3 the least.
+    pub level: u8,
+    /// Runs of the program, at least one. It does all that it does in each of them; only the first one's output is shown.
+    pub runs: u32,
+}
+
+/// Why nothing can be explained.
+#[derive(Debug, thiserror::Error)]
+pub enum ExplainError {
+    /// The program could not be started; the code is a shell's.
+    #[error("{name}: {reason}")]
+    NotStarted {
+        /// The program's name.
+        name: String,
+        /// In words.
+        reason: String,
+        /// 127: there is none; 126: it cannot be executed.
+        exit_code: i32,
+    },
+    /// There is no such process, or it may not be looked at.
+    #[error("process {pid}: {reason}")]
+    NoProcess {
+        /// Its id.
+        pid: u32,
+        /// In words.
+        reason: String,
+    },
+    /// The system refused something that is needed.
+    #[error("{0}")]
+    System(#[from] std::io::Error),
+    /// Not on this system.
+    #[error("explain needs Linux: it reads /proc and, where allowed, perf events")]
+    Unsupported,
+}

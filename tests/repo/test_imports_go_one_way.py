@@ -10,9 +10,9 @@ from typing import Any
 
 # Each may import those to its left, never those to its right.
 CRATES = [
+    "latlab-stats",
     "latlab-clock",
     "latlab-machine",
-    "latlab-stats",
     "latlab-record",
     "latlab-stages",
     "latlab-observe",

@@ -12,9 +12,9 @@ from tools.rust_imports import Crate
 
 # Each may import those to its left, never those to its right.
 CRATES = [
+    "latlab-stats",
     "latlab-clock",
     "latlab-machine",
-    "latlab-stats",
     "latlab-record",
     "latlab-stages",
     "latlab-observe",

@@ -69,15 +69,12 @@ impl Rate {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use latlab_stats::count::whole;
     use proptest::prelude::*;
 
+    use super::*;
+
     /// A counter of a planted rate, read `jitter_before` and `jitter_after` ns around the moment `at_ns`.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "planted values are small and positive"
-    )]
     fn planted(
         rate: f64,
         quantum: u64,
@@ -86,7 +83,7 @@ mod tests {
         jitter_after: u64,
     ) -> (u64, u64, u64) {
         let counter = |ns: u64| {
-            let ticks = (ns as f64 * rate) as u64;
+            let ticks = whole(ns as f64 * rate);
             ticks - ticks % quantum
         };
         (counter(at_ns - jitter_before), at_ns, counter(at_ns + jitter_after))

@@ -2,23 +2,46 @@
 
 use std::time::{Duration, Instant};
 
-use crate::calibration::{self, Pair, Rate};
+use latlab_stats::count::nearest;
+
+use crate::calibration::{self, Rate};
 use crate::resolution::{Instrument, busy, measure_instrument};
 use crate::{
-    ClockFacts, ClockKind, OsClock, SimulatedClock, Source, TimeSource, Unusable, arch, os, platform,
+    ClockFacts, ClockKind, HardwareClock, OsClock, SimulatedClock, TimeSource, Unusable, arch, os, platform,
 };
 
-/// Baseline of the first calibration. Brackets of some 50 ns at both ends make that about 2 ppm.
-const FIRST_BASELINE: Duration = Duration::from_millis(50);
+/// Baseline of the calibration. Brackets of some 50 ns at both ends make that about 2 ppm.
+const BASELINE: Duration = Duration::from_millis(50);
 /// Of which the instrument's own measurement may take this much.
 const INSTRUMENT_BUDGET: Duration = Duration::from_millis(25);
 /// Bracketed readings of which the tightest is kept: a few microseconds.
 const ATTEMPTS: u32 = 64;
 /// Beyond this error the system's clock is the better one. NTP's largest slew is half of it.
 const WORST_RATE_ERROR_PPM: f64 = 1000.0;
-/// Rates that differ by no more than this beyond their errors are two clocks that wander against each other (quartz
-/// and NTP stay below it), as under emulation, where the counter follows the host's steered clock (3 ppm seen).
-const MOST_WANDER_PPM: f64 = 100.0;
+
+/// The time source that a [`crate::Clock`] reads. Match on it once, outside the timed loop.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// The CPU's own counter. Uninhabited on architectures without one.
+    Hardware(HardwareClock),
+    /// The operating system's monotonic clock.
+    Os(OsClock),
+    /// A clock that a test moves by hand.
+    Simulated(SimulatedClock),
+}
+
+impl Source {
+    /// Ticks now, for purposes that are not a timed region (the match costs a branch).
+    #[must_use]
+    #[inline]
+    pub fn now(&self) -> u64 {
+        match self {
+            Self::Hardware(source) => source.begin(),
+            Self::Os(source) => source.begin(),
+            Self::Simulated(source) => source.begin(),
+        }
+    }
+}
 
 /// A time source with a known rate.
 ///
@@ -33,35 +56,6 @@ pub struct Clock {
     /// Ticks at which [`now_ns`](Self::now_ns) began.
     origin_ticks: u64,
     ns_per_tick: f64,
-    /// First point of the calibration; later ones refine the rate.
-    anchor: Option<Pair>,
-    /// Kept for the error of later calibrations.
-    quantum_ticks: f64,
-    /// By how much the counter was seen to wander against the reference; part of every later error.
-    wander_ppm: f64,
-}
-
-/// What [`Clock::recalibrate`] did.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Recalibration {
-    /// The longer baseline gave a smaller error, and the rate was replaced.
-    Refined,
-    /// The new rate agrees but would not be better.
-    Kept,
-    /// The new rate is a little off the old one, more than both errors allow: the two clocks do not keep a constant
-    /// rate to each other. The new one, the mean of the longer time, is taken, and the difference added to the error.
-    Wandered {
-        /// Distance of the two rates.
-        apart_ppm: f64,
-    },
-    /// The new rate is far off the old one: the machine was suspended or moved to another host, or
-    /// its counter is bad. The old rate is kept, its error widened to the difference, and the baseline begins anew.
-    Disagrees {
-        /// Distance of the two rates.
-        apart_ppm: f64,
-    },
-    /// The source's rate is exact by definition (the system's clock, a simulated one).
-    NotNeeded,
 }
 
 impl Clock {
@@ -95,7 +89,7 @@ impl Clock {
             invariant: None,
             why_not_hardware: None,
         };
-        Self::assemble(Source::Simulated(simulated), about, &instrument, rate, None)
+        Self::assemble(Source::Simulated(simulated), about, &instrument, rate)
     }
 
     fn open_hardware() -> Result<Self, Unusable> {
@@ -111,7 +105,7 @@ impl Clock {
             return Err(Unusable::Backwards(instrument.backwards));
         }
         let quantum_ticks = instrument.quantum_ticks.ok_or(Unusable::Stopped)?;
-        std::thread::sleep(FIRST_BASELINE.saturating_sub(started.elapsed()));
+        std::thread::sleep(BASELINE.saturating_sub(started.elapsed()));
         let rate = Rate::between(&first, &pair()?, quantum_ticks)?;
         if rate.error_ppm > WORST_RATE_ERROR_PPM {
             return Err(Unusable::Uncalibrated(rate.error_ppm));
@@ -122,7 +116,7 @@ impl Clock {
             invariant: arch::invariant(),
             why_not_hardware: None,
         };
-        Ok(Self::assemble(Source::Hardware(counter), about, &instrument, rate, Some(first)))
+        Ok(Self::assemble(Source::Hardware(counter), about, &instrument, rate))
     }
 
     fn open_system(reason: Option<&Unusable>) -> Self {
@@ -142,16 +136,10 @@ impl Clock {
             why_not_hardware: reason.map(ToString::to_string),
         };
         let rate = Rate { ticks_per_ns: 1.0, error_ppm };
-        Self::assemble(Source::Os(clock), about, &instrument, rate, None)
+        Self::assemble(Source::Os(clock), about, &instrument, rate)
     }
 
-    fn assemble(
-        source: Source,
-        about: About,
-        instrument: &Instrument,
-        rate: Rate,
-        anchor: Option<Pair>,
-    ) -> Self {
+    fn assemble(source: Source, about: About, instrument: &Instrument, rate: Rate) -> Self {
         // A clock that did not advance once while it was watched steps at least that far.
         let quantum_ticks = instrument
             .quantum_ticks
@@ -168,26 +156,17 @@ impl Clock {
             backwards: instrument.backwards,
         };
         let origin_ticks = source.now();
-        Self {
-            source,
-            facts,
-            origin_ticks,
-            ns_per_tick: rate.ticks_per_ns.recip(),
-            anchor,
-            quantum_ticks,
-            wander_ppm: 0.0,
-        }
+        Self { source, facts, origin_ticks, ns_per_tick: rate.ticks_per_ns.recip() }
     }
 
     /// Counts from another begin, in nanoseconds of the system's monotonic clock, so that several processes tell times on one axis. One that
     /// lies in the future, or before the source's zero, is the nearest that can be.
     pub fn begin_at(&mut self, monotonic_ns: u64) {
-        let since_ns = crate::os::monotonic_ns().saturating_sub(monotonic_ns);
+        let since_ns = os::monotonic_ns().saturating_sub(monotonic_ns);
         self.origin_ticks = self.source.now().saturating_sub(self.ticks(since_ns as f64));
     }
 
-    /// Nanoseconds since the clock was opened, or since [`begin_at`](Self::begin_at). A [`recalibrate`](Self::recalibrate) moves this by at most the rate
-    /// error times the time since then.
+    /// Nanoseconds since the clock was opened, or since [`begin_at`](Self::begin_at).
     #[must_use]
     pub fn now_ns(&self) -> f64 {
         self.ns(self.source.now().saturating_sub(self.origin_ticks))
@@ -211,60 +190,7 @@ impl Clock {
     #[inline]
     #[must_use]
     pub fn ticks(&self, ns: f64) -> u64 {
-        whole(ns * self.facts.ticks_per_ns)
-    }
-
-    /// Calibrates anew over all the time since the clock was opened, without waiting (some microseconds). The error
-    /// falls with that time; worth calling between blocks, never inside a timed region.
-    pub fn recalibrate(&mut self) -> Recalibration {
-        let (Source::Hardware(counter), Some(anchor)) = (&self.source, self.anchor) else {
-            return Recalibration::NotNeeded;
-        };
-        let Some(last) = calibration::tightest(ATTEMPTS, || counter.begin(), os::reference()) else {
-            return Recalibration::Kept;
-        };
-        match Rate::between(&anchor, &last, self.quantum_ticks) {
-            Ok(rate) => self.take(rate, last),
-            Err(_) => self.distrust(f64::MAX, last),
-        }
-    }
-
-    fn take(&mut self, rate: Rate, last: Pair) -> Recalibration {
-        let known_error_ppm = self.facts.rate_error_ppm;
-        let apart_ppm = (rate.ticks_per_ns / self.facts.ticks_per_ns - 1.0).abs() * 1e6;
-        let unexplained_ppm = apart_ppm - rate.error_ppm - known_error_ppm;
-        if unexplained_ppm > MOST_WANDER_PPM {
-            return self.distrust(apart_ppm, last);
-        }
-        if unexplained_ppm > 0.0 {
-            self.wander_ppm = self.wander_ppm.max(apart_ppm);
-            self.adopt(rate);
-            return Recalibration::Wandered { apart_ppm };
-        }
-        if rate.error_ppm + self.wander_ppm >= known_error_ppm {
-            return Recalibration::Kept;
-        }
-        self.adopt(rate);
-        Recalibration::Refined
-    }
-
-    /// Takes the rate over and expresses the facts that were measured in ticks by it.
-    fn adopt(&mut self, rate: Rate) {
-        let scale = self.facts.ticks_per_ns / rate.ticks_per_ns;
-        let overhead = &mut self.facts.overhead_ns;
-        for ns in [&mut overhead.mean, &mut overhead.p50, &mut overhead.p99, &mut overhead.min] {
-            *ns *= scale;
-        }
-        self.facts.quantum_ns *= scale;
-        self.facts.ticks_per_ns = rate.ticks_per_ns;
-        self.facts.rate_error_ppm = rate.error_ppm + self.wander_ppm;
-        self.ns_per_tick = rate.ticks_per_ns.recip();
-    }
-
-    fn distrust(&mut self, apart_ppm: f64, last: Pair) -> Recalibration {
-        self.facts.rate_error_ppm = self.facts.rate_error_ppm.max(apart_ppm);
-        self.anchor = Some(last);
-        Recalibration::Disagrees { apart_ppm }
+        nearest(ns * self.facts.ticks_per_ns)
     }
 }
 
@@ -274,16 +200,6 @@ struct About {
     fences: String,
     invariant: Option<bool>,
     why_not_hardware: Option<String>,
-}
-
-/// The nearest whole number, 0 for negative ones and NaN.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "`as` saturates, as documented above"
-)]
-pub(crate) fn whole(value: f64) -> u64 {
-    value.round() as u64
 }
 
 #[cfg(test)]
@@ -321,10 +237,9 @@ mod tests {
         assert!((clock.at_ns(time.begin()) - 7.0).abs() < 1e-6);
     }
 
-    fn with_rate(ticks_per_ns: f64, error_ppm: f64) -> Clock {
+    fn with_rate(ticks_per_ns: f64) -> Clock {
         let mut clock = Clock::simulated(SimulatedClock::ideal());
         clock.facts.ticks_per_ns = ticks_per_ns;
-        clock.facts.rate_error_ppm = error_ppm;
         clock.ns_per_tick = ticks_per_ns.recip();
         clock
     }
@@ -332,60 +247,15 @@ mod tests {
     proptest! {
         #[test]
         fn ticks_survive_the_way_to_nanoseconds_and_back(ticks in 0_u64..1 << 50, rate in 0.001_f64..10.0) {
-            let clock = with_rate(rate, 0.0);
+            let clock = with_rate(rate);
             prop_assert_eq!(clock.ticks(clock.ns(ticks)), ticks);
         }
     }
 
     #[test]
     fn spans_that_are_no_spans_have_no_ticks() {
-        let clock = with_rate(2.6, 0.0);
+        let clock = with_rate(2.6);
         assert_eq!([clock.ticks(-1.0), clock.ticks(f64::NAN)], [0, 0]);
-    }
-
-    const LAST: Pair = Pair { ticks: 1, reference_ns: 1, uncertainty_ticks: 0.0 };
-
-    #[test]
-    fn a_better_rate_replaces_the_first_and_rescales_the_facts() {
-        let mut clock = with_rate(2.6, 5.0);
-        clock.facts.quantum_ns = 10.0;
-        let better = Rate { ticks_per_ns: 2.6 * (1.0 + 4e-6), error_ppm: 0.1 };
-        assert_eq!(clock.take(better, LAST), Recalibration::Refined);
-        assert!((clock.facts.ticks_per_ns - better.ticks_per_ns).abs() < 1e-12);
-        assert!((clock.facts.quantum_ns * clock.facts.ticks_per_ns - 26.0).abs() < 1e-9);
-        assert!((clock.ns(26) * better.ticks_per_ns - 26.0).abs() < 1e-9);
-    }
-
-    #[test]
-    fn a_worse_rate_that_agrees_changes_nothing() {
-        let mut clock = with_rate(2.6, 5.0);
-        let before = clock.facts.clone();
-        assert_eq!(clock.take(Rate { ticks_per_ns: 2.6, error_ppm: 9.0 }, LAST), Recalibration::Kept);
-        assert_eq!(clock.facts, before);
-    }
-
-    #[test]
-    fn clocks_that_wander_keep_the_mean_rate_and_state_the_wander() {
-        let mut clock = with_rate(2.6, 1.0);
-        let slower = Rate { ticks_per_ns: 2.6 * (1.0 - 5e-6), error_ppm: 0.1 };
-        let answer = clock.take(slower, LAST);
-        assert!(matches!(answer, Recalibration::Wandered { apart_ppm } if (apart_ppm - 5.0).abs() < 1e-3));
-        assert!((clock.facts.ticks_per_ns - slower.ticks_per_ns).abs() < 1e-12);
-        assert!((clock.facts.rate_error_ppm - 5.1).abs() < 1e-3);
-        clock.take(Rate { error_ppm: 0.05, ..slower }, LAST);
-        assert!(clock.facts.rate_error_ppm > 5.0, "a better bracket does not end the wander");
-    }
-
-    #[test]
-    fn a_rate_that_disagrees_widens_the_error_so_that_the_next_one_can_heal_it() {
-        let mut clock = with_rate(2.6, 1.0);
-        let other = Rate { ticks_per_ns: 2.6 * 1.001, error_ppm: 0.5 };
-        let answer = clock.take(other, LAST);
-        assert!(matches!(answer, Recalibration::Disagrees { apart_ppm } if (apart_ppm - 1000.0).abs() < 1.0));
-        assert!((clock.facts.rate_error_ppm - 1000.0).abs() < 1.0);
-        assert_eq!(clock.anchor, Some(LAST));
-        assert_eq!(clock.take(other, LAST), Recalibration::Refined);
-        assert!((clock.facts.rate_error_ppm - 0.5).abs() < 1e-9);
     }
 
     #[test]

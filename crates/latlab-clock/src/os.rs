@@ -17,13 +17,6 @@ impl OsClockId {
     pub fn read(self) -> u64 {
         platform::read(self.0)
     }
-
-    /// The resolution that the system states, ns. Often not the true one: 1 ns is stated on machines whose
-    /// readings advance by 10.
-    #[must_use]
-    pub fn stated_resolution_ns(self) -> Option<u64> {
-        platform::stated_resolution_ns(self.0)
-    }
 }
 
 /// A clock read with nothing around it: what a program pays that calls `clock_gettime` itself.

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
+use latlab_stats::count::index;
+
 use crate::{Overhead, TimeSource};
 
 /// Empty regions whose mean is taken together. An interrupt spoils one block of 64, which the median passes over.
@@ -215,75 +217,51 @@ fn gcd(a: u64, b: u64) -> u64 {
 }
 
 /// The value of nearest rank in a sorted, non-empty slice.
-pub(crate) fn rank<T: Copy + Into<u64>>(sorted: &[T], quantile: f64) -> f64 {
-    let index = crate::clock::whole((sorted.len() as f64 * quantile).ceil()).saturating_sub(1);
-    let index = usize::try_from(index).map_or(sorted.len() - 1, |index| index.min(sorted.len() - 1));
-    sorted[index].into() as f64
+fn rank<T: Copy + Into<u64>>(sorted: &[T], quantile: f64) -> f64 {
+    let place = index((sorted.len() as f64 * quantile).ceil()).saturating_sub(1);
+    sorted[place.min(sorted.len() - 1)].into() as f64
 }
 
 #[cfg(test)]
 mod tests {
+    use latlab_stats::count::whole;
+
     use super::*;
     use crate::SimulatedClock;
     use proptest::prelude::*;
 
-    fn assert_step(deltas: &[u64], expected: f64) {
-        let found = quantum_ticks(deltas).expect("some differences are positive");
-        assert!((found - expected).abs() < expected * 1e-3, "found {found}, expected {expected}");
-    }
-
     /// Differences of a counter that shows `step` x n rounded down, over regions of 2 to 9 steps.
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "planted values are small")]
     fn stepped(step: f64) -> Vec<u64> {
         (0_u64..4000)
             .map(|i| {
                 let (from, length) = (i * 17, 2 + i % 8);
-                ((from + length) as f64 * step) as u64 - (from as f64 * step) as u64
+                whole((from + length) as f64 * step) - whole(from as f64 * step)
             })
             .collect()
     }
 
     #[test]
-    fn multiples_of_26_have_a_step_of_26() {
-        assert_step(&stepped(26.0), 26.0);
-    }
-
-    #[test]
-    fn one_tick_differences_do_not_hide_a_step_of_26() {
-        let mut deltas = stepped(26.0);
-        deltas.extend(std::iter::repeat_n(1, 3000));
-        assert_step(&deltas, 26.0);
-        deltas.extend([51, 53, 77, 25]);
-        assert_step(&deltas, 26.0);
-    }
-
-    #[test]
-    fn a_step_of_fractional_ticks_is_found_as_its_mean() {
-        assert_step(&stepped(33.93), 33.93);
-        assert_step(&stepped(10.0147), 10.0147);
-    }
-
-    #[test]
-    fn interrupts_do_not_hide_the_step() {
-        let mut deltas = stepped(26.0);
-        deltas.extend([104_729, 7_919, 15_485_863]);
-        assert_step(&deltas, 26.0);
-    }
-
-    #[test]
-    fn a_fine_counter_has_a_step_of_one_or_two_ticks() {
-        assert_step(&(0..4000).map(|i| 40 + i % 61).collect::<Vec<_>>(), 1.0);
-        assert_step(&(0..4000).map(|i| 2 * (20 + i % 61)).collect::<Vec<_>>(), 2.0);
-    }
-
-    #[test]
-    fn a_slow_counter_whose_regions_read_zero_one_or_two_has_a_step_of_one() {
-        assert_step(&(0..4000).map(|i| [0, 0, 1, 1, 1, 2][i % 6]).collect::<Vec<_>>(), 1.0);
-    }
-
-    #[test]
-    fn a_microsecond_clock_counted_in_nanoseconds_has_a_step_of_1000() {
-        assert_step(&(0..4000).map(|i| [0, 0, 0, 1000, 2000][i % 5]).collect::<Vec<_>>(), 1000.0);
+    fn the_step_of_any_kind_of_counter_is_found() {
+        let told_apart = [stepped(26.0), vec![1; 3000]].concat();
+        let also_missed = [&told_apart[..], &[51, 53, 77, 25]].concat();
+        let interrupted = [&stepped(26.0)[..], &[104_729, 7_919, 15_485_863]].concat();
+        let each = |of: &dyn Fn(usize) -> u64| (0..4000).map(of).collect::<Vec<u64>>();
+        let fine = |i: usize| 40 + i as u64 % 61;
+        for (deltas, expected, of) in [
+            (stepped(26.0), 26.0, "a plain counter"),
+            (told_apart, 26.0, "equal readings are told apart by a tick"),
+            (also_missed, 26.0, "some multiples are missed by a tick"),
+            (stepped(33.93), 33.93, "its mean, where ticks are fractional"),
+            (stepped(10.0147), 10.0147, "its mean, where ticks are fractional"),
+            (interrupted, 26.0, "interrupts"),
+            (each(&fine), 1.0, "a fine counter"),
+            (each(&|i| 2 * (20 + i as u64 % 61)), 2.0, "a fine counter"),
+            (each(&|i| [0, 0, 1, 1, 1, 2][i % 6]), 1.0, "a slow counter"),
+            (each(&|i| [0, 0, 0, 1000, 2000][i % 5]), 1000.0, "microseconds counted in nanoseconds"),
+        ] {
+            let found = quantum_ticks(&deltas).expect("some differences are positive");
+            assert!((found - expected).abs() < expected * 1e-3, "{of}: found {found}, expected {expected}");
+        }
     }
 
     #[test]

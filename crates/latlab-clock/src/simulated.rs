@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use latlab_stats::count::nearest;
+
 use crate::TimeSource;
 
 /// Picoseconds per nanosecond: the resolution of simulated time.
@@ -74,7 +76,7 @@ impl TimeSource for SimulatedClock {
 }
 
 fn picoseconds(ns: f64) -> u64 {
-    crate::clock::whole(ns * PS_PER_NS)
+    nearest(ns * PS_PER_NS)
 }
 
 #[cfg(test)]

@@ -1,7 +1,5 @@
 //! What a timed region is bracketed with.
 
-use crate::{HardwareClock, OsClock, SimulatedClock};
-
 /// A source of raw ticks that a timed region is bracketed with.
 ///
 /// Implementations are `#[inline(always)]`: a call between the stamp and the work would be timed too.
@@ -17,28 +15,4 @@ pub trait TimeSource {
     /// Stores are not waited for: a store is over for the program once it is in the store buffer, and draining
     /// the buffer would charge the region with work that never delays the program.
     fn end(&self) -> u64;
-}
-
-/// The time source that a [`crate::Clock`] reads. Match on it once, outside the timed loop.
-#[derive(Clone, Debug)]
-pub enum Source {
-    /// The CPU's own counter. Uninhabited on architectures without one.
-    Hardware(HardwareClock),
-    /// The operating system's monotonic clock.
-    Os(OsClock),
-    /// A clock that a test moves by hand.
-    Simulated(SimulatedClock),
-}
-
-impl Source {
-    /// Ticks now, for purposes that are not a timed region (the match costs a branch).
-    #[must_use]
-    #[inline]
-    pub fn now(&self) -> u64 {
-        match self {
-            Self::Hardware(source) => source.begin(),
-            Self::Os(source) => source.begin(),
-            Self::Simulated(source) => source.begin(),
-        }
-    }
 }

@@ -132,6 +132,7 @@ fn dependent_adds(rounds: u64) -> u64 {
 }
 
 /// What is known about the counter before it is first read.
+#[derive(Clone, Copy)]
 struct Evidence<'a> {
     tsc: bool,
     rdtscp: bool,
@@ -179,40 +180,36 @@ mod tests {
     }
 
     #[test]
-    fn an_invariant_counter_that_the_kernel_uses_is_taken() {
-        assert_eq!(judge(&good()), Ok(()));
-    }
-
-    #[test]
-    fn a_counter_that_the_kernel_dropped_is_refused_with_the_name_of_its_successor() {
-        let refused = judge(&Evidence { kernel_clocksource: Some("hpet"), ..good() }).unwrap_err();
-        assert_eq!(refused, Unusable::RejectedByKernel("hpet".into()));
-        assert!(refused.to_string().contains("hpet"));
-    }
-
-    #[test]
-    fn a_paravirtual_clock_needs_the_promise_of_invariance() {
+    fn the_kernels_word_outweighs_the_promise_and_a_counter_that_would_kill_the_process_is_never_read() {
         let kvm = Evidence { kernel_clocksource: Some("kvm-clock"), ..good() };
-        assert_eq!(judge(&kvm), Ok(()));
-        assert_eq!(judge(&Evidence { invariant: Some(false), ..kvm }), Err(Unusable::NotInvariant));
-    }
-
-    #[test]
-    fn a_kernel_that_keeps_time_with_the_counter_outweighs_a_hidden_promise() {
-        assert_eq!(judge(&Evidence { invariant: Some(false), ..good() }), Ok(()));
-    }
-
-    #[test]
-    fn without_word_from_the_kernel_the_promise_decides() {
         let silent = Evidence { kernel_clocksource: None, allowed: None, ..good() };
-        assert_eq!(judge(&silent), Ok(()));
-        assert_eq!(judge(&Evidence { invariant: None, ..silent }), Err(Unusable::NotInvariant));
-    }
-
-    #[test]
-    fn a_counter_that_would_kill_the_process_is_never_read() {
-        assert_eq!(judge(&Evidence { allowed: Some(false), ..good() }), Err(Unusable::Forbidden));
-        assert_eq!(judge(&Evidence { tsc: false, ..good() }), Err(Unusable::Missing("RDTSC")));
-        assert_eq!(judge(&Evidence { rdtscp: false, ..good() }), Err(Unusable::Missing("RDTSCP")));
+        let rejected = || Unusable::RejectedByKernel("hpet".into());
+        for (evidence, refused, case) in [
+            (good(), None, "invariant, and the kernel uses it"),
+            (
+                Evidence { kernel_clocksource: Some("hpet"), ..good() },
+                Some(rejected()),
+                "the kernel dropped it",
+            ),
+            (
+                Evidence { invariant: Some(false), ..good() },
+                None,
+                "the kernel keeps time with it all the same",
+            ),
+            (kvm, None, "a paravirtual clock"),
+            (
+                Evidence { invariant: Some(false), ..kvm },
+                Some(Unusable::NotInvariant),
+                "it needs the promise",
+            ),
+            (silent, None, "the kernel says nothing"),
+            (Evidence { invariant: None, ..silent }, Some(Unusable::NotInvariant), "nor does anybody else"),
+            (Evidence { allowed: Some(false), ..good() }, Some(Unusable::Forbidden), "switched off"),
+            (Evidence { tsc: false, ..good() }, Some(Unusable::Missing("RDTSC")), "no counter"),
+            (Evidence { rdtscp: false, ..good() }, Some(Unusable::Missing("RDTSCP")), "no ordered read"),
+        ] {
+            assert_eq!(judge(&evidence).err(), refused, "{case}");
+        }
+        assert!(rejected().to_string().contains("hpet"));
     }
 }

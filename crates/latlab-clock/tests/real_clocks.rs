@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use latlab_clock::{
-    Clock, ClockKind, Recalibration, Source, TimeSource, core_frequency, measure_instrument, os_clocks,
-};
+use latlab_clock::{Clock, ClockKind, Source, TimeSource, core_frequency_now, measure_instrument, os_clocks};
 
 fn never_runs_back(source: &impl TimeSource) {
     let mut last = source.begin();
@@ -53,32 +51,9 @@ fn the_system_clock_runs_forwards_and_sees_a_sleep() {
 }
 
 #[test]
-fn recalibration_never_states_a_larger_error_unless_the_clocks_disagree() {
-    let mut clock = Clock::open();
-    let before = clock.facts.rate_error_ppm;
-    std::thread::sleep(Duration::from_millis(20));
-    match clock.recalibrate() {
-        Recalibration::Refined => assert!(clock.facts.rate_error_ppm < before),
-        Recalibration::Kept | Recalibration::NotNeeded => {
-            assert!(clock.facts.rate_error_ppm.total_cmp(&before).is_eq());
-        }
-        Recalibration::Wandered { apart_ppm } | Recalibration::Disagrees { apart_ppm } => {
-            assert!(clock.facts.rate_error_ppm >= apart_ppm);
-        }
-    }
-}
-
-#[test]
-fn the_core_frequency_is_a_positive_figure_with_ordered_quantiles_or_absent() {
+fn the_core_frequency_is_a_positive_figure_or_absent() {
     let clock = Clock::open();
-    let Some(found) = core_frequency(&clock, Duration::from_millis(20)) else {
-        return;
-    };
-    assert!(found.windows >= 9);
-    assert!(
-        0.0 < found.ghz_min && found.ghz_min <= found.ghz_p50 && found.ghz_p50 <= found.ghz_max,
-        "{found:?}"
-    );
+    assert!(core_frequency_now(&clock).is_none_or(|ghz| ghz > 0.0 && ghz.is_finite()));
 }
 
 #[test]

@@ -36,79 +36,16 @@ pub struct Mitigation {
 
 /// Options that change the cost of system calls, switches, interrupts, idling, pages or clocks
 /// (kernel-parameters.txt of the Linux documentation; `deferred_init` and `nested_pvm` are guest kernels' own).
-const MATTER: &[&str] = &[
-    "amd_iommu",
-    "amd_pstate",
-    "audit",
-    "clocksource",
-    "cpufreq.default_governor",
-    "cpuidle.governor",
-    "cpuidle.off",
-    "cpuidle_haltpoll.force",
-    "debug_pagealloc",
-    "default_hugepagesz",
-    "deferred_init",
-    "gather_data_sampling",
-    "haltpoll.guest_halt_poll_ns",
-    "hugepages",
-    "hugepagesz",
-    "hugetlb_free_vmemmap",
-    "idle",
-    "init_on_alloc",
-    "init_on_free",
-    "intel_idle.max_cstate",
-    "intel_iommu",
-    "intel_pstate",
-    "iommu",
-    "iommu.strict",
-    "irqaffinity",
-    "isolcpus",
-    "kvm-clock",
-    "l1tf",
-    "maxcpus",
-    "mds",
-    "mem",
-    "mitigations",
-    "nested_pvm",
-    "no-kvmclock",
-    "no-steal-acc",
-    "nohlt",
-    "nohz",
-    "nohz_full",
-    "nopti",
-    "nosmt",
-    "nospectre_v1",
-    "nospectre_v2",
-    "notsc",
-    "nowatchdog",
-    "nr_cpus",
-    "numa",
-    "numa_balancing",
-    "page_poison",
-    "pcie_aspm",
-    "preempt",
-    "processor.max_cstate",
-    "psi",
-    "pti",
-    "rcu_nocb_poll",
-    "rcu_nocbs",
-    "retbleed",
-    "sched_autogroup",
-    "skew_tick",
-    "slub_debug",
-    "spec_store_bypass_disable",
-    "spectre_v2",
-    "split_lock_detect",
-    "srbds",
-    "swiotlb",
-    "threadirqs",
-    "transparent_hugepage",
-    "transparent_hugepage_shmem",
-    "tsc",
-    "tsx",
-    "workqueue.power_efficient",
-    "zswap.enabled",
-];
+const MATTER: &str = "\
+    amd_iommu amd_pstate audit clocksource cpufreq.default_governor cpuidle.governor cpuidle.off \
+    cpuidle_haltpoll.force debug_pagealloc default_hugepagesz deferred_init gather_data_sampling \
+    haltpoll.guest_halt_poll_ns hugepages hugepagesz hugetlb_free_vmemmap idle init_on_alloc \
+    init_on_free intel_idle.max_cstate intel_iommu intel_pstate iommu iommu.strict irqaffinity isolcpus \
+    kvm-clock l1tf maxcpus mds mem mitigations nested_pvm no-kvmclock no-steal-acc nohlt nohz nohz_full \
+    nopti nosmt nospectre_v1 nospectre_v2 notsc nowatchdog nr_cpus numa numa_balancing page_poison \
+    pcie_aspm preempt processor.max_cstate psi pti rcu_nocb_poll rcu_nocbs retbleed sched_autogroup \
+    skew_tick slub_debug spec_store_bypass_disable spectre_v2 split_lock_detect srbds swiotlb threadirqs \
+    transparent_hugepage transparent_hugepage_shmem tsc tsx workqueue.power_efficient zswap.enabled";
 
 pub(crate) fn read(root: &Root, notes: &mut Notes) -> Boot {
     const FOLDER: &str = "/sys/devices/system/cpu/vulnerabilities";
@@ -140,7 +77,7 @@ pub(crate) fn options(command_line: &str) -> Vec<BootOption> {
             };
             // The kernel takes '-' and '_' for the same letter.
             let same = |known: &str| known.replace('-', "_") == name.replace('-', "_");
-            MATTER.iter().any(|known| same(known)).then(|| BootOption { name: text::clean(name), value })
+            MATTER.split(' ').any(same).then(|| BootOption { name: text::clean(name), value })
         })
         .collect()
 }

@@ -76,11 +76,40 @@ pub(crate) fn read(
     notes: &mut Notes,
 ) -> (Vec<Cache>, CacheAgreement) {
     let listed = from_sysfs(root, notes);
-    let said = registers.map(Registers::caches).unwrap_or_default();
+    let said = registers.map(from_cpuid).unwrap_or_default();
     if listed.is_empty() && said.is_empty() {
         notes.say("caches", "neither CPUID nor /sys/devices/system/cpu/cpu*/cache lists any");
     }
     cross_check(listed, said, registers.is_some_and(Registers::is_hybrid))
+}
+
+/// The caches of the answering core: leaf `8000_001Dh` where the CPU has topology extensions (AMD, Hygon), else 4.
+pub(crate) fn from_cpuid(registers: &Registers) -> Vec<Cache> {
+    registers.cache_geometry().map_while(one_of_cpuid).collect()
+}
+
+/// One subleaf; `None` at the list's end.
+fn one_of_cpuid([eax, ebx, ecx, _]: [u32; 4]) -> Option<Cache> {
+    let kind = match eax & 0x1f {
+        1 => CacheKind::Data,
+        2 => CacheKind::Instruction,
+        3 => CacheKind::Unified,
+        _ => return None,
+    };
+    let field = |low: u32, width: u32| (ebx >> low & ((1 << width) - 1)) + 1;
+    let (line, partitions, ways, sets) = (field(0, 12), field(12, 10), field(22, 10), u64::from(ecx) + 1);
+    Some(Cache {
+        level: (eax >> 5 & 7) as u8,
+        kind,
+        // At most 2^10 * 2^10 * 2^12 * 2^32: a damaged dump may exceed 64 bits by one.
+        size_bytes: sets.checked_mul(u64::from(ways) * u64::from(partitions) * u64::from(line))?,
+        line_bytes: Some(line),
+        ways: (eax >> 9 & 1 == 0).then_some(ways),
+        shared_cpus: Vec::new(),
+        cpus: Vec::new(),
+        instances: None,
+        source: CacheSource::Cpuid,
+    })
 }
 
 /// Joins both lists. CPUID answers for one core only, so on a hybrid CPU a cache of the other kind of core is no
@@ -262,5 +291,23 @@ mod tests {
     fn one_source_alone_is_taken_and_not_compared() {
         let (caches, agreement) = cross_check(vec![], vec![cache(2, 1024, CacheSource::Cpuid)], false);
         assert_eq!((caches.len(), agreement.compared), (1, 0));
+    }
+
+    #[test]
+    fn cache_geometry_is_ways_times_partitions_times_line_times_sets() {
+        // 48 KiB, 12 ways, 64-byte lines, 64 sets: the L1d of Ice Lake and Zen 5.
+        let l1 = one_of_cpuid([0x121, 11 << 22 | 63, 63, 0]).expect("a cache");
+        assert_eq!((l1.level, l1.kind, l1.size_bytes, l1.ways), (1, CacheKind::Data, 48 << 10, Some(12)));
+    }
+
+    #[test]
+    fn the_list_of_caches_ends_at_the_null_entry() {
+        let dump = "4 0 121 02c0003f 3f 0\n4 1 0 0 0 0\n4 2 143 03c0003f 3ff 0\n";
+        assert_eq!(from_cpuid(&Registers::parse(dump)).len(), 1);
+    }
+
+    #[test]
+    fn a_damaged_geometry_is_no_cache() {
+        assert_eq!(one_of_cpuid([0x121, u32::MAX, u32::MAX, 0]), None);
     }
 }

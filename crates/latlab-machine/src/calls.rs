@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::cpuid::Registers;
-use crate::limits::Rlimits;
-use crate::os::Libc;
 
 /// Names that `uname` gives.
 #[derive(Clone, Debug, Default)]
@@ -28,6 +29,39 @@ pub struct Space {
     pub total_bytes: u64,
     /// What an ordinary user may still write, bytes.
     pub available_bytes: u64,
+}
+
+/// A C library.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
+pub struct Libc {
+    /// `glibc`, `musl`.
+    pub name: String,
+    /// Version, where the library tells it.
+    pub version: Option<String>,
+}
+
+/// A resource limit; `None` means unlimited.
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rlimit {
+    /// In force now.
+    pub soft: Option<u64>,
+    /// As far as the process may raise it.
+    pub hard: Option<u64>,
+}
+
+/// The resource limits that matter here, in bytes (files: a count).
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rlimits {
+    /// `RLIMIT_AS`.
+    pub address_space_bytes: Rlimit,
+    /// `RLIMIT_DATA`; counts private writable mappings too.
+    pub data_bytes: Rlimit,
+    /// `RLIMIT_FSIZE`: the largest file; more raises SIGXFSZ.
+    pub file_bytes: Rlimit,
+    /// `RLIMIT_MEMLOCK`.
+    pub locked_bytes: Rlimit,
+    /// `RLIMIT_NOFILE`.
+    pub open_files: Rlimit,
 }
 
 /// Answers of system calls and CPU instructions. `None` where nobody was asked, or nothing was answered.
@@ -61,7 +95,7 @@ impl Calls {
     /// Only CPUID of this CPU asked, for a dump.
     #[must_use]
     pub fn of_this_cpu() -> Self {
-        Self { registers: crate::native::registers(), ..Self::none() }
+        Self { registers: Registers::of_this_cpu(), ..Self::none() }
     }
 
     /// Nothing asked: everything must come from files.

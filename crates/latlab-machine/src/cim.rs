@@ -4,22 +4,23 @@
 
 use std::path::Path;
 
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Deserializer};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
+use crate::cache;
 use crate::calls::Calls;
 use crate::cpu::{self, Cpu, Frequency};
 use crate::cpuid::Registers;
 use crate::disks::Disk;
 use crate::file_systems::{Directory, FileSystem};
-use crate::limits;
+use crate::limits::{self, Limits};
+use crate::machine::Machine;
 use crate::memory::Memory;
 use crate::notes::Notes;
+use crate::os::Os;
 use crate::power::{self, PowerSource};
 use crate::text;
+use crate::tlb;
 use crate::virt::{self, Virtualisation};
-use crate::{Limits, Machine, Os, tlb};
 
 /// What `powershell.exe -NoProfile -NonInteractive -Command` is given. It reads only, needs no administrator, and leaves
 /// out serial numbers.
@@ -44,129 +45,32 @@ partition = @(Get-CimInstance -Namespace root/Microsoft/Windows/Storage MSFT_Par
 Select-Object @{n='DriveLetter';e={[string]$_.DriveLetter}}, DiskNumber) \
 } | ConvertTo-Json -Depth 4 -Compress";
 
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Answer {
-    #[serde(deserialize_with = "lenient")]
-    processor: Vec<Processor>,
-    #[serde(deserialize_with = "lenient")]
-    computer: Vec<Computer>,
-    #[serde(deserialize_with = "lenient")]
-    system: Vec<System>,
-    #[serde(deserialize_with = "lenient")]
-    pagefile: Vec<PageFile>,
-    #[serde(deserialize_with = "lenient")]
-    battery: Vec<Battery>,
-    #[serde(deserialize_with = "lenient")]
-    plan: Vec<Plan>,
-    #[serde(deserialize_with = "lenient")]
-    disk: Vec<DiskDrive>,
-    #[serde(deserialize_with = "lenient")]
-    physical: Vec<PhysicalDisk>,
-    #[serde(deserialize_with = "lenient")]
-    volume: Vec<LogicalDisk>,
-    #[serde(deserialize_with = "lenient")]
-    partition: Vec<DrivePartition>,
+/// The objects that were answered, by the query's names of their classes.
+struct Answer(Map<String, Value>);
+
+impl Answer {
+    /// Those of one class: a list, one object alone (as PowerShell writes a list of one), or nothing; entries of another form are left out.
+    fn all(&self, class: &str) -> impl Iterator<Item = &Value> + Clone {
+        let rows = match self.0.get(class) {
+            Some(Value::Array(rows)) => rows.as_slice(),
+            Some(one) => std::slice::from_ref(one),
+            None => &[],
+        };
+        rows.iter().filter(|row| row.is_object())
+    }
+
+    /// The first of one class; where there is none, a value without properties.
+    fn first(&self, class: &str) -> &Value {
+        self.all(class).next().unwrap_or(&Value::Null)
+    }
 }
 
-/// A list, one object alone (as PowerShell writes a list of one), or nothing; entries of another form are left out.
-fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned>(from: D) -> Result<Vec<T>, D::Error> {
-    let entries = match Value::deserialize(from)? {
-        Value::Array(entries) => entries,
-        Value::Null => Vec::new(),
-        one => vec![one],
-    };
-    Ok(entries.into_iter().filter_map(|entry| serde_json::from_value(entry).ok()).collect())
+fn number<T: TryFrom<u64>>(object: &Value, property: &str) -> Option<T> {
+    T::try_from(object[property].as_u64()?).ok()
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Processor {
-    name: Option<String>,
-    manufacturer: Option<String>,
-    architecture: Option<u16>,
-    number_of_cores: Option<u32>,
-    number_of_logical_processors: Option<u32>,
-    max_clock_speed: Option<u32>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Computer {
-    name: Option<String>,
-    manufacturer: Option<String>,
-    model: Option<String>,
-    hypervisor_present: Option<bool>,
-    total_physical_memory: Option<u64>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct System {
-    caption: Option<String>,
-    version: Option<String>,
-    /// KiB.
-    free_physical_memory: Option<u64>,
-    /// KiB.
-    free_virtual_memory: Option<u64>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct PageFile {
-    /// MiB.
-    allocated_base_size: Option<u64>,
-    /// MiB.
-    current_usage: Option<u64>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Battery {
-    battery_status: Option<u16>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Plan {
-    element_name: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct DiskDrive {
-    index: Option<u32>,
-    model: Option<String>,
-    size: Option<u64>,
-    media_type: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct PhysicalDisk {
-    device_id: Option<String>,
-    media_type: Option<u16>,
-    physical_sector_size: Option<u64>,
-    logical_sector_size: Option<u64>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct LogicalDisk {
-    #[serde(rename = "DeviceID")]
-    device_id: Option<String>,
-    drive_type: Option<u32>,
-    file_system: Option<String>,
-    size: Option<u64>,
-    free_space: Option<u64>,
-    provider_name: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct DrivePartition {
-    drive_letter: Option<String>,
-    disk_number: Option<u32>,
+fn said(object: &Value, property: &str) -> Option<String> {
+    text::said(object[property].as_str()?)
 }
 
 /// Describes a Windows machine from the JSON of [`WINDOWS_QUERY`], and what `calls` says besides. Never fails.
@@ -174,17 +78,15 @@ struct DrivePartition {
 pub fn describe_windows(json: &str, calls: &Calls, dir: &Path) -> Machine {
     let mut notes = Notes::default();
     // PowerShell may begin with a byte order mark.
-    let answer: Answer = match serde_json::from_str(json.trim_start_matches('\u{feff}').trim()) {
-        Ok(answer) => answer,
-        Err(error) => {
-            notes.say("machine", format!("PowerShell gave no readable answer: {error}"));
-            Answer::default()
-        }
-    };
+    let answer = serde_json::from_str(json.trim_start_matches('\u{feff}').trim()).unwrap_or_else(|error| {
+        notes.say("machine", format!("PowerShell gave no readable answer: {error}"));
+        Map::new()
+    });
+    let answer = Answer(answer);
     let registers = calls.registers.as_ref();
     let virtualisation = virtualisation(&answer, calls, &mut notes);
     let cpu = cpu(&answer, registers, virtualisation.guest, &mut notes);
-    let caches = registers.map(Registers::caches).unwrap_or_default();
+    let caches = registers.map(cache::from_cpuid).unwrap_or_default();
     if caches.is_empty() {
         notes.say("caches", "CPUID lists none, and the firmware's table has sums over cores, not caches");
     }
@@ -216,45 +118,37 @@ pub fn describe_windows(json: &str, calls: &Calls, dir: &Path) -> Machine {
     }
 }
 
-fn said(text: Option<&String>) -> Option<String> {
-    text.and_then(|text| text::said(text))
-}
-
 fn os(answer: &Answer, notes: &mut Notes) -> Os {
-    let system = answer.system.first();
+    let system = answer.first("system");
     // Win32_Processor.Architecture.
-    let arch = answer.processor.first().and_then(|processor| match processor.architecture? {
-        0 => Some("x86"),
-        5 => Some("arm"),
-        9 => Some("x86_64"),
-        12 => Some("aarch64"),
+    let arch = match number::<u16>(answer.first("processor"), "Architecture") {
+        Some(0) => Some("x86"),
+        Some(5) => Some("arm"),
+        Some(9) => Some("x86_64"),
+        Some(12) => Some("aarch64"),
         _ => None,
-    });
-    let product = said(system.and_then(|system| system.caption.as_ref()));
+    };
+    let product = said(system, "Caption");
     Os {
         name: Some("Windows".to_owned()),
-        kernel_release: said(system.and_then(|system| system.version.as_ref())),
+        kernel_release: said(system, "Version"),
         kernel_version: None,
         distribution: notes.must("os.distribution", product, "Win32_OperatingSystem does not say it"),
         arch: notes.must("os.arch", arch, "Win32_Processor does not say it").map(str::to_owned),
         libc: None,
-        host_name: said(answer.computer.first().and_then(|computer| computer.name.as_ref())),
+        host_name: said(answer.first("computer"), "Name"),
     }
 }
 
 /// `HypervisorPresent` is true on a host with memory integrity too, so CPUID decides where it can.
 fn virtualisation(answer: &Answer, calls: &Calls, notes: &mut Notes) -> Virtualisation {
-    let computer = answer.computer.first();
-    let part = |text: Option<&String>| said(text).unwrap_or_default();
-    let product = format!(
-        "{} {}",
-        part(computer.and_then(|computer| computer.manufacturer.as_ref())),
-        part(computer.and_then(|computer| computer.model.as_ref()))
-    );
+    let computer = answer.first("computer");
+    let part = |property| said(computer, property).unwrap_or_default();
+    let product = format!("{} {}", part("Manufacturer"), part("Model"));
     let mut virt = Virtualisation { product: text::said(&product), ..Virtualisation::default() };
     virt::from_cpuid(&mut virt, calls);
     virt::from_product(&mut virt);
-    if virt.guest.is_none() && computer.and_then(|computer| computer.hypervisor_present) == Some(false) {
+    if virt.guest.is_none() && computer["HypervisorPresent"].as_bool() == Some(false) {
         virt.guest = Some(false);
     }
     if virt.guest.is_none() {
@@ -267,38 +161,32 @@ fn virtualisation(answer: &Answer, calls: &Calls, notes: &mut Notes) -> Virtuali
 }
 
 fn cpu(answer: &Answer, registers: Option<&Registers>, guest: Option<bool>, notes: &mut Notes) -> Cpu {
-    let sum = |count: fn(&Processor) -> Option<u32>| {
-        answer.processor.iter().map(count).sum::<Option<u32>>().filter(|sum| *sum > 0)
+    let processors = answer.all("processor");
+    let sum = |property| {
+        let each = processors.clone().map(|processor| number::<u32>(processor, property));
+        each.sum::<Option<u32>>().filter(|sum| *sum > 0)
     };
-    let first = answer.processor.first();
+    let first = answer.first("processor");
     let mut cpu = Cpu {
-        vendor: said(first.and_then(|processor| processor.manufacturer.as_ref())),
-        model_name: said(first.and_then(|processor| processor.name.as_ref())),
-        logical_cpus: sum(|processor| processor.number_of_logical_processors),
-        cores: sum(|processor| processor.number_of_cores),
-        sockets: u32::try_from(answer.processor.len()).ok().filter(|sockets| *sockets > 0),
-        governor: said(answer.plan.first().and_then(|plan| plan.element_name.as_ref())),
+        vendor: said(first, "Manufacturer"),
+        model_name: said(first, "Name"),
+        logical_cpus: sum("NumberOfLogicalProcessors"),
+        cores: sum("NumberOfCores"),
+        sockets: u32::try_from(processors.clone().count()).ok().filter(|sockets| *sockets > 0),
+        governor: said(answer.first("plan"), "ElementName"),
         ..Cpu::default()
     };
-    cpu.online = (0..cpu.logical_cpus.unwrap_or(0).min(4096)).collect();
-    cpu.threads_per_core = cpu
-        .logical_cpus
-        .zip(cpu.cores)
-        .filter(|(logical, cores)| logical % cores == 0)
-        .map(|(logical, cores)| logical / cores);
+    cpu::number_cpus(&mut cpu);
     if let Some(registers) = registers {
         cpu::add_cpuid(&mut cpu, registers);
     }
     cpu::name_it(&mut cpu, guest, notes);
     // "Max" is the nominal rate of the product, not the boost.
-    let nominal = first.and_then(|processor| processor.max_clock_speed).filter(|mhz| *mhz > 0);
+    let nominal = number::<u32>(first, "MaxClockSpeed").filter(|mhz| *mhz > 0);
     cpu.base = cpu.base.take().or_else(|| {
         Some(Frequency { mhz: nominal?.into(), source: "Win32_Processor.MaxClockSpeed".to_owned() })
     });
-    cpu.power_source = answer
-        .battery
-        .first()
-        .and_then(|battery| battery.battery_status)
+    cpu.power_source = number(answer.first("battery"), "BatteryStatus")
         .map_or(PowerSource::Unknown, power::from_battery_status);
     if cpu.power_source == PowerSource::Unknown {
         notes.say(
@@ -321,56 +209,53 @@ fn cpu(answer: &Answer, registers: Option<&Registers>, guest: Option<bool>, note
 }
 
 fn memory(answer: &Answer, calls: &Calls, notes: &mut Notes) -> Memory {
-    let system = answer.system.first();
-    let kib = |number: Option<u64>| number.and_then(|kib| kib.checked_mul(1 << 10));
-    let mib = |count: fn(&PageFile) -> Option<u64>| {
-        answer.pagefile.iter().map(count).sum::<Option<u64>>().and_then(|mib| mib.checked_mul(1 << 20))
+    let system = answer.first("system");
+    let kib = |property| number::<u64>(system, property).and_then(|kib| kib.checked_mul(1 << 10));
+    let mib = |property| {
+        let each = answer.all("pagefile").map(|file| number::<u64>(file, property));
+        each.sum::<Option<u64>>().and_then(|mib| mib.checked_mul(1 << 20))
     };
-    let total = answer.computer.first().and_then(|computer| computer.total_physical_memory);
-    let free = kib(system.and_then(|system| system.free_physical_memory));
+    let total = number(answer.first("computer"), "TotalPhysicalMemory");
+    let free = kib("FreePhysicalMemory");
     Memory {
         total_bytes: notes.must("memory.total_bytes", total, "Win32_ComputerSystem does not say it"),
         available_bytes: notes.must("memory.available_bytes", free, "Win32_OperatingSystem does not say it"),
-        swap_total_bytes: mib(|file| file.allocated_base_size),
-        swap_used_bytes: mib(|file| file.current_usage),
+        swap_total_bytes: mib("AllocatedBaseSize"),
+        swap_used_bytes: mib("CurrentUsage"),
         page_bytes: calls.page_bytes,
         // Windows always counts commitments.
-        committable_bytes: kib(system.and_then(|system| system.free_virtual_memory)),
+        committable_bytes: kib("FreeVirtualMemory"),
         ..Memory::default()
     }
 }
 
 fn disks(answer: &Answer, notes: &mut Notes) -> Vec<Disk> {
-    if answer.disk.is_empty() {
+    if answer.all("disk").next().is_none() {
         notes.say("disks", "Win32_DiskDrive lists none");
     }
-    answer
-        .disk
-        .iter()
-        .filter_map(|drive| {
-            let index = drive.index?;
-            let physical =
-                answer.physical.iter().find(|disk| disk.device_id.as_deref() == Some(&index.to_string()));
-            Some(Disk {
-                name: disk_name(index),
-                model: said(drive.model.as_ref()),
-                size_bytes: drive.size,
-                // MSFT_PhysicalDisk.MediaType: 3 HDD, 4 SSD, others unspecified.
-                rotational_flag: physical.and_then(|disk| match disk.media_type? {
-                    3 => Some(true),
-                    4 => Some(false),
-                    _ => None,
-                }),
-                removable: drive
-                    .media_type
-                    .as_deref()
-                    .map(|kind| kind.starts_with("Removable") || kind.starts_with("External")),
-                logical_block_bytes: physical.and_then(|disk| disk.logical_sector_size),
-                physical_block_bytes: physical.and_then(|disk| disk.physical_sector_size),
-                ..Disk::default()
-            })
+    let disk = |drive: &Value| {
+        let index: u32 = number(drive, "Index")?;
+        let mut physical = answer.all("physical");
+        let physical = physical.find(|disk| disk["DeviceId"].as_str() == Some(&index.to_string()));
+        let physical = physical.unwrap_or(&Value::Null);
+        let removable = |kind: &str| kind.starts_with("Removable") || kind.starts_with("External");
+        Some(Disk {
+            name: disk_name(index),
+            model: said(drive, "Model"),
+            size_bytes: number(drive, "Size"),
+            // MSFT_PhysicalDisk.MediaType: 3 HDD, 4 SSD, others unspecified.
+            rotational_flag: match number::<u16>(physical, "MediaType") {
+                Some(3) => Some(true),
+                Some(4) => Some(false),
+                _ => None,
+            },
+            removable: drive["MediaType"].as_str().map(removable),
+            logical_block_bytes: number(physical, "LogicalSectorSize"),
+            physical_block_bytes: number(physical, "PhysicalSectorSize"),
+            ..Disk::default()
         })
-        .collect()
+    };
+    answer.all("disk").filter_map(disk).collect()
 }
 
 fn disk_name(index: u32) -> String {
@@ -384,30 +269,28 @@ fn file_systems(
     notes: &mut Notes,
 ) -> (Vec<FileSystem>, Directory) {
     let disk_of = |letter: &str| {
-        let partition =
-            answer.partition.iter().find(|part| part.drive_letter.as_deref() == letter.strip_suffix(':'))?;
-        partition.disk_number.map(disk_name)
+        let letter = letter.strip_suffix(':');
+        let partition = answer.all("partition").find(|part| part["DriveLetter"].as_str() == letter)?;
+        number(partition, "DiskNumber").map(disk_name)
     };
-    let systems: Vec<FileSystem> = answer
-        .volume
-        .iter()
-        .filter_map(|volume| {
-            let letter = said(volume.device_id.as_ref())?;
-            Some(FileSystem {
-                kind: said(volume.file_system.as_ref())?,
-                source: said(volume.provider_name.as_ref()).unwrap_or_else(|| letter.clone()),
-                total_bytes: volume.size,
-                available_bytes: volume.free_space,
-                // Win32_LogicalDisk.DriveType: 4 network, 5 compact disc, 6 RAM disk.
-                network: volume.drive_type == Some(4),
-                read_only: volume.drive_type == Some(5),
-                in_memory: volume.drive_type == Some(6),
-                disk: disk_of(&letter),
-                mount_point: letter,
-                ..FileSystem::default()
-            })
+    let file_system = |volume: &Value| {
+        let letter = said(volume, "DeviceID")?;
+        let drive_type = number::<u32>(volume, "DriveType");
+        Some(FileSystem {
+            kind: said(volume, "FileSystem")?,
+            source: said(volume, "ProviderName").unwrap_or_else(|| letter.clone()),
+            total_bytes: number(volume, "Size"),
+            available_bytes: number(volume, "FreeSpace"),
+            // Win32_LogicalDisk.DriveType: 4 network, 5 compact disc, 6 RAM disk.
+            network: drive_type == Some(4),
+            read_only: drive_type == Some(5),
+            in_memory: drive_type == Some(6),
+            disk: disk_of(&letter),
+            mount_point: letter,
+            ..FileSystem::default()
         })
-        .collect();
+    };
+    let systems: Vec<FileSystem> = answer.all("volume").filter_map(file_system).collect();
     if systems.is_empty() {
         notes.say("file_systems", "Win32_LogicalDisk lists none");
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::cpuid::Registers;
+use crate::cpuid::{self, Registers};
 use crate::microarchitecture::{self, Identity};
 use crate::notes::Notes;
 use crate::power::{self, PowerSource};
@@ -86,37 +86,7 @@ pub struct CorePart {
     pub cpus: Vec<u32>,
 }
 
-/// x86 features that matter to measuring: vector widths, time stamps, cache control, page sizes.
-const X86_FEATURES: &[&str] = &[
-    "sse4_2",
-    "avx",
-    "avx2",
-    "avx512f",
-    "avx512bw",
-    "avx512vl",
-    "avx512_fp16",
-    "avx512_vp2intersect",
-    "avx_vnni",
-    "amx_tile",
-    "rdtscp",
-    "rdpid",
-    "constant_tsc",
-    "nonstop_tsc",
-    "tsc_known_freq",
-    "serialize",
-    "clflushopt",
-    "clwb",
-    "cldemote",
-    "movdiri",
-    "movdir64b",
-    "erms",
-    "fsrm",
-    "pdpe1gb",
-    "pcid",
-    "waitpkg",
-];
-
-/// The same for aarch64; `asimd` is NEON.
+/// aarch64 features that matter to measuring; `asimd` is NEON.
 const ARM_FEATURES: &[&str] = &[
     "asimd", "asimddp", "atomics", "uscat", "lrcpc", "sve", "sve2", "sme", "bf16", "i8mm", "dcpop", "dcpodp",
     "ecv", "mops",
@@ -148,14 +118,14 @@ pub(crate) fn from_cpuinfo(info: &str) -> Cpu {
     let number = |key| value(key).and_then(|value| value.parse().ok());
     let flags: BTreeSet<&str> =
         value("flags").or_else(|| value("Features")).unwrap_or_default().split_whitespace().collect();
-    let known = X86_FEATURES.iter().chain(ARM_FEATURES);
+    let known = cpuid::feature_names().chain(ARM_FEATURES.iter().copied());
     Cpu {
         vendor: value("vendor_id").and_then(text::said),
         model_name: value("model name").and_then(text::said),
         family: number("cpu family"),
         model: number("model"),
         stepping: number("stepping"),
-        features: known.filter(|feature| flags.contains(**feature)).map(|f| (*f).to_owned()).collect(),
+        features: known.filter(|feature| flags.contains(feature)).map(str::to_owned).collect(),
         parts: arm_parts(info),
         ..Cpu::default()
     }
@@ -285,6 +255,13 @@ pub(crate) fn rate_in_name(model_name: &str) -> Option<Frequency> {
     let (_, rate) = model_name.rsplit_once('@')?;
     let ghz: f64 = rate.trim().strip_suffix("GHz")?.trim().parse().ok()?;
     (ghz > 0.0).then(|| Frequency { mhz: (ghz * 1000.0).round(), source: "model name".to_owned() })
+}
+
+/// Numbers the logical CPUs and shares them out to the cores, where the system only counts both.
+pub(crate) fn number_cpus(cpu: &mut Cpu) {
+    cpu.online = (0..cpu.logical_cpus.unwrap_or(0).min(4096)).collect();
+    let counts = cpu.logical_cpus.zip(cpu.cores).filter(|(logical, cores)| logical % cores == 0);
+    cpu.threads_per_core = counts.map(|(logical, cores)| logical / cores);
 }
 
 /// Fills in vendor and microarchitecture.

@@ -8,7 +8,6 @@ use std::fmt::Write as _;
 
 use raw_cpuid::{CpuId, CpuIdReader, CpuIdResult};
 
-use crate::cache::{Cache, CacheKind, CacheSource};
 use crate::text;
 
 /// CPUID answers: `[eax, ebx, ecx, edx]` by leaf and subleaf.
@@ -19,6 +18,21 @@ const HYPERVISOR: u32 = 0x4000_0000;
 const EXTENDED: u32 = 0x8000_0000;
 
 impl Registers {
+    /// Of this CPU; of a CPU with cores of several kinds, the core that happened to answer. `None` on architectures without CPUID.
+    pub(crate) fn of_this_cpu() -> Option<Self> {
+        #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+        {
+            // Every x86-64 CPU has CPUID; a vendor string says that leaf 0 is answered.
+            CpuId::new().get_vendor_info()?;
+            Some(Self::ask(|leaf, subleaf| {
+                let r = raw_cpuid::native_cpuid::cpuid_count(leaf, subleaf);
+                [r.eax, r.ebx, r.ecx, r.edx]
+            }))
+        }
+        #[cfg(not(any(target_arch = "x86", target_arch = "x86_64")))]
+        None
+    }
+
     /// Asks for every leaf that is understood here. Leaf numbers above the CPU's maximum are not asked: Intel
     /// answers those with the data of another leaf.
     pub fn ask(cpuid: impl Fn(u32, u32) -> [u32; 4]) -> Self {
@@ -90,8 +104,8 @@ impl Registers {
         self.0.get(&(leaf, subleaf)).copied().unwrap_or_default()
     }
 
-    fn bit(&self, leaf: u32, subleaf: u32, register: Register, bit: u32) -> bool {
-        self.get(leaf, subleaf)[register as usize] & (1 << bit) != 0
+    fn bit(&self, (leaf, subleaf, register, bit): Place) -> bool {
+        self.get(leaf, subleaf)[register] & (1 << bit) != 0
     }
 
     pub(crate) fn meaning(&self) -> CpuId<&Self> {
@@ -105,12 +119,12 @@ impl Registers {
 
     /// Whether cores of several kinds share this package (leaf 7, EDX bit 15).
     pub(crate) fn is_hybrid(&self) -> bool {
-        self.bit(7, 0, Register::Edx, 15)
+        self.bit((7, 0, EDX, 15))
     }
 
     /// Whether a hypervisor says it is there (leaf 1, ECX bit 31, which no real CPU sets).
     pub(crate) fn under_hypervisor(&self) -> bool {
-        self.bit(1, 0, Register::Ecx, 31)
+        self.bit((1, 0, ECX, 31))
     }
 
     /// The hypervisors' twelve-letter signatures, the outer interface first.
@@ -131,49 +145,26 @@ impl Registers {
     /// memory integrity on (leaf `4000_0003h`, EBX bit 0, `CreatePartitions`).
     pub(crate) fn is_hyperv_root(&self) -> bool {
         self.hypervisor_signatures().first().is_some_and(|s| s == "Microsoft Hv")
-            && self.bit(HYPERVISOR + 3, 0, Register::Ebx, 0)
+            && self.bit((HYPERVISOR + 3, 0, EBX, 0))
     }
 
     /// Features among those that this tool or its readers ask for, named as Linux names them. Vector extensions that
     /// the system has not enabled (no OSXSAVE) are left out.
     pub(crate) fn features(&self) -> Vec<String> {
-        let vectors = self.bit(1, 0, Register::Ecx, 27);
+        let enabled = self.bit((1, 0, ECX, 27));
+        let vector = |name: &str| name.starts_with("avx") || name.starts_with("amx");
         FEATURES
             .iter()
-            .filter(|f| self.bit(f.leaf, f.subleaf, f.register, f.bit) && (vectors || !f.needs_osxsave))
-            .map(|f| f.name.to_owned())
+            .filter(|(name, place)| place.is_some_and(|at| self.bit(at)) && (enabled || !vector(name)))
+            .map(|(name, _)| (*name).to_owned())
             .collect()
     }
 
-    /// The caches of the answering core: leaf `8000_001Dh` where the CPU has topology extensions (AMD, Hygon), else 4.
-    pub(crate) fn caches(&self) -> Vec<Cache> {
-        let leaf = if self.bit(EXTENDED + 1, 0, Register::Ecx, 22) { EXTENDED + 0x1d } else { 4 };
-        self.0.range((leaf, 0)..=(leaf, u32::MAX)).map_while(|(_, answer)| cache(*answer)).collect()
+    /// The subleaves that describe caches, in their order.
+    pub(crate) fn cache_geometry(&self) -> impl Iterator<Item = [u32; 4]> {
+        let leaf = if self.bit((EXTENDED + 1, 0, ECX, 22)) { EXTENDED + 0x1d } else { 4 };
+        self.0.range((leaf, 0)..=(leaf, u32::MAX)).map(|(_, answer)| *answer)
     }
-}
-
-/// One subleaf of leaf 4 or `8000_001Dh`; `None` at the list's end.
-fn cache([eax, ebx, ecx, _]: [u32; 4]) -> Option<Cache> {
-    let kind = match eax & 0x1f {
-        1 => CacheKind::Data,
-        2 => CacheKind::Instruction,
-        3 => CacheKind::Unified,
-        _ => return None,
-    };
-    let field = |low: u32, width: u32| (ebx >> low & ((1 << width) - 1)) + 1;
-    let (line, partitions, ways, sets) = (field(0, 12), field(12, 10), field(22, 10), u64::from(ecx) + 1);
-    Some(Cache {
-        level: (eax >> 5 & 7) as u8,
-        kind,
-        // At most 2^10 * 2^10 * 2^12 * 2^32: a damaged dump may exceed 64 bits by one.
-        size_bytes: sets.checked_mul(u64::from(ways) * u64::from(partitions) * u64::from(line))?,
-        line_bytes: Some(line),
-        ways: (eax >> 9 & 1 == 0).then_some(ways),
-        shared_cpus: Vec::new(),
-        cpus: Vec::new(),
-        instances: None,
-        source: CacheSource::Cpuid,
-    })
 }
 
 impl CpuIdReader for &Registers {
@@ -183,58 +174,49 @@ impl CpuIdReader for &Registers {
     }
 }
 
-#[derive(Clone, Copy)]
-enum Register {
-    Eax,
-    Ebx,
-    Ecx,
-    Edx,
-}
+const EAX: usize = 0;
+const EBX: usize = 1;
+const ECX: usize = 2;
+const EDX: usize = 3;
 
-struct Feature {
-    name: &'static str,
-    leaf: u32,
-    subleaf: u32,
-    register: Register,
-    bit: u32,
-    needs_osxsave: bool,
-}
+/// Leaf, subleaf, register and bit.
+type Place = (u32, u32, usize, u32);
 
-const fn feature(name: &'static str, leaf: u32, subleaf: u32, register: Register, bit: u32) -> Feature {
-    Feature { name, leaf, subleaf, register, bit, needs_osxsave: false }
-}
-
-const fn vector(name: &'static str, leaf: u32, subleaf: u32, register: Register, bit: u32) -> Feature {
-    Feature { needs_osxsave: true, ..feature(name, leaf, subleaf, register, bit) }
-}
-
-/// In the order of [`crate::cpu::X86_FEATURES`].
-const FEATURES: &[Feature] = &[
-    feature("sse4_2", 1, 0, Register::Ecx, 20),
-    vector("avx", 1, 0, Register::Ecx, 28),
-    vector("avx2", 7, 0, Register::Ebx, 5),
-    vector("avx512f", 7, 0, Register::Ebx, 16),
-    vector("avx512bw", 7, 0, Register::Ebx, 30),
-    vector("avx512vl", 7, 0, Register::Ebx, 31),
-    vector("avx512_fp16", 7, 0, Register::Edx, 23),
-    vector("avx512_vp2intersect", 7, 0, Register::Edx, 8),
-    vector("avx_vnni", 7, 1, Register::Eax, 4),
-    vector("amx_tile", 7, 0, Register::Edx, 24),
-    feature("rdtscp", EXTENDED + 1, 0, Register::Edx, 27),
-    feature("rdpid", 7, 0, Register::Ecx, 22),
-    feature("nonstop_tsc", EXTENDED + 7, 0, Register::Edx, 8),
-    feature("serialize", 7, 0, Register::Edx, 14),
-    feature("clflushopt", 7, 0, Register::Ebx, 23),
-    feature("clwb", 7, 0, Register::Ebx, 24),
-    feature("cldemote", 7, 0, Register::Ecx, 25),
-    feature("movdiri", 7, 0, Register::Ecx, 27),
-    feature("movdir64b", 7, 0, Register::Ecx, 28),
-    feature("erms", 7, 0, Register::Ebx, 9),
-    feature("fsrm", 7, 0, Register::Edx, 4),
-    feature("pdpe1gb", EXTENDED + 1, 0, Register::Edx, 26),
-    feature("pcid", 1, 0, Register::Ecx, 17),
-    feature("waitpkg", 7, 0, Register::Ecx, 5),
+/// Features that matter to measuring (vector widths, time stamps, cache control, page sizes), named as Linux names them, and where CPUID
+/// tells of them: of some only the kernel does.
+const FEATURES: &[(&str, Option<Place>)] = &[
+    ("sse4_2", Some((1, 0, ECX, 20))),
+    ("avx", Some((1, 0, ECX, 28))),
+    ("avx2", Some((7, 0, EBX, 5))),
+    ("avx512f", Some((7, 0, EBX, 16))),
+    ("avx512bw", Some((7, 0, EBX, 30))),
+    ("avx512vl", Some((7, 0, EBX, 31))),
+    ("avx512_fp16", Some((7, 0, EDX, 23))),
+    ("avx512_vp2intersect", Some((7, 0, EDX, 8))),
+    ("avx_vnni", Some((7, 1, EAX, 4))),
+    ("amx_tile", Some((7, 0, EDX, 24))),
+    ("rdtscp", Some((EXTENDED + 1, 0, EDX, 27))),
+    ("rdpid", Some((7, 0, ECX, 22))),
+    ("constant_tsc", None),
+    ("nonstop_tsc", Some((EXTENDED + 7, 0, EDX, 8))),
+    ("tsc_known_freq", None),
+    ("serialize", Some((7, 0, EDX, 14))),
+    ("clflushopt", Some((7, 0, EBX, 23))),
+    ("clwb", Some((7, 0, EBX, 24))),
+    ("cldemote", Some((7, 0, ECX, 25))),
+    ("movdiri", Some((7, 0, ECX, 27))),
+    ("movdir64b", Some((7, 0, ECX, 28))),
+    ("erms", Some((7, 0, EBX, 9))),
+    ("fsrm", Some((7, 0, EDX, 4))),
+    ("pdpe1gb", Some((EXTENDED + 1, 0, EDX, 26))),
+    ("pcid", Some((1, 0, ECX, 17))),
+    ("waitpkg", Some((7, 0, ECX, 5))),
 ];
+
+/// The names of all x86 features that are looked for.
+pub(crate) fn feature_names() -> impl Iterator<Item = &'static str> {
+    FEATURES.iter().map(|(name, _)| *name)
+}
 
 #[cfg(test)]
 mod tests {
@@ -246,24 +228,6 @@ mod tests {
             Registers::parse("1 0 00a60f12 00040800 fed83203 178bfbff\n# not an answer\n4 1 0 1 2 3\n");
         assert_eq!(Registers::parse(&registers.dump()), registers);
         assert_eq!(registers.get(4, 1), [0, 1, 2, 3]);
-    }
-
-    #[test]
-    fn cache_geometry_is_ways_times_partitions_times_line_times_sets() {
-        // 48 KiB, 12 ways, 64-byte lines, 64 sets: the L1d of Ice Lake and Zen 5.
-        let l1 = cache([0x121, 11 << 22 | 63, 63, 0]).expect("a cache");
-        assert_eq!((l1.level, l1.kind, l1.size_bytes, l1.ways), (1, CacheKind::Data, 48 << 10, Some(12)));
-    }
-
-    #[test]
-    fn the_list_of_caches_ends_at_the_null_entry() {
-        let dump = "4 0 121 02c0003f 3f 0\n4 1 0 0 0 0\n4 2 143 03c0003f 3ff 0\n";
-        assert_eq!(Registers::parse(dump).caches().len(), 1);
-    }
-
-    #[test]
-    fn a_damaged_geometry_is_no_cache() {
-        assert_eq!(cache([0x121, u32::MAX, u32::MAX, 0]), None);
     }
 
     #[test]

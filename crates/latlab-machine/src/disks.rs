@@ -1,5 +1,6 @@
 //! Block devices.
 
+use latlab_stats::count::nearest;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -181,12 +182,7 @@ fn usb_bytes_per_s(speed: &str) -> Option<u64> {
 }
 
 fn whole(bytes_per_s: f64) -> Option<u64> {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "within the range just asked for"
-    )]
-    (1e3..1e15).contains(&bytes_per_s).then(|| bytes_per_s.round() as u64)
+    (1e3..1e15).contains(&bytes_per_s).then(|| nearest(bytes_per_s))
 }
 
 fn size(root: &Root, folder: &str) -> Option<u64> {
@@ -236,26 +232,15 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn a_sata_disks_link_is_that_of_its_port_and_a_virtual_disk_has_none() {
-        use std::fs;
-        use std::os::unix::fs::symlink;
-        let binary = std::env::current_exe().expect("the test binary has a path");
-        let tree = binary.with_file_name(format!("links-{}", std::process::id()));
+        let tree = crate::root::tests::Tree::new("links");
         let sda = "sys/devices/pci0000:00/0000:00:17.0/ata3/host2/target2:0:0/2:0:0:0/block/sda";
-        for (file, text) in [
-            (format!("{sda}/size"), "8\n"),
-            ("sys/class/ata_link/link3/sata_spd".to_owned(), "6.0 Gbps\n"),
-            ("sys/devices/pci0000:00/virtio1/block/vda/size".to_owned(), "8\n"),
-        ] {
-            let path = tree.join(file);
-            fs::create_dir_all(path.parent().expect("below the tree")).expect("writable");
-            fs::write(path, text).expect("writable");
-        }
-        fs::create_dir_all(tree.join("sys/block")).expect("writable");
-        symlink(tree.join(sda), tree.join("sys/block/sda")).expect("writable");
-        symlink(tree.join("sys/devices/pci0000:00/virtio1/block/vda"), tree.join("sys/block/vda"))
-            .expect("writable");
-        let disks = read(&Root::at(&tree), &mut Notes::default());
-        fs::remove_dir_all(&tree).expect("ours");
+        let vda = "sys/devices/pci0000:00/virtio1/block/vda";
+        tree.file(&format!("{sda}/size"), "8\n");
+        tree.file("sys/class/ata_link/link3/sata_spd", "6.0 Gbps\n");
+        tree.file(&format!("{vda}/size"), "8\n");
+        tree.link("sys/block/sda", sda);
+        tree.link("sys/block/vda", vda);
+        let disks = read(&tree.root(), &mut Notes::default());
         let of = |name: &str| disks.iter().find(|disk| disk.name == name).expect("listed");
         assert_eq!(of("sda").link.as_deref(), Some("SATA 6.0 Gbps"));
         assert_eq!(of("sda").link_bytes_per_s, Some(600_000_000));

@@ -57,125 +57,24 @@ pub struct Directory {
 }
 
 /// Types that hold no data of users.
-const PSEUDO: &[&str] = &[
-    "autofs",
-    "binder",
-    "binfmt_misc",
-    "bpf",
-    "cgroup",
-    "cgroup2",
-    "configfs",
-    "debugfs",
-    "devpts",
-    "devtmpfs",
-    "efivarfs",
-    "fuse.gvfsd-fuse",
-    "fuse.lxcfs",
-    "fuse.portal",
-    "fusectl",
-    "hugetlbfs",
-    "mqueue",
-    "nfsd",
-    "nsfs",
-    "proc",
-    "pstore",
-    "resctrl",
-    "rpc_pipefs",
-    "securityfs",
-    "selinuxfs",
-    "sysfs",
-    "tracefs",
-];
+const PSEUDO: &str = "\
+    autofs binder binfmt_misc bpf cgroup cgroup2 configfs debugfs devpts devtmpfs efivarfs \
+    fuse.gvfsd-fuse fuse.lxcfs fuse.portal fusectl hugetlbfs mqueue nfsd nsfs proc pstore resctrl \
+    rpc_pipefs securityfs selinuxfs sysfs tracefs";
 
 /// Served by another machine, or (9p, virtiofs, vboxsf, drvfs, ...) by the host.
-const NETWORK: &[&str] = &[
-    "9p",
-    "afs",
-    "beegfs",
-    "ceph",
-    "cifs",
-    "drvfs",
-    "fuse.glusterfs",
-    "fuse.s3fs",
-    "fuse.sshfs",
-    "gfs2",
-    "gpfs",
-    "lustre",
-    "nfs",
-    "nfs4",
-    "ocfs2",
-    "prl_fs",
-    "smb3",
-    "smbfs",
-    "vboxsf",
-    "virtiofs",
-    "vmhgfs",
-    "fuse.vmhgfs-fuse",
-    "fuse.rclone",
-];
+const NETWORK: &str = "\
+    9p afs beegfs ceph cifs drvfs fuse.glusterfs fuse.s3fs fuse.sshfs gfs2 gpfs lustre nfs nfs4 ocfs2 \
+    prl_fs smb3 smbfs vboxsf virtiofs vmhgfs fuse.vmhgfs-fuse fuse.rclone";
 
 /// Options, before `=`, that change timings. Others are left out: some hold paths and user names.
-const OPTIONS: &[&str] = &[
-    "actimeo",
-    "allocsize",
-    "async",
-    "autodefrag",
-    "barrier",
-    "cache",
-    "commit",
-    "compress",
-    "compress-force",
-    "data",
-    "datacow",
-    "dax",
-    "delalloc",
-    "dirsync",
-    "discard",
-    "discard=async",
-    "hard",
-    "huge",
-    "inode32",
-    "inode64",
-    "journal_async_commit",
-    "journal_checksum",
-    "largeio",
-    "lazytime",
-    "local",
-    "logbsize",
-    "logbufs",
-    "metacopy",
-    "msize",
-    "nconnect",
-    "noac",
-    "noatime",
-    "nobarrier",
-    "nodatacow",
-    "nodatasum",
-    "nodelalloc",
-    "nodiratime",
-    "nodiscard",
-    "norelatime",
-    "nossd",
-    "proto",
-    "relatime",
-    "ro",
-    "rsize",
-    "rw",
-    "size",
-    "soft",
-    "space_cache",
-    "ssd",
-    "strictatime",
-    "stripe",
-    "sunit",
-    "swalloc",
-    "swidth",
-    "sync",
-    "trans",
-    "vers",
-    "volatile",
-    "wsize",
-];
+const OPTIONS: &str = "\
+    actimeo allocsize async autodefrag barrier cache commit compress compress-force data datacow dax \
+    delalloc dirsync discard discard=async hard huge inode32 inode64 journal_async_commit \
+    journal_checksum largeio lazytime local logbsize logbufs metacopy msize nconnect noac noatime \
+    nobarrier nodatacow nodatasum nodelalloc nodiratime nodiscard norelatime nossd proto relatime ro \
+    rsize rw size soft space_cache ssd strictatime stripe sunit swalloc swidth sync trans vers volatile \
+    wsize";
 
 /// The file systems among the mounts, and the one of `dir`.
 pub(crate) fn read(
@@ -186,7 +85,7 @@ pub(crate) fn read(
     notes: &mut Notes,
 ) -> (Vec<FileSystem>, Directory) {
     let visible = mounts::visible(mounts.to_vec());
-    let kept: Vec<&Mount> = visible.iter().filter(|mount| !PSEUDO.contains(&mount.kind.as_str())).collect();
+    let kept: Vec<&Mount> = visible.iter().filter(|mount| !text::listed(PSEUDO, &mount.kind)).collect();
     let mut systems: Vec<FileSystem> = kept.iter().map(|mount| file_system(mount, disks)).collect();
     for system in systems.iter_mut().filter(|system| !system.network && !system.user_space) {
         ask_space(system, calls);
@@ -240,7 +139,7 @@ fn file_system(mount: &Mount, disks: &[Disk]) -> FileSystem {
     let mut options: Vec<String> = Vec::new();
     for option in mount.options.iter().chain(&mount.super_options) {
         let name = option.split('=').next().unwrap_or_default();
-        if OPTIONS.contains(&name) && !options.contains(option) {
+        if text::listed(OPTIONS, name) && !options.contains(option) {
             options.push(text::clean(option));
         }
     }
@@ -260,7 +159,7 @@ fn file_system(mount: &Mount, disks: &[Disk]) -> FileSystem {
             || mount.source.starts_with("/dev/ram")
             || mount.source.starts_with("/dev/zram"),
         overlay: matches!(kind, "overlay" | "aufs" | "fuse.fuse-overlayfs" | "unionfs"),
-        network: NETWORK.contains(&kind),
+        network: text::listed(NETWORK, kind),
         user_space,
         read_only,
         disk: disks::holding(disks, &mount.device, &mount.source),

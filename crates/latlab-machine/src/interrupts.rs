@@ -80,11 +80,8 @@ fn numbers(root: &Root, folder: &str, most_down: usize) -> Vec<u32> {
 
 #[cfg(all(test, unix))]
 mod tests {
-    use std::fs;
-    use std::os::unix::fs::symlink;
-    use std::path::PathBuf;
-
     use super::*;
+    use crate::root::tests::Tree;
 
     const TABLE: &str = "\
            CPU0       CPU1
@@ -95,81 +92,56 @@ NMI:          0          0  Non-maskable interrupts
 ERR:          0
 ";
 
-    /// A tree below the test's binary, gone with it.
-    struct Tree(PathBuf);
-
-    impl Tree {
-        /// `vda` on a function with these interrupts, each with where it is routed.
-        fn new(name: &str, routes: &[(u32, Option<&str>)]) -> Self {
-            let binary = std::env::current_exe().expect("the test binary has a path");
-            let tree = Self(binary.with_file_name(format!("interrupts-{name}-{}", std::process::id())));
-            let function = "sys/devices/pci0000:00/0000:00:02.0";
-            tree.file(&format!("{function}/irq"), "11\n");
-            tree.file(&format!("{function}/virtio1/block/vda/vda1/partition"), "1\n");
-            tree.link(&format!("{function}/virtio1/block/vda/device"), &format!("{function}/virtio1"));
-            tree.link("sys/block/vda", &format!("{function}/virtio1/block/vda"));
-            for (number, route) in routes {
-                tree.file(&format!("{function}/msi_irqs/{number}"), "msix\n");
-                if let Some(route) = route {
-                    tree.file(&format!("proc/irq/{number}/effective_affinity_list"), route);
-                }
+    /// `vda` on a function with these interrupts, each with where it is routed.
+    fn planted(name: &str, routes: &[(u32, Option<&str>)]) -> Tree {
+        let tree = Tree::new(&format!("interrupts-{name}"));
+        let function = "sys/devices/pci0000:00/0000:00:02.0";
+        tree.file(&format!("{function}/irq"), "11\n");
+        tree.file(&format!("{function}/virtio1/block/vda/vda1/partition"), "1\n");
+        tree.link(&format!("{function}/virtio1/block/vda/device"), &format!("{function}/virtio1"));
+        tree.link("sys/block/vda", &format!("{function}/virtio1/block/vda"));
+        for (number, route) in routes {
+            tree.file(&format!("{function}/msi_irqs/{number}"), "msix\n");
+            if let Some(route) = route {
+                tree.file(&format!("proc/irq/{number}/effective_affinity_list"), route);
             }
-            tree
         }
-
-        fn file(&self, path: &str, text: &str) {
-            let path = self.0.join(path);
-            fs::create_dir_all(path.parent().expect("below the tree")).expect("writable");
-            fs::write(path, text).expect("writable");
-        }
-
-        fn link(&self, path: &str, to: &str) {
-            let path = self.0.join(path);
-            fs::create_dir_all(path.parent().expect("below the tree")).expect("writable");
-            symlink(self.0.join(to), path).expect("writable");
-        }
-
-        fn cpus(&self, table: &str, disk: &str) -> Vec<u32> {
-            let root = Root::at(&self.0);
-            Interrupts::of(table).cpus(&root, &format!("/sys/block/{disk}"))
-        }
+        tree
     }
 
-    impl Drop for Tree {
-        fn drop(&mut self) {
-            let _gone = fs::remove_dir_all(&self.0);
-        }
+    fn cpus(tree: &Tree, table: &str, disk: &str) -> Vec<u32> {
+        Interrupts::of(table).cpus(&tree.root(), &format!("/sys/block/{disk}"))
     }
 
     #[test]
     fn a_disks_interrupts_are_handled_where_those_that_come_are_routed() {
-        let tree = Tree::new("routed", &[(35, Some("0\n")), (36, Some("1\n"))]);
-        assert_eq!(tree.cpus(TABLE, "vda"), [1]);
+        let tree = planted("routed", &[(35, Some("0\n")), (36, Some("1\n"))]);
+        assert_eq!(cpus(&tree, TABLE, "vda"), [1]);
     }
 
     #[test]
     fn a_volume_has_the_interrupts_of_the_disk_below_its_partition() {
-        let tree = Tree::new("volume", &[(36, Some("1\n")), (41, Some("0,2-3\n"))]);
+        let tree = planted("volume", &[(36, Some("1\n")), (41, Some("0,2-3\n"))]);
         let part = "sys/devices/pci0000:00/0000:00:02.0/virtio1/block/vda/vda1";
         tree.link("sys/block/dm-0/slaves/vda1", part);
         tree.link("sys/block/dm-1/slaves/dm-0", "sys/block/dm-0");
-        assert_eq!(tree.cpus(&TABLE.replace("2538349", "5000"), "dm-1"), [0, 1, 2, 3]);
+        assert_eq!(cpus(&tree, &TABLE.replace("2538349", "5000"), "dm-1"), [0, 1, 2, 3]);
     }
 
     #[test]
     fn a_function_without_vectors_has_its_line() {
-        let tree = Tree::new("line", &[]);
+        let tree = planted("line", &[]);
         tree.file("proc/irq/11/effective_affinity_list", "0\n");
-        assert_eq!(tree.cpus("CPU0\n11: 500 IO-APIC 11-fasteoi ahci\n", "vda"), [0]);
+        assert_eq!(cpus(&tree, "CPU0\n11: 500 IO-APIC 11-fasteoi ahci\n", "vda"), [0]);
     }
 
     #[test]
     fn what_cannot_be_read_is_unknown() {
-        let tree = Tree::new("unknown", &[(36, Some("1\n")), (41, None)]);
+        let tree = planted("unknown", &[(36, Some("1\n")), (41, None)]);
         let none: [u32; 0] = [];
-        assert_eq!(tree.cpus(TABLE, "vda"), [1], "41 hardly ever comes");
-        assert_eq!(tree.cpus(&TABLE.replace("2538349", "5000"), "vda"), none, "41 may go anywhere");
-        assert_eq!(tree.cpus("", "vda"), none, "no /proc/interrupts");
-        assert_eq!(tree.cpus(TABLE, "loop0"), none, "no such disk");
+        assert_eq!(cpus(&tree, TABLE, "vda"), [1], "41 hardly ever comes");
+        assert_eq!(cpus(&tree, &TABLE.replace("2538349", "5000"), "vda"), none, "41 may go anywhere");
+        assert_eq!(cpus(&tree, "", "vda"), none, "no /proc/interrupts");
+        assert_eq!(cpus(&tree, TABLE, "loop0"), none, "no such disk");
     }
 }

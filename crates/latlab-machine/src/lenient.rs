@@ -3,7 +3,7 @@
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use crate::Machine;
+use crate::machine::Machine;
 
 /// No machine has a longer list; further entries of one that cannot be read are not looked at.
 const LONGEST_LIST: usize = 1_000;

@@ -17,6 +17,7 @@ mod interrupts;
 mod kernel;
 mod lenient;
 mod limits;
+mod machine;
 mod memory;
 mod microarchitecture;
 mod mounts;
@@ -47,21 +48,11 @@ mod system;
 #[path = "other.rs"]
 mod system;
 
-#[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
-#[path = "x86.rs"]
-mod native;
-#[cfg(not(any(target_arch = "x86", target_arch = "x86_64")))]
-#[path = "not_x86.rs"]
-mod native;
-
 use std::path::Path;
-
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 pub use boot::{Boot, BootOption, Mitigation};
 pub use cache::{Cache, CacheAgreement, CacheKind, CacheSource};
-pub use calls::{Calls, Space, Uname};
+pub use calls::{Calls, Libc, Rlimit, Rlimits, Space, Uname};
 pub use cgroup::{Cgroup, CgroupVersion};
 pub use cim::{WINDOWS_QUERY, describe_windows};
 pub use cpu::{CorePart, Cpu, Frequency};
@@ -70,68 +61,19 @@ pub use disks::{Disk, Partition};
 pub use file_systems::{Directory, FileSystem};
 pub use kernel::{ClockSource, Kernel, Preemption};
 pub use lenient::as_far_as_known;
-pub use limits::{Limits, MemoryBound, Rlimit, Rlimits, Seccomp};
+pub use limits::{Limits, MemoryBound, Seccomp};
+pub use machine::Machine;
 pub use memory::{HugePool, Memory, TransparentHugePages};
 pub use notes::Unknown;
 pub use numa::NumaNode;
 pub use one_line::one_line;
-pub use os::{Libc, Os};
+pub use os::Os;
 pub use power::PowerSource;
 pub use root::Root;
 pub use sysctl::{MacText, describe_mac};
 pub use tlb::{Tlb, TlbKind};
 pub use tree::describe_tree;
 pub use virt::{Container, Virtualisation};
-
-/// Everything known about the computer, the kernel, and what this process may use of them.
-///
-/// Fields marked `private` in the schema name the host, its user or their files; exports for sharing leave them out.
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
-pub struct Machine {
-    /// The operating system.
-    pub os: Os,
-    /// Kernel options given at boot that change timings, and CPU vulnerability mitigations in force.
-    pub boot: Boot,
-    /// The processor.
-    pub cpu: Cpu,
-    /// Data, instruction and unified caches, smallest level first; CPUs of different kinds have entries of their own.
-    pub caches: Vec<Cache>,
-    /// Whether the two sources of `caches` say the same.
-    pub cache_agreement: CacheAgreement,
-    /// Translation buffers as CPUID lists them. Informational: in a virtual machine, what translations really cost
-    /// depends on the host's page sizes too.
-    pub tlbs: Vec<Tlb>,
-    /// NUMA nodes; one on most machines, empty when unknown.
-    pub numa: Vec<NumaNode>,
-    /// Physical memory, page sizes and kernel policy.
-    pub memory: Memory,
-    /// What this process may use.
-    pub limits: Limits,
-    /// Virtual machine, WSL, container.
-    pub virtualisation: Virtualisation,
-    /// The kernel's clock source.
-    pub clock_source: ClockSource,
-    /// Kernel build settings that change timings.
-    pub kernel: Kernel,
-    /// Block devices with a size.
-    pub disks: Vec<Disk>,
-    /// Mounted file systems that can hold data, in mount order.
-    pub file_systems: Vec<FileSystem>,
-    /// The directory that was asked about.
-    pub dir: Directory,
-    /// What could not be learnt, and why.
-    pub unknown: Vec<Unknown>,
-}
-
-impl Machine {
-    /// The file system that holds `path`: the visible mount with the longest matching mount point.
-    ///
-    /// `path` should be absolute and without symbolic links; a relative path has no answer.
-    #[must_use]
-    pub fn file_system_of(&self, path: &Path) -> Option<&FileSystem> {
-        file_systems::holding(&self.file_systems, path)
-    }
-}
 
 /// Describes this computer, and the file system of `dir`. Never fails and changes nothing.
 ///

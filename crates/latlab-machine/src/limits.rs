@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::calls::Calls;
+use crate::calls::{Calls, Rlimit, Rlimits};
 use crate::cgroup::{self, Cgroup};
 use crate::memory::Memory;
 use crate::mounts::Mount;
@@ -55,30 +55,6 @@ pub enum MemoryBound {
     Data,
     /// Strict overcommit.
     Commit,
-}
-
-/// A resource limit; `None` means unlimited.
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Rlimit {
-    /// In force now.
-    pub soft: Option<u64>,
-    /// As far as the process may raise it.
-    pub hard: Option<u64>,
-}
-
-/// The resource limits that matter here, in bytes (files: a count).
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Rlimits {
-    /// `RLIMIT_AS`.
-    pub address_space_bytes: Rlimit,
-    /// `RLIMIT_DATA`; counts private writable mappings too.
-    pub data_bytes: Rlimit,
-    /// `RLIMIT_FSIZE`: the largest file; more raises SIGXFSZ.
-    pub file_bytes: Rlimit,
-    /// `RLIMIT_MEMLOCK`.
-    pub locked_bytes: Rlimit,
-    /// `RLIMIT_NOFILE`.
-    pub open_files: Rlimit,
 }
 
 /// Mode of the system call filter.

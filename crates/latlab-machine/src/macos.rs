@@ -5,9 +5,8 @@ mod unix;
 
 use std::path::Path;
 
-use crate::Machine;
-use crate::calls::Calls;
-use crate::os::Libc;
+use crate::calls::{Calls, Libc};
+use crate::machine::Machine;
 use crate::program;
 use crate::sysctl::{MacText, describe_mac};
 

@@ -5,13 +5,8 @@
 //! generation is there. Sources: the vendors' model tables as in Linux's `intel-family.h`, AMD's processor programming
 //! references, and Arm's MIDR part numbers.
 
-use std::ops::RangeInclusive;
-
-struct X86 {
-    vendor: &'static str,
-    family: u32,
-    models: RangeInclusive<u32>,
-    steppings: RangeInclusive<u32>,
+/// A generation of x86 CPUs.
+struct Generation {
     name: &'static str,
     /// Features of which one shows this generation or a later one.
     shown_by: &'static [&'static str],
@@ -21,90 +16,51 @@ struct X86 {
 
 const INTEL: &str = "GenuineIntel";
 const AMD: &str = "AuthenticAMD";
-const ANY: RangeInclusive<u32> = 0..=15;
-/// What came with or after Ice Lake's successors.
-const NO_AMX: &[&str] = &["amx_tile", "avx512_fp16"];
-const NO_AVX512: &[&str] = &["avx512f", "amx_tile"];
 
-const fn intel(
-    model: u32,
-    name: &'static str,
-    shown_by: &'static [&'static str],
-    never: &'static [&'static str],
-) -> X86 {
-    X86 { vendor: INTEL, family: 6, models: model..=model, steppings: ANY, name, shown_by, never }
+fn generation(vendor: &str, family: u32, model: u32, stepping: u32) -> Option<Generation> {
+    // What came with or after Ice Lake's successors.
+    const NO_AMX: &[&str] = &["amx_tile", "avx512_fp16"];
+    const NO_AVX512: &[&str] = &["avx512f", "amx_tile"];
+    const NO_AVX2: &[&str] = &["avx2"];
+    let (name, shown_by, never): (_, &'static [&str], _) = match (vendor, family, model, stepping) {
+        (INTEL, 6, 0x2a | 0x2d, _) => ("Sandy Bridge", &[], NO_AVX2),
+        (INTEL, 6, 0x3a | 0x3e, _) => ("Ivy Bridge", &[], NO_AVX2),
+        (INTEL, 6, 0x3c | 0x3f | 0x45 | 0x46, _) => ("Haswell", &[], NO_AVX512),
+        (INTEL, 6, 0x3d | 0x47 | 0x4f | 0x56, _) => ("Broadwell", &[], NO_AVX512),
+        (INTEL, 6, 0x4e | 0x5e, _) => ("Skylake", &[], NO_AVX512),
+        (INTEL, 6, 0x55, 0..=4) => ("Skylake-SP", &[], NO_AMX),
+        (INTEL, 6, 0x55, 5..=7) => ("Cascade Lake", &[], NO_AMX),
+        (INTEL, 6, 0x55, 10..=15) => ("Cooper Lake", &[], NO_AMX),
+        (INTEL, 6, 0x8e | 0x9e, 0..=8) => ("Kaby Lake", &[], NO_AVX512),
+        (INTEL, 6, 0x9e, 10..=15) => ("Coffee Lake", &[], NO_AVX512),
+        (INTEL, 6, 0xa5 | 0xa6, _) => ("Comet Lake", &[], NO_AVX512),
+        (INTEL, 6, 0x6a | 0x6c | 0x7d | 0x7e, _) => ("Ice Lake", &[], NO_AMX),
+        (INTEL, 6, 0x8c | 0x8d, _) => ("Tiger Lake", &["avx512_vp2intersect"], NO_AMX),
+        (INTEL, 6, 0xa7, _) => ("Rocket Lake", &[], &["amx_tile", "avx512_fp16", "avx_vnni", "movdir64b"]),
+        (INTEL, 6, 0x97 | 0x9a, _) => ("Alder Lake", &[], NO_AVX512),
+        (INTEL, 6, 0xbe, _) => ("Gracemont", &[], NO_AVX512),
+        (INTEL, 6, 0xb7 | 0xba | 0xbf, _) => ("Raptor Lake", &[], NO_AVX512),
+        (INTEL, 6, 0x8f, _) => ("Sapphire Rapids", &["amx_tile", "avx512_fp16"], &[]),
+        (INTEL, 6, 0xcf, _) => ("Emerald Rapids", &[], &[]),
+        (INTEL, 6, 0xad | 0xae, _) => ("Granite Rapids", &[], &[]),
+        (INTEL, 6, 0xaf, _) => ("Sierra Forest", &[], NO_AVX512),
+        (INTEL, 6, 0xaa | 0xac, _) => ("Meteor Lake", &[], NO_AVX512),
+        (INTEL, 6, 0xbd, _) => ("Lunar Lake", &[], NO_AVX512),
+        (INTEL, 6, 0xb5 | 0xc5 | 0xc6, _) => ("Arrow Lake", &[], NO_AVX512),
+        (AMD, 0x17, 0x00..=0x07 | 0x10..=0x17 | 0x20..=0x27, _) => ("Zen", &[], NO_AVX512),
+        (AMD, 0x17, 0x08..=0x0f | 0x18..=0x1f, _) => ("Zen+", &[], NO_AVX512),
+        (AMD, 0x17, 0x30..=0xaf, _) => ("Zen 2", &[], NO_AVX512),
+        (AMD, 0x19, 0x00..=0x0f | 0x20..=0x5f, _) => ("Zen 3", &[], NO_AVX512),
+        (AMD, 0x19, 0x10..=0x1f | 0x60..=0xaf, _) => {
+            ("Zen 4", &["avx512f"], &["avx512_vp2intersect", "avx_vnni"])
+        }
+        (AMD, 0x1a, 0x00..=0x4f | 0x60..=0x7f, _) => {
+            ("Zen 5", &["avx512_vp2intersect", "avx_vnni"], &["amx_tile"])
+        }
+        _ => return None,
+    };
+    Some(Generation { name, shown_by, never })
 }
-
-const fn amd(
-    family: u32,
-    models: RangeInclusive<u32>,
-    name: &'static str,
-    shown_by: &'static [&'static str],
-    never: &'static [&'static str],
-) -> X86 {
-    X86 { vendor: AMD, family, models, steppings: ANY, name, shown_by, never }
-}
-
-const X86_TABLE: &[X86] = &[
-    intel(0x2a, "Sandy Bridge", &[], &["avx2"]),
-    intel(0x2d, "Sandy Bridge", &[], &["avx2"]),
-    intel(0x3a, "Ivy Bridge", &[], &["avx2"]),
-    intel(0x3e, "Ivy Bridge", &[], &["avx2"]),
-    intel(0x3c, "Haswell", &[], NO_AVX512),
-    intel(0x3f, "Haswell", &[], NO_AVX512),
-    intel(0x45, "Haswell", &[], NO_AVX512),
-    intel(0x46, "Haswell", &[], NO_AVX512),
-    intel(0x3d, "Broadwell", &[], NO_AVX512),
-    intel(0x47, "Broadwell", &[], NO_AVX512),
-    intel(0x4f, "Broadwell", &[], NO_AVX512),
-    intel(0x56, "Broadwell", &[], NO_AVX512),
-    intel(0x4e, "Skylake", &[], NO_AVX512),
-    intel(0x5e, "Skylake", &[], NO_AVX512),
-    X86 { steppings: 0..=4, ..intel(0x55, "Skylake-SP", &[], NO_AMX) },
-    X86 { steppings: 5..=7, ..intel(0x55, "Cascade Lake", &[], NO_AMX) },
-    X86 { steppings: 10..=15, ..intel(0x55, "Cooper Lake", &[], NO_AMX) },
-    X86 { steppings: 0..=8, ..intel(0x8e, "Kaby Lake", &[], NO_AVX512) },
-    X86 { steppings: 0..=8, ..intel(0x9e, "Kaby Lake", &[], NO_AVX512) },
-    X86 { steppings: 10..=15, ..intel(0x9e, "Coffee Lake", &[], NO_AVX512) },
-    intel(0xa5, "Comet Lake", &[], NO_AVX512),
-    intel(0xa6, "Comet Lake", &[], NO_AVX512),
-    intel(0x6a, "Ice Lake", &[], NO_AMX),
-    intel(0x6c, "Ice Lake", &[], NO_AMX),
-    intel(0x7d, "Ice Lake", &[], NO_AMX),
-    intel(0x7e, "Ice Lake", &[], NO_AMX),
-    intel(0x8c, "Tiger Lake", &["avx512_vp2intersect"], NO_AMX),
-    intel(0x8d, "Tiger Lake", &["avx512_vp2intersect"], NO_AMX),
-    intel(0xa7, "Rocket Lake", &[], &["amx_tile", "avx512_fp16", "avx_vnni", "movdir64b"]),
-    intel(0x97, "Alder Lake", &[], NO_AVX512),
-    intel(0x9a, "Alder Lake", &[], NO_AVX512),
-    intel(0xbe, "Gracemont", &[], NO_AVX512),
-    intel(0xb7, "Raptor Lake", &[], NO_AVX512),
-    intel(0xba, "Raptor Lake", &[], NO_AVX512),
-    intel(0xbf, "Raptor Lake", &[], NO_AVX512),
-    intel(0x8f, "Sapphire Rapids", &["amx_tile", "avx512_fp16"], &[]),
-    intel(0xcf, "Emerald Rapids", &[], &[]),
-    intel(0xad, "Granite Rapids", &[], &[]),
-    intel(0xae, "Granite Rapids", &[], &[]),
-    intel(0xaf, "Sierra Forest", &[], NO_AVX512),
-    intel(0xaa, "Meteor Lake", &[], NO_AVX512),
-    intel(0xac, "Meteor Lake", &[], NO_AVX512),
-    intel(0xbd, "Lunar Lake", &[], NO_AVX512),
-    intel(0xb5, "Arrow Lake", &[], NO_AVX512),
-    intel(0xc5, "Arrow Lake", &[], NO_AVX512),
-    intel(0xc6, "Arrow Lake", &[], NO_AVX512),
-    amd(0x17, 0x00..=0x07, "Zen", &[], NO_AVX512),
-    amd(0x17, 0x10..=0x17, "Zen", &[], NO_AVX512),
-    amd(0x17, 0x20..=0x27, "Zen", &[], NO_AVX512),
-    amd(0x17, 0x08..=0x0f, "Zen+", &[], NO_AVX512),
-    amd(0x17, 0x18..=0x1f, "Zen+", &[], NO_AVX512),
-    amd(0x17, 0x30..=0xaf, "Zen 2", &[], NO_AVX512),
-    amd(0x19, 0x00..=0x0f, "Zen 3", &[], NO_AVX512),
-    amd(0x19, 0x20..=0x5f, "Zen 3", &[], NO_AVX512),
-    amd(0x19, 0x10..=0x1f, "Zen 4", &["avx512f"], &["avx512_vp2intersect", "avx_vnni"]),
-    amd(0x19, 0x60..=0xaf, "Zen 4", &["avx512f"], &["avx512_vp2intersect", "avx_vnni"]),
-    amd(0x1a, 0x00..=0x4f, "Zen 5", &["avx512_vp2intersect", "avx_vnni"], &["amx_tile"]),
-    amd(0x1a, 0x60..=0x7f, "Zen 5", &["avx512_vp2intersect", "avx_vnni"], &["amx_tile"]),
-];
 
 /// What is known of an x86 CPU.
 pub(crate) struct Identity<'a> {
@@ -121,12 +77,7 @@ pub(crate) struct Identity<'a> {
 /// The microarchitecture's name, or why there is none.
 pub(crate) fn x86(identity: &Identity) -> Result<&'static str, String> {
     let Identity { vendor, family, model, stepping, model_name, features, guest } = identity;
-    let found = X86_TABLE.iter().find(|entry| {
-        (entry.vendor, entry.family) == (*vendor, *family)
-            && entry.models.contains(model)
-            && entry.steppings.contains(stepping)
-    });
-    let Some(entry) = found else {
+    let Some(entry) = generation(vendor, *family, *model, *stepping) else {
         return Err(format!(
             "family {family} model {model} stepping {stepping} of {vendor} is not in this tool's table"
         ));

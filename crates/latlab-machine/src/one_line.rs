@@ -1,6 +1,6 @@
 //! The machine in one line, for headers.
 
-use crate::Machine;
+use crate::machine::Machine;
 use crate::text;
 
 /// `Intel Xeon (family 6 model 167) · 4 CPUs of 4 · 23 GiB · Linux 6.18 in a virtual machine · ext4 on vda`.
@@ -82,15 +82,11 @@ fn in_units(bytes: u64) -> String {
 
 fn system(machine: &Machine) -> String {
     let name = machine.os.name.as_deref().unwrap_or("unknown system");
-    let version = match name {
-        "Linux" => machine.os.kernel_release.as_deref().map(major_minor),
-        // The product's name says more than the kernel's number there.
-        _ => None,
-    };
-    let mut words = match (name, &machine.os.distribution, version) {
-        ("Linux", _, Some(version)) => format!("Linux {version}"),
+    let mut words = match (name, &machine.os.kernel_release, &machine.os.distribution) {
+        ("Linux", Some(release), _) => format!("Linux {}", major_minor(release)),
         ("Linux", ..) => "Linux".to_owned(),
-        (_, Some(product), _) => product.clone(),
+        // The product's name says more than the kernel's number there.
+        (_, _, Some(product)) => product.clone(),
         _ => name.to_owned(),
     };
     let virt = &machine.virtualisation;

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::calls::Calls;
+use crate::calls::{Calls, Libc};
 use crate::notes::Notes;
 use crate::root::Root;
 use crate::text;
@@ -26,15 +26,6 @@ pub struct Os {
     /// Host name. Private.
     #[schemars(extend("private" = true))]
     pub host_name: Option<String>,
-}
-
-/// A C library.
-#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq, Eq)]
-pub struct Libc {
-    /// `glibc`, `musl`.
-    pub name: String,
-    /// Version, where the library tells it.
-    pub version: Option<String>,
 }
 
 pub(crate) fn read(root: &Root, calls: &Calls, notes: &mut Notes) -> Os {

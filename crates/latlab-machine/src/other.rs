@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use crate::{Machine, Unknown};
+use crate::machine::Machine;
+use crate::notes::Unknown;
 
 pub(crate) fn describe(_dir: &Path) -> Machine {
     let why = format!("there is no reader for {} yet", std::env::consts::OS);

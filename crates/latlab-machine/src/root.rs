@@ -110,3 +110,44 @@ impl Root {
         self.names(path).iter().filter_map(|name| name.strip_prefix(stem)?.parse().ok()).collect()
     }
 }
+
+#[cfg(all(test, unix))]
+pub(crate) mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// A tree below the test's binary, gone with it.
+    pub(crate) struct Tree(PathBuf);
+
+    impl Tree {
+        pub(crate) fn new(name: &str) -> Self {
+            let binary = std::env::current_exe().expect("the test binary has a path");
+            Self(binary.with_file_name(format!("{name}-{}", std::process::id())))
+        }
+
+        pub(crate) fn root(&self) -> Root {
+            Root::at(&self.0)
+        }
+
+        fn place(&self, path: &str) -> PathBuf {
+            let path = self.0.join(path);
+            std::fs::create_dir_all(path.parent().expect("below the tree")).expect("writable");
+            path
+        }
+
+        pub(crate) fn file(&self, path: &str, text: &str) {
+            std::fs::write(self.place(path), text).expect("writable");
+        }
+
+        pub(crate) fn link(&self, path: &str, to: &str) {
+            symlink(self.0.join(to), self.place(path)).expect("writable");
+        }
+    }
+
+    impl Drop for Tree {
+        fn drop(&mut self) {
+            let _gone = std::fs::remove_dir_all(&self.0);
+        }
+    }
+}

@@ -5,18 +5,22 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use latlab_stats::count::whole;
+
 use crate::cache::{self, Cache, CacheKind, CacheSource};
 use crate::calls::Calls;
 use crate::cpu::{self, Cpu, Frequency};
 use crate::cpuid::Registers;
 use crate::file_systems::{self, Directory, FileSystem};
-use crate::limits;
+use crate::limits::{self, Limits};
+use crate::machine::Machine;
 use crate::memory::Memory;
 use crate::notes::Notes;
+use crate::os::Os;
 use crate::power::{self, PowerSource};
 use crate::text;
+use crate::tlb;
 use crate::virt::{self, Virtualisation};
-use crate::{Limits, Machine, Os, tlb};
 
 /// Output of the programs that [`describe_mac`] reads; empty where a program did not run.
 #[derive(Clone, Debug, Default)]
@@ -77,7 +81,7 @@ pub fn describe_mac(texts: &MacText, calls: &Calls, dir: &Path) -> Machine {
     if cpu.power_source == PowerSource::Unknown {
         notes.say("cpu.power_source", "pmset does not name it");
     }
-    let said = registers.map(Registers::caches).unwrap_or_default();
+    let said = registers.map(cache::from_cpuid).unwrap_or_default();
     let (caches, cache_agreement) = cache::cross_check(caches(&keys), said, false);
     if caches.is_empty() {
         notes.say("caches", "sysctl lists none");
@@ -147,7 +151,7 @@ fn virtualisation(keys: &Keys, translated: bool, notes: &mut Notes) -> Virtualis
 }
 
 /// `sysctl` key suffixes and the Linux names of the same features.
-const ARM_FEATURES: &[(&str, &str)] = &[
+const FEATURES: &[(&str, &str)] = &[
     ("hw.optional.AdvSIMD", "asimd"),
     ("hw.optional.neon", "asimd"),
     ("hw.optional.arm.FEAT_DotProd", "asimddp"),
@@ -160,10 +164,7 @@ const ARM_FEATURES: &[(&str, &str)] = &[
     ("hw.optional.arm.FEAT_DPB", "dcpop"),
     ("hw.optional.arm.FEAT_DPB2", "dcpodp"),
     ("hw.optional.arm.FEAT_ECV", "ecv"),
-];
-
-/// The same for Intel Macs, without CPUID.
-const X86_FEATURES: &[(&str, &str)] = &[
+    // Intel Macs, without CPUID.
     ("hw.optional.sse4_2", "sse4_2"),
     ("hw.optional.avx1_0", "avx"),
     ("hw.optional.avx2_0", "avx2"),
@@ -194,13 +195,8 @@ fn cpu(keys: &Keys, registers: Option<&Registers>, guest: Option<bool>, notes: &
         max: mhz("hw.cpufrequency_max"),
         ..Cpu::default()
     };
-    cpu.online = (0..cpu.logical_cpus.unwrap_or(0).min(4096)).collect();
-    cpu.threads_per_core = cpu
-        .logical_cpus
-        .zip(cpu.cores)
-        .filter(|(logical, cores)| logical % cores == 0)
-        .map(|(logical, cores)| logical / cores);
-    for (key, name) in ARM_FEATURES.iter().chain(X86_FEATURES) {
+    cpu::number_cpus(&mut cpu);
+    for (key, name) in FEATURES {
         if keys.flag(key) == Some(true) && !cpu.features.iter().any(|known| known == name) {
             cpu.features.push((*name).to_owned());
         }
@@ -254,9 +250,14 @@ fn caches(keys: &Keys) -> Vec<Cache> {
         }
     };
     let levels = keys.number("hw.nperflevels").unwrap_or(0).min(16);
-    for level in 0..levels {
-        let key = |name: &str| format!("hw.perflevel{level}.{name}");
+    let mut sets: Vec<String> = (0..levels).map(|level| format!("hw.perflevel{level}.")).collect();
+    if sets.is_empty() {
+        sets.push("hw.".to_owned());
+    }
+    for set in sets {
+        let key = |name: &str| format!("{set}{name}");
         let cores = keys.small(&key("physicalcpu"));
+        // Intel Macs do not tell how many share one.
         let clusters = || {
             let sharing = keys.small(&key("cpusperl2"))?;
             Some(cores?.div_ceil(sharing))
@@ -265,13 +266,6 @@ fn caches(keys: &Keys) -> Vec<Cache> {
         add(1, CacheKind::Instruction, keys.number(&key("l1icachesize")), cores);
         add(2, CacheKind::Unified, keys.number(&key("l2cachesize")), clusters());
         add(3, CacheKind::Unified, keys.number(&key("l3cachesize")), None);
-    }
-    if levels == 0 {
-        let cores = keys.small("hw.physicalcpu");
-        add(1, CacheKind::Data, keys.number("hw.l1dcachesize"), cores);
-        add(1, CacheKind::Instruction, keys.number("hw.l1icachesize"), cores);
-        add(2, CacheKind::Unified, keys.number("hw.l2cachesize"), None);
-        add(3, CacheKind::Unified, keys.number("hw.l3cachesize"), None);
     }
     caches.sort_by_key(|cache| (cache.level, cache.kind));
     caches
@@ -299,16 +293,10 @@ fn available(vm_stat: &str) -> Option<u64> {
 }
 
 /// A part of `total = 2048.00M  used = 1012.50M  free = 1035.50M`, bytes.
-// Reason: megabytes with two decimals are far inside both types.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "checked to be a size before the cast"
-)]
 fn swap_part(swap: &str, name: &str) -> Option<u64> {
     let mut words = swap.split_whitespace().skip_while(|word| *word != name).skip(2);
     let mebibytes: f64 = words.next()?.strip_suffix('M')?.parse().ok()?;
-    (0.0..1e12).contains(&mebibytes).then(|| (mebibytes * f64::from(1_u32 << 20)) as u64)
+    (0.0..1e12).contains(&mebibytes).then(|| whole(mebibytes * f64::from(1_u32 << 20)))
 }
 
 /// `/dev/disk3s1s1 on / (apfs, sealed, local, read-only, journaled)`.

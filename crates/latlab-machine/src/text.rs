@@ -22,6 +22,11 @@ pub(crate) fn said(text: &str) -> Option<String> {
     Some(clean(text)).filter(|text| !text.is_empty())
 }
 
+/// Whether a list of words holds this one.
+pub(crate) fn listed(words: &str, word: &str) -> bool {
+    words.split(' ').any(|known| known == word)
+}
+
 /// The kernel's CPU list format: `0-3,8,10-11`. An empty list is valid.
 pub(crate) fn cpu_list(text: &str) -> Option<Vec<u32>> {
     // More CPUs than any kernel supports (NR_CPUS is 8192): bounds the work on damaged text.

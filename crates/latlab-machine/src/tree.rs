@@ -3,11 +3,10 @@
 use std::path::Path;
 
 use crate::calls::Calls;
+use crate::machine::Machine;
 use crate::notes::Notes;
 use crate::root::Root;
-use crate::{
-    Machine, boot, cache, cpu, disks, file_systems, kernel, limits, memory, mounts, numa, os, tlb, virt,
-};
+use crate::{boot, cache, cpu, disks, file_systems, kernel, limits, memory, mounts, numa, os, tlb, virt};
 
 /// Describes the Linux machine whose `/proc`, `/sys` and `/etc` are below `root`, and what `calls` says besides.
 ///

@@ -4,15 +4,14 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::{Resource, getrlimit};
 
-use crate::calls::{Calls, Space, Uname};
-use crate::limits::{Rlimit, Rlimits};
-use crate::native;
+use crate::calls::{Calls, Rlimit, Rlimits, Space, Uname};
+use crate::cpuid::Registers;
 
 pub(super) fn calls() -> Calls {
     let uname = rustix::system::uname();
     let text = |name: &std::ffi::CStr| name.to_string_lossy().into_owned();
     Calls {
-        registers: native::registers(),
+        registers: Registers::of_this_cpu(),
         uname: Some(Uname {
             system: text(uname.sysname()),
             release: text(uname.release()),

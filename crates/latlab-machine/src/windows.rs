@@ -4,14 +4,15 @@ use std::path::Path;
 
 use crate::calls::Calls;
 use crate::cim::{WINDOWS_QUERY, describe_windows};
-use crate::{Machine, native, program};
+use crate::machine::Machine;
+use crate::program;
 
 pub(crate) fn describe(dir: &Path) -> Machine {
     let json = program::output(
         "powershell.exe",
         &["-NoLogo", "-NoProfile", "-NonInteractive", "-Command", WINDOWS_QUERY],
     );
-    let calls = Calls { registers: native::registers(), resolve, ..Calls::none() };
+    let calls = Calls { resolve, ..Calls::of_this_cpu() };
     describe_windows(&json.unwrap_or_default(), &calls, dir)
 }
 

@@ -26,7 +26,7 @@ pub(crate) fn describe(py: Python<'_>, dir: Option<&str>) -> PyResult<String> {
     py.detach(|| {
         let machine = latlab_machine::describe(&dir.map_or_else(default_directory, PathBuf::from));
         let clock = Clock::open().facts;
-        crate::json(&Description { machine, clock, tool: session::tool() })
+        crate::text::json(&Description { machine, clock, tool: session::tool() })
     })
 }
 

@@ -51,5 +51,5 @@ fn explained(py: Python<'_>, subject: Subject, level: u8, runs: u32) -> PyResult
     // Ctrl-C ends the watching of a process, and what was seen until then is told.
     let not_interrupted = || Python::attach(|py| py.check_signals().is_ok());
     let explained = py.detach(|| latlab_ledger::explain(&request, not_interrupted));
-    crate::json(&explained.map_err(|error| raised(&error))?)
+    crate::text::json(&explained.map_err(|error| raised(&error))?)
 }

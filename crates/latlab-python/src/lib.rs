@@ -18,8 +18,8 @@ mod statistics;
 #[cfg_attr(all(unix, not(target_os = "linux")), path = "system/other_unix.rs")]
 #[cfg_attr(windows, path = "system/windows.rs")]
 mod system;
+mod text;
 
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 /// The measuring core of latlab.
@@ -53,14 +53,4 @@ mod _core {
         module.add("FOLD_VERSION", latlab_record::FOLD_VERSION)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
-}
-
-/// A value as the JSON text of its type.
-fn json(value: &impl serde::Serialize) -> PyResult<String> {
-    serde_json::to_string(value).map_err(|error| PyValueError::new_err(error.to_string()))
-}
-
-/// A value from its JSON text; `what` names it in the error.
-fn parsed<T: serde::de::DeserializeOwned>(what: &str, text: &str) -> PyResult<T> {
-    serde_json::from_str(text).map_err(|error| PyValueError::new_err(format!("{what}: {error}")))
 }

@@ -117,7 +117,7 @@ pub(crate) fn noise(
         let request = Request { seconds, cpu, threshold_ns, highest };
         let heard = hear(&clock, &request, || interrupts.go_on());
         interrupts.raise()?;
-        crate::json(&heard.map_err(|error| failed(&error))?)
+        crate::text::json(&heard.map_err(|error| failed(&error))?)
     })
 }
 
@@ -143,7 +143,7 @@ pub(crate) fn noise_survey(
         };
         let heard = survey(&clock, &allowed, &request, || interrupts.go_on());
         interrupts.raise()?;
-        crate::json(&heard.map_err(|error| failed(&error))?)
+        crate::text::json(&heard.map_err(|error| failed(&error))?)
     })
 }
 
@@ -172,6 +172,6 @@ pub(crate) fn noise_self_test(
         };
         let found = self_test(&clock, &test, || interrupts.go_on());
         interrupts.raise()?;
-        crate::json(&found.map_err(|error| failed(&error))?)
+        crate::text::json(&found.map_err(|error| failed(&error))?)
     })
 }

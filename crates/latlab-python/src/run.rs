@@ -50,14 +50,14 @@ impl From<&'static Spec> for Listed {
 #[pyfunction]
 pub(crate) fn list_probes() -> PyResult<String> {
     let listed: Vec<Listed> = session::list().into_iter().map(Listed::from).collect();
-    crate::json(&listed)
+    crate::text::json(&listed)
 }
 
 /// What a run with these settings would do here, as JSON.
 #[pyfunction]
 pub(crate) fn plan(py: Python<'_>, settings_json: &str) -> PyResult<String> {
-    let settings: Settings = crate::parsed("settings", settings_json)?;
-    crate::json(
+    let settings: Settings = crate::text::parsed("settings", settings_json)?;
+    crate::text::json(
         &py.detach(|| session::plan(&settings, host(Some(vec![OsString::from("a plan starts none")]), None))),
     )
 }
@@ -73,7 +73,7 @@ pub(crate) fn run_worker(
     fd: i32,
     child: Option<Vec<OsString>>,
 ) -> PyResult<()> {
-    let request: Request = crate::parsed("request", request_json)?;
+    let request: Request = crate::text::parsed("request", request_json)?;
     py.detach(|| {
         let mut pipe = system::open(fd)?;
         let termination = system::Termination::watch()?;

@@ -32,7 +32,7 @@ impl Server {
         let threads = std::thread::available_parallelism().map_or(1, |cpus| cpus.get().min(MOST_THREADS));
         let settings = Settings { bind, secret, threads, enclosed: false, answers_after: Duration::ZERO };
         let serving = py.detach(|| Serving::start(&settings)).map_err(|error| raised(&error))?;
-        Ok(Self { listening: crate::json(serving.listening())?, serving: Mutex::new(Some(serving)) })
+        Ok(Self { listening: crate::text::json(serving.listening())?, serving: Mutex::new(Some(serving)) })
     }
 
     /// Where it listens, as JSON.
@@ -46,7 +46,7 @@ impl Server {
         let Some(serving) = self.serving.lock().unwrap_or_else(PoisonError::into_inner).take() else {
             return Ok(None);
         };
-        let served = crate::json(&serving.served())?;
+        let served = crate::text::json(&serving.served())?;
         py.detach(|| drop(serving));
         Ok(Some(served))
     }

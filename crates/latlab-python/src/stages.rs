@@ -131,7 +131,7 @@ pub(crate) fn stages_start() -> PyResult<()> {
 /// What was heard so far, as JSON; `None` when nobody listens.
 #[pyfunction]
 pub(crate) fn stages_heard(py: Python<'_>) -> PyResult<Option<String>> {
-    py.detach(here::heard).map(|heard| crate::json(&heard)).transpose()
+    py.detach(here::heard).map(|heard| crate::text::json(&heard)).transpose()
 }
 
 /// What the environment of programs that this one starts must hold for their stages to be heard too.

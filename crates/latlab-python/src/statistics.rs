@@ -5,7 +5,7 @@
 #![expect(clippy::needless_pass_by_value, reason = "PyO3 hands over what it converted")]
 
 use latlab_stats::tail::{self, Bins, Exceedances};
-use latlab_stats::{Estimate, Interval, IntervalMethod, Moments, Refusal};
+use latlab_stats::{Estimate, Interval, Moments, Refusal};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -18,17 +18,9 @@ fn refused(reason: Refusal) -> PyErr {
     PyValueError::new_err(reason.to_string())
 }
 
-fn method_name(method: IntervalMethod) -> &'static str {
-    match method {
-        IntervalMethod::OrderStatistics => "order_statistics",
-        IntervalMethod::BlockBootstrap => "block_bootstrap",
-        IntervalMethod::BetweenBlocks => "between_blocks",
-    }
-}
-
 fn figure(estimate: &Estimate) -> Figure {
     let Interval { lo, hi, method, .. } = estimate.interval;
-    (estimate.value, lo, hi, method_name(method))
+    (estimate.value, lo, hi, method.into())
 }
 
 /// Mean, standard deviation (n - 1), smallest, largest.
@@ -104,7 +96,7 @@ pub(crate) fn between_block_range(py: Python<'_>, blocks: Vec<Samples>, q: f64) 
 /// How far the samples are from independent draws, as JSON.
 #[pyfunction]
 pub(crate) fn dependence(py: Python<'_>, blocks: Vec<Samples>) -> PyResult<String> {
-    crate::json(&py.detach(|| latlab_stats::dependence(&views(&blocks))))
+    crate::text::json(&py.detach(|| latlab_stats::dependence(&views(&blocks))))
 }
 
 /// Mean, standard deviation, smallest and largest sample; `None` when there are none.
@@ -131,14 +123,14 @@ pub(crate) fn tail_of(
         };
         of.map(|of| tail::tail(&of))
     });
-    crate::json(&found.map_err(refused)?)
+    crate::text::json(&found.map_err(refused)?)
 }
 
 /// The same of a histogram's `(value, count)` pairs, whose order of measuring is not known: without intervals.
 #[pyfunction]
 pub(crate) fn tail_of_counts(py: Python<'_>, buckets: Vec<(f64, u64)>) -> PyResult<String> {
     let found = py.detach(|| Exceedances::of_counts(&buckets).map(|of| tail::tail(&of)));
-    crate::json(&found.map_err(refused)?)
+    crate::text::json(&found.map_err(refused)?)
 }
 
 /// Families of distributions fitted to `(value, count)` pairs, ascending, and compared, as JSON; `null` where nothing can be.
@@ -153,7 +145,7 @@ pub(crate) fn compare_families(
     at: Vec<f64>,
 ) -> PyResult<String> {
     let compare = || tail::families(&Bins::new(&buckets, step, grain)?, effective, &at);
-    crate::json(&py.detach(compare))
+    crate::text::json(&py.detach(compare))
 }
 
 /// `{"modes": [Mode], "dip": Dip}` of `(value, count)` pairs, ascending, as JSON.
@@ -172,14 +164,14 @@ pub(crate) fn modes(
             Bins::new(&buckets, step, grain).and_then(|bins| bins.dip_of_logs(effective)),
         )
     });
-    crate::json(&serde_json::json!({ "modes": modes, "dip": dip }))
+    crate::text::json(&serde_json::json!({ "modes": modes, "dip": dip }))
 }
 
 /// Rank autocorrelation within blocks at lags 1, 2, 4, ..., as JSON.
 #[pyfunction]
 pub(crate) fn autocorrelation(py: Python<'_>, blocks: Vec<Samples>) -> PyResult<String> {
     let found = py.detach(|| latlab_stats::autocorrelation(&views(&blocks)));
-    crate::json(&found.map_err(refused)?)
+    crate::text::json(&found.map_err(refused)?)
 }
 
 /// Where a series in time changes its level, as JSON: `{"levels": [{"from", "to", "median"}], "trend"}`; `null` for fewer than
@@ -195,5 +187,5 @@ pub(crate) fn regimes(py: Python<'_>, series: Samples) -> PyResult<String> {
             .collect();
         serde_json::json!({ "levels": levels, "trend": found.trend })
     });
-    crate::json(&json)
+    crate::text::json(&json)
 }

@@ -10,7 +10,7 @@ use latlab_machine::Machine;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Record;
+use crate::record::{Record, is_zero};
 
 /// Name that the header's `schema` field begins with.
 pub const SCHEMA_NAME: &str = "latlab.run";
@@ -45,11 +45,7 @@ impl Profile {
     /// 0, 1 or 2: the place of its entry in a table by profile.
     #[must_use]
     pub fn nth(self) -> u8 {
-        match self {
-            Self::Quick => 0,
-            Self::Standard => 1,
-            Self::Thorough => 2,
-        }
+        self as u8
     }
 
     /// Rounds of a run.
@@ -213,16 +209,11 @@ pub struct Footer {
     /// Sums.
     pub totals: Totals,
     /// Version of the fold that made `figures`; 0 = none are stored. A reader whose fold has another version folds the lines again.
-    #[serde(default, skip_serializing_if = "is_none_stored")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub fold: u32,
     /// The figures of the run without their shapes: no values, histograms, tail and blocks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub figures: Vec<Record>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
-fn is_none_stored(fold: &u32) -> bool {
-    *fold == 0
 }
 
 /// One line of a run file.

@@ -17,8 +17,22 @@ pub enum Pages {
 }
 
 /// The order in which the lines of a working set are visited.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    strum::IntoStaticStr,
+)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Order {
     /// Random within windows of many pages, window after window: translation is cheap, prefetching is not possible.
     PageLocal,
@@ -133,134 +147,79 @@ pub struct Point {
 }
 
 impl Point {
-    fn name_network(&self, parts: &mut Vec<String>) {
-        if let Some(rate) = self.rate_per_s {
-            parts.push(format!("{rate} a second"));
-        }
-        parts.extend(self.transport.clone());
-        if let Some(bytes) = self.message_bytes {
-            parts.push(format!("messages of {}", binary_size(bytes)));
-        }
-        if let Some(streams) = self.streams {
-            parts.push(format!("{streams} stream{}", if streams == 1 { "" } else { "s" }));
-        }
-        if let Some(many) = self.concurrency {
-            parts.push(format!("{many} at once"));
-        }
-        if let Some(connections) = &self.connections {
-            parts.push(format!("{connections} connections"));
-        }
-        parts.extend(self.protocol.clone());
-        parts.extend(self.path.clone());
-    }
-
     /// A short name for progress lines and tables: `working_set 16 MiB, 4k, random`.
     #[must_use]
     pub fn label(&self) -> String {
-        let mut parts = Vec::new();
-        if let Some(clock) = &self.clock {
-            parts.push(clock.clone());
-        }
-        if let Some(operation) = &self.operation {
-            parts.push(operation.clone());
-        }
-        parts.extend(self.allocator.clone());
-        if let Some(files) = self.files {
-            parts.push(format!("{files} file{}", if files == 1 { "" } else { "s" }));
-        }
-        if let Some(bytes) = self.file_bytes {
-            parts.push(format!("file {}", file_size(bytes)));
-        }
-        if let Some(bytes) = self.block_bytes {
-            parts.push(format!("block {}", binary_size(bytes)));
-        }
-        if let Some(depth) = self.queue_depth {
-            parts.push(format!("depth {depth}"));
-        }
-        self.name_network(&mut parts);
-        parts.extend(self.sync.clone());
-        parts.extend(self.engine.clone());
-        if let Some(bytes) = self.size_bytes {
-            parts.push(binary_size(bytes));
-        }
-        if let Some(elements) = self.elements {
-            parts.push(format!("{elements} elements"));
-        }
-        if let Some(sleep_ns) = self.sleep_ns {
-            parts.push(format!("after {}", duration(sleep_ns)));
-        }
-        parts.extend(self.state.clone());
-        parts.extend(self.between.clone());
-        parts.extend(self.placement.clone());
-        if let (Some(from), Some(to)) = (self.from_cpu, self.to_cpu) {
-            parts.push(format!("CPU {from} and {to}"));
-        }
-        if let Some(bytes) = self.working_set_bytes {
-            parts.push(binary_size(bytes));
-        }
-        if let Some(nodes) = self.nodes {
-            parts.push(format!("{nodes} nodes"));
-        }
-        if let Some(stride) = self.stride_bytes {
-            parts.push(format!("stride {}", binary_size(stride)));
-        }
-        if let Some(pages) = self.pages {
-            parts.push(match pages {
-                Pages::Base => "4k pages".to_owned(),
-                Pages::Huge => "huge pages".to_owned(),
-            });
-        }
-        if let Some(order) = self.order {
-            let name = match order {
-                Order::PageLocal => "page-local",
-                Order::Random => "random",
-                Order::Packed => "packed",
-                Order::Spread => "spread",
-                Order::Sequential => "sequential",
-                Order::Strided => "strided",
-            };
-            parts.push(name.to_owned());
-        }
-        if let Some(chains) = self.chains {
-            parts.push(format!("{chains} chain{}", if chains == 1 { "" } else { "s" }));
-        }
-        if let Some(distance) = self.distance {
-            parts.push(match distance {
-                0 => "no prefetch".to_owned(),
-                ahead => format!("prefetch {ahead} ahead"),
-            });
-        }
-        if let Some(offset) = self.offset_bytes {
-            parts.push(format!("offset {}", binary_size(offset)));
-        }
-        if let Some(percent) = self.read_percent {
-            parts.push(format!("{percent} % reads"));
-        }
-        if let Some(steps) = self.delay_steps {
-            parts.push(format!("delay {steps}"));
-        }
-        if let Some(timing) = self.timing {
-            let name = match timing {
-                Timing::Each => "one by one",
-                Timing::Batch => "in batches",
-            };
-            parts.push(name.to_owned());
-        }
-        if let Some(threads) = self.threads {
-            parts.push(format!("{threads} thread{}", if threads == 1 { "" } else { "s" }));
-        }
-        parts.join(", ")
+        let pages = |pages| match pages {
+            Pages::Base => "4k pages".to_owned(),
+            Pages::Huge => "huge pages".to_owned(),
+        };
+        let timing = |timing| match timing {
+            Timing::Each => "one by one".to_owned(),
+            Timing::Batch => "in batches".to_owned(),
+        };
+        let prefetch = |distance| match distance {
+            0 => "no prefetch".to_owned(),
+            ahead => format!("prefetch {ahead} ahead"),
+        };
+        let parts = [
+            self.clock.clone(),
+            self.operation.clone(),
+            self.allocator.clone(),
+            self.files.map(|files| counted(files, "file")),
+            self.file_bytes.map(|bytes| format!("file {}", file_size(bytes))),
+            self.block_bytes.map(|bytes| format!("block {}", binary_size(bytes))),
+            self.queue_depth.map(|depth| format!("depth {depth}")),
+            self.rate_per_s.map(|rate| format!("{rate} a second")),
+            self.transport.clone(),
+            self.message_bytes.map(|bytes| format!("messages of {}", binary_size(bytes))),
+            self.streams.map(|streams| counted(streams.into(), "stream")),
+            self.concurrency.map(|many| format!("{many} at once")),
+            self.connections.as_ref().map(|connections| format!("{connections} connections")),
+            self.protocol.clone(),
+            self.path.clone(),
+            self.sync.clone(),
+            self.engine.clone(),
+            self.size_bytes.map(binary_size),
+            self.elements.map(|elements| format!("{elements} elements")),
+            self.sleep_ns.map(|sleep_ns| format!("after {}", duration(sleep_ns))),
+            self.state.clone(),
+            self.between.clone(),
+            self.placement.clone(),
+            self.from_cpu.zip(self.to_cpu).map(|(from, to)| format!("CPU {from} and {to}")),
+            self.working_set_bytes.map(binary_size),
+            self.nodes.map(|nodes| format!("{nodes} nodes")),
+            self.stride_bytes.map(|stride| format!("stride {}", binary_size(stride))),
+            self.pages.map(pages),
+            self.order.map(|order| <&str>::from(order).to_owned()),
+            self.chains.map(|chains| counted(chains.into(), "chain")),
+            self.distance.map(prefetch),
+            self.offset_bytes.map(|offset| format!("offset {}", binary_size(offset))),
+            self.read_percent.map(|percent| format!("{percent} % reads")),
+            self.delay_steps.map(|steps| format!("delay {steps}")),
+            self.timing.map(timing),
+            self.threads.map(|threads| counted(threads.into(), "thread")),
+        ];
+        parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
     }
+}
+
+/// `1 file`, `3 files`.
+fn counted(many: u64, what: &str) -> String {
+    format!("{many} {what}{}", if many == 1 { "" } else { "s" })
+}
+
+/// In the largest of three decimal units, each a thousand of the next, of which it is a whole number; `None` where it is of none.
+fn decimal(value: u64, units: [&str; 3]) -> Option<String> {
+    let sizes = [1_000_000_000, 1_000_000, 1_000];
+    let (unit, size) =
+        units.into_iter().zip(sizes).find(|(_, size)| value > 0 && value.is_multiple_of(*size))?;
+    Some(format!("{} {unit}", value / size))
 }
 
 /// `10 kB`, `1 GB`, `4 GiB`: decimal where it is a round decimal number, as the sizes of the experiments' files are.
 fn file_size(bytes: u64) -> String {
-    for (unit, of) in [("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000)] {
-        if bytes > 0 && bytes.is_multiple_of(of) {
-            return format!("{} {unit}", bytes / of);
-        }
-    }
-    binary_size(bytes)
+    decimal(bytes, ["GB", "MB", "kB"]).unwrap_or_else(|| binary_size(bytes))
 }
 
 /// `1.5 MiB`: at most three significant digits, binary prefix.
@@ -285,52 +244,12 @@ pub fn binary_size(bytes: u64) -> String {
 
 /// `50 us`, `1 ms`: decimal, the unit in which it is a small whole number.
 fn duration(ns: u64) -> String {
-    for (unit, of) in [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)] {
-        if ns > 0 && ns.is_multiple_of(of) {
-            return format!("{} {unit}", ns / of);
-        }
-    }
-    format!("{ns} ns")
+    decimal(ns, ["s", "ms", "us"]).unwrap_or_else(|| format!("{ns} ns"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_label_names_allocator_size_and_state() {
-        let point = Point {
-            allocator: Some("system".to_owned()),
-            size_bytes: Some(64),
-            state: Some("fresh".to_owned()),
-            sleep_ns: Some(50_000),
-            ..Point::default()
-        };
-        assert_eq!(point.label(), "system, 64 B, after 50 us, fresh");
-    }
-
-    #[test]
-    fn a_label_names_size_pages_and_order_as_people_write_them() {
-        let point = Point {
-            working_set_bytes: Some(3 << 19),
-            pages: Some(Pages::Huge),
-            order: Some(Order::PageLocal),
-            ..Point::default()
-        };
-        assert_eq!(point.label(), "1.5 MiB, huge pages, page-local");
-    }
-
-    #[test]
-    fn a_label_names_a_files_size_as_the_experiment_does() {
-        let of = |bytes| {
-            let point = Point { file_bytes: Some(bytes), ..Point::default() };
-            point.label()
-        };
-        assert_eq!(of(10_000), "file 10 kB");
-        assert_eq!(of(1_000_000_000), "file 1 GB");
-        assert_eq!(of(4 << 30), "file 4 GiB");
-        assert_eq!(of(0), "file 0 B");
-    }
 
     #[test]
     fn a_label_names_every_field_with_its_unit() {
@@ -393,15 +312,11 @@ mod tests {
             ..Point::default()
         };
         assert_eq!(one.label(), "1 file, 1 stream, 1 chain, no prefetch, one by one, 1 thread");
-        let orders = [
-            (Order::Random, "random"),
-            (Order::Packed, "packed"),
-            (Order::Spread, "spread"),
-            (Order::Sequential, "sequential"),
-        ];
-        for (order, name) in orders {
-            let order = Some(order);
-            assert_eq!(Point { order, ..Point::default() }.label(), name);
+        let named = |pages, order| Point { pages, order, ..Point::default() }.label();
+        assert_eq!(named(Some(Pages::Huge), Some(Order::PageLocal)), "huge pages, page-local");
+        for order in [Order::Random, Order::Packed, Order::Spread, Order::Sequential] {
+            let written = serde_json::to_value(order).expect("a name");
+            assert_eq!(written, named(None, Some(order)), "as it is written");
         }
     }
 
@@ -426,7 +341,11 @@ mod tests {
         for (ns, text) in durations {
             assert_eq!(duration(ns), text, "{ns}");
         }
-        assert_eq!([1_000, 2_000_000].map(file_size), ["1 kB", "2 MB"]);
+        let files =
+            [(0, "0 B"), (10_000, "10 kB"), (2_000_000, "2 MB"), (1_000_000_000, "1 GB"), (4 << 30, "4 GiB")];
+        for (bytes, text) in files {
+            assert_eq!(file_size(bytes), text, "{bytes}");
+        }
     }
 
     #[test]

@@ -9,17 +9,18 @@ use serde_with::skip_serializing_none;
 use crate::{EncodedHistogram, Point};
 
 /// Unit of a record's values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
     /// Nanoseconds an operation.
+    #[default]
     Ns,
     /// Bytes a second (decimal).
     BytesPerS,
 }
 
 /// What one value of a record is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// The mean over a window of operations: its quantiles are never the tail of single operations.
@@ -29,6 +30,7 @@ pub enum Kind {
     /// Computed from other records of the run (levels, reach); `findings` holds it.
     Derived,
     /// Nothing was measured; `error` says why.
+    #[default]
     Absent,
 }
 
@@ -136,7 +138,7 @@ pub struct CpuFigure {
 }
 
 /// Why no more samples were taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StoppedBy {
     /// The interval of the asked quantile became narrow enough.
@@ -144,6 +146,7 @@ pub enum StoppedBy {
     /// The time set aside was used up.
     Deadline,
     /// The planned number of samples was taken.
+    #[default]
     Planned,
     /// The user stopped the run.
     Interrupted,
@@ -390,8 +393,9 @@ pub struct Channel {
 }
 
 /// One measured point of one probe.
+#[serde_with::apply(Vec => #[serde(default, skip_serializing_if = "Vec::is_empty")])]
 #[skip_serializing_none]
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Record {
     /// Id of the probe: `memory.load.dependent`.
     pub probe: String,
@@ -409,7 +413,6 @@ pub struct Record {
     /// Of a line of the file: where the measuring thread ran.
     pub cpu: Option<u32>,
     /// Of a figure: what each round says.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rounds: Vec<RoundFigure>,
     /// Of a figure: what its rounds differ by.
     pub spread: Option<Spread>,
@@ -434,7 +437,6 @@ pub struct Record {
     /// Batch means, block after block in the order in which they were taken: all of a headline point, at most 16 of another's line.
     pub values: Option<Vec<f64>>,
     /// Samples above `tail_threshold`, in order of time.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tail: Vec<TailSample>,
     /// Value above which a sample keeps its time stamp.
     pub tail_threshold: Option<f64>,
@@ -444,22 +446,18 @@ pub struct Record {
     /// What the tail is made of; absent where no cause was looked for, as of operations that wait.
     pub tail_causes: Option<TailCauses>,
     /// Parts of each operation, in their order.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub channels: Vec<Channel>,
     /// The blocks.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blocks: Vec<BlockSummary>,
     /// What was done.
     #[serde(default)]
     pub work: Work,
     /// Proofs.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<Check>,
     /// What else happened.
     #[serde(default)]
     pub observed: Observed,
     /// `disturbed`, `degraded: <reason>`, `few_blocks`, ...
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flags: Vec<String>,
     /// Why it ended.
     pub stopped_by: StoppedBy,
@@ -471,9 +469,9 @@ pub struct Record {
     pub error: Option<Absence>,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
-fn is_zero(count: &u64) -> bool {
-    *count == 0
+/// Whether a count is left out.
+pub(crate) fn is_zero<T: Default + PartialEq>(count: &T) -> bool {
+    *count == T::default()
 }
 
 impl Record {
@@ -491,47 +489,25 @@ impl Record {
             probe: probe.to_owned(),
             method,
             point,
-            rank: None,
-            reach: None,
-            round: None,
-            cpu: None,
-            rounds: Vec::new(),
-            spread: None,
             unit,
             kind: Kind::Absent,
-            ops_per_sample: 0,
-            samples: 0,
-            resolution_ns: None,
-            engine: None,
-            summary: None,
-            histogram: None,
-            values: None,
-            tail: Vec::new(),
-            tail_threshold: None,
-            tail_dropped: 0,
-            tail_causes: None,
-            channels: Vec::new(),
-            blocks: Vec::new(),
-            work: Work::default(),
-            checks: Vec::new(),
-            observed: Observed::default(),
-            flags: Vec::new(),
             stopped_by,
-            overhead: None,
-            findings: None,
             error: Some(error),
+            ..Self::default()
         }
     }
 
     /// A record computed from others.
     #[must_use]
     pub fn derived(probe: &str, method: u32, unit: Unit, findings: serde_json::Value) -> Self {
-        let absence = Absence { kind: String::new(), text: String::new() };
         Self {
+            probe: probe.to_owned(),
+            method,
+            unit,
             kind: Kind::Derived,
+            stopped_by: StoppedBy::Planned,
             findings: Some(findings),
-            error: None,
-            ..Self::absent(probe, method, Point::default(), unit, StoppedBy::Planned, absence)
+            ..Self::default()
         }
     }
 }

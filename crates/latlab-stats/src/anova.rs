@@ -1,5 +1,6 @@
 //! Whether the means of several groups differ.
 
+use crate::moments::mean;
 use crate::special::beta_inc;
 
 /// Groups that agree to the last digit differ by no less than this (squares; of logarithms 0.003 %).
@@ -9,7 +10,6 @@ const LEAST_VARIANCE: f64 = 1e-9;
 /// groups have values, one of them several.
 #[must_use]
 pub fn anova(groups: &[Vec<f64>]) -> Option<f64> {
-    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let groups: Vec<&Vec<f64>> = groups.iter().filter(|group| !group.is_empty()).collect();
     let all: Vec<f64> = groups.iter().copied().flatten().copied().collect();
     let (between, within) = ((groups.len() as f64) - 1.0, (all.len() - groups.len()) as f64);

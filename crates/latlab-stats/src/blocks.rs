@@ -2,6 +2,10 @@
 
 use crate::refusal::Refusal;
 
+/// The least number of blocks for a distribution-free 95 % interval between them: all six on one side of their median
+/// has the chance 2/64.
+pub const MIN_BLOCKS: usize = 6;
+
 pub(crate) struct Pooled {
     /// All samples, ascending.
     pub(crate) sorted: Vec<f64>,

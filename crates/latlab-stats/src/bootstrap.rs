@@ -1,8 +1,8 @@
-use crate::blocks::Pooled;
+use crate::blocks::{MIN_BLOCKS, Pooled};
+use crate::count::{index, whole};
 use crate::dependence;
-use crate::estimate::MIN_BLOCKS;
 use crate::order::{Interval, IntervalMethod, min_samples};
-use crate::quantile::{index, interpolate, position, quantile, whole};
+use crate::quantile::{interpolate, position, quantile};
 use crate::refusal::{Refusal, check};
 use crate::rng::Rng;
 use crate::special::{beta_quantile, normal_cdf, t_quantile};

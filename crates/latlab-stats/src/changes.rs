@@ -9,7 +9,7 @@
 //! (Fearnhead and Rigaill, JASA 114, 2019). Neighbours in time are alike on a shared machine, which looks like steps; so the penalty is
 //! paid in units of the noise as far as independent values would show it.
 
-use crate::quantile;
+use crate::quantile::median;
 
 /// A stretch of one level.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -65,13 +65,13 @@ pub fn changes(values: &[f64]) -> Option<Changes> {
     let every = values.len().div_ceil(MOST);
     let thinned: Vec<f64> = values.chunks(every).map(|part| median(part).max(floor).ln()).collect();
     let costs = Costs::of(&thinned);
-    let steps = Noise::of_steps(&thinned);
-    let mut noise = steps.deviation;
+    let of_steps = noise_of_steps(&thinned);
+    let mut noise = of_steps;
     let mut parts = partition(&thinned, &costs, noise);
     // What is left when the steps are taken out says how alike neighbours are; then the steps are looked for again.
     for _ in 0..2 {
         let left = residuals(&thinned, &parts);
-        noise = Noise::of(&left, steps).deviation;
+        noise = noise_beside_levels(&left, of_steps);
         parts = partition(&thinned, &costs, noise);
     }
     let stairs: f64 = parts.iter().map(|part| costs.of_stretch(*part)).sum();
@@ -113,38 +113,26 @@ pub fn rise(values: &[f64]) -> f64 {
     median(&slopes) * (thinned.len() - 1) as f64
 }
 
-fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
-    quantile(&sorted, 0.5)
-}
-
 fn penalty(noise: f64, n: usize) -> f64 {
     PENALTY * noise * (n as f64).ln()
-}
-
-#[derive(Clone, Copy)]
-struct Noise {
-    deviation: f64,
 }
 
 /// A median distance of normal values is this much of their deviation.
 const MEDIAN_DISTANCE: f64 = 0.6745;
 
-impl Noise {
-    /// From the differences of neighbours, which levels do not enter.
-    fn of_steps(values: &[f64]) -> Self {
-        let steps: Vec<f64> = values.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect();
-        Self { deviation: (median(&steps) / MEDIAN_DISTANCE / std::f64::consts::SQRT_2).max(LEAST_NOISE) }
-    }
+/// Deviation of the noise, from the differences of neighbours, which levels do not enter.
+fn noise_of_steps(values: &[f64]) -> f64 {
+    let steps: Vec<f64> = values.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect();
+    (median(&steps) / MEDIAN_DISTANCE / std::f64::consts::SQRT_2).max(LEAST_NOISE)
+}
 
-    /// From what is left beside the levels, made larger where neighbours are alike: the mean of such values varies as that of fewer ones.
-    fn of(left: &[f64], steps: Self) -> Self {
-        let sizes: Vec<f64> = left.iter().map(|value| value.abs()).collect();
-        let own = (median(&sizes) / MEDIAN_DISTANCE).max(steps.deviation);
-        let alike = alike(left).clamp(0.0, MOST_ALIKE);
-        Self { deviation: own * ((1.0 + alike) / (1.0 - alike)).sqrt() }
-    }
+/// Deviation of the noise, from what is left beside the levels, made larger where neighbours are alike: the mean of such values varies as that of
+/// fewer ones. It is not below that of the steps.
+fn noise_beside_levels(left: &[f64], of_steps: f64) -> f64 {
+    let sizes: Vec<f64> = left.iter().map(|value| value.abs()).collect();
+    let own = (median(&sizes) / MEDIAN_DISTANCE).max(of_steps);
+    let alike = alike(left).clamp(0.0, MOST_ALIKE);
+    own * ((1.0 + alike) / (1.0 - alike)).sqrt()
 }
 
 /// Correlation of neighbours, of values cut at three deviations: one stall is not to decide it.
@@ -427,10 +415,10 @@ mod tests {
     #[test]
     fn noise_is_larger_where_neighbours_are_alike() {
         let waves = [1.0, 2.0, 3.0, 4.0, 5.0, 4.0, 3.0, 2.0, 1.0, 2.0, 3.0, 4.0].map(|x| x - 34.0 / 12.0);
-        let steps = Noise::of_steps(&waves);
-        assert!((steps.deviation - 1.048_342_151_499_7).abs() < 1e-12);
-        assert!((Noise::of(&waves, steps).deviation - 2.771_551_634_763_023).abs() < 1e-12);
-        assert!((Noise::of_steps(&[1.0; 5]).deviation - LEAST_NOISE).abs() < 1e-15);
+        let of_steps = noise_of_steps(&waves);
+        assert!((of_steps - 1.048_342_151_499_7).abs() < 1e-12);
+        assert!((noise_beside_levels(&waves, of_steps) - 2.771_551_634_763_023).abs() < 1e-12);
+        assert!((noise_of_steps(&[1.0; 5]) - LEAST_NOISE).abs() < 1e-15);
     }
 
     #[test]

@@ -2,7 +2,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::blocks::{Pooled, cut};
-use crate::quantile::index;
+use crate::count::index;
+use crate::moments::mean;
 use crate::special::{chi2_sf, normal_cdf};
 
 /// A p-value below this counts as dependence. A stricter one would let blocks that differ a little pass as independent
@@ -35,16 +36,14 @@ pub struct Dependence {
 /// sample gives `independent: false` with nothing else known.
 #[must_use]
 pub fn dependence(blocks: &[&[f64]]) -> Dependence {
-    Pooled::new(blocks).map_or(
-        Dependence {
-            lag1: None,
-            effective_samples: 0.0,
-            between_block_p: None,
-            between_stretch_p: None,
-            independent: false,
-        },
-        |pooled| of(&pooled.ranks(), &pooled.sizes),
-    )
+    Pooled::new(blocks).map_or(Dependence::untested(0.0, false), |pooled| of(&pooled.ranks(), &pooled.sizes))
+}
+
+impl Dependence {
+    fn untested(effective_samples: f64, independent: bool) -> Self {
+        let (lag1, between_block_p, between_stretch_p) = (None, None, None);
+        Self { lag1, effective_samples, between_block_p, between_stretch_p, independent }
+    }
 }
 
 /// The same about exceeding quantile `q`: the median may be steady while the outliers come in bursts.
@@ -113,13 +112,7 @@ pub(crate) fn of(scores: &[f64], sizes: &[usize]) -> Dependence {
     let s = spread(scores, sizes);
     if s.total <= 0.0 {
         // All samples equal (or none): nothing varies, so nothing can vary together.
-        return Dependence {
-            lag1: None,
-            effective_samples: n,
-            between_block_p: None,
-            between_stretch_p: None,
-            independent: true,
-        };
+        return Dependence::untested(n, true);
     }
     // One sample a block leaves nothing to compare the blocks with.
     let comparable = k >= 2.0 && n >= 2.0 * k;
@@ -183,10 +176,6 @@ fn spread(scores: &[f64], sizes: &[usize]) -> Spread {
         }
     }
     s
-}
-
-fn mean(x: &[f64]) -> f64 {
-    x.iter().sum::<f64>() / x.len() as f64
 }
 
 #[cfg(test)]

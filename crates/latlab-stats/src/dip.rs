@@ -59,25 +59,26 @@ fn tested(places: &[Place], n: f64) -> Option<Dip> {
 
 /// Places where the greatest convex function below the lower borders touches them.
 fn convex(places: &[Place], from: usize, to: usize) -> Vec<usize> {
-    hull(from, to, |a, b, c| {
-        let slope = |i: usize, j: usize| (places[j].below - places[i].below) / (places[j].x - places[i].x);
-        slope(a, b) < slope(b, c)
-    })
+    hull(places, from, to, |place| place.below, |before, after| before < after)
 }
 
 /// ... and where the least concave one above the upper borders does.
 fn concave(places: &[Place], from: usize, to: usize) -> Vec<usize> {
-    hull(from, to, |a, b, c| {
-        let slope = |i: usize, j: usize| (places[j].upto - places[i].upto) / (places[j].x - places[i].x);
-        slope(a, b) > slope(b, c)
-    })
+    hull(places, from, to, |place| place.upto, |before, after| before > after)
 }
 
-fn hull(from: usize, to: usize, turns: impl Fn(usize, usize, usize) -> bool) -> Vec<usize> {
+fn hull(
+    places: &[Place],
+    from: usize,
+    to: usize,
+    height: impl Fn(&Place) -> f64,
+    turns: impl Fn(f64, f64) -> bool,
+) -> Vec<usize> {
+    let slope = |i: usize, j: usize| (height(&places[j]) - height(&places[i])) / (places[j].x - places[i].x);
     let mut kept: Vec<usize> = Vec::new();
     for place in from..=to {
         while let [.., a, b] = kept[..] {
-            if turns(a, b, place) {
+            if turns(slope(a, b), slope(b, place)) {
                 break;
             }
             kept.pop();

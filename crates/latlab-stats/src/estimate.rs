@@ -1,17 +1,15 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::blocks::Pooled;
+use crate::blocks::{MIN_BLOCKS, Pooled};
+use crate::count::index;
 use crate::dependence::{self, Dependence};
+use crate::moments::mean;
 use crate::order::{Interval, IntervalMethod, ranks};
-use crate::quantile::{index, quantile};
+use crate::quantile::quantile;
 use crate::refusal::{Refusal, check};
 use crate::special::t_quantile;
 use crate::{bootstrap, order_statistic_interval};
-
-/// The least number of blocks for a distribution-free 95 % interval between them: all six on one side of their median
-/// has the chance 2/64.
-pub const MIN_BLOCKS: usize = 6;
 
 /// Enough that the expanded 0.24 % percentile of six blocks has a few resamples beyond it.
 pub const DEFAULT_RESAMPLES: u32 = 2000;
@@ -118,7 +116,7 @@ const MOST_SKEWED: f64 = 0.12;
 
 fn skewness(values: &[f64]) -> f64 {
     let n = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / n;
+    let mean = mean(values);
     let (second, third) = values.iter().fold((0.0, 0.0), |(second, third), x| {
         let off = x - mean;
         (second + off * off, third + off * off * off)

@@ -19,6 +19,7 @@ mod blocks;
 mod bootstrap;
 mod changes;
 mod correlation;
+pub mod count;
 mod dependence;
 mod dip;
 mod estimate;
@@ -37,18 +38,19 @@ pub mod weighted;
 
 pub use affine::{Affine, affine};
 pub use anova::anova;
+pub use blocks::MIN_BLOCKS;
 pub use bootstrap::block_bootstrap_interval;
 pub use changes::{Changes, Level, changes, rise};
 pub use correlation::{Correlation, autocorrelation};
 pub use dependence::{Dependence, dependence};
 pub use dip::{Dip, dip, dip_of_counts};
 pub use estimate::{
-    DEFAULT_RESAMPLES, Estimate, MIN_BLOCKS, between_block_range, between_blocks_interval, mean_interval,
+    DEFAULT_RESAMPLES, Estimate, between_block_range, between_blocks_interval, mean_interval,
     quantile_interval,
 };
-pub use moments::{Moments, moments};
+pub use moments::{Moments, mean, moments};
 pub use order::{Interval, IntervalMethod, min_samples, order_statistic_interval};
-pub use quantile::quantile;
+pub use quantile::{median, quantile};
 pub use refusal::Refusal;
 pub use rounds::{Folded, fold_rounds};
 pub use seek::{Medium, Seeking, seeking};

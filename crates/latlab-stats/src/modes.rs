@@ -8,6 +8,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::count::index;
 use crate::weighted::quantile_counts;
 
 /// A group of operations that took about as long.
@@ -57,16 +58,7 @@ pub fn modes(buckets: &[(f64, u64)], step_ns: f64) -> Vec<Mode> {
     };
     let median = quantile_counts(buckets, 0.5).max(lowest);
     let width = BIN.max(STEPS_A_BIN * step_ns / median);
-    let bin_of = |ns: f64| -> usize {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "not negative, and 19 minutes are bin 600 at most"
-        )]
-        {
-            ((ns.max(lowest) / lowest).ln() / width) as usize
-        }
-    };
+    let bin_of = |ns: f64| index((ns.max(lowest) / lowest).ln() / width);
     let bins = buckets.last().map_or(0, |(ns, _)| bin_of(*ns)) + 1;
     let mut counts = vec![0.0; bins];
     for (ns, count) in buckets {
@@ -170,6 +162,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+    use crate::count::whole;
     use crate::rng::Rng;
 
     /// Buckets of 0.8 % of a power of two, as a run file has them.
@@ -193,12 +186,7 @@ mod tests {
             let normal: f64 = (0..12).map(|_| rng.below(1_000_000) as f64 / 1e6).sum::<f64>() - 6.0;
             let value = ns * (sigma * normal).exp();
             let stepped = if step_ns > 0.0 { (value / step_ns).round() * step_ns } else { value };
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "positive and small"
-            )]
-            into.record((stepped * 1e3) as u64);
+            into.record(whole(stepped * 1e3));
         }
     }
 

@@ -16,6 +16,12 @@ pub struct Moments {
     pub n: u64,
 }
 
+/// Arithmetic mean, summed up in order; NaN for no values.
+#[must_use]
+pub fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
 /// [`Moments`] of the values in any order; none when there are none or one is not finite. One pass (Welford, Technometrics 4, 1962): no sum of
 /// squares, so no cancellation for a small spread far from 0.
 #[must_use]

@@ -19,8 +19,9 @@ pub struct Interval {
 }
 
 /// How an interval was found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum IntervalMethod {
     /// Exact binomial on the ranks of independent samples.
     OrderStatistics,
@@ -40,7 +41,7 @@ pub fn min_samples(q: f64, level: f64) -> u64 {
     // All n samples on the wrong side of the quantile: q^n or (1-q)^n, the larger of which decides.
     let per_side = (1.0 - level) / 2.0;
     let n = (per_side.ln() / q.max(1.0 - q).ln()).ceil();
-    crate::quantile::whole(n).max(2)
+    crate::count::whole(n).max(2)
 }
 
 /// Distribution-free interval of quantile `q` from independent samples sorted ascending: two order statistics whose

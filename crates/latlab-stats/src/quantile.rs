@@ -1,3 +1,5 @@
+use crate::count::whole;
+
 /// Quantile `q` of values sorted ascending, by linear interpolation between order statistics.
 ///
 /// Hyndman and Fan's type 7 (The American Statistician 50, 1996), with numpy's way of interpolating, so that it
@@ -11,6 +13,14 @@ pub fn quantile(sorted: &[f64], q: f64) -> f64 {
     let (below, share) = position(sorted.len() as u64, q);
     let below = usize::try_from(below).unwrap_or(usize::MAX).min(sorted.len() - 1);
     interpolate(sorted[below], sorted[(below + 1).min(sorted.len() - 1)], share)
+}
+
+/// The middle of values in any order; NaN for none.
+#[must_use]
+pub fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    quantile(&sorted, 0.5)
 }
 
 /// The zero-based order statistic below the quantile, and how far towards the next one it lies.
@@ -28,24 +38,9 @@ pub(crate) fn interpolate(a: f64, b: f64, share: f64) -> f64 {
     if share < 0.5 { a + width * share } else { b - width * (1.0 - share) }
 }
 
-/// A non-negative count held as a float, cut to whole.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "`as` saturates, callers pass counts"
-)]
-pub(crate) fn whole(x: f64) -> u64 {
-    x as u64
-}
-
-/// [`whole`] for indices.
-pub(crate) fn index(x: f64) -> usize {
-    usize::try_from(whole(x)).unwrap_or(usize::MAX)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::quantile;
+    use super::{median, quantile};
 
     #[test]
     fn agrees_with_numpy_on_known_values() {
@@ -57,11 +52,12 @@ mod tests {
             assert!((quantile(&x, q) - want).abs() < 1e-12, "q = {q}");
         }
         assert!((quantile(&[3.0, 5.0], 0.5) - 4.0).abs() < 1e-15);
+        assert!((median(&[9.0, 3.0, 1.0, 5.0]) - 4.0).abs() < 1e-15, "in any order");
     }
 
     #[test]
     fn an_empty_sample_has_no_quantile() {
-        assert!(quantile(&[], 0.5).is_nan());
+        assert!(quantile(&[], 0.5).is_nan() && median(&[]).is_nan());
         assert!(quantile(&[1.0], f64::NAN).is_nan());
         assert!((quantile(&[7.0], 0.999) - 7.0).abs() < 1e-15);
     }

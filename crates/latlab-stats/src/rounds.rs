@@ -11,7 +11,7 @@
 //! prior is fitted to the *others*: with few kin its own variance would count twice, and intervals of two or three kin held the truth in 90 %. And
 //! the prior's degrees of freedom hold how well its centre is known: of two others with one degree each nothing else could know more than two.
 
-use crate::quantile::quantile;
+use crate::quantile::median;
 use crate::special::{digamma, t_quantile, trigamma, trigamma_inverse};
 
 /// Kin that tell by themselves how far their rounds lie apart, without which a point that does not tell has no interval: one alone says
@@ -112,7 +112,7 @@ impl Centre {
         }
         let counts: Vec<usize> = values.iter().map(Vec::len).filter(|n| *n > 0).collect();
         (!counts.is_empty()).then(|| Self {
-            by_cpu: values.into_iter().map(median).collect(),
+            by_cpu: values.iter().map(|own| (!own.is_empty()).then(|| median(own))).collect(),
             positive,
             counts,
             squares,
@@ -159,11 +159,6 @@ impl Centre {
     }
 }
 
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    (!values.is_empty()).then(|| quantile(&values, 0.5))
-}
-
 /// Of so many rounds; beyond the table at most 6 % too much.
 fn median_variance(n: usize) -> f64 {
     MEDIAN_VARIANCE
@@ -191,8 +186,8 @@ fn kin(of: &[Option<Centre>]) -> Vec<Kin> {
             Some((point, of.squares / of.degrees, of.degrees))
         })
         .collect();
-    let variances = known.iter().map(|(_, variance, _)| *variance).collect();
-    let least = (median(variances).unwrap_or(0.0) * LEAST_SHARE).max(LEAST_VARIANCE);
+    let variances: Vec<f64> = known.iter().map(|(_, variance, _)| *variance).collect();
+    let least = (median(&variances) * LEAST_SHARE).max(LEAST_VARIANCE);
     known
         .into_iter()
         .map(|(point, variance, degrees)| {

@@ -198,16 +198,21 @@ pub(crate) fn t_quantile(p: f64, df: f64) -> f64 {
     if p < 0.5 { -t } else { t }
 }
 
-/// Below this, derivatives of ln Gamma are carried up by their recurrences to where their series is exact.
-const SERIES_FROM: f64 = 10.0;
+/// Derivatives of ln Gamma are carried up by their recurrence to where their series is exact: the argument there, and the sum of what each step
+/// adds on the way.
+fn carried_up(x: f64, step: impl Fn(f64) -> f64) -> (f64, f64) {
+    const SERIES_FROM: f64 = 10.0;
+    let (mut y, mut below) = (x, 0.0);
+    while y < SERIES_FROM {
+        below += step(y);
+        y += 1.0;
+    }
+    (y, below)
+}
 
 /// First derivative of ln Gamma, for x > 0 (Abramowitz and Stegun 6.3.5, 6.3.18).
 pub(crate) fn digamma(x: f64) -> f64 {
-    let (mut y, mut below) = (x, 0.0);
-    while y < SERIES_FROM {
-        below -= 1.0 / y;
-        y += 1.0;
-    }
+    let (y, below) = carried_up(x, |y| -1.0 / y);
     let r = 1.0 / (y * y);
     let rest = r * (1.0 / 12.0 - r * (1.0 / 120.0 - r * (1.0 / 252.0 - r * (1.0 / 240.0 - r / 132.0))));
     below + y.ln() - 0.5 / y - rest
@@ -215,11 +220,7 @@ pub(crate) fn digamma(x: f64) -> f64 {
 
 /// Second derivative of ln Gamma, for x > 0 (Abramowitz and Stegun 6.4.6, 6.4.12).
 pub(crate) fn trigamma(x: f64) -> f64 {
-    let (mut y, mut below) = (x, 0.0);
-    while y < SERIES_FROM {
-        below += 1.0 / (y * y);
-        y += 1.0;
-    }
+    let (y, below) = carried_up(x, |y| 1.0 / (y * y));
     let r = 1.0 / (y * y);
     let rest = r * (1.0 / 6.0 - r * (1.0 / 30.0 - r * (1.0 / 42.0 - r * (1.0 / 30.0 - r * 5.0 / 66.0))));
     below + (1.0 + 0.5 / y + rest) / y
@@ -227,11 +228,7 @@ pub(crate) fn trigamma(x: f64) -> f64 {
 
 /// Third derivative of ln Gamma, for x > 0 (Abramowitz and Stegun 6.4.13).
 fn tetragamma(x: f64) -> f64 {
-    let (mut y, mut below) = (x, 0.0);
-    while y < SERIES_FROM {
-        below -= 2.0 / (y * y * y);
-        y += 1.0;
-    }
+    let (y, below) = carried_up(x, |y| -2.0 / (y * y * y));
     let r = 1.0 / (y * y);
     let rest = r * (0.5 - r * (1.0 / 6.0 - r * (1.0 / 6.0 - r * (0.3 - r * 5.0 / 6.0))));
     below - r * (1.0 + 1.0 / y + rest)

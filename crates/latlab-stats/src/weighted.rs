@@ -29,22 +29,3 @@ fn value_at(buckets: &[(f64, u64)], place: u64) -> f64 {
     });
     found.map_or(f64::NAN, |b| b.0)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::quantile_counts;
-    use crate::quantile;
-    use crate::rng::Rng;
-
-    #[test]
-    fn buckets_say_what_their_samples_say() {
-        let mut rng = Rng::new(11);
-        let buckets: Vec<(f64, u64)> = (0..40).map(|i| (f64::from(i) * 1.5, rng.below(30) as u64)).collect();
-        let samples: Vec<f64> =
-            buckets.iter().flat_map(|&(x, n)| std::iter::repeat_n(x, usize::try_from(n).unwrap())).collect();
-        for q in [0.0, 0.01, 0.3, 0.5, 0.77, 0.99, 1.0] {
-            assert!((quantile_counts(&buckets, q) - quantile(&samples, q)).abs() < 1e-12, "q = {q}");
-        }
-        assert!(quantile_counts(&[(1.0, 0)], 0.5).is_nan());
-    }
-}

@@ -33,20 +33,31 @@ impl Tally {
     }
 }
 
+/// An interval, and whether it is one by order statistics.
+type Answer = ([f64; 2], bool);
+
+fn answer(estimate: Result<Estimate, Refusal>) -> Option<Answer> {
+    let interval = estimate.ok()?.interval;
+    Some(([interval.lo, interval.hi], interval.method == IntervalMethod::OrderStatistics))
+}
+
+/// Of so many seeds; `shape`: blocks, and samples in each.
 fn tally(
+    repetitions: u32,
     shape: (usize, usize),
     truth: f64,
     draw: Draw,
-    estimate: impl Fn(&[&[f64]], u64) -> Result<Estimate, Refusal>,
+    ask: impl Fn(&[&[f64]], u64) -> Option<Answer>,
 ) -> Tally {
     let mut t = Tally::default();
-    for repetition in 1..=u64::from(REPETITIONS) {
+    for repetition in 1..=u64::from(repetitions) {
         let mut rng = Rng::new(repetition);
         let blocks: Vec<Vec<f64>> = (0..shape.0).map(|_| block(&mut rng, shape.1, draw)).collect();
-        if let Ok(e) = estimate(&refs(&blocks), repetition) {
+        let views: Vec<&[f64]> = blocks.iter().map(Vec::as_slice).collect();
+        if let Some(([lo, hi], exact)) = ask(&views, repetition) {
             t.printed += 1;
-            t.covered += u32::from(e.interval.lo <= truth && truth <= e.interval.hi);
-            t.exact += u32::from(e.interval.method == IntervalMethod::OrderStatistics);
+            t.covered += u32::from(lo <= truth && truth <= hi);
+            t.exact += u32::from(exact);
         }
     }
     t
@@ -58,12 +69,9 @@ fn block(rng: &mut Rng, n: usize, draw: Draw) -> Vec<f64> {
     b
 }
 
-fn refs(blocks: &[Vec<f64>]) -> Vec<&[f64]> {
-    blocks.iter().map(Vec::as_slice).collect()
-}
-
 fn quantile_holds(name: &str, shape: (usize, usize), q: f64, truth: f64, draw: Draw) -> Tally {
-    let t = tally(shape, truth, draw, |blocks, seed| quantile_interval(blocks, q, 0.95, seed));
+    let ask = |blocks: &[&[f64]], seed| answer(quantile_interval(blocks, q, 0.95, seed));
+    let t = tally(REPETITIONS, shape, truth, draw, ask);
     t.hold(&format!("{name}, {} x {}, q = {q}", shape.0, shape.1));
     t
 }
@@ -153,36 +161,22 @@ fn blocks_in_two_regimes_are_covered() {
 
 #[test]
 fn means_are_covered_or_refused() {
-    let mean = |blocks: &[&[f64]], _: u64| mean_interval(blocks, 0.95);
-    let normal = tally((6, 100), 0.0, &|rng, b| b.fill_with(|| rng.normal()), mean);
+    let mean = |shape, truth, draw: Draw| {
+        tally(REPETITIONS, shape, truth, draw, |blocks, _| answer(mean_interval(blocks, 0.95)))
+    };
+    let normal = mean((6, 100), 0.0, &|rng, b| b.fill_with(|| rng.normal()));
     normal.hold("mean of normals");
     assert!(normal.printed > REPETITIONS * 99 / 100);
-    tally((8, 200), (0.125_f64).exp(), &|rng, b| b.fill_with(|| (0.5 * rng.normal()).exp()), mean)
+    mean((8, 200), (0.125_f64).exp(), &|rng, b| b.fill_with(|| (0.5 * rng.normal()).exp()))
         .hold("mean of lognormals");
     let shifted: Draw = &|rng, b| {
         let centre = rng.normal();
         b.fill_with(|| centre + rng.normal());
     };
-    tally((6, 100), 0.0, shifted, mean).hold("mean of shifted blocks");
+    mean((6, 100), 0.0, shifted).hold("mean of shifted blocks");
     let pareto: Draw = &|rng, b| b.fill_with(|| (1.0 - rng.uniform()).powf(-1.0 / 1.5));
-    let refused = tally((8, 200), 3.0, pareto, mean);
+    let refused = mean((8, 200), 3.0, pareto);
     assert!(refused.printed < REPETITIONS / 10, "{refused:?}");
-}
-
-/// Of 8 x 500 samples: Hill's index above the first threshold with so many beyond it.
-fn tail_tally(draw: Draw, least: f64, truth: f64) -> Tally {
-    let mut t = Tally::default();
-    for repetition in 1..=400_u64 {
-        let mut rng = Rng::new(repetition);
-        let blocks: Vec<Vec<f64>> = (0..8).map(|_| block(&mut rng, 500, draw)).collect();
-        let of = Exceedances::of_blocks(&refs(&blocks)).unwrap();
-        let point = *hill(&of).iter().find(|point| point.beyond >= least).unwrap();
-        if let Some((lo, hi)) = point.interval {
-            t.printed += 1;
-            t.covered += u32::from(lo <= truth && truth <= hi);
-        }
-    }
-    t
 }
 
 #[test]
@@ -198,7 +192,12 @@ fn the_index_above_a_threshold_is_covered_also_where_samples_follow_each_other()
             }
         };
         for (name, draw) in [("independent", independent), ("bursts", bursts)] {
-            let t = tail_tally(draw, least, 1.5);
+            // Hill's index above the first threshold with so many beyond it.
+            let t = tally(400, (8, 500), 1.5, draw, |blocks, _| {
+                let of = Exceedances::of_blocks(blocks).unwrap();
+                let point = *hill(&of).iter().find(|point| point.beyond >= least).unwrap();
+                point.interval.map(|(lo, hi)| ([lo, hi], false))
+            });
             eprintln!("Hill, {name}, {least} beyond: {t:?}");
             assert!(f64::from(t.covered) >= 0.92 * f64::from(t.printed), "{name}: {t:?}");
         }

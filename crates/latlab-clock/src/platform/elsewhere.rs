@@ -1,7 +1,12 @@
 //! Systems without `clock_gettime`: the standard library's monotonic clock.
 
+#[path = "silent.rs"]
+mod silent;
+
 use std::sync::OnceLock;
 use std::time::Instant;
+
+pub(crate) use silent::*;
 
 /// There is one clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,24 +28,4 @@ pub(crate) fn read(_: RawId) -> u64 {
 
 pub(crate) fn readable(_: RawId) -> bool {
     true
-}
-
-pub(crate) fn stated_resolution_ns(_: RawId) -> Option<u64> {
-    None
-}
-
-#[allow(dead_code, reason = "asked on the architectures whose kernel may reject the counter")]
-pub(crate) fn kernel_clocksource() -> Option<String> {
-    None
-}
-
-#[allow(dead_code, reason = "asked on the architectures that have a counter")]
-pub(crate) fn counter_allowed() -> Option<bool> {
-    None
-}
-
-/// Not asked for here: reading the register where it does not exist would be an illegal instruction.
-#[cfg(target_arch = "aarch64")]
-pub(crate) fn self_synchronised_counter() -> bool {
-    false
 }

@@ -2,7 +2,7 @@
 
 #[path = "posix.rs"]
 mod posix;
-pub(crate) use posix::{MONOTONIC, RawId, read, readable, stated_resolution_ns};
+pub(crate) use posix::{MONOTONIC, RawId, read, readable};
 
 pub(crate) const MONOTONIC_RAW: RawId = libc::CLOCK_MONOTONIC_RAW;
 

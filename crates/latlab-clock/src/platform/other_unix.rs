@@ -2,7 +2,10 @@
 
 #[path = "posix.rs"]
 mod posix;
-pub(crate) use posix::{MONOTONIC, RawId, read, readable, stated_resolution_ns};
+#[path = "silent.rs"]
+mod silent;
+pub(crate) use posix::{MONOTONIC, RawId, read, readable};
+pub(crate) use silent::*;
 
 /// Only macOS has a clock that is never steered.
 #[cfg(target_os = "macos")]
@@ -23,19 +26,3 @@ pub(crate) const CLOCKS: &[(&str, RawId)] = &[
 
 /// As on Linux: the limit that NTP implementations share.
 pub(crate) const MONOTONIC_SLEW_PPM: f64 = 500.0;
-
-#[allow(dead_code, reason = "asked on the architectures whose kernel may reject the counter")]
-pub(crate) fn kernel_clocksource() -> Option<String> {
-    None
-}
-
-#[allow(dead_code, reason = "asked on the architectures that have a counter")]
-pub(crate) fn counter_allowed() -> Option<bool> {
-    None
-}
-
-/// Not asked for here: reading the register where it does not exist would be SIGILL.
-#[cfg(target_arch = "aarch64")]
-pub(crate) fn self_synchronised_counter() -> bool {
-    false
-}

@@ -22,14 +22,6 @@ pub(crate) fn readable(id: RawId) -> bool {
     unsafe { libc::clock_gettime(id, time.as_mut_ptr()) == 0 }
 }
 
-pub(crate) fn stated_resolution_ns(id: RawId) -> Option<u64> {
-    let mut step = MaybeUninit::<libc::timespec>::zeroed();
-    // SAFETY: `step` is valid for writing a timespec.
-    let refused = unsafe { libc::clock_getres(id, step.as_mut_ptr()) } != 0;
-    // SAFETY: zeroed is a valid timespec, and clock_getres writes only valid ones.
-    (!refused).then(|| nanoseconds(unsafe { step.assume_init() }))
-}
-
 /// Readings before the epoch of a clock do not occur for the clocks listed here.
 #[inline(always)]
 #[expect(clippy::cast_sign_loss, reason = "see above; tv_nsec is 0..1e9")]

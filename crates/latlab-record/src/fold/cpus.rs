@@ -14,7 +14,7 @@
 use std::collections::BTreeMap;
 
 use latlab_machine::Machine;
-use latlab_stats::{anova, quantile};
+use latlab_stats::{anova, mean, median};
 
 use crate::{CpuFigure, Difference, Header, Point, Reach, Record, Unit};
 
@@ -133,9 +133,8 @@ impl Scores {
             }
         }
         let mut scores: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
-        for ((cpu, _), mut figures) in away {
-            figures.sort_by(f64::total_cmp);
-            scores.entry(cpu).or_default().push(quantile(&figures, 0.5));
+        for ((cpu, _), figures) in away {
+            scores.entry(cpu).or_default().push(median(&figures));
         }
         Self(scores)
     }
@@ -157,10 +156,6 @@ impl Scores {
     fn mean(&self, cpu: u32) -> f64 {
         self.0.get(&cpu).map_or(f64::NAN, |scores| mean(scores))
     }
-}
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
 }
 
 /// Which of these tests reject, of all together at this level.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::PointLines;
+use super::points::PointLines;
 use super::statistics::kinship;
 use crate::{ByCpu, Estimate, Record};
 
@@ -148,7 +148,6 @@ fn median(rounds: &[&Value]) -> Option<Value> {
         Value::Number(number) if number.is_f64() => number.as_f64(),
         _ => None,
     });
-    let mut numbers: Vec<f64> = measured.collect::<Option<_>>()?;
-    numbers.sort_by(f64::total_cmp);
-    serde_json::Number::from_f64(latlab_stats::quantile(&numbers, 0.5)).map(Value::Number)
+    let numbers: Vec<f64> = measured.collect::<Option<_>>()?;
+    serde_json::Number::from_f64(latlab_stats::median(&numbers)).map(Value::Number)
 }

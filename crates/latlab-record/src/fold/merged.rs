@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{PointLines, is_not_reached};
+use super::points::{PointLines, is_not_reached};
 use crate::{
     Absence, Check, Observed, Record, TailCause, TailCauses, TailPart, TailSample, Work, keep_slowest,
 };

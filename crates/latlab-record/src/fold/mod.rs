@@ -10,18 +10,18 @@
 mod cpus;
 mod findings;
 mod merged;
+mod points;
 mod statistics;
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
+
+use points::{NOT_REACHED, PointLines, by_point, is_not_reached, missed_points};
 
 use crate::{Absence, Header, Kind, Point, Record, StoppedBy};
 
 /// Changes with whatever changes figures: a file whose footer was folded by another version is folded again.
 pub const FOLD_VERSION: u32 = 2;
-
-/// Kind of the absence of what no time was left for.
-const NOT_REACHED: &str = "not_reached";
 
 /// The figures of a run: one a point, in the order of the plan's probes and then of their first lines, and one record a probe for the points that no
 /// round reached. What is derived from figures is only in it where the lines hold it.
@@ -71,58 +71,6 @@ fn of_version_1(line: &Record) -> Record {
         summary.intervals.clear();
     }
     figure
-}
-
-/// The lines of one point.
-struct PointLines<'a> {
-    /// All of them.
-    lines: Vec<&'a Record>,
-    /// Those with a figure, round after round.
-    good: Vec<&'a Record>,
-}
-
-fn by_point(lines: &[Record]) -> Vec<PointLines<'_>> {
-    let mut places = HashMap::new();
-    let mut points: Vec<PointLines> = Vec::new();
-    for line in lines {
-        if line.kind == Kind::Derived || missed_points(line).is_some() {
-            continue;
-        }
-        let place = *places.entry((line.probe.as_str(), &line.point)).or_insert(points.len());
-        if place == points.len() {
-            let (lines, good) = (Vec::new(), Vec::new());
-            points.push(PointLines { lines, good });
-        }
-        points[place].lines.push(line);
-    }
-    for point in &mut points {
-        point.good = point.lines.iter().copied().filter(|line| has_figure(line)).collect();
-        if let Some(first) = point.good.first().copied() {
-            // Two methods in one run are two points; only a damaged file has them.
-            let like = |line: &&Record| {
-                (line.method, line.unit, line.kind) == (first.method, first.unit, first.kind)
-            };
-            point.good.retain(like);
-        }
-        point.good.sort_by_key(|line| line.round);
-    }
-    points
-}
-
-fn has_figure(line: &Record) -> bool {
-    matches!(line.kind, Kind::BatchMean | Kind::PerOp) && line.error.is_none() && line.summary.is_some()
-}
-
-fn is_not_reached(line: &Record) -> bool {
-    line.error.as_ref().is_some_and(|error| error.kind == NOT_REACHED)
-}
-
-/// The points of a line that stands for all that a round did not reach of a probe.
-fn missed_points(line: &Record) -> Option<&Vec<serde_json::Value>> {
-    if !is_not_reached(line) {
-        return None;
-    }
-    line.findings.as_ref()?.get("points")?.as_array()
 }
 
 /// One record a probe for the points that some round did not reach and no other did either.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use latlab_stats::{Folded, fold_rounds, min_samples, moments, quantile, weighted};
 
-use super::PointLines;
+use super::points::PointLines;
 use crate::estimate::LEVEL;
 use crate::{
     Channel, CpuFigure, Difference, EncodedHistogram, Histogram, Reach, Record, RoundFigure, Spread, Summary,
@@ -289,26 +289,18 @@ impl<'a> Series<'a> {
 
 impl<'a> Part<'a> {
     fn of(line: &'a Record, channel: Option<&str>) -> Option<Self> {
-        let (round, cpu) = (line.round.unwrap_or(0), line.cpu);
-        let Some(name) = channel else {
-            return Some(Self {
-                round,
-                cpu,
-                samples: line.samples,
-                summary: line.summary.as_ref()?,
-                histogram: line.histogram.as_ref(),
-                values: line.values.as_deref().unwrap_or_default(),
-            });
+        let (samples, summary, histogram, values) = match channel {
+            None => {
+                let values = line.values.as_deref().unwrap_or_default();
+                (line.samples, line.summary.as_ref()?, &line.histogram, values)
+            }
+            Some(name) => {
+                let own = line.channels.iter().find(|own| own.name == name)?;
+                (own.samples, &own.summary, &own.histogram, &[][..])
+            }
         };
-        let own = line.channels.iter().find(|own| own.name == name)?;
-        Some(Self {
-            round,
-            cpu,
-            samples: own.samples,
-            summary: &own.summary,
-            histogram: own.histogram.as_ref(),
-            values: &[],
-        })
+        let (round, cpu, histogram) = (line.round.unwrap_or(0), line.cpu, histogram.as_ref());
+        Some(Self { round, cpu, samples, summary, histogram, values })
     }
 
     /// Samples that a pool can take: a line keeps all single operations, and not always all batch means.

@@ -1,5 +1,6 @@
 use latlab_clock::{Clock, SimulatedClock};
 use latlab_machine::Machine;
+use latlab_stats::count::whole;
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -240,8 +241,7 @@ fn per_op(kib: u64, round: u32, cpu: u32, ns: f64, samples: u64) -> Record {
     for sample in 0..samples {
         // One in a hundred takes ten times as long.
         let ps = ns * 1e3 * if sample % 100 == 99 { 10.0 } else { 1.0 };
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive and small")]
-        histogram.record(ps as u64);
+        histogram.record(whole(ps));
     }
     let mut own = line(kib, round, cpu, ns);
     own.kind = Kind::PerOp;

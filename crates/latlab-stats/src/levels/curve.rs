@@ -1,5 +1,22 @@
-use super::CurvePoint;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::rng::Rng;
+
+/// One measured size.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CurvePoint {
+    /// Working set in bytes.
+    pub size_bytes: f64,
+    /// Median latency in ns.
+    pub p50_ns: f64,
+    /// Lower end of its interval.
+    pub lo_ns: f64,
+    /// Upper end of its interval.
+    pub hi_ns: f64,
+    /// The reference chase drifted meanwhile: counts for little.
+    pub disturbed: bool,
+}
 
 /// Weight of a disturbed point: enough to stand in where nothing else was measured, never to outvote a neighbour.
 const DISTURBED_WEIGHT: f64 = 0.2;
@@ -7,6 +24,7 @@ const DISTURBED_WEIGHT: f64 = 0.2;
 const LEAST_NOISE: f64 = 0.03;
 
 /// The points, merged and sorted by size, with their isotonic fit.
+#[derive(Default)]
 pub(super) struct Curve {
     pub(super) size: Vec<f64>,
     pub(super) raw: Vec<f64>,
@@ -26,16 +44,7 @@ impl Curve {
         let mut sorted: Vec<&CurvePoint> =
             points.iter().filter(|p| usable(p.size_bytes) && usable(p.p50_ns)).collect();
         sorted.sort_by(|a, b| a.size_bytes.total_cmp(&b.size_bytes));
-        let mut curve = Self {
-            size: Vec::new(),
-            raw: Vec::new(),
-            lo: Vec::new(),
-            hi: Vec::new(),
-            disturbed: Vec::new(),
-            weight: Vec::new(),
-            fit: Vec::new(),
-            noise: LEAST_NOISE,
-        };
+        let mut curve = Self::default();
         for same in sorted.chunk_by(|a, b| a.size_bytes >= b.size_bytes) {
             curve.push(same);
         }
@@ -76,16 +85,8 @@ impl Curve {
                 (lo + (hi - lo) * rng.uniform() + hidden * rng.normal()).exp()
             })
             .collect();
-        let mut drawn = Self {
-            size: self.size.clone(),
-            raw,
-            lo: Vec::new(),
-            hi: Vec::new(),
-            disturbed: self.disturbed.clone(),
-            weight: self.weight.clone(),
-            fit: Vec::new(),
-            noise: LEAST_NOISE,
-        };
+        let (size, disturbed) = (self.size.clone(), self.disturbed.clone());
+        let mut drawn = Self { size, raw, disturbed, weight: self.weight.clone(), ..Self::default() };
         drawn.refit();
         drawn
     }

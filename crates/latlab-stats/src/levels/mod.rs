@@ -15,23 +15,9 @@ use crate::rng::Rng;
 use curve::Curve;
 use segments::Plateau;
 
-pub use refine::{Knee, knee_between, refine_sizes};
+pub use curve::CurvePoint;
+pub use refine::refine_sizes;
 pub use tlb::{Boundary, PairedPoint, tlb_reach};
-
-/// One measured size.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct CurvePoint {
-    /// Working set in bytes.
-    pub size_bytes: f64,
-    /// Median latency in ns.
-    pub p50_ns: f64,
-    /// Lower end of its interval.
-    pub lo_ns: f64,
-    /// Upper end of its interval.
-    pub hi_ns: f64,
-    /// The reference chase drifted meanwhile: counts for little.
-    pub disturbed: bool,
-}
 
 /// A known TLB boundary, so that it is not taken for a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]

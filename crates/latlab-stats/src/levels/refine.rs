@@ -1,43 +1,7 @@
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::CurvePoint;
-use super::curve::Curve;
-
-/// A rise of the curve between two neighbouring sizes.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Knee {
-    /// Size before the rise.
-    pub lo_bytes: f64,
-    /// Size after it.
-    pub hi_bytes: f64,
-    /// Latency after over latency before, of the isotonic fit.
-    pub ratio: f64,
-    /// Geometric middle: the next size to measure. Not rounded to lines or pages.
-    pub middle_bytes: f64,
-}
+use super::curve::{Curve, CurvePoint};
 
 /// A rise of less than this between two sizes is within a plateau's own scatter.
 const RISE: f64 = 1.1;
-
-/// Where the curve rises, the largest rise first: whoever has time for one more size takes the first middle.
-#[must_use]
-pub fn knee_between(points: &[CurvePoint]) -> Vec<Knee> {
-    let mut knees = rises(&Curve::new(points));
-    knees.sort_by(|a, b| b.ratio.total_cmp(&a.ratio));
-    knees
-}
-
-fn rises(curve: &Curve) -> Vec<Knee> {
-    (1..curve.len())
-        .map(|i| {
-            let (lo_bytes, hi_bytes) = (curve.size[i - 1], curve.size[i]);
-            let ratio = curve.fit[i] / curve.fit[i - 1];
-            Knee { lo_bytes, hi_bytes, ratio, middle_bytes: (lo_bytes * hi_bytes).sqrt() }
-        })
-        .filter(|k| k.ratio >= RISE)
-        .collect()
-}
 
 /// Further sizes, ascending, that bring each rise, and the step on either side of it, to `per_octave` sizes an octave.
 /// None of them is in `points` already; they are not rounded to lines or pages. Empty once the curve is fine enough.

@@ -1,6 +1,4 @@
-use super::{
-    CurvePoint, Level, LevelOptions, PairedPoint, TlbStep, find_levels, knee_between, refine_sizes, tlb_reach,
-};
+use super::{CurvePoint, Level, LevelOptions, PairedPoint, TlbStep, find_levels, refine_sizes, tlb_reach};
 use crate::rng::Rng;
 
 const KIB: f64 = 1024.0;
@@ -48,6 +46,11 @@ fn zen5(column: usize) -> Vec<CurvePoint> {
         }
     };
     ZEN5.iter().map(point).collect()
+}
+
+/// Without an interval.
+fn exact(size_bytes: f64, p50_ns: f64, disturbed: bool) -> CurvePoint {
+    CurvePoint { size_bytes, p50_ns, lo_ns: p50_ns, hi_ns: p50_ns, disturbed }
 }
 
 fn levels(points: &[CurvePoint]) -> Vec<Level> {
@@ -200,15 +203,10 @@ fn few_odd_or_no_points_are_no_trouble() {
 
 #[test]
 fn the_range_of_a_level_holds_its_latency_also_where_few_points_are_undisturbed() {
-    let point = |doubling: i32, p50_ns: f64, disturbed: bool| CurvePoint {
-        size_bytes: 1024.0 * 2.0_f64.powi(doubling),
-        p50_ns,
-        lo_ns: p50_ns,
-        hi_ns: p50_ns,
-        disturbed,
-    };
-    let found =
-        levels(&[point(0, 3.54, false), point(1, 3.70, true), point(2, 3.71, true), point(3, 3.72, true)]);
+    let measured = [(3.54, false), (3.70, true), (3.71, true), (3.72, true)];
+    let sizes = (10..).map(|doubling| 2.0_f64.powi(doubling));
+    let points = sizes.zip(measured).map(|(size, (ns, disturbed))| exact(size, ns, disturbed));
+    let found = levels(&points.collect::<Vec<_>>());
     let (lo, hi) = found[0].range_ns;
     within(found[0].latency_ns, lo, hi);
     assert!(lo <= 3.54 && hi < 3.72, "the disturbed ones are no part of it: {lo} to {hi}");
@@ -239,13 +237,8 @@ fn a_step_that_a_tlb_explains_is_marked() {
 #[test]
 fn refinement_goes_to_the_knees_and_comes_to_an_end() {
     let plan = [(1.0, 48.0 * KIB, 0.3), (3.7, 1.2 * MIB, 1.0), (100.0, f64::INFINITY, 0.0)];
-    let at = |size: f64| {
-        let p50_ns = planted(&plan, size);
-        CurvePoint { size_bytes: size, p50_ns, lo_ns: p50_ns, hi_ns: p50_ns, disturbed: false }
-    };
+    let at = |size: f64| exact(size, planted(&plan, size), false);
     let mut points: Vec<CurvePoint> = (0..18).map(|i| at(KIB * f64::from(i).exp2())).collect();
-    let knees = knee_between(&points);
-    assert!(knees.iter().is_sorted_by(|a, b| a.ratio >= b.ratio) && knees.len() < 8, "{knees:?}");
     let mut rounds = 0;
     loop {
         let more = refine_sizes(&points, 8);

@@ -1,6 +1,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::quantile::median;
+
 /// Two chains of equal node count, measured in the same round: packed on consecutive lines, spread one node a page.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PairedPoint {
@@ -83,7 +85,7 @@ pub fn tlb_reach(points: &[PairedPoint]) -> Vec<Boundary> {
 fn first_raised(cost: &[f64], start: usize, least: f64) -> Option<(f64, usize)> {
     let mut level = vec![cost[start]];
     for (i, &c) in cost.iter().enumerate().skip(start + 1) {
-        let before = median(level.clone());
+        let before = median(&level);
         if c - before > least {
             return Some((before, i));
         }
@@ -120,7 +122,7 @@ fn noise_floor(cost: &[f64]) -> f64 {
     let fit = isotonic_mean(cost);
     let rest: Vec<f64> = cost.iter().zip(&fit).map(|(c, f)| c - f).collect();
     let adjacent: Vec<f64> = rest.windows(2).map(|w| (w[1] - w[0]).abs()).collect();
-    if adjacent.is_empty() { LEAST_NOISE_NS } else { (1.5 * median(adjacent)).max(LEAST_NOISE_NS) }
+    if adjacent.is_empty() { LEAST_NOISE_NS } else { (1.5 * median(&adjacent)).max(LEAST_NOISE_NS) }
 }
 
 /// Isotonic regression in the L2 norm: falling neighbours share their mean.
@@ -135,9 +137,4 @@ fn isotonic_mean(y: &[f64]) -> Vec<f64> {
         pools.push(pool);
     }
     pools.iter().flat_map(|&(v, n)| std::iter::repeat_n(v, n)).collect()
-}
-
-fn median(mut x: Vec<f64>) -> f64 {
-    x.sort_unstable_by(f64::total_cmp);
-    crate::quantile(&x, 0.5)
 }

@@ -1,8 +1,10 @@
+use crate::blocks::MIN_BLOCKS;
 use crate::dependence::dependence;
 use crate::refusal::Refusal;
 
-/// Fewest groups from whose differences an interval is made, as for blocks.
-const LEAST_GROUPS: usize = 6;
+/// Fewest samples beyond a threshold for which anything is said of them.
+pub const LEAST_BEYOND: u64 = 20;
+
 /// A single long series is cut into so many stretches: twenty give Student's t only 7 % more width than endless many.
 const STRETCHES: usize = 20;
 /// A stretch shorter than this tells nothing of how neighbours depend on each other.
@@ -37,18 +39,18 @@ impl Exceedances {
     /// # Errors
     /// [`Refusal::NotFinite`].
     pub fn of_blocks(blocks: &[&[f64]]) -> Result<Self, Refusal> {
-        let filled = blocks.iter().copied().filter(|block| !block.is_empty());
-        let pieces: Vec<&[f64]> = if filled.clone().count() >= LEAST_GROUPS {
-            filled.collect()
-        } else {
-            let all: usize = filled.clone().map(<[f64]>::len).sum();
+        let filled: Vec<&[f64]> = blocks.iter().copied().filter(|block| !block.is_empty()).collect();
+        let series = filled.len() < MIN_BLOCKS;
+        let pieces: Vec<&[f64]> = if series {
+            let all: usize = filled.iter().map(|block| block.len()).sum();
             let length = all.div_ceil(STRETCHES).max(LEAST_STRETCH);
-            filled.flat_map(|block| block.chunks(length)).collect()
+            filled.iter().flat_map(|block| block.chunks(length)).collect()
+        } else {
+            filled
         };
         let total: u64 = pieces.iter().map(|piece| piece.len() as u64).sum();
         let worth = dependence(blocks).effective_samples / total.max(1) as f64;
-        let found = Self::of_groups(&pieces, total, worth)?;
-        Ok(Self { series: blocks.iter().filter(|block| !block.is_empty()).count() < LEAST_GROUPS, ..found })
+        Ok(Self { series, ..Self::of_groups(&pieces, total, worth)? })
     }
 
     /// Of the slow samples alone, by the block in which each was taken: `total` samples were measured, and all above the
@@ -94,7 +96,7 @@ impl Exceedances {
             total,
             worth,
             series: false,
-            groups: if groups >= LEAST_GROUPS { groups } else { 0 },
+            groups: if groups >= MIN_BLOCKS { groups } else { 0 },
         })
     }
 
@@ -143,7 +145,7 @@ impl Exceedances {
             own.1 += count;
         }
         let filled = by_group.iter().filter(|own| own.1 > 0.0).count();
-        if filled < LEAST_GROUPS {
+        if filled < MIN_BLOCKS {
             return None;
         }
         let held: f64 = by_group.iter().map(|own| own.1).sum();

@@ -146,37 +146,28 @@ enum Part {
 }
 
 impl Part {
+    /// Standard deviations above the middle; `None` at or below the floor, and of a power law.
+    fn z(&self, x: f64) -> Option<f64> {
+        match *self {
+            Self::Normal { mean, deviation } => Some((x - mean) / deviation),
+            Self::Lognormal { floor, mean, deviation } => {
+                (x > floor).then(|| ((x - floor).ln() - mean) / deviation)
+            }
+            Self::Pareto { .. } => None,
+        }
+    }
+
     /// Share above `x`.
     fn above(&self, x: f64) -> f64 {
         match *self {
-            Self::Normal { mean, deviation } => normal_sf((x - mean) / deviation),
-            Self::Lognormal { floor, mean, deviation } => {
-                if x <= floor {
-                    1.0
-                } else {
-                    normal_sf(((x - floor).ln() - mean) / deviation)
-                }
-            }
-            Self::Pareto { from, index } => {
-                if x <= from {
-                    1.0
-                } else {
-                    (x / from).powf(-index)
-                }
-            }
+            Self::Pareto { from, index } if x > from => (x / from).powf(-index),
+            _ => self.z(x).map_or(1.0, normal_sf),
         }
     }
 
     /// Share in a bin, exact far out on both sides.
     fn within(&self, bin: &Bin) -> f64 {
-        let z = |x: f64| match *self {
-            Self::Normal { mean, deviation } => Some((x - mean) / deviation),
-            Self::Lognormal { floor, mean, deviation } if x > floor => {
-                Some(((x - floor).ln() - mean) / deviation)
-            }
-            _ => None,
-        };
-        match (z(bin.from), z(bin.to)) {
+        match (self.z(bin.from), self.z(bin.to)) {
             // Below the middle the lower tails differ without cancelling.
             (Some(from), Some(to)) if to < 0.0 => normal_sf(-to) - normal_sf(-from),
             (None, Some(to)) if to < 0.0 => normal_sf(-to),
@@ -365,11 +356,8 @@ fn shifted(bins: &Bins) -> Law {
     const STEPS: i32 = 32;
     let smallest = bins.each[0].mean;
     let typical = normal_scale(bins, smallest);
-    (0..=STEPS)
-        .map(|step| lognormal(bins, smallest - typical * 10.0_f64.powf(f64::from(step) / 8.0 - 3.0)))
-        .map(|law| (bins.log_likelihood(&law), law))
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map_or_else(|| lognormal(bins, 0.0), |best| best.1)
+    let floors = (0..=STEPS).map(|step| smallest - typical * 10.0_f64.powf(f64::from(step) / 8.0 - 3.0));
+    best_of(bins, floors.map(|floor| lognormal(bins, floor))).unwrap_or_else(|| lognormal(bins, 0.0))
 }
 
 /// Distance of the middle bin's samples from the smallest.
@@ -452,11 +440,8 @@ fn best_of(bins: &Bins, laws: impl Iterator<Item = Law>) -> Option<Law> {
 }
 
 fn two_lognormals(bins: &Bins) -> Option<Law> {
-    let starts = splits(bins);
-    best_of(
-        bins,
-        starts.into_iter().map(|start| mixed(bins, start, |weight| lognormal_part(bins, 0.0, weight))),
-    )
+    let law = |start| mixed(bins, start, |weight| lognormal_part(bins, 0.0, weight));
+    best_of(bins, splits(bins).into_iter().map(law))
 }
 
 /// Bins from the middle on with samples enough beyond, evenly on a logarithmic axis: a power law is fitted from each on.
@@ -487,14 +472,11 @@ fn origins(bins: &Bins) -> Vec<usize> {
 }
 
 fn with_pareto(bins: &Bins) -> Option<Law> {
-    let starts = origins(bins);
-    best_of(
-        bins,
-        starts.into_iter().map(|start| {
-            let from = bins.each[start].from.max(bins.grain / 4.0);
-            mixed(bins, start, |weight| pareto_part(bins, from, weight))
-        }),
-    )
+    let law = |start: usize| {
+        let from = bins.each[start].from.max(bins.grain / 4.0);
+        mixed(bins, start, |weight| pareto_part(bins, from, weight))
+    };
+    best_of(bins, origins(bins).into_iter().map(law))
 }
 
 #[cfg(test)]

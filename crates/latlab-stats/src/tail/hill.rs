@@ -1,7 +1,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Exceedances, LEAST_BEYOND};
+use super::exceedances::{Exceedances, LEAST_BEYOND};
+use crate::count::whole;
 use crate::special::{NORMAL_95, t_quantile};
 
 /// Thresholds of a plot.
@@ -140,10 +141,8 @@ pub fn tail_index(of: &Exceedances) -> Result<TailIndex, IndexRefusal> {
         .collect();
     tried.dedup();
     if tried.is_empty() {
-        return Err(IndexRefusal::TooFew {
-            have: index_count(TAILS[0] * of.total),
-            need: index_count(LEAST_FOR_INDEX),
-        });
+        let (have, need) = (whole(TAILS[0] * of.total), whole(LEAST_FOR_INDEX));
+        return Err(IndexRefusal::TooFew { have, need });
     }
     let end = value_of_rank(of, LEAST_BEYOND as f64);
     let mut refusal: Option<IndexRefusal> = None;
@@ -168,10 +167,6 @@ pub fn tail_index(of: &Exceedances) -> Result<TailIndex, IndexRefusal> {
         }
     }
     Err(refusal.unwrap_or(IndexRefusal::TooShort { span: 1.0 }))
-}
-
-fn index_count(count: f64) -> u64 {
-    crate::quantile::whole(count)
 }
 
 fn value_of_rank(of: &Exceedances, rank: f64) -> f64 {

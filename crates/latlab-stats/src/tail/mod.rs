@@ -17,13 +17,10 @@ mod shape;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use exceedances::Exceedances;
+pub use exceedances::{Exceedances, LEAST_BEYOND};
 pub use families::{Bins, Comparison, Family, Fit, families};
 pub use hill::{HillPoint, IndexRefusal, TailIndex, hill, tail_index};
 pub use shape::{ExcessPoint, ShapePoint, mean_excess, shape};
-
-/// Fewest samples beyond a threshold for which anything is said of them.
-pub const LEAST_BEYOND: u64 = 20;
 
 /// All that is said of a tail.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -1,7 +1,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Exceedances;
+use super::exceedances::{Exceedances, LEAST_BEYOND};
 use crate::special::t_quantile;
 
 /// Thresholds of a plot.
@@ -47,7 +47,7 @@ pub struct ExcessPoint {
 /// Mean excess over thresholds: level where the tail is exponential, rising straight where it falls as a power.
 #[must_use]
 pub fn mean_excess(of: &Exceedances) -> Vec<ExcessPoint> {
-    of.thresholds(super::LEAST_BEYOND as f64, THRESHOLDS)
+    of.thresholds(LEAST_BEYOND as f64, THRESHOLDS)
         .into_iter()
         .map(|(place, beyond)| {
             let threshold = of.largest[place].0;

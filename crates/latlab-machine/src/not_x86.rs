@@ -1,7 +1,0 @@
-//! Architectures without CPUID.
-
-use crate::cpuid::Registers;
-
-pub(crate) fn registers() -> Option<Registers> {
-    None
-}

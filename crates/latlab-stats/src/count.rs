@@ -1,0 +1,39 @@
+//! Whole numbers out of floats.
+
+/// Cut to whole: 0 for negative ones and NaN, `u64::MAX` for what is larger than that.
+#[must_use]
+#[inline]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "`as` saturates, as documented above"
+)]
+pub fn whole(value: f64) -> u64 {
+    value as u64
+}
+
+/// The nearest whole number, with the same bounds.
+#[must_use]
+#[inline]
+pub fn nearest(value: f64) -> u64 {
+    whole(value.round())
+}
+
+/// [`whole`] for indices and lengths.
+#[must_use]
+#[inline]
+pub fn index(value: f64) -> usize {
+    usize::try_from(whole(value)).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_count_is_the_nearest_one_that_there_is() {
+        assert_eq!([2.9, 0.0, -3.0, f64::NAN, f64::INFINITY].map(whole), [2, 0, 0, 0, u64::MAX]);
+        assert_eq!([2.5, 2.4, -0.6, f64::NAN].map(nearest), [3, 2, 0, 0]);
+        assert_eq!(index(7.9), 7);
+    }
+}

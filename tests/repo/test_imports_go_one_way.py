@@ -15,6 +15,7 @@ CRATES = [
     "latlab-stats",
     "latlab-record",
     "latlab-stages",
+    "latlab-perf",
     "latlab-observe",
     "latlab-ledger",
     "latlab-storage",

@@ -1,11 +1,12 @@
 //! What kernel work costs on this machine, measured when the program has ended: some ten milliseconds, some fifty where samples may be taken.
 
 use std::fs::File;
-use std::io::{Read as _, Write as _};
-use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::io::{Read as _, Write as _, pipe};
 use std::os::unix::fs::FileExt as _;
 use std::ptr;
 use std::time::Duration;
+
+use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::recorder::{Recorder, this_thread};
 use super::thread_cpu_ns;
@@ -95,7 +96,7 @@ fn pages(repetitions: usize) -> (Vec<f64>, Vec<f64>) {
 /// Where samples of code that only touches pages fall: the share of them that is in user code.
 fn fault_in_user(sees_kernel: bool) -> Option<Cost> {
     let mut recorder = Recorder::of(sees_kernel, SAMPLED_NS);
-    recorder.start(&[u32::try_from(this_thread()).ok()?], false).ok()?;
+    recorder.start(&[this_thread()], false).ok()?;
     let until = thread_cpu_ns() + SAMPLED_FOR_NS;
     let mut ns = 0.0;
     while thread_cpu_ns() < until {
@@ -120,13 +121,10 @@ fn fault_in_user(sees_kernel: bool) -> Option<Cost> {
 
 /// Reading a file that is in memory: one byte at a time, and in blocks.
 fn copies() -> (Vec<f64>, Vec<f64>) {
-    // SAFETY: a constant name; gives a descriptor.
-    let fd = unsafe { libc::memfd_create(c"latlab-costs".as_ptr(), libc::MFD_CLOEXEC) };
-    if fd < 0 {
+    let Ok(file) = memfd_create("latlab-costs", MemfdFlags::CLOEXEC) else {
         return (Vec::new(), Vec::new());
-    }
-    // SAFETY: the kernel has just given us this descriptor.
-    let mut file = File::from(unsafe { OwnedFd::from_raw_fd(fd) });
+    };
+    let mut file = File::from(file);
     let mut block = vec![1_u8; BLOCK];
     if (0..16).any(|_| file.write_all(&block).is_err()) {
         return (Vec::new(), Vec::new());
@@ -152,7 +150,7 @@ fn copies() -> (Vec<f64>, Vec<f64>) {
 /// Waiting on a pipe that another thread fills: CPU time of one wait and wake.
 fn switches() -> Vec<f64> {
     const ROUNDS: usize = 100;
-    let (Some((mut here, mut there)), Some((mut back, mut answer))) = (pipe(), pipe()) else {
+    let (Ok((mut here, mut there)), Ok((mut back, mut answer))) = (pipe(), pipe()) else {
         return Vec::new();
     };
     let mut byte = [0_u8; 1];
@@ -191,16 +189,4 @@ fn sleeps() -> Vec<f64> {
             })
         })
         .collect()
-}
-
-fn pipe() -> Option<(File, File)> {
-    let mut ends = [0; 2];
-    // SAFETY: fills two descriptors of ours.
-    if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
-        return None;
-    }
-    // SAFETY: the kernel has just given us both.
-    let (read, write) = unsafe { (File::from_raw_fd(ends[0]), File::from_raw_fd(ends[1])) };
-    debug_assert!(read.as_raw_fd() != write.as_raw_fd());
-    Some((read, write))
 }

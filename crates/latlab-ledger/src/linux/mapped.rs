@@ -8,7 +8,7 @@ use std::ffi::CString;
 use std::fs::File;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 
-use latlab_observe::perf::page_bytes;
+use latlab_perf::page_bytes;
 
 use super::maps;
 use crate::records::FileId;

@@ -6,11 +6,12 @@
 //!
 //! The kernel's definitions come from two crates. `perf-event-open-sys` has the attributes, the first page of a ring, the system call and the
 //! `ioctl` requests. `linux-perf-event-reader` has the flags as types, and the layout of the records that tell of comms, forks, exits, mappings,
-//! switches and losses. Two things are read here instead:
+//! switches and losses. This is read here instead:
 //!
 //! - A sample. The reader multiplies the length of a call chain that it finds in the record, unchecked: a damaged record overflows that. It also
 //!   asks for each of 25 fields whether it is there, of a record that comes a thousand times a second and more.
-//! - The identity at the end of other records, as the reader wants a whole attribute for it. It is the same for all events of this crate.
+//! - The header, and the identity at the end of other records, as the reader wants a whole attribute for the latter. It is the same for all
+//!   events of this crate.
 //!
 //! And the reader asserts the length of a build id, so it is never shown one.
 //!
@@ -26,9 +27,7 @@ mod ring;
 mod tracefs;
 
 pub use event::{Event, Kind, Whose, reason};
-pub use linux_perf_event_reader::{
-    AttrFlags as Flags, Mmap2InodeAndVersion as Inode, SampleFormat as Fields,
-};
+pub use linux_perf_event_reader::{AttrFlags as Flags, Mmap2InodeAndVersion as Inode};
 pub use record::{Detail, Mapping, Record, Sample, What, records};
 pub use ring::{Ring, cpus, page_bytes};
 pub use tracefs::Tracefs;

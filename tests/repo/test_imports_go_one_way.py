@@ -17,6 +17,7 @@ CRATES = [
     "latlab-machine",
     "latlab-record",
     "latlab-stages",
+    "latlab-perf",
     "latlab-observe",
     "latlab-ledger",
     "latlab-storage",

@@ -8,9 +8,8 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::comb::{Comb, Span, find_combs};
-use crate::records::TICK;
-use crate::{Cause, Event, Proof, Sample};
+use crate::cause::{Cause, Event, Proof, Sample, TICK};
+use crate::comb::{Comb, Span, find_combs, median};
 
 /// Events and samples are stamped by two clocks that were compared; and a handler's first record is written some hundred nanoseconds
 /// after it was entered.
@@ -84,6 +83,14 @@ impl Attribution {
             parts,
         }
     }
+
+    /// Gives it this cause.
+    fn name(&mut self, cause: Cause, proof: Proof, explained_ns: f64, confidence: f64) {
+        self.cause = cause;
+        self.proof = Some(proof);
+        self.explained_ns = explained_ns;
+        self.confidence = confidence;
+    }
 }
 
 /// What is known beside the events.
@@ -144,10 +151,8 @@ pub fn attribute(samples: &[Sample], events: &[Event], context: &Context<'_>) ->
             let (sample, one) = (&samples[member], &mut each[member]);
             one.comb = Some(index);
             if let Some(vouched_ns) = vouched(sample, comb.typical_ns) {
-                one.cause = named.cause;
-                one.proof = Some(Proof::Comb);
-                one.explained_ns = vouched_ns.max(one.explained_ns);
-                one.confidence = comb.confidence();
+                let explained_ns = vouched_ns.max(one.explained_ns);
+                one.name(named.cause, Proof::Comb, explained_ns, comb.confidence());
             }
         }
     }
@@ -178,10 +183,7 @@ fn name_beside_records(samples: &[Sample], each: &mut [Attribution], index: usiz
             && (sample.taken.interrupted || !flagged)
             && comb.has_tooth_at(samples, sample.at_ns)
         {
-            one.cause = Cause::TimerTick;
-            one.proof = Some(Proof::Comb);
-            one.explained_ns += tick_ns;
-            one.confidence = comb.confidence();
+            one.name(Cause::TimerTick, Proof::Comb, one.explained_ns + tick_ns, comb.confidence());
             one.comb = Some(index);
         }
     }
@@ -189,20 +191,14 @@ fn name_beside_records(samples: &[Sample], each: &mut [Attribution], index: usiz
 
 /// What the interrupt flag alone says: that there was an interrupt, or that there was none.
 fn name_by_flag(sample: &Sample, one: &mut Attribution, interrupts_ns: f64, outside_from_ns: Option<f64>) {
-    let (cause, explained_ns, confidence) = if sample.taken.interrupted {
-        let Some(vouched_ns) = vouched(sample, interrupts_ns) else {
-            return;
-        };
-        (Cause::Interrupt, vouched_ns.max(one.explained_ns), INTERRUPT_CONFIDENCE)
+    if sample.taken.interrupted {
+        if let Some(vouched_ns) = vouched(sample, interrupts_ns) {
+            let explained_ns = vouched_ns.max(one.explained_ns);
+            one.name(Cause::Interrupt, Proof::InterruptFlag, explained_ns, INTERRUPT_CONFIDENCE);
+        }
     } else if outside_from_ns.is_some_and(|from_ns| sample.ns >= from_ns) && one.parts.is_empty() {
-        (Cause::Outside, sample.ns, OUTSIDE_CONFIDENCE)
-    } else {
-        return;
-    };
-    one.cause = cause;
-    one.proof = Some(Proof::InterruptFlag);
-    one.explained_ns = explained_ns;
-    one.confidence = confidence;
+        one.name(Cause::Outside, Proof::InterruptFlag, sample.ns, OUTSIDE_CONFIDENCE);
+    }
 }
 
 /// Periods among the free samples. Where interrupts are flagged, every gap of a comb has one or none has, as it is this kernel's or comes from
@@ -229,14 +225,8 @@ fn combs_of(samples: &[Sample], free: &[bool], listened: &[Span]) -> Vec<(Comb, 
 
 /// Median length of the gaps with an interrupt that no event names, combs' own among them; 0 where there is none.
 fn usual_interrupt(samples: &[Sample], free: &[bool]) -> f64 {
-    let mut lengths: Vec<f64> = samples
-        .iter()
-        .zip(free)
-        .filter(|(sample, free)| **free && sample.taken.interrupted)
-        .map(|(sample, _)| sample.ns)
-        .collect();
-    lengths.sort_unstable_by(f64::total_cmp);
-    lengths.get(lengths.len() / 2).map_or(0.0, |median| median.min(LONGEST_USUAL_NS))
+    let own = samples.iter().zip(free).filter(|(sample, free)| **free && sample.taken.interrupted);
+    median(own.map(|(sample, _)| sample.ns).collect()).map_or(0.0, |median| median.min(LONGEST_USUAL_NS))
 }
 
 /// How much of a gap is accounted for by what usually takes so long; `None` where that is too little to be its cause.
@@ -266,19 +256,13 @@ pub fn split(samples: &[Sample], events: &[Event]) -> Vec<Attribution> {
                     own[index].end_ns = Some(away.map_or(sample.end_ns(), |event| event.at_ns));
                 }
             }
-            let parts = parts(sample, &mut own.iter().collect::<Vec<_>>());
-            let explained_ns: f64 = parts.iter().map(|part| part.explained_ns).sum();
-            match parts.first() {
-                Some(part) if part.explained_ns >= sample.ns - explained_ns => Attribution {
-                    cause: part.cause,
-                    proof: Some(part.proof),
-                    explained_ns,
-                    confidence: part.explained_ns / sample.ns,
-                    comb: None,
-                    parts,
-                },
-                _ => Attribution::unexplained(parts),
+            let mut one = Attribution::unexplained(parts(sample, &mut own.iter().collect::<Vec<_>>()));
+            if let Some(&Part { cause, proof, explained_ns, .. }) = one.parts.first()
+                && explained_ns >= sample.ns - one.explained_ns
+            {
+                one.name(cause, proof, one.explained_ns, explained_ns / sample.ns);
             }
+            one
         })
         .collect()
 }
@@ -305,38 +289,24 @@ fn assign<'a>(samples: &[Sample], events: &'a [Event]) -> (Vec<Vec<&'a Event>>, 
 }
 
 fn judge(sample: &Sample, events: &mut [&Event], switches_are_recorded: bool) -> Attribution {
-    let parts = parts(sample, events);
-    let named = parts.first().filter(|part| {
+    let mut one = Attribution::unexplained(parts(sample, events));
+    let named = one.parts.first().filter(|part| {
         part.explained_ns >= LEAST_SHARE * sample.ns || sample.ns - part.explained_ns <= ENTRY_NS
     });
-    if let Some(part) = named {
-        let share = part.explained_ns / sample.ns;
-        return Attribution {
-            cause: part.cause,
-            proof: Some(part.proof),
-            explained_ns: parts.iter().map(|part| part.explained_ns).sum(),
-            confidence: if share >= 0.5 {
-                0.99
-            } else if share >= 0.25 {
-                0.9
-            } else {
-                0.7
-            },
-            comb: None,
-            parts,
+    if let Some(&Part { cause, proof, explained_ns, .. }) = named {
+        let share = explained_ns / sample.ns;
+        let confidence = if share >= 0.5 {
+            0.99
+        } else if share >= 0.25 {
+            0.9
+        } else {
+            0.7
         };
+        one.name(cause, proof, one.explained_ns, confidence);
+    } else if sample.taken.preempted && !switches_are_recorded {
+        one.name(Cause::ContextSwitch, Proof::RseqFlag, sample.ns, FLAG_CONFIDENCE);
     }
-    if sample.taken.preempted && !switches_are_recorded {
-        return Attribution {
-            cause: Cause::ContextSwitch,
-            proof: Some(Proof::RseqFlag),
-            explained_ns: sample.ns,
-            confidence: FLAG_CONFIDENCE,
-            comb: None,
-            parts,
-        };
-    }
-    Attribution::unexplained(parts)
+    one
 }
 
 /// What each cause covers of the sample, the largest part first.
@@ -416,9 +386,8 @@ fn name_throttling(samples: &[Sample], each: &mut [Attribution], throttled_ns: u
             continue;
         }
         left -= samples[index].ns;
-        each[index].cause = Cause::Throttled;
-        each[index].proof = Some(Proof::QuotaCounter);
-        each[index].confidence = 0.8;
+        let one = &mut each[index];
+        one.name(Cause::Throttled, Proof::QuotaCounter, one.explained_ns, 0.8);
     }
 }
 
@@ -580,29 +549,23 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_without_evidence_stays_unexplained() {
-        let found = judged(&[gap(1e6, 50_000.0)], &[]);
-        assert_eq!(found.each[0].cause, Cause::Unexplained);
-        assert_eq!((found.each[0].explained_ns, found.each[0].proof), (0.0, None));
-    }
-
-    #[test]
-    fn a_handler_explains_its_own_time_and_not_the_whole_gap() {
-        let found = judged(&[gap(1e6, 40_000.0)], &[event(Cause::TimerTick, 1_010_000.0, Some(1_028_000.0))]);
-        let one = &found.each[0];
-        assert_eq!(one.cause, Cause::TimerTick);
-        assert!((one.explained_ns - 18_000.0).abs() < 1e-6);
-        assert!((one.confidence - 0.9).abs() < 1e-9);
-    }
-
-    #[test]
-    fn a_handler_that_covers_a_sliver_is_not_the_cause() {
-        let found =
-            judged(&[gap(1e6, 300_000.0)], &[event(Cause::TimerTick, 1_010_000.0, Some(1_015_000.0))]);
-        let one = &found.each[0];
-        assert_eq!(one.cause, Cause::Unexplained);
-        assert_eq!(one.parts[0].cause, Cause::TimerTick);
-        assert!((one.explained_ns - 5_000.0).abs() < 1e-6);
+    fn an_event_explains_its_own_time_and_names_the_gap_where_the_rest_is_the_price_of_entering() {
+        use Cause::{Ipi, PageFault, TimerTick, Unexplained};
+        for (what, gap_ns, (cause, from_ns, to_ns), expected, explained_ns) in [
+            ("a handler", 40_000.0, (TimerTick, 10_000.0, Some(28_000.0)), TimerTick, 18_000.0),
+            ("a sliver of a gap", 300_000.0, (TimerTick, 10_000.0, Some(15_000.0)), Unexplained, 5_000.0),
+            ("a tiny one in a short gap", 14_000.0, (Ipi, 12_000.0, Some(12_300.0)), Ipi, 300.0),
+            ("a fault whose end is not known", 2_000.0, (PageFault, 300.0, None), PageFault, 1_700.0),
+        ] {
+            let event = event(cause, 1e6 + from_ns, to_ns.map(|to_ns| 1e6 + to_ns));
+            let one = &judged(&[gap(1e6, gap_ns)], &[event]).each[0];
+            assert_eq!((one.cause, one.parts[0].cause), (expected, cause), "{what}");
+            assert!((one.explained_ns - explained_ns).abs() < 1e-6, "{what}: {one:?}");
+        }
+        let found = judged(&[gap(1e6, 40_000.0)], &[event(TimerTick, 1_010_000.0, Some(1_028_000.0))]);
+        assert!((found.each[0].confidence - 0.9).abs() < 1e-9);
+        let nothing = &judged(&[gap(1e6, 50_000.0)], &[]).each[0];
+        assert_eq!((nothing.cause, nothing.explained_ns, nothing.proof), (Unexplained, 0.0, None));
     }
 
     #[test]
@@ -624,13 +587,6 @@ mod tests {
             [(Cause::ContextSwitch, 90_000.0), (Cause::Softirq, 3_000.0), (Cause::TimerTick, 0.0)]
         );
         assert!(one.explained_ns <= 100_000.0);
-    }
-
-    #[test]
-    fn a_fault_whose_end_is_not_recorded_explains_the_rest_of_its_gap() {
-        let found = judged(&[gap(1e6, 2_000.0)], &[event(Cause::PageFault, 1_000_300.0, None)]);
-        assert_eq!(found.each[0].cause, Cause::PageFault);
-        assert!((found.each[0].explained_ns - 1_700.0).abs() < 1e-6);
     }
 
     #[test]
@@ -944,13 +900,6 @@ mod tests {
         let found = attribute(&samples, &events, &context);
         let causes: Vec<Cause> = found.combs.iter().map(|named| named.cause).collect();
         assert_eq!(causes, [Cause::HostTick]);
-    }
-
-    #[test]
-    fn a_short_gap_with_a_tiny_handler_is_the_price_of_entering_it() {
-        let found = judged(&[gap(1e6, 14_000.0)], &[event(Cause::Ipi, 1_012_000.0, Some(1_012_300.0))]);
-        assert_eq!(found.each[0].cause, Cause::Ipi);
-        assert!((found.each[0].explained_ns - 300.0).abs() < 1e-6);
     }
 
     #[test]

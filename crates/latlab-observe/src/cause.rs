@@ -2,16 +2,18 @@
 //!
 //! All times are nanoseconds since the run's [`latlab_clock::Clock`] was opened, as in a record's tail samples.
 
-use std::fmt;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use strum::{Display, IntoStaticStr};
 
 use crate::gaps::Taken;
 
 /// What took the time of a gap.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Display, IntoStaticStr)]
+#[cfg_attr(test, derive(strum::VariantArray))]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Cause {
     /// Another thread ran on this CPU.
     ContextSwitch,
@@ -51,24 +53,7 @@ impl Cause {
     /// The name as it stands in files: `context-switch`.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Self::ContextSwitch => "context-switch",
-            Self::RunQueueDelay => "run-queue-delay",
-            Self::Waiting => "waiting",
-            Self::Device => "device",
-            Self::Throttled => "throttled",
-            Self::PageFault => "page-fault",
-            Self::TimerTick => "timer-tick",
-            Self::Ipi => "ipi",
-            Self::DeviceInterrupt => "device-interrupt",
-            Self::Interrupt => "interrupt",
-            Self::Softirq => "softirq",
-            Self::Nmi => "nmi",
-            Self::HostTick => "host-tick",
-            Self::Periodic => "periodic",
-            Self::Outside => "outside",
-            Self::Unexplained => "unexplained",
-        }
+        self.into()
     }
 
     /// Which of two causes owns a nanosecond that both cover: what is further inside. While another thread runs, its interrupts are its own.
@@ -88,15 +73,11 @@ impl Cause {
     }
 }
 
-impl fmt::Display for Cause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
 /// What shows a cause.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, IntoStaticStr)]
+#[cfg_attr(test, derive(strum::VariantArray))]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum Proof {
     /// The kernel's record of this thread's switches, with both times.
     SwitchRecord,
@@ -122,19 +103,12 @@ impl Proof {
     /// The name as it stands in files: `switch-record`.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Self::SwitchRecord => "switch-record",
-            Self::FaultRecord => "fault-record",
-            Self::Tracepoint => "tracepoint",
-            Self::RseqFlag => "rseq-flag",
-            Self::InterruptFlag => "interrupt-flag",
-            Self::Comb => "comb",
-            Self::QuotaCounter => "quota-counter",
-            Self::DelayCounter => "delay-counter",
-            Self::UnderWay => "under-way",
-        }
+        self.into()
     }
 }
+
+/// Who it was when the local timer's interrupt was the kernel's tick, and not a timer that somebody set. Only where that could be seen.
+pub(crate) const TICK: &str = "tick";
 
 /// Something that the kernel says happened on the observed thread or its CPU.
 #[derive(Clone, Debug, PartialEq)]
@@ -172,30 +146,18 @@ impl Sample {
 
 #[cfg(test)]
 mod tests {
+    use strum::VariantArray as _;
+
     use super::*;
 
     #[test]
-    fn a_cause_is_printed_as_it_stands_in_files() {
-        let all = [
-            Cause::ContextSwitch,
-            Cause::RunQueueDelay,
-            Cause::Waiting,
-            Cause::Device,
-            Cause::Throttled,
-            Cause::PageFault,
-            Cause::TimerTick,
-            Cause::Ipi,
-            Cause::DeviceInterrupt,
-            Cause::Interrupt,
-            Cause::Softirq,
-            Cause::Nmi,
-            Cause::HostTick,
-            Cause::Periodic,
-            Cause::Outside,
-            Cause::Unexplained,
-        ];
-        for cause in all {
-            assert_eq!(serde_json::to_string(&cause).unwrap(), format!("\"{cause}\""));
+    fn a_name_is_the_same_in_files_and_in_print() {
+        for cause in Cause::VARIANTS {
+            assert_eq!(serde_json::to_value(cause).unwrap(), cause.name());
+            assert_eq!(cause.to_string(), cause.name());
+        }
+        for proof in Proof::VARIANTS {
+            assert_eq!(serde_json::to_value(proof).unwrap(), proof.name());
         }
     }
 }

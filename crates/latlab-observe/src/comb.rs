@@ -21,9 +21,9 @@
     reason = "times and counts are bounded by the length of a recording, far below 2^53"
 )]
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-use crate::Sample;
+use crate::cause::Sample;
 
 /// Rates that are looked for by name, Hz: ticks of kernels (24 to 1024 for guests of any host), displays and media, common intervals of
 /// programs.
@@ -69,7 +69,7 @@ pub struct Span {
 }
 
 /// A periodic cause.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comb {
     /// Distance of its teeth, ns; good to about 1 ppm of the clock where the comb does not drift.
     pub period_ns: f64,
@@ -442,9 +442,7 @@ impl Search<'_> {
                 .max_by(|a, b| self.samples[*a].ns.total_cmp(&self.samples[*b].ns))
         };
         let mut members: Vec<usize> = teeth.iter().filter_map(begins).collect();
-        let mut lengths: Vec<f64> = members.iter().map(|&index| self.samples[index].ns).collect();
-        lengths.sort_unstable_by(f64::total_cmp);
-        let typical = lengths.get(lengths.len() / 2).copied().unwrap_or(0.0);
+        let typical = median(members.iter().map(|&index| self.samples[index].ns).collect()).unwrap_or(0.0);
         members.retain(|&index| self.samples[index].ns >= SHORTEST_OF_TYPICAL * typical);
         let lasts = |tooth: &f64| {
             let last = self.samples.partition_point(|sample| sample.at_ns < tooth - before).checked_sub(1)?;
@@ -476,9 +474,7 @@ fn periods_by_distance(times: &[f64]) -> Vec<f64> {
     // Five bins are the width of two jitters.
     let smooth: Vec<f64> =
         (0..bins).map(|bin| counts[bin.saturating_sub(2)..(bin + 3).min(bins)].iter().sum()).collect();
-    let mut sorted = smooth.clone();
-    sorted.sort_unstable_by(f64::total_cmp);
-    let usual = sorted[bins / 2];
+    let usual = median(smooth.clone()).unwrap_or(0.0);
     let least = usual + 6.0 * usual.max(1.0).sqrt();
     let centre = |around: f64, reach: f64| -> Option<f64> {
         let from = ((around - reach) / LAG_BIN_NS).max(0.0) as usize;
@@ -535,6 +531,12 @@ fn straightened(times: &[f64], period_ns: f64, phase_ns: f64, width_ns: f64) -> 
         }
     }
     (period, phase)
+}
+
+/// The one in the middle, the upper one of two; `None` of nothing.
+pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_unstable_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
 }
 
 /// Intercept and slope of the least-squares line.

@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use latlab_clock::{Clock, OsClockId, os_clocks};
+use latlab_clock::{Clock, OsClockId};
 use latlab_record::Observed;
 use serde::Serialize;
 
-use crate::{Observer, Reading};
+use crate::observer::{Observer, Reading, sum, thread_clock};
 
 /// Counters of this thread and of its CPU.
 #[derive(Debug)]
@@ -80,14 +80,7 @@ impl CpuCounters {
     /// Of the calling thread on `cpu`.
     #[must_use]
     pub fn of_this_thread(cpu: u32) -> Self {
-        Self {
-            cpu,
-            observer: Observer::of_this_thread(Some(cpu)),
-            cpu_time: os_clocks()
-                .into_iter()
-                .find(|(name, _)| *name == "CLOCK_THREAD_CPUTIME_ID")
-                .map(|(_, id)| id),
-        }
+        Self { cpu, observer: Observer::of_this_thread(Some(cpu)), cpu_time: thread_clock() }
     }
 
     /// All of them now.
@@ -160,7 +153,6 @@ impl Counted {
     /// The causes that are counted one by one.
     #[must_use]
     pub fn tally(&self) -> Tally {
-        let both = |a: Option<u64>, b: Option<u64>| Some(a? + b?);
         let thread = &self.thread;
         Tally {
             switches: both(thread.voluntary_switches, thread.involuntary_switches),
@@ -173,20 +165,24 @@ impl Counted {
     /// This and another time together; what either does not know is unknown.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
-        let both = |a: Option<u64>, b: Option<u64>| Some(a? + b?);
         Self {
             interrupts: together(&self.interrupts, &other.interrupts),
             softirqs: together(&self.softirqs, &other.softirqs),
             interrupts_known: self.interrupts_known && other.interrupts_known,
             waiting_ns: both(self.waiting_ns, other.waiting_ns),
             off_cpu_ns: both(self.off_cpu_ns, other.off_cpu_ns),
-            thread: crate::sum(&self.thread, &other.thread),
+            thread: sum(&self.thread, &other.thread),
         }
     }
 
     fn sum(&self, which: impl Fn(&Count) -> bool) -> u64 {
         self.interrupts.iter().filter(|count| which(count)).map(|count| count.count).sum()
     }
+}
+
+/// The sum of two counts; unknown where either is.
+fn both(a: Option<u64>, b: Option<u64>) -> Option<u64> {
+    Some(a? + b?)
 }
 
 /// Function calls that other CPUs have sent to this one so far, barriers among them; `None` where that cannot be read. 70 us.
@@ -200,17 +196,15 @@ fn function_calls(lines: &BTreeMap<String, Line>) -> Option<u64> {
 }
 
 fn grown(now: &BTreeMap<String, Line>, then: &BTreeMap<String, Line>) -> Vec<Count> {
-    let mut counts: Vec<Count> = now
+    let counts = now
         .iter()
         .map(|(name, line)| Count {
             name: name.clone(),
             what: line.what.clone(),
             count: line.count.saturating_sub(then.get(name).map_or(0, |line| line.count)),
         })
-        .filter(|count| count.count > 0)
-        .collect();
-    counts.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.name.cmp(&b.name)));
-    counts
+        .filter(|count| count.count > 0);
+    sorted(counts.collect())
 }
 
 /// The counts of both by name, the most frequent first.
@@ -222,6 +216,11 @@ fn together(a: &[Count], b: &[Count]) -> Vec<Count> {
             None => counts.push(one.clone()),
         }
     }
+    sorted(counts)
+}
+
+/// The most frequent first.
+fn sorted(mut counts: Vec<Count>) -> Vec<Count> {
     counts.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.name.cmp(&b.name)));
     counts
 }

@@ -6,9 +6,10 @@
 
 use latlab_clock::Clock;
 
+use crate::cause::Event;
 use crate::gaps::{Flag, Taken};
+use crate::level::{Level, Rung, Wanted, highest};
 use crate::live::{InterruptFlag, RseqFlag, Sources};
-use crate::{Event, Level, Rung};
 
 /// The records, the flag and the ladder of one thread. Neither sent nor shared: all of it is about the thread that opened it.
 #[derive(Debug)]
@@ -16,28 +17,6 @@ pub struct Evidence {
     sources: Sources,
     flag: ThreadFlag,
     rungs: Vec<Rung>,
-}
-
-/// What is looked for, where permission allows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wanted {
-    /// Nothing above this rung is opened.
-    pub highest: Level,
-    /// The thread's page faults; each recorded one takes some 0.2 us longer.
-    pub faults: bool,
-    /// Sleeping is part of the work: an absence that the thread asked for is [`Cause::Waiting`](crate::Cause::Waiting), and only one that it
-    /// did not ask for a context switch.
-    pub sleeps: bool,
-    /// When block devices were handed the thread's requests and had done them; needs root.
-    pub requests: bool,
-}
-
-impl Wanted {
-    /// All that there is up to this rung, for work that never sleeps.
-    #[must_use]
-    pub fn up_to(highest: Level) -> Self {
-        Self { highest, faults: true, sleeps: false, requests: false }
-    }
 }
 
 /// The thread's flags, as far as there are any; what there is not is never taken.
@@ -103,7 +82,7 @@ impl Evidence {
     /// The highest rung that is there.
     #[must_use]
     pub fn level(&self) -> Level {
-        crate::level::highest(&self.rungs)
+        highest(&self.rungs)
     }
 
     /// Whether every switch of the thread is recorded with its times; see [`crate::Context::switches_are_recorded`].
@@ -171,7 +150,7 @@ fn rung(level: Level, missing: Option<&String>) -> Rung {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Cause, Proof};
+    use crate::cause::{Cause, Proof};
 
     #[test]
     fn every_rung_is_there_or_says_why_not() {
@@ -188,7 +167,7 @@ mod tests {
     #[test]
     fn no_more_is_opened_than_was_asked_for() {
         let clock = Clock::open();
-        for highest in Level::ALL {
+        for &highest in Level::ALL {
             assert!(Evidence::of_this_thread(&clock, Some(0), highest).level() <= highest);
         }
     }

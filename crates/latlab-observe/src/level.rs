@@ -1,68 +1,68 @@
 //! How much can be seen here: the ladder of evidence, and why a rung is missing.
 
-use std::fmt;
-
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
 /// What evidence there is; each has all those before it where they are available.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Display,
+    EnumString,
+    IntoStaticStr,
+    VariantArray,
+)]
+#[serde(into = "&'static str")]
 pub enum Level {
     /// The gaps themselves: their times, and the periods in them.
-    #[serde(rename = "time stamps")]
+    #[strum(serialize = "time stamps")]
     TimeStamps,
     /// The selector that the processor clears on the way back from an interrupt.
-    #[serde(rename = "interrupt flag")]
+    #[strum(serialize = "interrupt flag")]
     InterruptFlag,
     /// The flag that the kernel takes back from a preempted thread.
-    #[serde(rename = "rseq")]
+    #[strum(serialize = "rseq")]
     Rseq,
     /// The kernel's records of this thread's switches and page faults.
-    #[serde(rename = "perf records")]
+    #[strum(serialize = "perf records")]
     PerfRecords,
     /// The kernel's tracepoints of interrupts, deferred work and the scheduler on this CPU.
-    #[serde(rename = "tracepoints")]
+    #[strum(serialize = "tracepoints")]
     Tracepoints,
 }
 
 impl Level {
     /// All of them, least first.
-    pub const ALL: [Self; 5] =
-        [Self::TimeStamps, Self::InterruptFlag, Self::Rseq, Self::PerfRecords, Self::Tracepoints];
+    pub const ALL: &[Self] = Self::VARIANTS;
 
     /// The name as it is printed.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Self::TimeStamps => "time stamps",
-            Self::InterruptFlag => "interrupt flag",
-            Self::Rseq => "rseq",
-            Self::PerfRecords => "perf records",
-            Self::Tracepoints => "tracepoints",
-        }
+        self.into()
     }
 
     /// The level of this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|level| level.name() == name)
-    }
-}
-
-impl fmt::Display for Level {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        name.parse().ok()
     }
 }
 
 /// One rung: whether it is there, and if not, why not and what would give it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Rung {
     /// Which one.
     pub level: Level,
     /// Whether its evidence is used.
     pub available: bool,
     /// Why it is not there, or what of it is missing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
@@ -85,6 +85,28 @@ pub(crate) fn highest(rungs: &[Rung]) -> Level {
     rungs.iter().filter(|rung| rung.available).map(|rung| rung.level).max().unwrap_or(Level::TimeStamps)
 }
 
+/// What is looked for, where permission allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// Nothing above this rung is opened.
+    pub highest: Level,
+    /// The thread's page faults; each recorded one takes some 0.2 us longer.
+    pub faults: bool,
+    /// Sleeping is part of the work: an absence that the thread asked for is [`Cause::Waiting`](crate::Cause::Waiting), and only one that it
+    /// did not ask for a context switch.
+    pub sleeps: bool,
+    /// When block devices were handed the thread's requests and had done them; needs root.
+    pub requests: bool,
+}
+
+impl Wanted {
+    /// All that there is up to this rung, for work that never sleeps.
+    #[must_use]
+    pub fn up_to(highest: Level) -> Self {
+        Self { highest, faults: true, sleeps: false, requests: false }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -103,7 +125,7 @@ mod tests {
 
     #[test]
     fn a_level_is_written_as_it_is_printed() {
-        for level in Level::ALL {
+        for &level in Level::ALL {
             assert_eq!(serde_json::to_string(&level).unwrap(), format!("\"{level}\""));
             assert_eq!(Level::named(level.name()), Some(level));
         }

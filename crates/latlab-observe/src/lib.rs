@@ -43,33 +43,15 @@ mod attribute;
 mod cause;
 mod comb;
 mod counters;
-mod delay;
 mod evidence;
 pub mod gaps;
 mod level;
 mod live;
 pub mod noise;
-#[cfg_attr(
-    not(target_os = "linux"),
-    allow(dead_code, reason = "only Linux has such records yet; their decoding is tested everywhere")
-)]
-mod records;
-mod requests;
+mod observer;
 pub mod self_test;
 pub mod summary;
 pub mod survey;
-
-#[cfg(target_os = "linux")]
-mod linux;
-#[cfg(not(target_os = "linux"))]
-mod other;
-
-#[cfg(target_os = "linux")]
-use linux as system;
-#[cfg(not(target_os = "linux"))]
-use other as system;
-
-use latlab_record::Observed;
 
 pub use attribute::{
     Agreement, Attributed, Attribution, Context, NamedComb, Part, agreement, attribute, split,
@@ -77,77 +59,8 @@ pub use attribute::{
 pub use cause::{Cause, Event, Proof, Sample};
 pub use comb::{Comb, Span, find_combs};
 pub use counters::{Count, Counted, CpuCounters, CpuReading, Tally};
-pub use delay::RunDelay;
-pub use evidence::{Evidence, ThreadFlag, Wanted};
+pub use evidence::{Evidence, ThreadFlag};
 pub use gaps::{Flag, NoFlag, Taken};
-pub use level::{Level, Rung};
-#[cfg(target_os = "linux")]
-pub use live::perf;
+pub use level::{Level, Rung, Wanted};
+pub use observer::{Observer, Reading, RunDelay, sum};
 pub use self_test::self_test;
-
-/// Reads the counters of one thread; the files stay open between readings.
-#[derive(Debug)]
-pub struct Observer {
-    sources: system::Sources,
-}
-
-/// The counters at one moment.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Reading(Observed);
-
-impl Observer {
-    /// Observes the calling thread, which must stay on CPU `cpu` for the steal figure to mean anything.
-    #[must_use]
-    pub fn of_this_thread(cpu: Option<u32>) -> Self {
-        Self { sources: system::Sources::open(cpu) }
-    }
-
-    /// The counters now.
-    #[must_use]
-    pub fn read(&self) -> Reading {
-        Reading(self.sources.read())
-    }
-}
-
-impl Reading {
-    /// What happened between `earlier` and this reading.
-    #[must_use]
-    pub fn since(&self, earlier: &Self) -> Observed {
-        self.0.combined(&earlier.0, u64::saturating_sub)
-    }
-}
-
-/// Sum of two observations; a counter that either lacks is unknown.
-#[must_use]
-pub fn sum(a: &Observed, b: &Observed) -> Observed {
-    a.combined(b, u64::saturating_add)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_counter_that_could_not_be_read_stays_unknown() {
-        let known = Observed { minor_faults: Some(3), ..Observed::default() };
-        let total = sum(&known, &known);
-        assert_eq!(total.minor_faults, Some(6));
-        assert_eq!(total.steal_ns, None);
-    }
-
-    #[test]
-    #[cfg(target_os = "linux")]
-    fn touching_fresh_pages_is_seen_as_minor_faults() {
-        let observer = Observer::of_this_thread(None);
-        let before = observer.read();
-        // Beyond what any allocator keeps of what another test gave back: the C library maps blocks of 32 MiB and more by themselves.
-        let pages = 640usize;
-        let mut fresh = vec![0u8; (pages + 1) * 65_536];
-        for page in 0..pages {
-            fresh[page * 65_536] = 1;
-        }
-        std::hint::black_box(&fresh);
-        let seen = observer.read().since(&before);
-        assert!(seen.minor_faults.expect("getrusage works on Linux") >= 1);
-    }
-}

@@ -8,13 +8,15 @@ use std::time::Duration;
 use latlab_clock::{Clock, Source};
 use serde::Serialize;
 
-use crate::attribute::{Agreement, Attributed, Context, NamedComb, agreement, attribute};
+use crate::attribute::{Agreement, Attributed, Attribution, Context, NamedComb, agreement, attribute};
+use crate::cause::{Cause, Event, Proof, Sample};
 use crate::comb::Span;
 use crate::counters::{Counted, CpuCounters, Tally};
-use crate::gaps::{Buffer, Disturber, Gap, Heard, Quiet, listen};
+use crate::evidence::Evidence;
+use crate::gaps::{Buffer, Disturber, Flag, Gap, Heard, Quiet, listen};
+use crate::level::{Level, Rung};
 use crate::live::disturb;
 use crate::summary::{CauseRow, Explained, NamedGap, Second, by_cause, by_second, explained, longest};
-use crate::{Attribution, Cause, Event, Evidence, Level, Proof, Rung, Sample, ThreadFlag};
 
 /// One turn of the loop. Between turns the records are taken from the kernel's memory (some tens of microseconds, not listened to) and an
 /// interrupt is noticed.
@@ -92,6 +94,15 @@ pub struct Recording {
 }
 
 impl Recording {
+    /// Nothing yet, of a thread of which this can be seen.
+    fn with(evidence: &Evidence) -> Self {
+        Self {
+            records_switches: evidence.records_switches(),
+            flags_interrupts: evidence.flags_interrupts(),
+            ..Self::default()
+        }
+    }
+
     /// Time listened to, ns.
     #[must_use]
     pub fn listened_ns(&self) -> f64 {
@@ -112,68 +123,13 @@ impl Recording {
     }
 }
 
-/// Listens on the calling thread, which should be pinned to `cpu`, until `seconds` have passed or `go_on` says no.
+/// One turn of the loop by whichever clock it is.
 ///
 /// # Errors
 /// When the clock is simulated.
-pub(crate) fn record<D: Disturber>(
+pub(crate) fn turn<F: Flag, D: Disturber>(
     clock: &Clock,
-    evidence: &mut Evidence,
-    request: &Request,
-    disturber: &mut D,
-    go_on: &dyn Fn() -> bool,
-) -> Result<Recording, NoiseError> {
-    let mut recording = Recording {
-        records_switches: evidence.records_switches(),
-        flags_interrupts: evidence.flags_interrupts(),
-        ..Recording::default()
-    };
-    let mut buffer = Buffer::new(ROOM);
-    let counters = CpuCounters::of_this_thread(request.cpu);
-    let mut left_ns = request.seconds * 1e9;
-    evidence.start(clock);
-    // Half a tick that is left would be a turn of no ticks, for ever.
-    while left_ns >= LEAST_TURN_NS && go_on() {
-        let ns = left_ns.min(TURN_NS);
-        let heard = counted_turn(
-            clock,
-            evidence,
-            &counters,
-            (ns, request.threshold_ns),
-            disturber,
-            &mut buffer,
-            &mut recording,
-        )?;
-        left_ns -= clock.ns(heard.end - heard.begin);
-    }
-    Ok(recording)
-}
-
-/// A turn of `ns` with what the kernel recorded and counted in it. What happens while nobody listens is nobody's cause, and is not counted.
-fn counted_turn<D: Disturber>(
-    clock: &Clock,
-    evidence: &mut Evidence,
-    counters: &CpuCounters,
-    (ns, threshold_ns): (f64, f64),
-    disturber: &mut D,
-    buffer: &mut Buffer,
-    into: &mut Recording,
-) -> Result<Heard, NoiseError> {
-    buffer.clear();
-    evidence.drain(clock);
-    let before = counters.read(clock);
-    let heard = turn(clock, evidence.flag(), ns, threshold_ns, disturber, buffer)?;
-    let counted = counters.read(clock).since(&before);
-    take(clock, evidence, heard, buffer, into);
-    into.turns.push(counted.tally());
-    into.counted = if into.turns.len() == 1 { counted } else { into.counted.and(&counted) };
-    into.dropped_gaps = buffer.dropped;
-    Ok(heard)
-}
-
-fn turn<D: Disturber>(
-    clock: &Clock,
-    flag: &mut ThreadFlag,
+    flag: &mut F,
     ns: f64,
     threshold_ns: f64,
     disturber: &mut D,
@@ -185,19 +141,6 @@ fn turn<D: Disturber>(
         Source::Os(time) => Ok(listen(time, ticks, threshold, flag, disturber, buffer)),
         Source::Simulated(_) => Err(NoiseError::Simulated),
     }
-}
-
-fn take(clock: &Clock, evidence: &mut Evidence, heard: Heard, buffer: &Buffer, into: &mut Recording) {
-    let (events, lost) = evidence.drain(clock);
-    into.events.extend(events);
-    into.lost_records += lost;
-    into.samples.extend(buffer.gaps().iter().map(|gap| Sample {
-        at_ns: clock.at_ns(gap.begin),
-        ns: clock.ns(gap.end - gap.begin),
-        taken: gap.taken,
-    }));
-    into.looks += heard.looks;
-    into.listened.push(Span { from_ns: clock.at_ns(heard.begin), to_ns: clock.at_ns(heard.end) });
 }
 
 /// What a machine's noise is made of.
@@ -276,7 +219,7 @@ pub struct Unprivileged {
     pub combs: Vec<CombRow>,
 }
 
-/// Listening in turns on the calling thread, for a probe: between two turns other things may be done.
+/// Listening in turns on the calling thread: between two turns other things may be done.
 #[derive(Debug)]
 pub struct Listener<'a> {
     clock: &'a Clock,
@@ -316,13 +259,53 @@ impl<'a> Listener<'a> {
             pinned,
             counters: CpuCounters::of_this_thread(request.cpu),
             buffer: Buffer::new(ROOM),
-            recording: Recording {
-                records_switches: evidence.records_switches(),
-                flags_interrupts: evidence.flags_interrupts(),
-                ..Recording::default()
-            },
+            recording: Recording::with(&evidence),
             evidence,
         })
+    }
+
+    /// On the calling thread, which is kept on the CPU of the request from now on where that can be.
+    ///
+    /// # Errors
+    /// When the clock is simulated.
+    pub(crate) fn pinned(clock: &'a Clock, request: Request) -> Result<Self, NoiseError> {
+        let pinned = disturb::pin(request.cpu);
+        Self::of_this_thread(clock, request, pinned)
+    }
+
+    /// Whether the thread is kept on its CPU.
+    pub(crate) fn is_pinned(&self) -> bool {
+        self.pinned
+    }
+
+    /// What can be seen of the thread.
+    pub(crate) fn evidence(&self) -> &Evidence {
+        &self.evidence
+    }
+
+    /// Listens anew until the seconds of the request have passed or somebody stopped it, and keeps what was recorded.
+    ///
+    /// # Errors
+    /// When the clock is simulated.
+    pub(crate) fn record<D: Disturber>(
+        &mut self,
+        disturber: &mut D,
+        stopped: &AtomicBool,
+    ) -> Result<(), NoiseError> {
+        self.recording = Recording::with(&self.evidence);
+        self.buffer.dropped = 0;
+        let mut left_ns = self.request.seconds * 1e9;
+        // Half a tick that is left would be a turn of no ticks, for ever.
+        while left_ns >= LEAST_TURN_NS && !stopped.load(Ordering::Relaxed) {
+            let heard = self.counted_turn(left_ns.min(TURN_NS), disturber)?;
+            left_ns -= self.clock.ns(heard.end - heard.begin);
+        }
+        Ok(())
+    }
+
+    /// What was recorded so far; nothing is left.
+    pub(crate) fn take(&mut self) -> Recording {
+        std::mem::take(&mut self.recording)
     }
 
     /// Listens for so long, a quarter of a second at most, and returns what was covered and the gaps in it.
@@ -330,16 +313,32 @@ impl<'a> Listener<'a> {
     /// # Errors
     /// When the clock is simulated.
     pub fn turn(&mut self, ns: f64) -> Result<(Heard, &[Gap]), NoiseError> {
-        let heard = counted_turn(
-            self.clock,
-            &mut self.evidence,
-            &self.counters,
-            (ns.min(TURN_NS), self.request.threshold_ns),
-            &mut Quiet,
-            &mut self.buffer,
-            &mut self.recording,
-        )?;
+        let heard = self.counted_turn(ns.min(TURN_NS), &mut Quiet)?;
         Ok((heard, self.buffer.gaps()))
+    }
+
+    /// A turn of `ns` with what the kernel recorded and counted in it. What happens while nobody listens is nobody's cause, and is not counted.
+    fn counted_turn<D: Disturber>(&mut self, ns: f64, disturber: &mut D) -> Result<Heard, NoiseError> {
+        let (clock, buffer, into) = (self.clock, &mut self.buffer, &mut self.recording);
+        buffer.clear();
+        self.evidence.drain(clock);
+        let before = self.counters.read(clock);
+        let heard = turn(clock, self.evidence.flag(), ns, self.request.threshold_ns, disturber, buffer)?;
+        let counted = self.counters.read(clock).since(&before);
+        let (events, lost) = self.evidence.drain(clock);
+        into.events.extend(events);
+        into.lost_records += lost;
+        into.samples.extend(buffer.gaps().iter().map(|gap| Sample {
+            at_ns: clock.at_ns(gap.begin),
+            ns: clock.ns(gap.end - gap.begin),
+            taken: gap.taken,
+        }));
+        into.looks += heard.looks;
+        into.listened.push(Span { from_ns: clock.at_ns(heard.begin), to_ns: clock.at_ns(heard.end) });
+        into.turns.push(counted.tally());
+        into.counted = if into.turns.len() == 1 { counted } else { into.counted.and(&counted) };
+        into.dropped_gaps = buffer.dropped;
+        Ok(heard)
     }
 
     /// Stands still for about so long in the middle of a short turn that does not count, and returns how long the gap is that was found
@@ -374,12 +373,41 @@ impl<'a> Listener<'a> {
     /// What all turns so far were made of; `None` before the first.
     #[must_use]
     pub fn judge(&self) -> Option<Judged> {
-        if self.recording.listened.is_empty() {
-            return None;
-        }
-        let rungs = self.evidence.rungs().to_vec();
-        let (noise, each) = judge(&self.request, &self.recording, rungs, self.pinned, false);
-        Some(Judged { noise, samples: self.recording.samples.clone(), each })
+        self.judged(false)
+    }
+
+    fn judged(&self, stopped: bool) -> Option<Judged> {
+        let (request, recording) = (&self.request, &self.recording);
+        let (first, last) = recording.listened.first().zip(recording.listened.last())?;
+        let samples = &recording.samples;
+        let attributed = attribute(samples, &recording.events, &recording.context());
+        let seconds = recording.listened_ns() / 1e9;
+        let (from_ns, to_ns) = (first.from_ns, last.to_ns);
+        let level = self.evidence.level();
+        let noise = Noise {
+            cpu: request.cpu,
+            pinned: self.pinned,
+            stopped_by: if stopped { "interrupted" } else { "completed" },
+            seconds,
+            threshold_ns: request.threshold_ns,
+            step_ns: seconds * 1e9 / (recording.looks as f64).max(1.0),
+            level,
+            levels: self.evidence.rungs().to_vec(),
+            gaps: samples.len() as u64,
+            gaps_ns: samples.iter().map(|sample| sample.ns).sum(),
+            causes: by_cause(samples, &attributed, seconds),
+            combs: comb_rows(samples, &attributed, from_ns),
+            explained: explained(samples, &attributed, request.threshold_ns),
+            unprivileged: (level == Level::Tracepoints)
+                .then(|| unprivileged(request, recording, &attributed, from_ns)),
+            by_second: by_second(samples, &attributed, from_ns, to_ns),
+            longest: longest(samples, &attributed, from_ns, LISTED),
+            events_outside: attributed.events_outside as u64,
+            lost_records: recording.lost_records,
+            dropped_gaps: recording.dropped_gaps,
+            counted: recording.counted.clone(),
+        };
+        Some(Judged { noise, samples: samples.clone(), each: attributed.each })
     }
 }
 
@@ -415,19 +443,12 @@ impl Disturber for Stall<'_> {
 /// When no thread can be started, or it was stopped before anything was heard.
 pub fn hear(clock: &Clock, request: &Request, mut go_on: impl FnMut() -> bool) -> Result<Noise, NoiseError> {
     let stopped = AtomicBool::new(false);
-    let (recording, rungs, pinned) = on_own_thread(&stopped, &mut go_on, || {
-        let pinned = disturb::pin(request.cpu);
-        let cpu = pinned.then_some(request.cpu);
-        let mut evidence = Evidence::of_this_thread(clock, cpu, request.highest);
-        let go_on = || !stopped.load(Ordering::Relaxed);
-        let recording = record(clock, &mut evidence, request, &mut Quiet, &go_on)?;
-        Ok((recording, evidence.rungs().to_vec(), pinned))
-    })?;
-    if recording.listened.is_empty() {
-        return Err(NoiseError::Stopped);
-    }
-    let stopped = stopped.load(Ordering::Relaxed);
-    Ok(judge(request, &recording, rungs, pinned, stopped).0)
+    on_own_thread(&stopped, &mut go_on, || {
+        let mut listener = Listener::pinned(clock, *request)?;
+        listener.record(&mut Quiet, &stopped)?;
+        let judged = listener.judged(stopped.load(Ordering::Relaxed));
+        judged.map(|judged| judged.noise).ok_or(NoiseError::Stopped)
+    })
 }
 
 /// Runs `work` on a new thread while `go_on` is asked here; `stopped` is set when it says no.
@@ -454,48 +475,6 @@ pub(crate) fn on_own_thread<T: Send>(
         }
         thread.join().map_err(|_| NoiseError::Thread("it ended unexpectedly".to_owned()))?
     })
-}
-
-fn judge(
-    request: &Request,
-    recording: &Recording,
-    levels: Vec<Rung>,
-    pinned: bool,
-    stopped: bool,
-) -> (Noise, Vec<Attribution>) {
-    let samples = &recording.samples;
-    let context = recording.context();
-    let attributed = attribute(samples, &recording.events, &context);
-    let seconds = recording.listened_ns() / 1e9;
-    let (from_ns, to_ns) = match (recording.listened.first(), recording.listened.last()) {
-        (Some(first), Some(last)) => (first.from_ns, last.to_ns),
-        _ => (0.0, 0.0),
-    };
-    let level = crate::level::highest(&levels);
-    let noise = Noise {
-        cpu: request.cpu,
-        pinned,
-        stopped_by: if stopped { "interrupted" } else { "completed" },
-        seconds,
-        threshold_ns: request.threshold_ns,
-        step_ns: seconds * 1e9 / (recording.looks as f64).max(1.0),
-        level,
-        levels,
-        gaps: samples.len() as u64,
-        gaps_ns: samples.iter().map(|sample| sample.ns).sum(),
-        causes: by_cause(samples, &attributed, seconds),
-        combs: comb_rows(samples, &attributed, from_ns),
-        explained: explained(samples, &attributed, request.threshold_ns),
-        unprivileged: (level == Level::Tracepoints)
-            .then(|| unprivileged(request, recording, &attributed, from_ns)),
-        by_second: by_second(samples, &attributed, from_ns, to_ns),
-        longest: longest(samples, &attributed, from_ns, LISTED),
-        events_outside: attributed.events_outside as u64,
-        lost_records: recording.lost_records,
-        dropped_gaps: recording.dropped_gaps,
-        counted: recording.counted.clone(),
-    };
-    (noise, attributed.each)
 }
 
 fn unprivileged(request: &Request, recording: &Recording, truth: &Attributed, from_ns: f64) -> Unprivileged {
@@ -568,7 +547,7 @@ mod tests {
     #[test]
     fn listening_ends_by_itself_and_rows_hold_every_gap() {
         let clock = Clock::open();
-        for highest in Level::ALL {
+        for &highest in Level::ALL {
             let heard = hear(&clock, &request(0.1, highest), || true).expect("a thread starts");
             assert_eq!(heard.stopped_by, "completed");
             assert!(heard.level <= highest);
@@ -634,8 +613,7 @@ mod tests {
                 }
             });
             let listening = scope.spawn(|| {
-                let pinned = disturb::pin(request.cpu);
-                let mut listener = Listener::of_this_thread(&clock, request, pinned)?;
+                let mut listener = Listener::pinned(&clock, request)?;
                 (0..100).map(|_| listener.rehearse(50_000.0)).collect::<Result<Vec<_>, _>>()
             });
             let found = listening.join();

@@ -21,12 +21,13 @@ use latlab_stats::rng::Rng;
 use serde::Serialize;
 
 use crate::attribute::{Attributed, Attribution, Context, attribute};
+use crate::cause::{Cause, Sample};
 use crate::comb::Span;
 use crate::counters::function_calls_now;
 use crate::gaps::{Disturber, Quiet};
+use crate::level::{Level, Rung};
 use crate::live::disturb::{self, FreshPages};
-use crate::noise::{NoiseError, Recording, Request, on_own_thread, record};
-use crate::{Cause, Evidence, Level, Rung, Sample};
+use crate::noise::{Listener, NoiseError, Recording, Request, on_own_thread};
 
 /// Gaps from this length on are looked at: a minor fault takes half a microsecond on some machines.
 const THRESHOLD_NS: f64 = 250.0;
@@ -172,14 +173,18 @@ impl Tried {
 }
 
 fn run(clock: &Clock, test: &SelfTest, stopped: &AtomicBool) -> Result<Confusion, NoiseError> {
-    let pinned = disturb::pin(test.cpu);
-    let mut evidence = Evidence::of_this_thread(clock, pinned.then_some(test.cpu), test.highest);
-    let level = evidence.level();
+    let request =
+        Request { seconds: test.seconds, cpu: test.cpu, threshold_ns: THRESHOLD_NS, highest: test.highest };
+    let listener = Listener::pinned(clock, request)?;
+    let evidence = listener.evidence();
+    let (level, levels) = (evidence.level(), evidence.rungs().to_vec());
+    let switches_are_seen = evidence.records_switches() || evidence.has_flag();
+    let (faults_are_seen, interrupts_are_flagged) = (evidence.records_faults(), evidence.flags_interrupts());
     let mut confusion = Confusion {
         cpu: test.cpu,
         seconds: test.seconds,
         level,
-        levels: evidence.rungs().to_vec(),
+        levels,
         causes: BTreeMap::new(),
         unseen: Vec::new(),
         unseen_because: BTreeMap::new(),
@@ -187,34 +192,29 @@ fn run(clock: &Clock, test: &SelfTest, stopped: &AtomicBool) -> Result<Confusion
         matrix: BTreeMap::new(),
         lost_records: 0,
     };
-    let mut rng = Rng::new(test.seed);
+    let mut bench = Bench { clock, test, stopped, listener, rng: Rng::new(test.seed) };
 
     let because = missing(&confusion.levels, Level::PerfRecords);
-    if evidence.records_switches() || evidence.has_flag() {
-        let phase = switches(clock, &mut evidence, test, &mut rng, stopped, pinned);
-        confusion.take(Cause::ContextSwitch, phase)?;
+    if switches_are_seen {
+        confusion.take(Cause::ContextSwitch, bench.switches())?;
     } else {
         confusion.unseen(Cause::ContextSwitch, because.clone());
     }
-    if evidence.records_faults() {
-        let phase = faults(clock, &mut evidence, test, &mut rng, stopped);
-        confusion.take(Cause::PageFault, phase)?;
+    if faults_are_seen {
+        confusion.take(Cause::PageFault, bench.faults())?;
     } else {
         confusion.unseen(Cause::PageFault, because);
     }
     if level == Level::Tracepoints {
-        let phase = interrupts(clock, &mut evidence, test, &mut rng, stopped);
-        confusion.take(Cause::Ipi, phase)?;
+        confusion.take(Cause::Ipi, bench.interrupts())?;
     } else {
         confusion.unseen(Cause::Ipi, missing(&confusion.levels, Level::Tracepoints));
-        if evidence.flags_interrupts() {
+        if interrupts_are_flagged {
             // Seen, but not which interrupts they were.
-            let phase = interrupts(clock, &mut evidence, test, &mut rng, stopped);
-            confusion.take(Cause::Interrupt, phase)?;
+            confusion.take(Cause::Interrupt, bench.interrupts())?;
         }
     }
-    let phase = stalls(clock, &mut evidence, test, &mut rng, stopped)?;
-    confusion.take_stalls(&phase);
+    confusion.take_stalls(&bench.stalls()?);
     Ok(confusion)
 }
 
@@ -346,11 +346,7 @@ fn score(
     let reported: u64 = left.iter().sum();
     let mut found = 0;
     for one in injected {
-        let first = samples.partition_point(|sample| sample.end_ns() + MATCH_NS < one.from_ns);
-        let answer = (first..samples.len())
-            .take_while(|index| samples[*index].at_ns - MATCH_NS <= one.to_ns)
-            .filter(|index| left[*index] > 0)
-            .max_by(|a, b| overlap(&samples[*a], one).total_cmp(&overlap(&samples[*b], one)));
+        let answer = nearest(one, samples, |index| left[index] > 0);
         if let Some(index) = answer {
             left[index] -= 1;
             found += 1;
@@ -412,9 +408,15 @@ fn named(injected: &[Span], samples: &[Sample], each: &[Attribution]) -> BTreeMa
 
 /// The gap that a disturbance made, if any is near.
 fn gap_of(one: &Span, samples: &[Sample]) -> Option<usize> {
+    nearest(one, samples, |_| true)
+}
+
+/// Of the gaps near a disturbance that are wanted, the one that it overlaps most.
+fn nearest(one: &Span, samples: &[Sample], wanted: impl Fn(usize) -> bool) -> Option<usize> {
     let first = samples.partition_point(|sample| sample.end_ns() + MATCH_NS < one.from_ns);
     (first..samples.len())
         .take_while(|index| samples[*index].at_ns - MATCH_NS <= one.to_ns)
+        .filter(|index| wanted(*index))
         .max_by(|a, b| overlap(&samples[*a], one).total_cmp(&overlap(&samples[*b], one)))
 }
 
@@ -434,92 +436,125 @@ fn apart(rng: &mut Rng, mean_ns: f64) -> f64 {
     mean_ns * (0.5 + rng.uniform())
 }
 
-fn request(test: &SelfTest) -> Request {
-    Request { seconds: test.seconds, cpu: test.cpu, threshold_ns: THRESHOLD_NS, highest: test.highest }
+/// How many disturbances there may be in so many seconds, if one comes each `mean_ns`.
+fn most(seconds: f64, mean_ns: f64) -> usize {
+    usize::try_from(whole(3.0 * seconds * 1e9 / mean_ns)).unwrap_or(0) + 16
 }
 
-/// Listens here while `partner` disturbs from another thread; it returns when it did what, and ends when it is told.
-fn with_partner(
-    clock: &Clock,
-    evidence: &mut Evidence,
-    test: &SelfTest,
-    stopped: &AtomicBool,
-    partner: impl FnOnce(&AtomicBool) -> Tried + Send,
-) -> Result<Phase, Unmade> {
-    let done = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let partner = std::thread::Builder::new()
-            .name("disturb".to_owned())
-            .spawn_scoped(scope, || partner(&done))
-            .map_err(|error| Unmade::Failed(NoiseError::Thread(error.to_string())))?;
-        let go_on = || !stopped.load(Ordering::Relaxed);
-        let recording = record(clock, evidence, &request(test), &mut Quiet, &go_on);
-        done.store(true, Ordering::Relaxed);
-        let tried = partner
-            .join()
-            .map_err(|_| Unmade::Failed(NoiseError::Thread("the disturbing thread died".to_owned())))?;
-        Ok(Phase { recording: recording?, tried })
-    })
+/// What all kinds of disturbances are made with.
+struct Bench<'a> {
+    clock: &'a Clock,
+    test: &'a SelfTest,
+    stopped: &'a AtomicBool,
+    listener: Listener<'a>,
+    rng: Rng,
 }
 
-fn switches(
-    clock: &Clock,
-    evidence: &mut Evidence,
-    test: &SelfTest,
-    rng: &mut Rng,
-    stopped: &AtomicBool,
-    pinned: bool,
-) -> Result<Phase, Unmade> {
-    if !pinned {
-        return Err(Unmade::Reason("two threads cannot be kept on one CPU here".to_owned()));
+impl Bench<'_> {
+    /// Listens here while a thread on `cpu` disturbs at random times, and writes down what it did.
+    fn with_partner(
+        &mut self,
+        cpu: u32,
+        mean_ns: f64,
+        mut disturb: impl FnMut(&mut Tried) + Send,
+    ) -> Result<Phase, Unmade> {
+        let mut rng = Rng::new(self.rng.next_u64());
+        let done = AtomicBool::new(false);
+        let partner = || {
+            disturb::pin(cpu);
+            let mut tried = Tried::default();
+            while !done.load(Ordering::Relaxed) {
+                std::thread::sleep(Duration::from_nanos(whole(apart(&mut rng, mean_ns))));
+                disturb(&mut tried);
+            }
+            tried
+        };
+        std::thread::scope(|scope| {
+            let partner = std::thread::Builder::new()
+                .name("disturb".to_owned())
+                .spawn_scoped(scope, partner)
+                .map_err(|error| NoiseError::Thread(error.to_string()))?;
+            let recorded = self.listener.record(&mut Quiet, self.stopped);
+            done.store(true, Ordering::Relaxed);
+            let died = |_| NoiseError::Thread("the disturbing thread died".to_owned());
+            let tried = partner.join().map_err(died)?;
+            recorded?;
+            Ok(Phase { recording: self.listener.take(), tried })
+        })
     }
-    let mut rng = Rng::new(rng.next_u64());
-    with_partner(clock, evidence, test, stopped, move |done| {
-        disturb::pin(test.cpu);
-        let mut tried = Tried::default();
-        while !done.load(Ordering::Relaxed) {
-            std::thread::sleep(Duration::from_nanos(whole(apart(&mut rng, 6e6))));
+
+    fn switches(&mut self) -> Result<Phase, Unmade> {
+        if !self.listener.is_pinned() {
+            return Err(Unmade::Reason("two threads cannot be kept on one CPU here".to_owned()));
+        }
+        let clock = self.clock;
+        self.with_partner(self.test.cpu, 6e6, |tried| {
             let from_ns = clock.now_ns();
             let mut to_ns = from_ns;
             while to_ns < from_ns + PARTNER_RUNS_NS {
                 to_ns = clock.now_ns();
             }
             tried.done.push(Span { from_ns, to_ns });
-        }
-        tried
-    })
-}
+        })
+    }
 
-fn interrupts(
-    clock: &Clock,
-    evidence: &mut Evidence,
-    test: &SelfTest,
-    rng: &mut Rng,
-    stopped: &AtomicBool,
-) -> Result<Phase, Unmade> {
-    let Some(other_cpu) = test.other_cpu else {
-        return Err(Unmade::Reason("needs a second CPU to interrupt from".to_owned()));
-    };
-    disturb::prepare_interrupts().map_err(Unmade::Reason)?;
-    let mut rng = Rng::new(rng.next_u64());
-    with_partner(clock, evidence, test, stopped, move |done| {
-        disturb::pin(other_cpu);
-        let mut tried = Tried::default();
-        while !done.load(Ordering::Relaxed) {
-            std::thread::sleep(Duration::from_nanos(whole(apart(&mut rng, 3e6))));
+    fn interrupts(&mut self) -> Result<Phase, Unmade> {
+        let Some(other_cpu) = self.test.other_cpu else {
+            return Err(Unmade::Reason("needs a second CPU to interrupt from".to_owned()));
+        };
+        disturb::prepare_interrupts().map_err(Unmade::Reason)?;
+        let (clock, cpu) = (self.clock, self.test.cpu);
+        self.with_partner(other_cpu, 3e6, |tried| {
             // A CPU that happens to run somebody else is not interrupted: its own count tells.
-            let before = function_calls_now(test.cpu);
+            let before = function_calls_now(cpu);
             let from_ns = clock.now_ns();
             let done = disturb::interrupt_the_others();
             let to_ns = clock.now_ns();
-            if done && (before.is_none() || function_calls_now(test.cpu) > before) {
+            if done && (before.is_none() || function_calls_now(cpu) > before) {
                 tried.done.push(Span { from_ns, to_ns });
             } else {
                 tried.not_interrupted += 1;
             }
-        }
-        tried
-    })
+        })
+    }
+
+    /// Listens here, and acts at random times inside the loop.
+    fn in_loop(&mut self, mean_ns: f64, act: impl FnMut(&mut Rng)) -> Result<Phase, NoiseError> {
+        // Touched before: the first page of it would be a fault that nobody planted.
+        let mut done = vec![(1, 1); most(self.test.seconds, mean_ns)];
+        done.clear();
+        let (clock, rng) = (self.clock, Rng::new(self.rng.next_u64()));
+        let mut disturber = AtTimes { clock, rng, mean_ns, next: 0, act, done, off_cpu: 0 };
+        self.listener.record(&mut disturber, self.stopped)?;
+        let done = disturber
+            .done
+            .iter()
+            .map(|(from, to)| Span { from_ns: clock.at_ns(*from), to_ns: clock.at_ns(*to) })
+            .collect();
+        let tried = Tried { done, off_cpu: disturber.off_cpu, ..Tried::default() };
+        Ok(Phase { recording: self.listener.take(), tried })
+    }
+
+    fn faults(&mut self) -> Result<Phase, Unmade> {
+        const MEAN_NS: f64 = 2e6;
+        let mut fresh = FreshPages::new(most(self.test.seconds, MEAN_NS))
+            .map_err(|error| Unmade::Reason(format!("fresh pages: {error}")))?;
+        let phase = self.in_loop(MEAN_NS, |_| {
+            fresh.touch();
+        });
+        Ok(phase?)
+    }
+
+    fn stalls(&mut self) -> Result<Phase, NoiseError> {
+        self.in_loop(7e6, |rng| {
+            // 10 to 110 us of arithmetic; how long it really takes does not matter.
+            let rounds = 10_000 + rng.below(100_000);
+            let mut value = 1_u64;
+            for _ in 0..rounds {
+                value = std::hint::black_box(value.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+            }
+        })
+    }
 }
 
 /// Does something at random times, inside the loop.
@@ -552,65 +587,6 @@ impl<F: FnMut(&mut Rng)> Disturber for AtTimes<'_, F> {
     }
 }
 
-fn in_loop(
-    clock: &Clock,
-    evidence: &mut Evidence,
-    test: &SelfTest,
-    rng: &mut Rng,
-    stopped: &AtomicBool,
-    mean_ns: f64,
-    act: impl FnMut(&mut Rng),
-) -> Result<Phase, NoiseError> {
-    let most = usize::try_from(whole(3.0 * test.seconds * 1e9 / mean_ns)).unwrap_or(0) + 16;
-    // Touched before: the first page of it would be a fault that nobody planted.
-    let mut done = vec![(1, 1); most];
-    done.clear();
-    let mut disturber =
-        AtTimes { clock, rng: Rng::new(rng.next_u64()), mean_ns, next: 0, act, done, off_cpu: 0 };
-    let go_on = || !stopped.load(Ordering::Relaxed);
-    let recording = record(clock, evidence, &request(test), &mut disturber, &go_on)?;
-    let done = disturber
-        .done
-        .iter()
-        .map(|(from, to)| Span { from_ns: clock.at_ns(*from), to_ns: clock.at_ns(*to) })
-        .collect();
-    Ok(Phase { recording, tried: Tried { done, off_cpu: disturber.off_cpu, ..Tried::default() } })
-}
-
-fn faults(
-    clock: &Clock,
-    evidence: &mut Evidence,
-    test: &SelfTest,
-    rng: &mut Rng,
-    stopped: &AtomicBool,
-) -> Result<Phase, Unmade> {
-    const MEAN_NS: f64 = 2e6;
-    let pages = usize::try_from(whole(3.0 * test.seconds * 1e9 / MEAN_NS)).unwrap_or(0) + 16;
-    let mut fresh =
-        FreshPages::new(pages).map_err(|error| Unmade::Reason(format!("fresh pages: {error}")))?;
-    let phase = in_loop(clock, evidence, test, rng, stopped, MEAN_NS, |_| {
-        fresh.touch();
-    });
-    phase.map_err(Unmade::Failed)
-}
-
-fn stalls(
-    clock: &Clock,
-    evidence: &mut Evidence,
-    test: &SelfTest,
-    rng: &mut Rng,
-    stopped: &AtomicBool,
-) -> Result<Phase, NoiseError> {
-    in_loop(clock, evidence, test, rng, stopped, 7e6, |rng| {
-        // 10 to 110 us of arithmetic; how long it really takes does not matter.
-        let rounds = 10_000 + rng.below(100_000);
-        let mut value = 1_u64;
-        for _ in 0..rounds {
-            value = std::hint::black_box(value.wrapping_mul(0x9E37_79B9_7F4A_7C15));
-        }
-    })
-}
-
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive and small")]
 fn whole(value: f64) -> u64 {
     value as u64
@@ -622,7 +598,7 @@ mod tests {
 
     use super::*;
     use crate::attribute::Part;
-    use crate::{Event, Proof};
+    use crate::cause::{Event, Proof};
 
     fn gap(at_ns: f64) -> Sample {
         Sample { at_ns, ns: 2_000.0, taken: crate::Taken::default() }

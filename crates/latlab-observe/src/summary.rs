@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::attribute::{Attributed, Attribution};
-use crate::{Cause, Proof, Sample};
+use crate::cause::{Cause, Proof, Sample};
 
 /// What one cause took.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -39,7 +39,7 @@ pub struct CauseRow {
 }
 
 /// How much of the gaps from a length on has a cause.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Explained {
     /// The length, ns.
     pub at_least_ns: f64,
@@ -168,20 +168,7 @@ pub fn explained(samples: &[Sample], attributed: &Attributed, threshold_ns: f64)
     lengths
         .into_iter()
         .map(|at_least_ns| {
-            let mut row = Explained {
-                at_least_ns,
-                gaps: 0,
-                attributed: 0,
-                by_comb: 0,
-                by_comb_interrupted: 0,
-                by_interrupt: 0,
-                outside: 0,
-                ns: 0.0,
-                attributed_ns: 0.0,
-                by_comb_ns: 0.0,
-                by_interrupt_ns: 0.0,
-                outside_ns: 0.0,
-            };
+            let mut row = Explained { at_least_ns, ..Explained::default() };
             for (sample, one) in samples.iter().zip(&attributed.each) {
                 if sample.ns < at_least_ns {
                     continue;

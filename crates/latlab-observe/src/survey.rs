@@ -2,12 +2,12 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use latlab_clock::{Clock, Source};
+use latlab_clock::Clock;
 use serde::Serialize;
 
-use crate::gaps::{Buffer, NoFlag, Quiet, listen};
+use crate::gaps::{Buffer, NoFlag, Quiet};
 use crate::live::disturb;
-use crate::noise::{Noise, NoiseError, Request, hear, on_own_thread};
+use crate::noise::{Noise, NoiseError, Request, hear, on_own_thread, turn};
 
 /// Of the time, what goes to all CPUs; the rest is for the quietest.
 const SURVEY_SHARE: f64 = 0.4;
@@ -91,14 +91,7 @@ fn visits(
                 continue;
             }
             buffer.clear();
-            let (ticks, threshold) = (clock.ticks(visit_ns), clock.ticks(threshold_ns));
-            let heard = match &clock.source {
-                Source::Hardware(time) => {
-                    listen(time, ticks, threshold, &mut NoFlag, &mut Quiet, &mut buffer)
-                }
-                Source::Os(time) => listen(time, ticks, threshold, &mut NoFlag, &mut Quiet, &mut buffer),
-                Source::Simulated(_) => return Err(NoiseError::Simulated),
-            };
+            let heard = turn(clock, &mut NoFlag, visit_ns, threshold_ns, &mut Quiet, &mut buffer)?;
             if round == 0 {
                 let new = CpuNoise { cpu: *cpu, seconds: 0.0, gaps: 0, lost_share: 0.0, longest_ns: 0.0 };
                 found.push((new, 0.0));

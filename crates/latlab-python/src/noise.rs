@@ -25,7 +25,7 @@ fn level(name: Option<&str>) -> PyResult<Level> {
         return Ok(Level::Tracepoints);
     };
     Level::named(name).ok_or_else(|| {
-        let names: Vec<&str> = Level::ALL.into_iter().map(Level::name).collect();
+        let names: Vec<&str> = Level::ALL.iter().map(|level| level.name()).collect();
         PyValueError::new_err(format!("no such level: {name:?}; there are {}", names.join(", ")))
     })
 }

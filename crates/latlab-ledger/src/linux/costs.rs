@@ -1,12 +1,12 @@
 //! What kernel work costs on this machine, measured when the program has ended: some ten milliseconds, some fifty where samples may be taken.
 
 use std::fs::File;
-use std::io::{Read as _, Write as _};
+use std::io::{Read as _, Write as _, pipe};
 use std::os::unix::fs::FileExt as _;
 use std::ptr;
 use std::time::Duration;
 
-use latlab_observe::perf::page_bytes;
+use latlab_perf::page_bytes;
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::clock::thread_cpu_ns;
@@ -96,7 +96,7 @@ fn pages(repetitions: usize) -> (Vec<f64>, Vec<f64>) {
 /// Where samples of code that only touches pages fall: the share of them that is in user code.
 fn fault_in_user(sees_kernel: bool) -> Option<Cost> {
     let mut recorder = Recorder::of(sees_kernel, SAMPLED_NS);
-    recorder.start(&[u32::try_from(this_thread()).ok()?], false).ok()?;
+    recorder.start(&[this_thread()], false).ok()?;
     let until = thread_cpu_ns() + SAMPLED_FOR_NS;
     let mut ns = 0.0;
     while thread_cpu_ns() < until {
@@ -150,7 +150,7 @@ fn copies() -> (Vec<f64>, Vec<f64>) {
 /// Waiting on a pipe that another thread fills: CPU time of one wait and wake.
 fn switches() -> Vec<f64> {
     const ROUNDS: usize = 100;
-    let (Ok((mut here, mut there)), Ok((mut back, mut answer))) = (std::io::pipe(), std::io::pipe()) else {
+    let (Ok((mut here, mut there)), Ok((mut back, mut answer))) = (pipe(), pipe()) else {
         return Vec::new();
     };
     let mut byte = [0_u8; 1];

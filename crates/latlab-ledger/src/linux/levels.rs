@@ -67,7 +67,7 @@ pub(crate) fn find(most: u8) -> Levels {
 }
 
 fn try_out(sees_kernel: bool) -> Result<(), String> {
-    Recorder::of(sees_kernel, LEAST_PERIOD_NS).start(&[u32::try_from(this_thread()).unwrap_or(0)], true)?;
+    Recorder::of(sees_kernel, LEAST_PERIOD_NS).start(&[this_thread()], true)?;
     if sees_kernel && !symbols::shows_the_kernel() {
         return Err("the kernel hides where its functions are (kernel.kptr_restrict)".to_owned());
     }

@@ -7,7 +7,7 @@
 use std::fs::File;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 
-use latlab_observe::perf::page_bytes;
+use latlab_perf::page_bytes;
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, open as open_file, openat, openat2};
 use rustix::io::Errno;
 

@@ -1,7 +1,7 @@
 //! What recording costs on this machine: threads that wait for each other, work, are followed and are started, without and with the events that
 //! a program would have.
 
-use std::io::{Read as _, Write as _};
+use std::io::{Read as _, Write as _, pipe};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 
@@ -61,6 +61,7 @@ pub(crate) fn measure(sees_kernel: bool) -> Price {
 fn stay() {
     let mut set = CpuSet::new();
     set.set(sched_getcpu());
+    // Where it is refused, a wait may cost less than it would.
     let _ = sched_setaffinity(None, &set);
 }
 
@@ -69,15 +70,11 @@ fn middle(mut values: Vec<f64>) -> Option<f64> {
     values.get(values.len() / 2).copied()
 }
 
-fn threads(of: &[libc::pid_t]) -> Vec<u32> {
-    of.iter().filter_map(|tid| u32::try_from(*tid).ok()).collect()
-}
-
 /// What recording adds to a wait: two threads hand a byte to each other on one CPU.
 fn switch(sees_kernel: bool) -> Option<f64> {
     stay();
-    let (mut here, mut there) = std::io::pipe().ok()?;
-    let (mut back, mut answer) = std::io::pipe().ok()?;
+    let (mut here, mut there) = pipe().ok()?;
+    let (mut back, mut answer) = pipe().ok()?;
     let (tell, told) = mpsc::channel();
     // Inherits the one CPU.
     let helper = std::thread::Builder::new()
@@ -101,7 +98,7 @@ fn switch(sees_kernel: bool) -> Option<f64> {
     let mut typical = || middle((0..REPETITIONS).filter_map(|_| round()).collect());
     let plain = typical();
     let mut recorder = Recorder::of(sees_kernel, LEAST_PERIOD_NS);
-    let started = recorder.start(&threads(&[this_thread(), other]), false);
+    let started = recorder.start(&[this_thread(), other], false);
     let watched = started.ok().and_then(|()| typical());
     drop(recorder);
     drop(there);
@@ -115,7 +112,7 @@ fn sample(sees_kernel: bool) -> Option<f64> {
     let typical = || middle((0..REPETITIONS).map(|_| work(steps)).collect());
     let plain = typical()?;
     let mut recorder = Recorder::of(sees_kernel, PERIOD_NS);
-    recorder.start(&threads(&[this_thread()]), false).ok()?;
+    recorder.start(&[this_thread()], false).ok()?;
     let watched = typical()?;
     Some((watched - plain) / (plain / PERIOD_NS as f64))
 }
@@ -154,7 +151,7 @@ fn open(sees_kernel: bool) -> Option<f64> {
         let other = told.recv().ok()?;
         let mut times = 0_u32;
         while !done.load(Ordering::Acquire) {
-            recorder.start(&threads(&[other]), false).ok()?;
+            recorder.start(&[other], false).ok()?;
             recorder.stop();
             times += 1;
         }
@@ -176,7 +173,7 @@ fn start(sees_kernel: bool) -> Option<f64> {
     let typical = || middle((0..REPETITIONS).filter_map(|_| round()).collect());
     let plain = typical()?;
     let mut recorder = Recorder::of(sees_kernel, LEAST_PERIOD_NS);
-    recorder.start(&threads(&[this_thread()]), false).ok()?;
+    recorder.start(&[this_thread()], false).ok()?;
     let watched = typical()?;
     Some(watched - plain)
 }

@@ -2,33 +2,11 @@
 
 use std::collections::HashMap;
 
-use latlab_observe::perf::{Attributes, Ring, Spec, page_bytes, reason};
+use latlab_perf::{Detail, Flags, Kind, Ring, Whose, cpus, page_bytes, reason};
 
-use crate::records::{Record, SAMPLE_TYPE, decode};
+use crate::records::{FileId, Record, What};
 use crate::stream::Event;
 use crate::system::proc_file::text;
-
-const TYPE_SOFTWARE: u32 = 1;
-const CPU_CLOCK: u64 = 0;
-const PAGE_FAULTS: u64 = 2;
-const CONTEXT_SWITCHES: u64 = 3;
-const DUMMY: u64 = 9;
-
-const DISABLED: u64 = 1;
-const INHERIT: u64 = 1 << 1;
-const EXCLUDE_KERNEL: u64 = 1 << 5;
-const EXCLUDE_HV: u64 = 1 << 6;
-const MMAP: u64 = 1 << 8;
-const COMM: u64 = 1 << 9;
-const ENABLE_ON_EXEC: u64 = 1 << 12;
-const TASK: u64 = 1 << 13;
-const WATERMARK: u64 = 1 << 14;
-const SAMPLE_ID_ALL: u64 = 1 << 18;
-const EXCLUDE_CALLCHAIN_USER: u64 = 1 << 22;
-const MMAP2: u64 = 1 << 23;
-const COMM_EXEC: u64 = 1 << 24;
-const USE_CLOCKID: u64 = 1 << 25;
-const CONTEXT_SWITCH: u64 = 1 << 26;
 
 /// Least time on the CPU between samples: a thousand a second, out of step with whatever comes in whole milliseconds.
 pub(crate) const LEAST_PERIOD_NS: u64 = 997_009;
@@ -36,6 +14,10 @@ pub(crate) const LEAST_PERIOD_NS: u64 = 997_009;
 pub(crate) const FAULT_PERIOD: u64 = 61;
 /// Deeper callers say nothing of what the running function does.
 const DEEPEST: u16 = 48;
+/// Longer chains are cut; marks are among the addresses that the kernel counts.
+const LONGEST_CHAIN: usize = 64;
+/// CPUs that are followed.
+const MOST_CPUS: u32 = 1024;
 /// Records of all rings together, and the least and the most of one, bytes.
 const ALL_BYTES: usize = 32 << 20;
 const LEAST_BYTES: usize = 32 << 10;
@@ -56,26 +38,45 @@ pub(crate) struct Recorder {
     pub(crate) sees_kernel: bool,
 }
 
-fn attributes(config: u64, period: u64, flags: u64) -> Attributes {
-    Attributes {
-        kind: TYPE_SOFTWARE,
-        config,
-        sample_period: period,
-        sample_type: SAMPLE_TYPE,
-        flags: flags | DISABLED | INHERIT | EXCLUDE_HV | WATERMARK | SAMPLE_ID_ALL | USE_CLOCKID,
-        // Nobody waits for the ring: a wake-up would be noise of our own.
-        wakeup_watermark: u32::MAX >> 1,
-        clockid: libc::CLOCK_MONOTONIC,
-        sample_max_stack: DEEPEST,
-        ..Attributes::default()
+fn event(kind: Kind, period: u64, flags: Flags) -> latlab_perf::Event {
+    latlab_perf::Event {
+        kind,
+        period,
+        flags: flags | Flags::INHERIT | Flags::EXCLUDE_HV,
+        detail: Detail::Chain,
+        clock: libc::CLOCK_MONOTONIC,
+        deepest: DEEPEST,
     }
 }
 
-/// CPUs that there may be.
-fn cpus() -> u32 {
-    // SAFETY: asks for a number.
-    let cpus = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) };
-    u32::try_from(cpus).unwrap_or(1).clamp(1, 1024)
+impl From<latlab_perf::Record<'_>> for Record {
+    fn from(told: latlab_perf::Record<'_>) -> Self {
+        use latlab_perf::What as Told;
+        let what = match told.what {
+            Told::Sample(sample) => {
+                let (kernel, user) = sample.divided(LONGEST_CHAIN);
+                What::Sample { event: told.event, kernel, user }
+            }
+            Told::SwitchedOut { preempted } => What::Out { preempted },
+            Told::SwitchedIn => What::In,
+            Told::Mapped(mapping) => What::Map {
+                start: mapping.start,
+                bytes: mapping.bytes,
+                offset: mapping.offset,
+                path: mapping.path,
+                file: mapping.file.map_or_else(FileId::default, |file| FileId {
+                    major: file.major,
+                    minor: file.minor,
+                    inode: file.inode,
+                }),
+            },
+            Told::Named { exec, name } => What::Name { exec, name: name.into() },
+            Told::Started { parent } => What::Start { parent },
+            Told::Ended => What::End,
+            Told::Lost(records) => What::Lost(records),
+        };
+        Self { time: told.time_ns, pid: told.pid, tid: told.tid, what }
+    }
 }
 
 /// Bytes of records that each CPU's ring has: a power of two of whole pages. `lock_bytes`: what may be locked for each CPU, together with the
@@ -100,12 +101,12 @@ impl Recorder {
 
     /// Makes room for records.
     fn open(sees_kernel: bool) -> Result<Vec<(u32, Ring)>, String> {
-        let cpus = cpus();
+        let cpus = cpus().clamp(1, MOST_CPUS);
         let bytes = bytes_of_each(cpus as usize, page_bytes(), (!sees_kernel).then(lock_bytes));
-        let own = attributes(DUMMY, 1, EXCLUDE_KERNEL);
+        let own = event(Kind::Dummy, 1, Flags::EXCLUDE_KERNEL);
         let mut rings = Vec::new();
         for cpu in 0..cpus {
-            match Ring::open(&Spec::of_task("ring", own, this_thread(), cpu), bytes) {
+            match Ring::open(own, Whose::Thread { tid: this_thread(), cpu }, bytes) {
                 Ok((ring, _)) => rings.push((cpu, ring)),
                 // A CPU that is switched off has no events.
                 Err(error) if error.raw_os_error() == Some(libc::ENODEV) => {}
@@ -129,26 +130,32 @@ impl Recorder {
         }
         // Records of the events before have been read.
         self.events.clear();
-        let hidden = if self.sees_kernel { 0 } else { EXCLUDE_KERNEL };
-        let start = if on_exec { ENABLE_ON_EXEC } else { 0 };
-        let tree = EXCLUDE_KERNEL | start | MMAP | MMAP2 | COMM | COMM_EXEC | TASK;
+        let hidden = if self.sees_kernel { Flags::empty() } else { Flags::EXCLUDE_KERNEL };
+        let start = if on_exec { Flags::ENABLE_ON_EXEC } else { Flags::empty() };
+        let tree = Flags::EXCLUDE_KERNEL
+            | start
+            | Flags::MMAP
+            | Flags::MMAP2
+            | Flags::COMM
+            | Flags::COMM_EXEC
+            | Flags::TASK;
         let kinds = [
-            (attributes(DUMMY, 1, tree), None),
+            (event(Kind::Dummy, 1, tree), None),
             (
-                attributes(CPU_CLOCK, self.period_ns, hidden | start | CONTEXT_SWITCH),
+                event(Kind::CpuClock, self.period_ns, hidden | start | Flags::CONTEXT_SWITCH),
                 Some(Event::Cpu(self.period_ns)),
             ),
             if self.sees_kernel {
-                (attributes(CONTEXT_SWITCHES, 1, start | EXCLUDE_CALLCHAIN_USER), Some(Event::Switch))
+                let flags = start | Flags::EXCLUDE_CALLCHAIN_USER;
+                (event(Kind::ContextSwitches, 1, flags), Some(Event::Switch))
             } else {
-                (attributes(PAGE_FAULTS, FAULT_PERIOD, hidden | start), Some(Event::Fault))
+                (event(Kind::PageFaults, FAULT_PERIOD, hidden | start), Some(Event::Fault))
             },
         ];
-        for thread in threads {
-            let thread = libc::pid_t::try_from(*thread).map_err(|error| error.to_string())?;
+        for &tid in threads {
             for (cpu, ring) in &mut self.rings {
-                for (attributes, event) in kinds {
-                    let id = match ring.join(&Spec::of_task("program", attributes, thread, *cpu)) {
+                for (followed, event) in kinds {
+                    let id = match ring.join(followed, Whose::Thread { tid, cpu: *cpu }) {
                         Ok(id) => id,
                         // It has ended meanwhile.
                         Err(error) if !on_exec && error.raw_os_error() == Some(libc::ESRCH) => continue,
@@ -166,7 +173,7 @@ impl Recorder {
         }
         if !on_exec {
             for (_, ring) in &self.rings {
-                ring.enable();
+                ring.switch_all(true);
             }
         }
         Ok(())
@@ -194,20 +201,36 @@ impl Recorder {
     /// All records so far.
     pub(crate) fn drain(&mut self, into: &mut Vec<Record>) {
         for (_, ring) in &mut self.rings {
-            ring.drain(|bytes| decode(bytes, into));
+            into.extend(ring.drain(|_| Detail::Chain).map(Record::from));
         }
     }
 }
 
 /// The calling thread.
-pub(crate) fn this_thread() -> libc::pid_t {
-    // SAFETY: asks for a number.
-    unsafe { libc::gettid() }
+pub(crate) fn this_thread() -> u32 {
+    rustix::thread::gettid().as_raw_pid().cast_unsigned()
 }
 
 #[cfg(test)]
 mod tests {
+    use latlab_perf::{Mapping, What as Told};
+
     use super::*;
+
+    #[test]
+    fn a_mapping_of_which_the_kernel_does_not_say_the_inode_is_of_no_known_file() {
+        let mapping = Mapping { start: 1, bytes: 2, offset: 3, file: None, path: "/lib/a".to_owned() };
+        let told = latlab_perf::Record {
+            time_ns: 50,
+            pid: 7,
+            tid: 8,
+            event: 5,
+            what: Told::Mapped(Box::new(mapping)),
+        };
+        let (path, file) = ("/lib/a".to_owned(), FileId::default());
+        let what = What::Map { start: 1, bytes: 2, offset: 3, path, file };
+        assert_eq!(Record::from(told), Record { time: 50, pid: 7, tid: 8, what });
+    }
 
     #[test]
     fn rings_are_whole_pages_within_what_may_be_locked_on_any_machine() {

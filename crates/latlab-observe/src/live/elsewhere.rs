@@ -1,10 +1,40 @@
-//! Systems without such evidence yet: time stamps and combs are all there is.
+//! Systems without such evidence yet: time stamps and combs are all there is, and every counter is unknown.
 
 use latlab_clock::Clock;
+use latlab_record::Observed;
 
-use crate::{Event, Level, Rung, Wanted};
+use crate::cause::Event;
+use crate::level::{Level, Rung, Wanted};
 
 const REASON: &str = "latlab reads these records on Linux only";
+
+#[derive(Debug)]
+pub(crate) struct ThreadCounters;
+
+impl ThreadCounters {
+    pub(crate) fn open(_cpu: Option<u32>) -> Self {
+        Self
+    }
+
+    #[expect(clippy::unused_self, reason = "as where there are such counters")]
+    pub(crate) fn read(&self) -> Observed {
+        Observed::default()
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct DelayFile;
+
+impl DelayFile {
+    pub(crate) fn open(_thread: Option<u32>) -> Option<Self> {
+        None
+    }
+
+    #[expect(clippy::unused_self, reason = "as where there is such a file")]
+    pub(crate) fn read_ns(&self) -> Option<u64> {
+        None
+    }
+}
 
 #[derive(Debug)]
 pub(crate) struct RseqFlag;

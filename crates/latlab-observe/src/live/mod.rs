@@ -4,6 +4,4 @@
 #[cfg_attr(not(target_os = "linux"), path = "elsewhere.rs")]
 mod system;
 
-#[cfg(target_os = "linux")]
-pub use system::perf;
-pub(crate) use system::{InterruptFlag, RseqFlag, Sources, disturb};
+pub(crate) use system::{DelayFile, InterruptFlag, RseqFlag, Sources, ThreadCounters, disturb};

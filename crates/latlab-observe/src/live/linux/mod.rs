@@ -1,9 +1,12 @@
-//! Linux: the interrupt flag, rseq, perf records, tracepoints.
+//! Linux: the interrupt flag, rseq, perf records, tracepoints, counters.
 
+mod counters;
 #[cfg_attr(target_arch = "x86_64", path = "interrupt_flag_x86.rs")]
 #[cfg_attr(not(target_arch = "x86_64"), path = "interrupt_flag_elsewhere.rs")]
 mod interrupt_flag;
-pub mod perf;
+mod records;
+mod requests;
+mod roles;
 mod rseq;
 #[cfg_attr(target_arch = "x86_64", path = "thread_pointer_x86.rs")]
 #[cfg_attr(target_arch = "aarch64", path = "thread_pointer_aarch64.rs")]
@@ -16,14 +19,18 @@ pub(crate) mod disturb;
 use std::collections::{HashMap, HashSet};
 
 use latlab_clock::Clock;
+use latlab_perf::{Detail, Flags, Kind, Record, Ring, Tracefs, What, Whose, reason};
 
-use crate::records::{self, Decoded, Role};
-use crate::{Cause, Event, Level, Proof, Rung, Wanted, requests};
+use crate::cause::{Cause, Event, Proof};
+use crate::level::{Level, Rung, Wanted};
+use roles::Role;
 
+pub(crate) use counters::{DelayFile, ThreadCounters};
 pub(crate) use interrupt_flag::InterruptFlag;
-use perf::{Ring, Spec};
 pub(crate) use rseq::RseqFlag;
 
+/// The clock that records are stamped with.
+const RECORD_CLOCK: libc::clockid_t = libc::CLOCK_MONOTONIC_RAW;
 /// Room for the records of one thread between two drains: 256 KiB are 5,000 of them, and half of what an ordinary user may lock.
 const THREAD_BYTES: usize = 256 << 10;
 /// Room for the tracepoints of one CPU; root may lock more.
@@ -73,13 +80,33 @@ struct Bridge {
     last: Anchor,
 }
 
+/// The clock that records are stamped with.
+fn kernel_ns() -> Option<u64> {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the call fills a timespec of ours.
+    if unsafe { libc::clock_gettime(RECORD_CLOCK, &raw mut time) } != 0 {
+        return None;
+    }
+    Some(u64::try_from(time.tv_sec).ok()? * 1_000_000_000 + u64::try_from(time.tv_nsec).ok()?)
+}
+
+/// Every one of these is recorded.
+fn event(kind: Kind, flags: Flags, detail: Detail) -> latlab_perf::Event {
+    latlab_perf::Event { kind, period: 1, flags, detail, clock: RECORD_CLOCK, deepest: 0 }
+}
+
+/// A tracepoint, with what its role looks at.
+fn of_point(point: &tracepoints::Point) -> latlab_perf::Event {
+    event(Kind::Tracepoint(point.id), Flags::empty(), point.role.detail())
+}
+
 impl Anchor {
     fn take(clock: &Clock) -> Option<Self> {
         // The tightest of some brackets: a preempted one would shift everything.
         (0..64)
             .filter_map(|_| {
                 let before = clock.source.now();
-                let kernel_ns = perf::kernel_ns()?;
+                let kernel_ns = kernel_ns()?;
                 let width = clock.source.now().checked_sub(before)?;
                 let ticks = before + width / 2;
                 Some((width, Self { ticks, kernel_ns }))
@@ -108,13 +135,11 @@ impl Sources {
     /// Opens what may be opened of what is wanted, for the calling thread on `cpu`; says why what is missing is.
     pub(crate) fn open(clock: &Clock, cpu: Option<u32>, wanted: Wanted) -> Self {
         let highest = wanted.highest;
-        // SAFETY: asks for a number.
-        let tid = u32::try_from(unsafe { libc::gettid() }).unwrap_or(0);
         let mut sources = Self {
             rings: Vec::new(),
             devices: Devices::default(),
             roles: HashMap::new(),
-            tid,
+            tid: rustix::thread::gettid().as_raw_pid().cast_unsigned(),
             bridge: Anchor::take(clock).map(|anchor| Bridge { first: anchor, last: anchor }),
             rungs: Vec::new(),
             wanted,
@@ -148,21 +173,28 @@ impl Sources {
         &self.rungs
     }
 
+    /// The records that an ordinary user may have of the own thread. Switches come as records of an event that counts nothing: counting them
+    /// gives zero without permission to look into the kernel, as that is where they happen.
     fn open_thread(&mut self) -> Rung {
         let mut refused = Vec::new();
         let mut ring: Option<Ring> = None;
-        for (spec, role) in perf::of_thread() {
+        let faults = Role::Moment(Cause::PageFault, Proof::FaultRecord);
+        for (name, kind, flags, role) in [
+            ("switches", Kind::Dummy, Flags::CONTEXT_SWITCH, Role::Switches),
+            ("page faults", Kind::PageFaults, Flags::empty(), faults),
+        ] {
             let is_switches = role == Role::Switches;
             if !is_switches && !self.wanted.faults {
                 continue;
             }
-            match add(&mut ring, &spec, THREAD_BYTES) {
+            let event = event(kind, flags | Flags::EXCLUDE_KERNEL | Flags::EXCLUDE_HV, Detail::None);
+            match add(&mut ring, event, Whose::ThisThread, THREAD_BYTES) {
                 Ok(id) => {
                     self.roles.insert(id, role);
                     self.sees_switches |= is_switches;
                     self.sees_faults |= !is_switches;
                 }
-                Err(error) => refused.push(format!("{}: {}", spec.name, perf::reason(&error))),
+                Err(error) => refused.push(format!("{name}: {}", reason(&error))),
             }
         }
         self.rings.extend(ring);
@@ -174,22 +206,21 @@ impl Sources {
     }
 
     fn open_cpu(&mut self, cpu: u32) -> Rung {
-        let folder = match tracepoints::Folder::open() {
-            Ok(folder) => folder,
+        let tracefs = match Tracefs::open() {
+            Ok(tracefs) => tracefs,
             Err(reason) => return Rung::missing(Level::Tracepoints, reason),
         };
         let mut refused: Vec<String> = Vec::new();
         let mut ring: Option<Ring> = None;
         let mut any = false;
-        for point in tracepoints::wanted(&folder, self.sees_faults || !self.wanted.faults) {
-            let spec = Spec::tracepoint(point.name.clone(), point.id, cpu, point.role.needs_raw());
-            match add(&mut ring, &spec, CPU_BYTES) {
+        for point in tracepoints::wanted(&tracefs, self.sees_faults || !self.wanted.faults) {
+            match add(&mut ring, of_point(&point), Whose::Everybody { cpu }, CPU_BYTES) {
                 Ok(id) => {
                     any = true;
                     self.roles.insert(id, point.role);
                 }
                 Err(error) => {
-                    refused.push(format!("{}: {}", point.name, perf::reason(&error)));
+                    refused.push(format!("{}: {}", point.name, reason(&error)));
                     if !any {
                         // What refuses the first refuses them all: one reason is enough.
                         break;
@@ -208,21 +239,16 @@ impl Sources {
 
     /// All or none: a request whose end nobody saw would be taken for one that the device did not have.
     fn open_requests(&mut self) {
-        // SAFETY: asks for a number.
-        let cpus = u32::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) }).unwrap_or(0);
-        let Some(points) = tracepoints::Folder::open()
-            .ok()
-            .filter(|_| cpus <= MOST_CPUS)
-            .and_then(|folder| tracepoints::requests(&folder))
-        else {
+        let cpus = latlab_perf::cpus();
+        let tracefs = Tracefs::open().ok().filter(|_| cpus <= MOST_CPUS);
+        let Some(points) = tracefs.and_then(|tracefs| tracepoints::requests(&tracefs)) else {
             return;
         };
         let mut rings = Vec::new();
         for cpu in 0..cpus {
             let mut ring: Option<Ring> = None;
             for point in &points {
-                let spec = Spec::tracepoint(point.name.clone(), point.id, cpu, true);
-                match add(&mut ring, &spec, REQUEST_BYTES) {
+                match add(&mut ring, of_point(point), Whose::Everybody { cpu }, REQUEST_BYTES) {
                     Ok(id) => drop(self.roles.insert(id, point.role.clone())),
                     // Switched off: no request comes there.
                     Err(error) if error.raw_os_error() == Some(libc::ENODEV) => {}
@@ -236,19 +262,16 @@ impl Sources {
 
     /// Spans in which devices had requests of this thread.
     fn drain_requests(&mut self) -> Vec<(u64, u64)> {
-        let mut decoded = Decoded::default();
         let devices = &mut self.devices;
-        for ring in &mut devices.rings {
-            ring.drain(|bytes| records::decode(bytes, |_| true, &mut decoded));
-        }
-        let found = requests::at_devices(decoded.stamps, &self.roles, self.tid, &mut devices.used);
-        self.sees_requests = devices.recorded && !devices.used.is_empty() && decoded.lost == 0;
+        let (records, lost) = drain(&mut devices.rings, |_| Detail::Raw);
+        let found = requests::at_devices(records, &self.roles, self.tid, &mut devices.used);
+        self.sees_requests = devices.recorded && !devices.used.is_empty() && lost == 0;
         found
     }
 
     pub(crate) fn record_requests(&mut self, on: bool) {
         for ring in &self.devices.rings {
-            (0..ring.events()).for_each(|event| ring.switch(event, on));
+            ring.switch_all(on);
         }
         self.devices.recorded = on && !self.devices.rings.is_empty();
     }
@@ -256,7 +279,7 @@ impl Sources {
     /// From now on records are written.
     pub(crate) fn start(&mut self, clock: &Clock) {
         for ring in &self.rings {
-            ring.enable();
+            ring.switch_all(true);
         }
         self.drain(clock);
     }
@@ -264,7 +287,7 @@ impl Sources {
     /// From now on no records are written.
     pub(crate) fn stop(&mut self) {
         for ring in &self.rings {
-            (0..ring.events()).for_each(|event| ring.switch(event, false));
+            ring.switch_all(false);
         }
     }
 
@@ -279,15 +302,12 @@ impl Sources {
         if let Some(now) = Anchor::take(clock) {
             bridge.last = now;
         }
-        let mut decoded = Decoded::default();
-        let roles = &self.roles;
-        let has_raw = |event: u64| roles.get(&event).is_some_and(Role::needs_raw);
-        for ring in &mut self.rings {
-            ring.drain(|bytes| records::decode(bytes, has_raw, &mut decoded));
-        }
         let bridge = *bridge;
         let at_ns = |time| bridge.at_ns(clock, time);
-        let mut events = records::assemble(decoded.stamps, roles, self.tid, self.wanted.sleeps, at_ns);
+        let roles = &self.roles;
+        let detail = |event: u64| roles.get(&event).map_or(Detail::None, Role::detail);
+        let (records, lost) = drain(&mut self.rings, detail);
+        let mut events = records::assemble(records, roles, self.tid, self.wanted.sleeps, at_ns);
         let requests = self.drain_requests();
         events.extend(requests.into_iter().map(|(begun, ended)| Event {
             cause: Cause::Device,
@@ -296,16 +316,36 @@ impl Sources {
             end_ns: Some(at_ns(ended)),
             who: None,
         }));
-        (events, decoded.lost)
+        (events, lost)
     }
 }
 
 /// Opens an event into a ring, making the ring with the first.
-fn add(ring: &mut Option<Ring>, spec: &Spec, bytes: usize) -> std::io::Result<u64> {
+fn add(
+    ring: &mut Option<Ring>,
+    event: latlab_perf::Event,
+    whose: Whose,
+    bytes: usize,
+) -> std::io::Result<u64> {
     if let Some(ring) = ring {
-        return ring.join(spec);
+        return ring.join(event, whose);
     }
-    let (made, id) = Ring::open(spec, bytes)?;
+    let (made, id) = Ring::open(event, whose, bytes)?;
     *ring = Some(made);
     Ok(id)
+}
+
+/// All records of these rings, and how many were lost.
+fn drain(rings: &mut [Ring], detail: impl Fn(u64) -> Detail + Copy) -> (Vec<Record<'_>>, u64) {
+    let mut lost = 0;
+    let mut records: Vec<Record<'_>> = Vec::new();
+    for ring in rings {
+        records.extend(ring.drain(detail).filter(|record| {
+            if let What::Lost(count) = record.what {
+                lost += count;
+            }
+            !matches!(record.what, What::Lost(_))
+        }));
+    }
+    (records, lost)
 }

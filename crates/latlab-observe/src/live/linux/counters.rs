@@ -11,14 +11,14 @@ use latlab_record::Observed;
 const NS_PER_USER_TICK: u64 = 10_000_000;
 
 #[derive(Debug)]
-pub(crate) struct Sources {
+pub(crate) struct ThreadCounters {
     cpu_label: Option<String>,
     schedstat: Option<File>,
     stat: Option<File>,
     group_stat: Option<File>,
 }
 
-impl Sources {
+impl ThreadCounters {
     pub(crate) fn open(cpu: Option<u32>) -> Self {
         Self {
             cpu_label: cpu.map(|number| format!("cpu{number} ")),

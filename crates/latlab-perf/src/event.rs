@@ -1,0 +1,194 @@
+//! What is counted, of whom, and what is recorded of it.
+
+use std::io;
+use std::os::fd::{FromRawFd as _, OwnedFd};
+
+use linux_perf_event_reader::{AttrFlags, SampleFormat};
+use perf_event_open_sys::bindings::{
+    __BindgenBitfieldUnit, PERF_ATTR_SIZE_VER5, PERF_COUNT_SW_CONTEXT_SWITCHES, PERF_COUNT_SW_CPU_CLOCK,
+    PERF_COUNT_SW_DUMMY, PERF_COUNT_SW_PAGE_FAULTS, PERF_FLAG_FD_CLOEXEC, PERF_TYPE_SOFTWARE,
+    PERF_TYPE_TRACEPOINT, perf_event_attr,
+};
+
+use crate::Detail;
+
+/// What every record says: who, when, where and of which event.
+const IDENTITY: SampleFormat =
+    SampleFormat::TID.union(SampleFormat::TIME).union(SampleFormat::CPU).union(SampleFormat::IDENTIFIER);
+/// What every event has: it starts switched off, and all its records have the identity, by the clock that is asked for.
+const ALWAYS: AttrFlags = AttrFlags::DISABLED
+    .union(AttrFlags::WATERMARK)
+    .union(AttrFlags::SAMPLE_ID_ALL)
+    .union(AttrFlags::USE_CLOCKID);
+
+/// What is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Nothing: for the records that do not come of counting, as those of switches and mappings.
+    Dummy,
+    /// Nanoseconds on a CPU.
+    CpuClock,
+    /// Page faults.
+    PageFaults,
+    /// Switches.
+    ContextSwitches,
+    /// The tracepoint of this number; see [`Tracefs::id`](crate::Tracefs::id).
+    Tracepoint(u64),
+}
+
+/// What to open.
+#[derive(Clone, Copy, Debug)]
+pub struct Event {
+    /// What is counted.
+    pub kind: Kind,
+    /// One of so many is recorded.
+    pub period: u64,
+    /// Beside those that every event has.
+    pub flags: AttrFlags,
+    /// What samples say beside their identity.
+    pub detail: Detail,
+    /// Which clock records are stamped with: `CLOCK_MONOTONIC` or `CLOCK_MONOTONIC_RAW`.
+    pub clock: libc::clockid_t,
+    /// Longest call chain; 0 for the kernel's own limit.
+    pub deepest: u16,
+}
+
+/// Of whom it is counted.
+#[derive(Clone, Copy, Debug)]
+pub enum Whose {
+    /// The calling thread, wherever it runs.
+    ThisThread,
+    /// A thread while it is on this CPU.
+    Thread {
+        /// Its id.
+        tid: u32,
+        /// The CPU.
+        cpu: u32,
+    },
+    /// Every thread on this CPU.
+    Everybody {
+        /// The CPU.
+        cpu: u32,
+    },
+}
+
+impl Event {
+    fn attributes(self) -> perf_event_attr {
+        let (type_, config) = match self.kind {
+            Kind::Dummy => (PERF_TYPE_SOFTWARE, u64::from(PERF_COUNT_SW_DUMMY)),
+            Kind::CpuClock => (PERF_TYPE_SOFTWARE, u64::from(PERF_COUNT_SW_CPU_CLOCK)),
+            Kind::PageFaults => (PERF_TYPE_SOFTWARE, u64::from(PERF_COUNT_SW_PAGE_FAULTS)),
+            Kind::ContextSwitches => (PERF_TYPE_SOFTWARE, u64::from(PERF_COUNT_SW_CONTEXT_SWITCHES)),
+            Kind::Tracepoint(id) => (PERF_TYPE_TRACEPOINT, id),
+        };
+        let detail = match self.detail {
+            Detail::None => SampleFormat::empty(),
+            Detail::Raw => SampleFormat::RAW,
+            Detail::Chain => SampleFormat::IP | SampleFormat::CALLCHAIN,
+        };
+        let mut attributes = perf_event_attr {
+            type_,
+            // That of Linux 4.7: what came later is not used.
+            size: PERF_ATTR_SIZE_VER5,
+            config,
+            sample_type: (IDENTITY | detail).bits(),
+            clockid: self.clock,
+            sample_max_stack: self.deepest,
+            _bitfield_1: __BindgenBitfieldUnit::new((ALWAYS | self.flags).bits().to_ne_bytes()),
+            ..perf_event_attr::default()
+        };
+        attributes.sample_period = self.period;
+        // Nobody waits for the ring: a wake-up would be noise of our own.
+        attributes.wakeup_watermark = u32::MAX >> 1;
+        attributes
+    }
+
+    pub(crate) fn open(self, whose: Whose) -> io::Result<OwnedFd> {
+        // What is too large is no thread's id and no CPU's number.
+        let number = |number| libc::c_int::try_from(number).unwrap_or(libc::c_int::MAX);
+        let (thread, cpu) = match whose {
+            Whose::ThisThread => (0, -1),
+            Whose::Thread { tid, cpu } => (number(tid), number(cpu)),
+            Whose::Everybody { cpu } => (-1, number(cpu)),
+        };
+        let mut attributes = self.attributes();
+        let flags = libc::c_ulong::from(PERF_FLAG_FD_CLOEXEC);
+        // SAFETY: the attributes are ours and say how much of them is to be read.
+        let fd = unsafe { perf_event_open_sys::perf_event_open(&raw mut attributes, thread, cpu, -1, flags) };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the kernel has just given us this descriptor.
+        Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    }
+}
+
+/// Why the kernel refused, and what would lift it.
+#[must_use]
+pub fn reason(error: &io::Error) -> String {
+    let paranoid = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").ok();
+    let paranoid = paranoid.as_deref().map(str::trim);
+    match (error.raw_os_error(), paranoid) {
+        (Some(libc::ENOSYS), _) => "this kernel or emulator has no perf_event_open".to_owned(),
+        (Some(libc::EACCES | libc::EPERM), None) => {
+            format!("{error}: perf is switched off here, or a sandbox hides it")
+        }
+        (Some(libc::EACCES | libc::EPERM), Some(level))
+            if level.parse::<i32>().is_ok_and(|level| level > 2) =>
+        {
+            format!(
+                "{error}: kernel.perf_event_paranoid is {level}; at 2 an ordinary user may have these records"
+            )
+        }
+        (Some(libc::EACCES), Some(_)) => format!("{error}: needs root or CAP_PERFMON"),
+        (Some(libc::EPERM), Some(level)) => format!(
+            "{error} although kernel.perf_event_paranoid is {level}: usually a container's seccomp filter; it would have to allow \
+             perf_event_open"
+        ),
+        (Some(libc::EMFILE | libc::ENFILE), _) => {
+            format!("{error}: raise the limit on open files (ulimit -n)")
+        }
+        _ => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_is_told_what_was_asked_for() {
+        let event = Event {
+            kind: Kind::Tracepoint(77),
+            period: 61,
+            flags: AttrFlags::INHERIT | AttrFlags::EXCLUDE_KERNEL | AttrFlags::CONTEXT_SWITCH,
+            detail: Detail::Raw,
+            clock: libc::CLOCK_MONOTONIC_RAW,
+            deepest: 48,
+        };
+        let told = event.attributes();
+        assert_eq!((told.type_, told.size, told.config, told.sample_period), (2, 112, 77, 61));
+        assert_eq!((told.clockid, told.sample_max_stack), (4, 48));
+        assert_eq!((told.sample_type, told.wakeup_watermark), (0x1_0486, 0x7fff_ffff));
+        // The flags of one crate stand where the other has them.
+        let on = [
+            told.disabled(),
+            told.inherit(),
+            told.exclude_kernel(),
+            told.watermark(),
+            told.sample_id_all(),
+            told.use_clockid(),
+            told.context_switch(),
+        ];
+        assert_eq!(on, [1; 7]);
+        assert_eq!([told.exclude_hv(), told.mmap(), told.enable_on_exec(), told.freq()], [0; 4]);
+    }
+
+    #[test]
+    fn a_refusal_is_told_with_what_would_lift_it() {
+        let told = |code| reason(&io::Error::from_raw_os_error(code));
+        assert!(told(libc::ENOSYS).contains("perf_event_open"));
+        assert!(told(libc::EMFILE).contains("ulimit"));
+        assert!(!told(libc::EACCES).is_empty());
+    }
+}

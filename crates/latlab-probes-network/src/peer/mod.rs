@@ -9,7 +9,7 @@
 
 use latlab_harness::{Env, Plan, Planned, Support};
 use latlab_net::PathSpec;
-use latlab_record::{Point, Settings};
+use latlab_record::Settings;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -35,11 +35,11 @@ pub(crate) use away::{secret, told};
 #[cfg(all(test, target_os = "linux"))]
 pub(crate) use client::Fault;
 #[cfg(target_os = "linux")]
-pub(crate) use client::{Connects, Protocol, Stamped, Transferred, WebClient, Work, fetch};
+pub(crate) use client::{Connects, Stamped, Transferred, WebClient, Work, fetch};
 #[cfg(target_os = "linux")]
 pub(crate) use pair::{Pair, Pairs};
 #[cfg(target_os = "linux")]
-pub(crate) use python::{Interpreter, LIBRARIES};
+pub(crate) use python::Interpreter;
 #[cfg(target_os = "linux")]
 pub(crate) use route::{Route, keep};
 #[cfg(target_os = "linux")]
@@ -48,8 +48,9 @@ pub(crate) use side::{Place, Side, failed};
 pub(crate) use web::{WebServer, serve};
 
 /// What a point's `path` says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::Display)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub(crate) enum PathKind {
     /// Nothing between the two sides but this machine.
     Loopback,
@@ -59,21 +60,51 @@ pub(crate) enum PathKind {
     Url,
 }
 
-impl PathKind {
+/// What is spoken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub(crate) enum Protocol {
+    /// HTTP/1.1 without TLS.
+    #[serde(rename = "http/1.1")]
+    Plain,
+    /// HTTP/1.1 by TLS.
+    #[serde(rename = "https")]
+    Tls,
+    /// HTTP/2 without TLS: all transfers on one connection.
+    #[serde(rename = "http/2")]
+    Streams,
+}
+
+/// Whose program transfers files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub(crate) enum Engine {
+    /// Our own client.
+    Latlab,
+    /// A library of Python's.
+    PythonRequests,
+    /// Another one.
+    PythonHttpx,
+}
+
+impl Engine {
+    /// Those of Python's.
+    pub(crate) const LIBRARIES: [Self; 2] = [Self::PythonRequests, Self::PythonHttpx];
+
     /// As points have it.
-    pub(crate) const fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
+        self.into()
+    }
+
+    /// The package that it takes.
+    pub(crate) fn package(self) -> &'static str {
         match self {
-            Self::Loopback => LOOPBACK,
-            Self::Emulated => EMULATED,
-            Self::Url => NAMED,
+            Self::Latlab => "latlab",
+            Self::PythonRequests => "requests",
+            Self::PythonHttpx => "httpx",
         }
     }
 }
-
-/// The names of paths.
-pub(crate) const LOOPBACK: &str = "loopback";
-pub(crate) const EMULATED: &str = "emulated";
-pub(crate) const NAMED: &str = "url";
 
 /// The way between client and server, as a record keeps it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -114,6 +145,14 @@ impl RouteDetails {
         }
     }
 
+    /// Of a path that delays packets.
+    pub(crate) fn rate_bit_per_s(&self) -> Option<u64> {
+        match self {
+            Self::Emulated { rate_bit_per_s, .. } => *rate_bit_per_s,
+            Self::Application { .. } | Self::Real { .. } => None,
+        }
+    }
+
     /// The first reason why nothing better delays.
     pub(crate) fn why_not_better(&self) -> Option<&str> {
         match self {
@@ -130,11 +169,6 @@ pub(crate) const NAMED_PAUSE_S: f64 = 0.1;
 /// About what one of them takes, with the pause before it, s.
 pub(crate) const NAMED_ONE_S: f64 = NAMED_PAUSE_S + 0.15;
 pub(crate) const NAMED_MOST_BLOCKS: usize = 10;
-
-/// Whether that server is whom a point is about.
-pub(crate) fn is_named(point: &Point) -> bool {
-    point.path.as_deref() == Some(NAMED)
-}
 
 /// How often a block asks it.
 pub(crate) fn named_count(env: &Env) -> u32 {

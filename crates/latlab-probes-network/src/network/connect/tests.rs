@@ -83,7 +83,7 @@ fn a_handshake_that_no_path_delays_is_not_measured_as_if_one_did() {
 fn a_connection_that_the_server_never_saw_is_noticed() {
     let env = testing::env(64 << 20);
     let mut pairs = crate::peer::Pairs::new(&env);
-    let pair = pairs.on(crate::peer::LOOPBACK).expect("a client and a server");
+    let pair = pairs.on(PathKind::Loopback).expect("a client and a server");
     pair.connections = 1;
     assert!(!pair.counted().expect("our own").ok);
     pair.connections = 0;

@@ -10,7 +10,7 @@ fn figure(path: PathKind, streams: u32, p50: f64) -> Figure<Loaded> {
         address: None,
         round_trips_per_minute: Some(60e9 / p50),
         load_bytes_per_s: 6e6,
-        route: RouteDetails::Real { kind: path.name().to_owned() },
+        route: RouteDetails::Real { kind: path.to_string() },
     };
     Figure { point, details: Some(details), result: PointResult::new(point.to_point(), p50) }
 }

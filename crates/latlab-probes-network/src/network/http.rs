@@ -7,10 +7,9 @@ use latlab_record::{Header, Profile, Settings, Unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Transport;
 #[cfg(not(target_os = "linux"))]
 use super::elsewhere as work;
-use crate::peer::{path_asked, support_beside};
+use crate::peer::{Transport, path_asked, support_beside};
 use latlab_probes_shared::open_loop::{AtRate, Offered};
 use latlab_probes_shared::{no_kernel, other_cpu};
 

@@ -12,9 +12,13 @@ use latlab_net::fetch::{Answer, Connection, FetchError, Phase, Streams, Trust, U
 use latlab_net::serve::{Pass, is_body};
 use serde::{Deserialize, Serialize};
 
+use super::asked::{NAMED_PAUSE_S, Seats};
+use super::away::{secret, told};
+use super::names::{Engine, Protocol};
 use super::python::Interpreter;
+use super::route::Route;
 use super::side::{Place, Side, failed};
-use super::{Engine, NAMED_PAUSE_S, Protocol, Route, Seats, WebServer, secret, told};
+use super::web::WebServer;
 use latlab_probes_shared::linux::Task as Runner;
 
 /// How long a child may take for what needs no network.

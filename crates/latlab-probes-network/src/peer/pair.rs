@@ -5,7 +5,10 @@ use std::time::Duration;
 use latlab_harness::{Env, ProbeError};
 use latlab_record::Check;
 
-use super::{PathKind, Route, WebClient, WebServer};
+use super::client::WebClient;
+use super::names::PathKind;
+use super::route::Route;
+use super::web::WebServer;
 
 /// The server's thread is told of a connection by the kernel, and may have to wait for its CPU.
 const CATCHES_UP: Duration = Duration::from_millis(20);

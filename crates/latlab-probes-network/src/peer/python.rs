@@ -9,8 +9,8 @@ use latlab_harness::{Env, ProbeError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::Engine;
 use super::client::{Stamped, Transferred, Work};
+use super::names::Engine;
 use super::side::failed;
 
 const PROGRAM: &str = include_str!("programs/transfers.py");

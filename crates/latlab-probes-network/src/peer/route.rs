@@ -10,8 +10,9 @@ use latlab_net::PathSpec;
 use latlab_net::delay::{Established, Kind, Path, SERVER};
 use serde::{Deserialize, Serialize};
 
+use super::asked::{Seats, path_asked};
+use super::names::{PathKind, RouteDetails};
 use super::side::{Place, Side, failed};
-use super::{PathKind, RouteDetails, Seats, path_asked};
 use latlab_probes_shared::linux::run_on;
 
 /// A path that is tried twice, by netem and by the line, is looked at for a fifth of a second each.

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use latlab_harness::{Block, Env, Probe as _, ProbeError, Proof, Stamps, without};
 use latlab_probes_shared::median;
-use latlab_record::{Check, Work as Done};
+use latlab_record::{Check, Estimate, Work as Done};
+use latlab_stats::{order_statistic_interval, quantile};
 
 use super::details::{Experiment, Found, Library, Little, Server, Singles, Times};
 use super::{FILES, Fetch, Kept, POOL, Transfer};
-use crate::network::linux::{at_quantile, estimate};
 use crate::peer::{Engine, Interpreter, Pair, Pairs, PathKind, Stamped, Transferred, WebServer, Work};
 
 pub(super) const HERE: bool = true;
@@ -169,6 +169,14 @@ fn without_pauses(stamped: &[Stamped]) -> Option<f64> {
     let bytes: u64 = stamped.iter().map(|own| own.bytes).sum();
     let ns: u64 = stamped.iter().map(Stamped::ns).sum();
     (ns > 0).then(|| bytes as f64 * 1e9 / ns as f64)
+}
+
+/// The median with its 95 % interval, which fewer than six do not have. It stays where the run has no other round of the point.
+fn estimate(mut values: Vec<f64>) -> Option<Estimate> {
+    values.sort_by(f64::total_cmp);
+    let ends = order_statistic_interval(&values, 0.5, 0.95).ok();
+    let [low, high] = [ends.as_ref().map(|own| own.lo), ends.as_ref().map(|own| own.hi)];
+    Some(Estimate { value: median(values)?, low, high })
 }
 
 /// Does the work and looks at what it cost both sides.
@@ -427,15 +435,17 @@ impl Evidence {
             phases.entry(*name).or_default().extend(values);
         }
         let phases = phases.into_iter();
+        let mut times = self.all(|block| &block.times);
+        times.sort_by(f64::total_cmp);
         Singles {
-            goodput_bytes_per_s: estimate(&self.each(|block| block.rate)),
-            throughput_bytes_per_s: estimate(&self.each(|block| block.throughput)),
+            goodput_bytes_per_s: estimate(self.each(|block| block.rate)),
+            throughput_bytes_per_s: estimate(self.each(|block| block.throughput)),
             transfers: self.transfers,
-            p99_ns: at_quantile(&self.all(|block| &block.times), 0.99),
+            p99_ns: (!times.is_empty()).then(|| quantile(&times, 0.99)),
             phases_ns: Some(
-                phases.filter_map(|(name, values)| Some((name.to_owned(), estimate(&values)?))).collect(),
+                phases.filter_map(|(name, values)| Some((name.to_owned(), estimate(values)?))).collect(),
             ),
-            time_ns: estimate(&self.each(|block| block.median_ns)),
+            time_ns: estimate(self.each(|block| block.median_ns)),
             until_first_byte_ns: median(self.all(|block| &block.until_first_byte)),
             client_cpu_share: share(0),
             server_cpu_share: share(1),
@@ -445,11 +455,12 @@ impl Evidence {
 
     fn sets(&self) -> Experiment {
         let [sequential, pool] = [self.all(|block| &block.sequential), self.all(|block| &block.pool)];
+        let sets = pool.len() + sequential.len();
         Experiment {
-            sequential_ns: estimate(&sequential),
-            pool_ns: estimate(&pool),
-            speed_up: estimate(&self.each(|block| block.speed_up)),
-            sets: pool.len() + sequential.len(),
+            sequential_ns: estimate(sequential),
+            pool_ns: estimate(pool),
+            speed_up: estimate(self.each(|block| block.speed_up)),
+            sets,
         }
     }
 }

@@ -406,7 +406,6 @@ mod on_linux {
 
     use super::work::{Evidence, steady};
     use super::*;
-    use crate::network::trial;
     use crate::peer::{Fault, Pairs, Stamped, Work};
 
     fn one_of_each(env: &Env) -> Vec<latlab_harness::Planned> {
@@ -460,7 +459,7 @@ mod on_linux {
         let point = Fetch::of(PathKind::Loopback, KIB, 1, New);
         session.select(&point).expect("selected");
         let proof = session.proof(&point, &Evidence::default());
-        assert_eq!(trial::failed(&proof), ["every body compared"], "no block was taken");
+        assert_eq!(testing::failed(&proof), ["every body compared"], "no block was taken");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The side that answers: one thread, one connection, one message size.
 
+use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,15 +10,30 @@ use std::time::{Duration, Instant};
 use rustix::net::{Shutdown, shutdown};
 use serde::{Deserialize, Serialize};
 
-use super::wire::{Fruitless, Wire};
-use super::{Address, Service, Waiting};
+use super::wire::{Fruitless, Waiting, Wire};
 use crate::NetError;
 use crate::cpu::{is_kept_to, keep_to, switches};
 use crate::listen::{Clock, Listening, listen};
+use crate::sockets::{Address, Transport};
 
 /// A server to which nobody comes, one whose first message is not whole so long after it was connected to, and one that polls and is asked nothing,
 /// ends after so long. One that blocks has no timer in its calls: it ends with its owner.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A server to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Service {
+    /// What carries the messages.
+    pub transport: Transport,
+    /// Where it listens, at any free port; a Unix socket has no such address.
+    pub ip: IpAddr,
+    /// Size of every message, 16 bytes at least.
+    pub bytes: usize,
+    /// How it waits.
+    pub waiting: Waiting,
+    /// The CPU that its thread is kept on.
+    pub cpu: Option<u32>,
+}
 
 /// What is sent for a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -18,7 +18,11 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::Runtime;
 use tokio_rustls::TlsConnector;
 
-use super::{Answer, FetchError, Phase, Trust, Url, reach, tls};
+use super::error::{FetchError, Phase};
+use super::exchange::Answer;
+use super::reach::reach;
+use super::tls::{self, Trust};
+use super::url::Url;
 
 /// What the server may send before it is told that there is room again, bytes: more than any path here holds, so that the transport and
 /// not this number is what is measured.

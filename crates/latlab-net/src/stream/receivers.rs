@@ -11,12 +11,12 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, Shutdown, recv, shutdown};
 use serde::{Deserialize, Serialize};
 
-use super::contents::within;
-use super::{Amount, Arrivals, Digest, MOST_STREAMS};
+use super::arrivals::{Arrivals, MOST_STREAMS};
+use super::contents::{Amount, Digest, within};
 use crate::NetError;
 use crate::cpu::{is_kept_to, seat, time_ns};
-use crate::echo::{Address, Transport};
 use crate::listen::{Clock, Listening, has_come, listen};
+use crate::sockets::{Address, Transport};
 
 /// A receiver to which nobody comes, or that gets nothing so long after it was connected to, gives up. What comes later has no timer in its calls: it
 /// ends with its owner.

@@ -3,28 +3,11 @@
 use std::net::TcpListener;
 use std::thread::JoinHandle;
 
-use super::super::tests::times_out_in;
+use super::super::tests::{BOUND, any, ours, times_out_in};
 use super::*;
-use crate::serve::{Server, Settings, is_body};
+use crate::serve::is_body;
 
-/// Long enough for any answer on the loopback, even under emulation.
-const BOUND: Duration = Duration::from_secs(30);
 const HELLO: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
-
-fn any(_: u64, _: &[u8]) -> bool {
-    true
-}
-
-fn ours(secret: Option<&[u8]>) -> Server {
-    Server::start(&Settings {
-        bind: None,
-        secret: secret.map(<[u8]>::to_vec),
-        enclosed: false,
-        threads: 1,
-        answers_after: Duration::ZERO,
-    })
-    .expect("the loopback")
-}
 
 fn open(url: &str, connections: usize, patience: Duration) -> Result<Pool, FetchError> {
     let trust = Trust::nobody()?;

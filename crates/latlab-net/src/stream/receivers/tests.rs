@@ -6,8 +6,8 @@ use std::net::Ipv4Addr;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 
 use super::*;
-use crate::echo::connect;
 use crate::listen::tests::Moved;
+use crate::sockets::connect;
 
 /// Longer than any wait, even under emulation.
 const BOUND: Duration = Duration::from_secs(30);

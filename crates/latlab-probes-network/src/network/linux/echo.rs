@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use latlab_harness::{Env, ProbeError, Stamps, serve_child};
 use latlab_net::NetError;
-use latlab_net::echo::{Address, Client, Counts, Reply, Server, Service, Transport, Waiting, Watch, answer};
+use latlab_net::echo::{Client, Counts, Reply, Server, Service, Waiting, Watch, answer};
+use latlab_net::sockets::{Address, Transport};
 use serde::{Deserialize, Serialize};
 
 use super::{ANSWERS, Reach, by_loopback, failed};

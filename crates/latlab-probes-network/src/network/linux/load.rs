@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use latlab_harness::{Env, ProbeError, serve_child};
 use latlab_net::NetError;
-use latlab_net::echo::{Address, Transport};
+use latlab_net::sockets::{Address, Transport};
 use latlab_net::stream::{
     Amount, Arrivals, Fault, Received, Receivers, Senders, Sent, Sink, Source, TcpFacts,
 };

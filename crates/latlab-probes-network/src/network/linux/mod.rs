@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use latlab_harness::ProbeError;
 use latlab_net::NetError;
-use latlab_net::echo::{Address, Transport as Carrier};
+use latlab_net::sockets::{Address, Transport as Carrier};
 
 use crate::peer::Transport;
 pub(crate) use echo::{Ask, Echo, Served, Sum, serve_echoes};

@@ -4,7 +4,8 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use latlab_harness::{Block, Env, ProbeError, Proof, Stamps};
-use latlab_net::echo::{Counts, Transport, Waiting};
+use latlab_net::echo::{Counts, Waiting};
+use latlab_net::sockets::Transport;
 use latlab_record::{Check, Work};
 
 use super::{Beside, Details, LOAD_MESSAGE, Loaded, MESSAGE, Pace};

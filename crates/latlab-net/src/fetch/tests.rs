@@ -75,18 +75,7 @@ fn wait(mut stream: TcpStream) {
 /// Ends the connection with a reset.
 #[cfg(target_os = "linux")]
 fn reset(stream: TcpStream) {
-    use std::os::fd::AsRawFd;
-    let at_once = libc::linger { l_onoff: 1, l_linger: 0 };
-    // SAFETY: the option takes a linger of two `int`s, which lives through the call.
-    unsafe {
-        libc::setsockopt(
-            stream.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_LINGER,
-            (&raw const at_once).cast(),
-            8,
-        );
-    }
+    rustix::net::sockopt::set_socket_linger(&stream, Some(Duration::ZERO)).expect("an option");
     drop(stream);
 }
 

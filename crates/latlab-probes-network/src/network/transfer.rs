@@ -12,6 +12,7 @@ use self::Connections::{Kept, New};
 use super::elsewhere as work;
 use crate::peer::{
     Engine, NAMED_ONE_S, PathKind, Protocol, named_by_tls, named_count, path_asked, paths, politely, support,
+    whole_part,
 };
 
 mod conclusion;
@@ -201,13 +202,7 @@ impl Fetch {
         let workers = self.concurrency;
         let least = if workers == 1 { 2 } else { 4 * workers };
         let wanted_s = env.settings.profile.of([4e-3, 10e-3, 40e-3]);
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "clamped to a small positive number"
-        )]
-        let fitting = (wanted_s / self.one_s(env) * f64::from(workers)).clamp(0.0, f64::from(MOST)) as u32;
-        fitting.max(least)
+        whole_part(wanted_s / self.one_s(env) * f64::from(workers)).min(MOST).max(least)
     }
 
     /// How often a block repeats the experiment with ten files: sets of a millisecond are a matter of who has the CPU, and many of them are less so.
@@ -223,13 +218,7 @@ impl Fetch {
         if lessons {
             one_s = 2.0 * (one_s + self.many_s(env, FILES, 1));
         }
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "clamped to a small positive number"
-        )]
-        let sets = (wanted_s / one_s).clamp(1.0, f64::from(MOST_SETS)) as u32;
-        sets
+        whole_part(wanted_s / one_s).clamp(1, MOST_SETS)
     }
 
     /// Which sets of ten files a block holds, in this order, when so many blocks were taken before: by the pool, or by one.

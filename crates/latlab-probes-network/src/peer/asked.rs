@@ -46,13 +46,20 @@ pub(crate) fn path_asked(settings: &Settings) -> Result<Option<PathSpec>, String
     Ok(Some(spec))
 }
 
+/// The nearest whole number.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "settings within what can be emulated; others saturate and are refused by the path"
+    reason = "small and positive; settings beyond what can be emulated saturate and are refused by the path"
 )]
-fn whole(value: f64) -> u64 {
+pub(crate) fn whole(value: f64) -> u64 {
     value.round() as u64
+}
+
+/// The whole part of how often something fits.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive; large ones saturate")]
+pub(crate) fn whole_part(value: f64) -> u32 {
+    value as u32
 }
 
 /// The paths that this run has, what was asked for first.

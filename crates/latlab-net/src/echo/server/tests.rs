@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::Ipv4Addr;
+use std::thread::JoinHandle;
 
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 
@@ -25,7 +26,7 @@ fn serving(
     let service = Service { transport, ip, bytes: BYTES, waiting, cpu: None };
     let clock = clock.clock();
     let thread =
-        std::thread::spawn(move || run(service, listening, &Shared::default(), |_, _| Reply::Whole, &clock));
+        std::thread::spawn(move || run(service, listening, &Stop::default(), |_, _| Reply::Whole, &clock));
     (address, thread)
 }
 

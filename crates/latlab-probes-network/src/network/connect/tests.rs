@@ -1,6 +1,6 @@
 #[cfg(target_os = "linux")]
 use latlab_harness::Session as _;
-use latlab_harness::{PointFields as _, PointResult, Support};
+use latlab_harness::{PointFields as _, PointResult};
 use latlab_probes_testing as testing;
 
 use super::*;
@@ -51,18 +51,6 @@ fn a_route_is_read_as_it_was_written() {
         assert_eq!(serde_json::to_value(&details).expect("JSON").to_string(), text);
         assert_eq!(details.asked_ns().is_some(), details.why_not_better().is_some());
     }
-}
-
-#[test]
-fn one_cpu_is_enough_and_is_said() {
-    let mut env = testing::env_of_one_cpu(64 << 20);
-    let plan = Connect.plan(&env);
-    assert_eq!(matches!(plan.support, Support::Degraded(_)), work::HERE);
-    assert!(plan.memory_bytes <= env.memory_bytes);
-    assert_eq!(plan.points.len(), if work::HERE { 3 } else { 0 });
-    assert!(plan.points.iter().all(|planned| planned.block_s < 0.1));
-    env.child = None;
-    assert!(matches!(Connect.plan(&env).support, Support::No(_)));
 }
 
 /// A child with threads can keep no path.

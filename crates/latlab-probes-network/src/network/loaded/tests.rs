@@ -48,14 +48,3 @@ fn a_path_that_is_asked_for_comes_first_and_has_a_session_of_its_own() {
     let slow = both[1].block_s;
     assert!(slow > 0.3 && slow < 3.0, "{slow}");
 }
-
-#[test]
-#[cfg(target_os = "linux")]
-fn one_cpu_says_what_a_round_trip_waits_for() {
-    let plan = Loaded.plan(&testing::env_of_one_cpu(64 << 20));
-    let latlab_harness::Support::Degraded(reason) = plan.support else {
-        panic!("both sides share it");
-    };
-    assert!(reason.contains("one CPU"), "{reason}");
-    assert!(plan.points.iter().all(|planned| planned.point.placement == Placement::SameCpu));
-}

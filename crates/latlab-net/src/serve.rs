@@ -35,7 +35,7 @@ use tokio_rustls::TlsAcceptor;
 use answer::State;
 pub use body::is_body;
 pub use guard::{LEAST_SECRET_BYTES, Pass};
-use places::{Counted, Place, Places};
+use places::{Place, Places, counted};
 
 /// Connections that may wait in the kernel's queue.
 const QUEUE: u32 = 4096;
@@ -347,7 +347,7 @@ where
         let (state, place) = (Arc::clone(state), Arc::clone(place));
         async move { state.answer(request, &place).await }
     });
-    let stream = Counted { stream, place: Arc::clone(place) };
+    let stream = counted(stream, place);
     builder.serve_connection(TokioIo::new(stream), answers).await.map_err(io::Error::other)
 }
 

@@ -167,7 +167,7 @@ fn the_same_port_speaks_tls_with_a_certificate_for_the_loopback() {
 
 /// Gets a body of this length over HTTP/2.
 async fn get_by_http2<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(stream: S, count: u64) -> u64 {
-    use http_body::Body as _;
+    use http_body_util::BodyExt as _;
     let (mut sender, connection) =
         hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
             .await
@@ -182,12 +182,8 @@ async fn get_by_http2<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(stream
         sender.send_request(request)
     });
     for answer in requests.collect::<Vec<_>>() {
-        let mut answer = answer.await.expect("an answer").into_body();
-        while let Some(frame) =
-            std::future::poll_fn(|context| std::pin::Pin::new(&mut answer).poll_frame(context)).await
-        {
-            received += frame.expect("a frame").data_ref().map_or(0, |data| data.len() as u64);
-        }
+        let body = answer.await.expect("an answer").into_body().collect().await.expect("a body");
+        received += body.to_bytes().len() as u64;
     }
     driver.abort();
     received

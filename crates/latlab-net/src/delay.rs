@@ -10,6 +10,7 @@
 //! not, frames go from one `AF_PACKET` socket to another and wait in between. An ordinary user does this inside a user namespace. Everything is
 //! gone with the keeper's process: no interface, no rule and no name is left, because none was made outside.
 
+mod error;
 mod line;
 mod namespace;
 mod netlink;
@@ -23,7 +24,9 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use serde::{Deserialize, Serialize};
 
 pub use super::spec::PathSpec;
+pub use error::PathError;
 use line::{Line, Wire};
+pub use namespace::Entry;
 use namespace::Namespaces;
 
 /// One end of the path; documentation addresses (RFC 5737), which nothing real has.
@@ -94,14 +97,6 @@ impl Path {
     }
 }
 
-/// How another process enters one end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
-    process: u32,
-    user: Option<i32>,
-    network: i32,
-}
-
 /// A path as it came out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Established {
@@ -115,28 +110,6 @@ pub struct Established {
     pub least_rtt_ns: u64,
     /// Why nothing better delays.
     pub why_not_better: Vec<String>,
-}
-
-/// Why there is no path.
-#[derive(Debug, thiserror::Error)]
-pub enum PathError {
-    /// This process may have no namespaces.
-    #[error("no private network namespace: {0}")]
-    NoNamespaces(String),
-    /// A step was refused.
-    #[error("{what}: {source}")]
-    System {
-        /// What was asked for.
-        what: &'static str,
-        /// What the system answered.
-        source: io::Error,
-    },
-}
-
-impl PathError {
-    fn asking<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> Self {
-        move |error| Self::System { what, source: error.into() }
-    }
 }
 
 /// Makes a path, tells `ready`, and keeps it until `stop` can be read or is closed at its other end. To be called in a process
@@ -271,7 +244,7 @@ fn least_rtt(spec: &PathSpec, namespaces: &Namespaces) -> Result<u64, PathError>
 }
 
 fn wait(stop: BorrowedFd<'_>) -> Result<(), PathError> {
-    line::wait_for(&[stop.as_raw_fd()], None).map(|_| ()).map_err(PathError::asking("waiting"))
+    line::wait_for(&[stop], None).map(|_| ()).map_err(PathError::asking("waiting"))
 }
 
 #[cfg(test)]

@@ -27,6 +27,8 @@ pub mod sockets;
 mod spec;
 #[cfg(target_os = "linux")]
 pub mod stream;
+#[cfg(target_os = "linux")]
+mod worker;
 
 pub use error::NetError;
 #[cfg(target_os = "linux")]

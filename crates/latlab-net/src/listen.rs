@@ -10,7 +10,7 @@ use std::time::Instant;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::NetError;
-use crate::echo::{Address, Transport};
+use crate::sockets::{Address, Transport};
 
 /// What tells the time; tests have one that they move.
 pub(crate) type Clock = dyn Fn() -> Instant + Send + Sync;

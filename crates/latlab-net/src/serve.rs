@@ -10,14 +10,9 @@
 mod answer;
 mod body;
 mod certificate;
-#[cfg_attr(target_os = "linux", path = "serve/congestion_linux.rs")]
-#[cfg_attr(not(target_os = "linux"), path = "serve/congestion_elsewhere.rs")]
-mod congestion;
 mod guard;
-#[cfg_attr(unix, path = "serve/limits_unix.rs")]
-#[cfg_attr(not(unix), path = "serve/limits_elsewhere.rs")]
-mod limits;
 mod places;
+mod system;
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -40,7 +35,7 @@ use tokio_rustls::TlsAcceptor;
 use answer::State;
 pub use body::is_body;
 pub use guard::{LEAST_SECRET_BYTES, Pass};
-use places::{Counted, Place, Places};
+use places::{Place, Places, counted};
 
 /// Connections that may wait in the kernel's queue.
 const QUEUE: u32 = 4096;
@@ -78,7 +73,7 @@ pub enum ServeError {
 }
 
 /// What is served, and where.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Settings {
     /// Where to listen; port 0 lets the system choose. `None`: the loopback, by IPv4 or else by IPv6.
     pub bind: Option<SocketAddr>,
@@ -86,7 +81,7 @@ pub struct Settings {
     pub secret: Option<Vec<u8>>,
     /// Nobody else can reach the address: it lies in a network namespace of ours.
     pub enclosed: bool,
-    /// Threads that serve, 1 or more.
+    /// Threads that serve; one where none is asked for.
     pub threads: usize,
     /// Each answer waits so long, rounded up to milliseconds: all that is left of distance where no [path](crate::delay) can be had. It stands
     /// for one round trip, that of the request; those of connecting and of slow start are missing.
@@ -159,7 +154,7 @@ impl Server {
         {
             return Err(ServeError::ShortSecret(secret.len()));
         }
-        limits::raise_open_files();
+        system::raise_open_files();
         let (certificate, tls) = certificate::make(settings.bind.map(|bind| bind.ip()))?;
         let totals = Arc::new(Totals::default());
         let state = Arc::new(State::new(settings, Arc::clone(&totals))?);
@@ -169,7 +164,7 @@ impl Server {
             listen(settings.bind)?
         };
         let address = listener.local_addr()?;
-        let congestion_control = congestion::of(&listener);
+        let congestion_control = system::congestion_control(&listener);
         let guarded = settings.secret.is_some();
         if !guarded && !settings.enclosed && !address.ip().is_loopback() {
             return Err(ServeError::Open(address));
@@ -279,7 +274,7 @@ async fn accept(
     loop {
         let (stream, from) = match next().await {
             Ok(accepted) => accepted,
-            Err(error) if limits::is_out_of_descriptors(&error) && places.make_room().await => continue,
+            Err(error) if system::is_out_of_descriptors(&error) && places.make_room().await => continue,
             Err(_) => {
                 // A connection that was reset while it waited, or no descriptor left: the others go on.
                 sleep(NEXT_ATTEMPT).await;
@@ -352,7 +347,7 @@ where
         let (state, place) = (Arc::clone(state), Arc::clone(place));
         async move { state.answer(request, &place).await }
     });
-    let stream = Counted { stream, place: Arc::clone(place) };
+    let stream = counted(stream, place);
     builder.serve_connection(TokioIo::new(stream), answers).await.map_err(io::Error::other)
 }
 

@@ -1,10 +1,13 @@
-//! Connected sockets from a process that is elsewhere: in a network namespace that this one cannot enter, because it has threads.
+//! Connected sockets, also from a process that is elsewhere: in a network namespace that this one cannot enter, because it has threads.
 //!
 //! A socket stays in the namespace in which it was made, whoever uses it. So a child goes there, connects, and hands the sockets over.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use rustix::cmsg_space;
@@ -13,9 +16,64 @@ use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
 };
+use serde::{Deserialize, Serialize};
 
 use crate::NetError;
-use crate::echo::{Address, Transport, connect};
+
+/// What carries the messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Transport {
+    /// TCP without Nagle's algorithm.
+    Tcp,
+    /// UDP, a message a datagram.
+    Udp,
+    /// A Unix stream socket with a name that is no file.
+    Unix,
+}
+
+/// Where a server listens.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Address {
+    /// TCP or UDP.
+    Ip(SocketAddr),
+    /// The name of a Unix socket in the abstract namespace.
+    Unix(String),
+}
+
+/// A socket that is connected to this address; TCP without Nagle's algorithm.
+///
+/// # Errors
+/// When the system refuses, or nobody listens within `patience`.
+pub fn connect(address: &Address, transport: Transport, patience: Duration) -> Result<OwnedFd, NetError> {
+    Ok(match address {
+        Address::Unix(name) => {
+            let address =
+                std::os::unix::net::SocketAddr::from_abstract_name(name).map_err(NetError::system(name))?;
+            UnixStream::connect_addr(&address).map_err(refused("a Unix socket"))?.into()
+        }
+        Address::Ip(address) if transport == Transport::Udp => {
+            let anywhere = match address.ip() {
+                own if own.is_loopback() => own,
+                IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+                IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+            };
+            let socket = UdpSocket::bind((anywhere, 0)).map_err(refused(address.ip()))?;
+            socket.connect(address).map_err(refused(address.ip()))?;
+            socket.into()
+        }
+        Address::Ip(address) => {
+            let stream = TcpStream::connect_timeout(address, patience).map_err(refused(address.ip()))?;
+            stream.set_nodelay(true).map_err(refused("TCP_NODELAY"))?;
+            stream.into()
+        }
+    })
+}
+
+fn refused(what: impl std::fmt::Display) -> impl FnOnce(std::io::Error) -> NetError {
+    NetError::system(format!("connecting to {what}"))
+}
 
 /// Starts a child that gets this descriptor too, under the number that `start` is given.
 ///

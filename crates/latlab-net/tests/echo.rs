@@ -5,7 +5,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
 
 use latlab_net::NetError;
-use latlab_net::echo::{Client, Counts, Reply, Server, Service, Transport, Waiting, Watch, answer};
+use latlab_net::echo::{Client, Counts, Reply, Server, Service, Waiting, Watch, answer};
+use latlab_net::sockets::Transport;
 
 /// For answers that come: any of the threads may be kept from its CPU for long.
 const LONG: Duration = Duration::from_secs(30);

@@ -60,8 +60,7 @@ fn thousands_of_silent_connections_take_little_memory_and_nobodys_place() {
         bind: Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
         secret: Some(SECRET.to_vec()),
         threads: 2,
-        enclosed: false,
-        answers_after: Duration::ZERO,
+        ..Settings::default()
     })
     .expect("the loopback can be listened on");
     // Starting it has raised the limit as far as it may be. Both ends of what waits are in this process.

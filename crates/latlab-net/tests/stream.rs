@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use latlab_net::NetError;
-use latlab_net::echo::{Address, Transport};
+use latlab_net::sockets::{Address, Transport};
 use latlab_net::stream::{Arrivals, Fault, Received, Receivers, Senders, Sent, Sink, Source};
 
 /// For what goes on: any of the threads may be kept from its CPU for long.

@@ -169,7 +169,7 @@ pub fn has_disk(probe: &dyn AnyProbe, env: &Env) -> bool {
 
 /// The names of the checks that did not hold.
 #[must_use]
-pub fn failed(proof: &Proof) -> Vec<&str> {
+pub fn failed<D>(proof: &Proof<D>) -> Vec<&str> {
     proof.checks.iter().filter(|check| !check.ok).map(|check| check.name.as_str()).collect()
 }
 

@@ -101,7 +101,7 @@ pub static REGISTRY: &[Entry] = &[
     Entry { probe: &Erased(Throughput), share: Share([1.3, 3.0, 10.0]) },
     Entry { probe: &Erased(NetworkLoaded), share: Share([0.4, 1.5, 10.0]) },
     Entry { probe: &Erased(Connect), share: Share([0.3, 1.0, 5.0]) },
-    Entry { probe: &Transfer, share: Share([0.8, 2.5, 20.0]) },
+    Entry { probe: &Erased(Transfer), share: Share([0.8, 2.5, 20.0]) },
     Entry { probe: &Erased(Http), share: HTTP_SHARE },
 ];
 

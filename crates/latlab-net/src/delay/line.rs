@@ -2,11 +2,19 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::{PathError, PathSpec, netlink};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, eth, recv, send, socket_with,
+};
+
+use super::error::PathError;
+use super::netlink;
+use crate::PathSpec;
 
 /// The longest frame that comes when offloads are off, with room for tags.
 const LONGEST_FRAME: usize = 2048;
@@ -121,23 +129,12 @@ impl Wire {
     fn at(index: u32) -> io::Result<Self> {
         /// `PACKET_IGNORE_OUTGOING` (Linux 4.20): what we send ourselves does not come back.
         const IGNORE_OUTGOING: libc::c_int = 23;
-        let protocol = short(libc::ETH_P_ALL).to_be();
-        // SAFETY: takes three numbers; the descriptor that it returns is ours alone.
-        let socket = unsafe {
-            let number = libc::socket(
-                libc::AF_PACKET,
-                libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC,
-                libc::c_int::from(protocol),
-            );
-            if number < 0 {
-                return Err(io::Error::last_os_error());
-            }
-            Self(OwnedFd::from_raw_fd(number))
-        };
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let socket = Self(socket_with(AddressFamily::PACKET, SocketType::RAW, flags, Some(eth::ALL))?);
         // SAFETY: all-zero is a valid sockaddr_ll.
         let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
         address.sll_family = short(libc::AF_PACKET);
-        address.sll_protocol = protocol;
+        address.sll_protocol = short(libc::ETH_P_ALL).to_be();
         address.sll_ifindex = index.cast_signed();
         // SAFETY: the address is of the size that is said and lives through the call.
         let bound = unsafe {
@@ -172,15 +169,13 @@ impl Wire {
 
     /// The next frame, if there is one.
     fn receive<'a>(&self, buffer: &'a mut [u8; LONGEST_FRAME]) -> Option<&'a [u8]> {
-        // SAFETY: the buffer is as long as is said.
-        let length = unsafe { libc::recv(self.0.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), 0) };
-        usize::try_from(length).ok().map(|length| &buffer[..length])
+        let (length, _) = recv(&self.0, &mut buffer[..], RecvFlags::empty()).ok()?;
+        Some(&buffer[..length])
     }
 
     /// A frame that the kernel has no room for is lost, as on any network.
     fn send(&self, frame: &[u8]) {
-        // SAFETY: the buffer is as long as is said.
-        unsafe { libc::send(self.0.as_raw_fd(), frame.as_ptr().cast(), frame.len(), 0) };
+        let _ = send(&self.0, frame, SendFlags::empty());
     }
 }
 
@@ -199,7 +194,7 @@ impl Line {
         let thread = std::thread::Builder::new().name("latlab-path".to_owned()).spawn(move || {
             sleep_exactly();
             // Without its sockets there is no path, which its users notice at once.
-            let _ = forward(&wires, directions, stopped.as_raw_fd());
+            let _ = forward(&wires, directions, stopped.as_fd());
         })?;
         Ok(Self { stop: Some(stop.into()), thread: Some(thread) })
     }
@@ -217,11 +212,10 @@ impl Drop for Line {
 
 /// The kernel may let a thread sleep 50 us longer than it asked (timer slack); not this one.
 fn sleep_exactly() {
-    // SAFETY: takes one number and touches no memory.
-    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1_u64) };
+    let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
 }
 
-fn forward(wires: &[Wire; 2], mut directions: [Direction; 2], stop: RawFd) -> io::Result<()> {
+fn forward(wires: &[Wire; 2], mut directions: [Direction; 2], stop: BorrowedFd<'_>) -> io::Result<()> {
     let begun = Instant::now();
     let now = || u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
     let mut buffer = [0; LONGEST_FRAME];
@@ -244,7 +238,7 @@ fn forward(wires: &[Wire; 2], mut directions: [Direction; 2], stop: RawFd) -> io
         if came > 0 || pause == Some(0) {
             continue;
         }
-        let descriptors = [stop, wires[0].0.as_raw_fd(), wires[1].0.as_raw_fd()];
+        let descriptors = [stop, wires[0].0.as_fd(), wires[1].0.as_fd()];
         if wait_for(&descriptors, pause.map(Duration::from_nanos))? {
             return Ok(());
         }
@@ -252,20 +246,13 @@ fn forward(wires: &[Wire; 2], mut directions: [Direction; 2], stop: RawFd) -> io
 }
 
 /// Waits until one of them can be read or was closed at its other end. Returns whether the first one is.
-pub(super) fn wait_for(descriptors: &[RawFd], most: Option<Duration>) -> io::Result<bool> {
-    let mut polled: Vec<libc::pollfd> =
-        descriptors.iter().map(|fd| libc::pollfd { fd: *fd, events: libc::POLLIN, revents: 0 }).collect();
-    let most = most.map(|most| libc::timespec {
-        tv_sec: most.as_secs().cast_signed(),
-        tv_nsec: most.subsec_nanos().into(),
-    });
-    let time = most.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-    // SAFETY: as many descriptors as are said; the time, if any, lives through the call; no signal mask.
-    let ready =
-        unsafe { libc::ppoll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, time, std::ptr::null()) };
-    if ready < 0 {
-        let error = io::Error::last_os_error();
-        return if error.kind() == io::ErrorKind::Interrupted { Ok(false) } else { Err(error) };
+pub(super) fn wait_for(descriptors: &[BorrowedFd<'_>], most: Option<Duration>) -> io::Result<bool> {
+    let mut polled: Vec<PollFd<'_>> =
+        descriptors.iter().map(|own| PollFd::from_borrowed_fd(*own, PollFlags::IN)).collect();
+    let most = most.and_then(|most| Timespec::try_from(most).ok());
+    match poll(&mut polled, most.as_ref()) {
+        Ok(_) => Ok(polled.first().is_some_and(|first| !first.revents().is_empty())),
+        Err(Errno::INTR) => Ok(false),
+        Err(error) => Err(error.into()),
     }
-    Ok(polled.first().is_some_and(|first| first.revents != 0))
 }

@@ -5,8 +5,17 @@ use std::io;
 use std::os::fd::AsFd;
 
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
+use serde::{Deserialize, Serialize};
 
-use super::{Entry, PathError};
+use super::error::PathError;
+
+/// How another process enters one end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    pub(super) process: u32,
+    pub(super) user: Option<i32>,
+    pub(super) network: i32,
+}
 
 /// Where the path lies. Gone with the last process that holds them.
 #[derive(Debug)]

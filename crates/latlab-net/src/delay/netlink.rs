@@ -1,13 +1,17 @@
 //! The six requests to the kernel that a path takes, written out: libraries for netlink bring an asynchronous runtime of their own or dozens
 //! of generated types, for messages of a few dozen bytes that have not changed in twenty years (rtnetlink(7), `linux/rtnetlink.h`).
 
-use std::ffi::CString;
 use std::fs::File;
-use std::io;
 use std::net::Ipv4Addr;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
 
-use super::PathError;
+use rustix::io::Errno;
+use rustix::net::netdevice::name_to_index;
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket, socket_with,
+};
+
+use super::error::PathError;
 
 /// `NLM_F_REQUEST` with `NLM_F_ACK`; `NLM_F_CREATE` with `NLM_F_EXCL`, or with `NLM_F_REPLACE`.
 const REQUEST: u16 = 0x1 | 0x4;
@@ -95,45 +99,28 @@ impl Message {
     }
 }
 
-fn answer_to(request: &[u8]) -> io::Result<()> {
+fn answer_to(request: &[u8]) -> rustix::io::Result<()> {
     /// `struct nlmsghdr`, and the number in `struct nlmsgerr` behind it.
     const ERROR: std::ops::Range<usize> = 16..20;
-    // SAFETY: takes three numbers; the descriptor that it returns is ours alone.
-    let socket = unsafe {
-        let number = libc::socket(libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_CLOEXEC, libc::NETLINK_ROUTE);
-        if number < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        OwnedFd::from_raw_fd(number)
-    };
-    // SAFETY: the buffer is as long as is said.
-    let sent = unsafe { libc::send(socket.as_raw_fd(), request.as_ptr().cast(), request.len(), 0) };
-    if sent < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    let flags = SocketFlags::CLOEXEC;
+    // `NETLINK_ROUTE` is protocol 0.
+    let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, None)?;
+    send(&socket, request, SendFlags::empty())?;
+    // The kernel always answers a request that wants an acknowledgement.
     let mut answer = [0_u8; 4096];
-    // SAFETY: as long as is said; the kernel always answers a request that wants an acknowledgement.
-    let length = unsafe { libc::recv(socket.as_raw_fd(), answer.as_mut_ptr().cast(), answer.len(), 0) };
-    let Ok(length) = usize::try_from(length) else {
-        return Err(io::Error::last_os_error());
-    };
-    let Some(code) = answer[..length].get(ERROR) else {
-        return Err(io::Error::other("an answer that is too short"));
-    };
-    match i32::from_ne_bytes([code[0], code[1], code[2], code[3]]) {
+    let (length, _) = recv(&socket, &mut answer, RecvFlags::empty())?;
+    let code = answer[..length].get(ERROR).and_then(|code| code.try_into().ok()).ok_or(Errno::BADMSG)?;
+    match i32::from_ne_bytes(code) {
         0 => Ok(()),
-        error => Err(io::Error::from_raw_os_error(-error)),
+        error => Err(Errno::from_raw_os_error(-error)),
     }
 }
 
 /// The number of an interface in the namespace in which this is called.
 pub(super) fn index(name: &str) -> Result<u32, PathError> {
-    let name = CString::new(name).map_err(PathError::asking("the name of an interface"))?;
-    // SAFETY: the text ends with a zero.
-    match unsafe { libc::if_nametoindex(name.as_ptr()) } {
-        0 => Err(PathError::asking("finding an interface")(io::Error::last_os_error())),
-        index => Ok(index),
-    }
+    // Any socket will do to ask about an interface.
+    let socket = socket(AddressFamily::INET, SocketType::DGRAM, None);
+    socket.and_then(|socket| name_to_index(socket, name)).map_err(PathError::asking("finding an interface"))
 }
 
 /// A pair of interfaces: one here, the other in another namespace.

@@ -5,7 +5,7 @@ use std::io;
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
 
-use super::PathError;
+use super::error::PathError;
 
 const SIOCETHTOOL: libc::Ioctl = 0x8946;
 /// `linux/ethtool.h`: checksums of what comes and goes, segmentation by the card, by the kernel, and putting together.

@@ -4,7 +4,7 @@ use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::time::{Duration, Instant};
 
-use super::PathError;
+use super::error::PathError;
 
 /// Time for all of them, so that a long path is measured with few.
 const TIME_US: u64 = 200_000;

@@ -1,14 +1,12 @@
 //! The side that asks.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use super::wire::{Fruitless, Wire};
-use super::{Address, Transport, Waiting, marks};
+use super::marks;
+use super::wire::{Fruitless, Waiting, Wire};
 use crate::NetError;
+use crate::sockets::{Address, Transport, connect};
 
 /// A connection with one message at a time on its way.
 #[derive(Debug)]
@@ -108,37 +106,4 @@ impl AsFd for Client {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.wire.socket.as_fd()
     }
-}
-
-/// A socket that is connected to this address; TCP without Nagle's algorithm.
-///
-/// # Errors
-/// When the system refuses, or nobody listens within `patience`.
-pub fn connect(address: &Address, transport: Transport, patience: Duration) -> Result<OwnedFd, NetError> {
-    Ok(match address {
-        Address::Unix(name) => {
-            let address =
-                std::os::unix::net::SocketAddr::from_abstract_name(name).map_err(NetError::system(name))?;
-            UnixStream::connect_addr(&address).map_err(refused("a Unix socket"))?.into()
-        }
-        Address::Ip(address) if transport == Transport::Udp => {
-            let anywhere = match address.ip() {
-                own if own.is_loopback() => own,
-                IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-                IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-            };
-            let socket = UdpSocket::bind((anywhere, 0)).map_err(refused(address.ip()))?;
-            socket.connect(address).map_err(refused(address.ip()))?;
-            socket.into()
-        }
-        Address::Ip(address) => {
-            let stream = TcpStream::connect_timeout(address, patience).map_err(refused(address.ip()))?;
-            stream.set_nodelay(true).map_err(refused("TCP_NODELAY"))?;
-            stream.into()
-        }
-    })
-}
-
-fn refused(what: impl std::fmt::Display) -> impl FnOnce(std::io::Error) -> NetError {
-    NetError::system(format!("connecting to {what}"))
 }

@@ -16,58 +16,8 @@ mod server;
 mod watch;
 mod wire;
 
-use std::net::{IpAddr, SocketAddr};
-
-use serde::{Deserialize, Serialize};
-
-pub use client::{Client, connect};
+pub use client::Client;
 pub use marks::answer;
-pub use server::{Counts, Reply, Server};
+pub use server::{Counts, Reply, Server, Service};
 pub use watch::Watch;
-
-/// What carries the messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Transport {
-    /// TCP without Nagle's algorithm.
-    Tcp,
-    /// UDP, a message a datagram.
-    Udp,
-    /// A Unix stream socket with a name that is no file.
-    Unix,
-}
-
-/// How both sides wait for a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Waiting {
-    /// Asleep in the call.
-    Blocking,
-    /// By asking again and again.
-    Polling,
-}
-
-/// A server to be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Service {
-    /// What carries the messages.
-    pub transport: Transport,
-    /// Where it listens, at any free port; a Unix socket has no such address.
-    pub ip: IpAddr,
-    /// Size of every message, 16 bytes at least.
-    pub bytes: usize,
-    /// How it waits.
-    pub waiting: Waiting,
-    /// The CPU that its thread is kept on.
-    pub cpu: Option<u32>,
-}
-
-/// Where a server listens.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Address {
-    /// TCP or UDP.
-    Ip(SocketAddr),
-    /// The name of a Unix socket in the abstract namespace.
-    Unix(String),
-}
+pub use wire::Waiting;

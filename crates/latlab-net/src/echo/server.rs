@@ -1,23 +1,35 @@
 //! The side that answers: one thread, one connection, one message size.
 
-use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-use rustix::net::{Shutdown, shutdown};
 use serde::{Deserialize, Serialize};
 
-use super::wire::{Fruitless, Wire};
-use super::{Address, Service, Waiting};
+use super::wire::{Fruitless, Waiting, Wire};
 use crate::NetError;
 use crate::cpu::{is_kept_to, keep_to, switches};
 use crate::listen::{Clock, Listening, listen};
+use crate::sockets::{Address, Transport};
+use crate::worker::{Stop, Worker};
 
 /// A server to which nobody comes, one whose first message is not whole so long after it was connected to, and one that polls and is asked nothing,
 /// ends after so long. One that blocks has no timer in its calls: it ends with its owner.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A server to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Service {
+    /// What carries the messages.
+    pub transport: Transport,
+    /// Where it listens, at any free port; a Unix socket has no such address.
+    pub ip: IpAddr,
+    /// Size of every message, 16 bytes at least.
+    pub bytes: usize,
+    /// How it waits.
+    pub waiting: Waiting,
+    /// The CPU that its thread is kept on.
+    pub cpu: Option<u32>,
+}
 
 /// What is sent for a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,15 +65,7 @@ pub struct Counts {
 #[derive(Debug)]
 pub struct Server {
     address: Address,
-    shared: Arc<Shared>,
-    thread: Option<JoinHandle<Result<Counts, NetError>>>,
-}
-
-#[derive(Debug, Default)]
-struct Shared {
-    stop: AtomicBool,
-    /// What a thread asleep in a call is woken by.
-    session: Mutex<Option<OwnedFd>>,
+    worker: Worker<Counts>,
 }
 
 impl Server {
@@ -75,13 +79,8 @@ impl Server {
         reply: impl FnMut(u64, &mut [u8]) -> Reply + Send + 'static,
     ) -> Result<Self, NetError> {
         let (listening, address) = listen(service.transport, service.ip)?;
-        let shared = Arc::new(Shared::default());
-        let theirs = Arc::clone(&shared);
-        let thread = std::thread::Builder::new()
-            .name("echo".to_owned())
-            .spawn(move || run(service, listening, &theirs, reply, &Instant::now))
-            .map_err(NetError::system("starting a thread that serves"))?;
-        Ok(Self { address, shared, thread: Some(thread) })
+        let work = move |stop: &Stop| run(service, listening, stop, reply, &Instant::now);
+        Ok(Self { address, worker: Worker::start("echo", "serves", work)? })
     }
 
     /// Where it listens.
@@ -94,50 +93,28 @@ impl Server {
     ///
     /// # Errors
     /// What made it end before.
-    pub fn end(mut self) -> Result<Counts, NetError> {
-        self.stop();
-        match self.thread.take().map(JoinHandle::join) {
-            Some(Ok(counts)) => counts,
-            _ => Err(NetError::Died),
-        }
-    }
-
-    fn stop(&self) {
-        self.shared.stop.store(true, Ordering::Release);
-        let session = self.shared.session.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(socket) = session.as_ref() {
-            // It may have ended by itself.
-            let _ = shutdown(socket, Shutdown::Both);
-        }
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.stop();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+    pub fn end(self) -> Result<Counts, NetError> {
+        self.worker.end()
     }
 }
 
 fn run(
     service: Service,
     listening: Listening,
-    shared: &Shared,
+    stop: &Stop,
     reply: impl FnMut(u64, &mut [u8]) -> Reply,
     clock: &Clock,
 ) -> Result<Counts, NetError> {
-    let counts = serve(service, listening, shared, reply, clock);
+    let counts = serve(service, listening, stop, reply, clock);
     // The last descriptor: the other side is not left waiting.
-    *shared.session.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    stop.forget_sockets();
     counts
 }
 
 fn serve(
     service: Service,
     listening: Listening,
-    shared: &Shared,
+    stop: &Stop,
     mut reply: impl FnMut(u64, &mut [u8]) -> Reply,
     clock: &Clock,
 ) -> Result<Counts, NetError> {
@@ -146,7 +123,7 @@ fn serve(
     }
     let mut message = vec![0xA5; service.bytes];
     let mut counts = Counts::default();
-    let stopped = || shared.stop.load(Ordering::Acquire);
+    let stopped = || stop.is_set();
     let begun = clock();
     let is_late = |since: Instant| stopped() || clock().saturating_duration_since(since) > PATIENCE;
     let Some(socket) = listening.somebody(&|| is_late(begun), service.bytes)? else {
@@ -154,8 +131,7 @@ fn serve(
     };
     let connected = clock();
     drop(listening);
-    let own = socket.try_clone().map_err(NetError::system("a second descriptor of a socket"))?;
-    *shared.session.lock().unwrap_or_else(PoisonError::into_inner) = Some(own);
+    stop.shuts(&socket)?;
     let wire = Wire { socket, transport: service.transport, waiting: service.waiting, patience: PATIENCE };
     let mut got = 0;
     let mut received = wire.receive_or_give_up(&mut message, &mut got, &|| is_late(connected));

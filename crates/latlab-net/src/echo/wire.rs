@@ -6,12 +6,24 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
-use super::{Transport, Waiting};
+use serde::{Deserialize, Serialize};
+
 use crate::NetError;
 use crate::listen::has_come;
+use crate::sockets::Transport;
 
 /// Fruitless polls between two looks at the clock: some milliseconds' worth.
 const LOOK_EVERY: u32 = 1 << 12;
+
+/// How both sides wait for a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Waiting {
+    /// Asleep in the call.
+    Blocking,
+    /// By asking again and again.
+    Polling,
+}
 
 /// One end of a connection.
 #[derive(Debug)]

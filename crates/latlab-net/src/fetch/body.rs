@@ -1,6 +1,6 @@
 //! An answer's body, counted and compared while it comes in.
 
-use super::FetchError;
+use super::error::FetchError;
 
 /// How the end of a body is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

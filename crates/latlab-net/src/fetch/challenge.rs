@@ -3,7 +3,10 @@
 use std::cell::RefCell;
 use std::time::Instant;
 
-use super::{Connection, FetchError, Trust, Url};
+use super::connection::Connection;
+use super::error::FetchError;
+use super::tls::Trust;
+use super::url::Url;
 use crate::serve::Pass;
 
 /// What signs requests to a guarded server: its challenge is asked for by a connection of its own.

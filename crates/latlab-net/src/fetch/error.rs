@@ -2,7 +2,22 @@
 
 use std::io;
 
-use super::Phase;
+/// What has just ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    /// The name has an address. An address that was given as one takes no time.
+    Resolve,
+    /// The connection is there: one round trip.
+    Connect,
+    /// The handshake is done; not told without TLS.
+    Tls,
+    /// The request was handed to the kernel.
+    Request,
+    /// The first bytes of the answer's head are here.
+    FirstByte,
+    /// The last byte of its body is here.
+    LastByte,
+}
 
 /// Why nothing, or not everything, came.
 #[derive(Debug, thiserror::Error)]

@@ -14,10 +14,13 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
+use super::challenge::pass;
+use super::error::{FetchError, Phase};
+use super::exchange::{Answer, Incoming, READ_BYTES, request};
+use super::reach::reach;
 use super::timed::Timed;
-use super::{
-    Answer, FetchError, Head, LONGEST_HEAD, Phase, READ_BYTES, Trust, Url, body, pass, reach, request, tls,
-};
+use super::tls::{self, Trust};
+use super::url::Url;
 use crate::serve::Pass;
 
 /// Compares a part of a body, with where it begins.
@@ -67,9 +70,7 @@ struct Member {
 struct Asked {
     request: String,
     sent: usize,
-    /// The answer's head, until it is complete.
-    head: Vec<u8>,
-    body: Option<(body::Reader<'static>, bool)>,
+    answer: Incoming<'static>,
     deadline: Instant,
 }
 
@@ -137,7 +138,12 @@ impl Pool {
             signed
         });
         let request = request(&self.authority, target, authorization.as_deref());
-        self.members[place].asked = Some(Asked::new(request, Instant::now() + self.patience));
+        self.members[place].asked = Some(Asked {
+            request,
+            sent: 0,
+            answer: Incoming::new(self.expected.0),
+            deadline: Instant::now() + self.patience,
+        });
         if self.members[place].link.is_none() || self.members[place].was_closed_unused() {
             self.connect(place)?;
         }
@@ -227,7 +233,7 @@ impl Pool {
         };
         let member = &mut self.members[place];
         let closed = matches!(error, FetchError::Reset | FetchError::Truncated { got: 0 });
-        let unheard = member.asked.as_ref().is_some_and(Asked::is_unheard);
+        let unheard = member.asked.as_ref().is_some_and(|asked| asked.answer.is_unheard());
         if !(closed && unheard && member.used) {
             return Err(error);
         }
@@ -266,7 +272,7 @@ impl Pool {
         if !asked.send(stream)? || !readable {
             return Ok(None);
         }
-        let Some(answer) = asked.receive(stream, &mut self.buffer, self.expected.0)? else {
+        let Some(answer) = asked.receive(stream, &mut self.buffer)? else {
             return Ok(None);
         };
         member.asked = None;
@@ -351,7 +357,7 @@ impl Member {
             (None | Some((_, Stage::Connecting)), _) => Phase::Connect,
             (Some((_, Stage::Shaking)), _) => Phase::Tls,
             (_, Some(asked)) if asked.sent < asked.request.len() => Phase::Request,
-            (_, Some(asked)) if asked.body.is_some() => Phase::LastByte,
+            (_, Some(asked)) => asked.answer.phase(),
             _ => Phase::FirstByte,
         }
     }
@@ -376,15 +382,6 @@ impl std::fmt::Debug for Asked {
 }
 
 impl Asked {
-    fn new(request: String, deadline: Instant) -> Self {
-        Self { request, sent: 0, head: Vec::new(), body: None, deadline }
-    }
-
-    /// Whether nothing of an answer has come.
-    fn is_unheard(&self) -> bool {
-        self.head.is_empty() && self.body.is_none()
-    }
-
     /// Returns whether all of it is sent.
     fn send(&mut self, stream: &mut tls::Stream) -> Result<bool, FetchError> {
         while self.sent < self.request.len() {
@@ -399,68 +396,18 @@ impl Asked {
     }
 
     /// Returns the answer once all of it is here.
-    fn receive(
-        &mut self,
-        stream: &mut tls::Stream,
-        buffer: &mut [u8],
-        expected: Expected,
-    ) -> Result<Option<Answer>, FetchError> {
+    fn receive(&mut self, stream: &mut tls::Stream, buffer: &mut [u8]) -> Result<Option<Answer>, FetchError> {
         loop {
-            let phase = if self.body.is_some() { Phase::LastByte } else { Phase::FirstByte };
             let read = match stream.read(buffer) {
                 Ok(read) => read,
                 Err(error) => {
-                    return match gone_on(Err(error), phase) {
-                        Ok(_) => Ok(None),
-                        Err(error) => Err(error.after(self.came())),
-                    };
+                    let went_on = gone_on(Err(error), self.answer.phase());
+                    return went_on.map(|_| None).map_err(|error| error.after(self.answer.came()));
                 }
             };
-            let ended = if read == 0 {
-                self.ended()?;
-                true
-            } else {
-                self.take(&buffer[..read], expected)?
-            };
-            if ended && let Some((body, kept)) = &self.body {
-                return Ok(Some(Answer { body_bytes: body.bytes(), kept: *kept && read > 0 }));
+            if let Some(answer) = self.answer.take(&buffer[..read])? {
+                return Ok(Some(answer));
             }
-        }
-    }
-
-    /// Takes in what came; returns whether that was the end.
-    fn take(&mut self, came: &[u8], expected: Expected) -> Result<bool, FetchError> {
-        if let Some((body, _)) = &mut self.body {
-            return body.take(came);
-        }
-        self.head.extend_from_slice(came);
-        let Some((head, length)) = Head::parse(&self.head)? else {
-            if self.head.len() > LONGEST_HEAD {
-                return Err(FetchError::Garbage("a head without an end".to_owned()));
-            }
-            return Ok(false);
-        };
-        if head.status != 200 {
-            return Err(FetchError::Status(head.status));
-        }
-        let kept = head.kept && head.length != body::Length::UntilClosed;
-        let (body, _) = self.body.insert((body::Reader::new(head.length, expected), kept));
-        body.take(&self.head[length..])
-    }
-
-    /// The connection has ended.
-    fn ended(&self) -> Result<(), FetchError> {
-        match &self.body {
-            Some((body, _)) => body.ended(),
-            None => Err(FetchError::Truncated { got: self.came() }),
-        }
-    }
-
-    /// Bytes of the body so far, or of the head while that is not complete.
-    fn came(&self) -> u64 {
-        match &self.body {
-            Some((body, _)) => body.bytes(),
-            None => self.head.len() as u64,
         }
     }
 }

@@ -1,15 +1,15 @@
 //! Many transfers at once on one connection: HTTP/2.
 
 use std::cell::RefCell;
-use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::io;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
 use bytes::Bytes;
-use http_body::{Body as _, Frame};
+use http_body::Body as _;
+use http_body_util::{BodyExt as _, Empty};
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::client::conn::http2;
@@ -18,7 +18,11 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::Runtime;
 use tokio_rustls::TlsConnector;
 
-use super::{Answer, FetchError, Phase, Trust, Url, reach, tls};
+use super::error::{FetchError, Phase};
+use super::exchange::Answer;
+use super::reach::reach;
+use super::tls::{self, Trust};
+use super::url::Url;
 
 /// What the server may send before it is told that there is room again, bytes: more than any path here holds, so that the transport and
 /// not this number is what is measured.
@@ -31,7 +35,7 @@ pub type Ended<'a> = dyn FnMut(usize, Phase) + 'a;
 #[derive(Debug)]
 pub struct Streams {
     runtime: Runtime,
-    sender: http2::SendRequest<Nothing>,
+    sender: http2::SendRequest<Empty<Bytes>>,
     scheme_and_authority: String,
 }
 
@@ -90,7 +94,7 @@ impl Streams {
     ) -> Vec<Result<Answer, FetchError>> {
         let ended = RefCell::new(ended);
         let transfers = targets.iter().enumerate().map(|(number, target)| {
-            let request = Request::get(format!("{}{target}", self.scheme_and_authority)).body(Nothing);
+            let request = Request::get(format!("{}{target}", self.scheme_and_authority)).body(Empty::new());
             let mut sender = self.sender.clone();
             let ended = &ended;
             let transfer = async move {
@@ -125,7 +129,7 @@ async fn by<T>(
     tokio::time::timeout_at(deadline.into(), work).await.unwrap_or(Err(FetchError::TimedOut(phase)))
 }
 
-async fn shake_hands<S>(stream: S) -> Result<http2::SendRequest<Nothing>, FetchError>
+async fn shake_hands<S>(stream: S) -> Result<http2::SendRequest<Empty<Bytes>>, FetchError>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -142,11 +146,10 @@ where
     Ok(sender)
 }
 
-async fn read(body: Incoming, expected: &dyn Fn(u64, &[u8]) -> bool) -> Result<u64, FetchError> {
+async fn read(mut body: Incoming, expected: &dyn Fn(u64, &[u8]) -> bool) -> Result<u64, FetchError> {
     let announced = body.size_hint().exact();
-    let mut body = pin!(body);
     let mut bytes = 0;
-    while let Some(frame) = poll_fn(|context| body.as_mut().poll_frame(context)).await {
+    while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| of_hyper(&error, Phase::LastByte).after(bytes))?;
         let Some(data) = frame.data_ref() else {
             continue;
@@ -194,25 +197,5 @@ fn of_hyper(error: &hyper::Error, phase: Phase) -> FetchError {
     } else {
         let cause = std::error::Error::source(error).map_or_else(String::new, |cause| format!(": {cause}"));
         FetchError::Garbage(format!("{error}{cause}"))
-    }
-}
-
-/// The body of a request that has none.
-#[derive(Debug, Clone, Copy)]
-struct Nothing;
-
-impl http_body::Body for Nothing {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        Poll::Ready(None)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        true
     }
 }

@@ -1,18 +1,20 @@
 //! Each way in which a server can fail, with one that does; every wait and every count is bounded.
 
 use std::io::{self, Read, Write};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
+use super::timed::Timed;
 use super::*;
 use crate::serve::{Pass, Server, Settings};
 
 /// Long enough for any answer on the loopback, even under emulation.
-const BOUND: Duration = Duration::from_secs(30);
+pub(super) const BOUND: Duration = Duration::from_secs(30);
 /// For servers that never answer.
 const SHORT: Duration = Duration::from_millis(200);
 
-fn any(_: u64, _: &[u8]) -> bool {
+pub(super) fn any(_: u64, _: &[u8]) -> bool {
     true
 }
 
@@ -73,18 +75,7 @@ fn wait(mut stream: TcpStream) {
 /// Ends the connection with a reset.
 #[cfg(target_os = "linux")]
 fn reset(stream: TcpStream) {
-    use std::os::fd::AsRawFd;
-    let at_once = libc::linger { l_onoff: 1, l_linger: 0 };
-    // SAFETY: the option takes a linger of two `int`s, which lives through the call.
-    unsafe {
-        libc::setsockopt(
-            stream.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_LINGER,
-            (&raw const at_once).cast(),
-            8,
-        );
-    }
+    rustix::net::sockopt::set_socket_linger(&stream, Some(Duration::ZERO)).expect("an option");
     drop(stream);
 }
 
@@ -207,15 +198,9 @@ fn a_handshake_that_is_none_ends_within_its_time() {
     });
 }
 
-fn ours(secret: Option<&[u8]>) -> Server {
-    Server::start(&Settings {
-        bind: None,
-        secret: secret.map(<[u8]>::to_vec),
-        threads: 1,
-        enclosed: false,
-        answers_after: Duration::ZERO,
-    })
-    .expect("the loopback")
+pub(super) fn ours(secret: Option<&[u8]>) -> Server {
+    let settings = Settings { secret: secret.map(<[u8]>::to_vec), ..Settings::default() };
+    Server::start(&settings).expect("the loopback")
 }
 
 #[test]
@@ -341,34 +326,46 @@ fn signed_requests_are_served_by_a_guarded_server() {
 
 #[test]
 fn urls_are_read_as_they_are_written() {
-    let read = |text: &str| {
-        Url::parse(text).map(|url| (url.tls, url.host.clone(), url.port, url.target.clone(), url.authority()))
-    };
-    let expected = |tls, host: &str, port, target: &str, authority: &str| {
-        (tls, host.to_owned(), port, target.to_owned(), authority.to_owned())
-    };
-    assert_eq!(
-        read("http://example.org").expect("a URL"),
-        expected(false, "example.org", 80, "/", "example.org")
-    );
-    assert_eq!(
-        read("https://example.org:8443/a?b=c#d").expect("a URL"),
-        expected(true, "example.org", 8443, "/a?b=c", "example.org:8443")
-    );
-    assert_eq!(read("http://[::1]:80?q").expect("a URL"), expected(false, "::1", 80, "/?q", "[::1]"));
-    for wrong in [
-        "example.org",
-        "ftp://example.org",
-        "http://",
-        "http://:80/",
-        "http://h:99999/",
-        "http://h:http/",
-        "http://[::1/",
-        "http://user@h/",
-        "http://h/a b",
-        "http://h/\r\nX: y",
+    for (text, tls, host, port, target, authority) in [
+        ("http://example.org", false, "example.org", 80, "/", "example.org"),
+        ("https://example.org:8443/a?b=c#d", true, "example.org", 8443, "/a?b=c", "example.org:8443"),
+        ("http://[::1]:80?q", false, "::1", 80, "/?q", "[::1]"),
+        ("http://10.0.0.1:81#d", false, "10.0.0.1", 81, "/", "10.0.0.1:81"),
+        (
+            "http://h/%C3%A9~(x);y=z|{w}?a=[1]&b={c}|d",
+            false,
+            "h",
+            80,
+            "/%C3%A9~(x);y=z|{w}?a=[1]&b={c}|d",
+            "h",
+        ),
     ] {
-        assert!(matches!(read(wrong), Err(FetchError::Url(_))), "{wrong}");
+        let url = Url::parse(text).expect(text);
+        assert_eq!(url.authority(), authority);
+        assert_eq!(url, Url { tls, host: host.to_owned(), port, target: target.to_owned() });
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_url_is_said_in_one_line() {
+    for (text, why) in [
+        ("", "empty"),
+        ("example.org", "neither with http:// nor with https://"),
+        ("ftp://example.org", "neither with http:// nor with https://"),
+        ("http://", "no host"),
+        ("http:///file", "no host"),
+        ("http://:80/", "no host"),
+        ("http://h:99999/", "its port is none"),
+        ("http://h:/", "its port is none"),
+        ("http://h:http/", "its port is none"),
+        ("http://[::1/", "invalid authority"),
+        ("http://user@h/", "names a user"),
+        ("http://h/a b", "invalid uri character"),
+        ("http://h/\r\nX: y", "invalid uri character"),
+    ] {
+        let said = Url::parse(text).expect_err(text).to_string();
+        assert!(said.contains(&format!("{text:?}: ")) && said.contains(why), "{said}");
+        assert_eq!(said.lines().count(), 1);
     }
 }
 

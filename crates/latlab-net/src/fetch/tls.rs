@@ -7,8 +7,8 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
+use super::error::{FetchError, Phase};
 use super::timed::Timed;
-use super::{FetchError, Phase};
 
 /// Where systems keep whom they trust, as OpenSSL's builds there find it.
 const BUNDLES: [&str; 4] = [

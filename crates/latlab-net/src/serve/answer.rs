@@ -1,14 +1,12 @@
 //! What is answered.
 
 use std::convert::Infallible;
-use std::future::poll_fn;
 use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use http_body::Body as _;
+use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use hyper::header::{ALLOW, AUTHORIZATION, CACHE_CONTROL, HeaderValue, WWW_AUTHENTICATE};
 use hyper::{Method, Request, Response, StatusCode};
@@ -128,7 +126,7 @@ impl State {
     /// Reads the body to its end and says how long it was.
     async fn sink(&self, mut body: Incoming) -> Response<Body> {
         let mut count = 0;
-        while let Some(frame) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
+        while let Some(frame) = body.frame().await {
             let Ok(frame) = frame else {
                 // The connection is gone, and this answer with it.
                 return said(StatusCode::BAD_REQUEST, "the body ended too early\n");

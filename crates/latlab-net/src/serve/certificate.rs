@@ -1,9 +1,9 @@
 //! A certificate of the server's own, made at each start and never written down.
 
-use std::fmt::Write as _;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use data_encoding::HEXLOWER;
 use rcgen::{CertificateParams, KeyPair};
 use rustls::ServerConfig;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
@@ -42,13 +42,5 @@ pub(super) fn make(address: Option<IpAddr>) -> Result<(Vec<u8>, Arc<ServerConfig
 
 /// SHA-256 in hexadecimal.
 pub(super) fn fingerprint(certificate: &[u8]) -> String {
-    hex(ring::digest::digest(&ring::digest::SHA256, certificate).as_ref())
-}
-
-/// Bytes in hexadecimal.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    HEXLOWER.encode(ring::digest::digest(&ring::digest::SHA256, certificate).as_ref())
 }

@@ -18,11 +18,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use data_encoding::HEXLOWER_PERMISSIVE as HEX;
 use ring::hmac;
 use ring::rand::SystemRandom;
 use tokio::time::Instant;
-
-use super::certificate::hex;
 
 /// The shortest secret, bytes: 128 bits, when they are random.
 pub const LEAST_SECRET_BYTES: usize = 16;
@@ -56,7 +55,7 @@ impl Pass {
     #[must_use]
     pub fn sign(&self, number: u64, method: &str, target: &str) -> String {
         let signed = hmac::sign(&self.key, &message(&self.challenge, number, method, target));
-        format!("latlab {} {number} {}", self.challenge, hex(signed.as_ref()))
+        format!("latlab {} {number} {}", self.challenge, HEX.encode(signed.as_ref()))
     }
 }
 
@@ -108,11 +107,11 @@ impl Guard {
         let mut made = [0; MADE_BYTES];
         made[..8].copy_from_slice(&self.started.elapsed().as_secs().to_be_bytes());
         made[8..].copy_from_slice(&number.to_be_bytes());
-        hex(&made) + &hex(&self.seal(&made, address))
+        HEX.encode(&made) + &HEX.encode(&self.seal(&made, address))
     }
 
     fn seal(&self, made: &[u8], address: IpAddr) -> [u8; SEAL_BYTES] {
-        let text = format!("latlab challenge 1\n{}\n{address}", hex(made));
+        let text = format!("latlab challenge 1\n{}\n{address}", HEX.encode(made));
         let mut seal = [0; SEAL_BYTES];
         seal.copy_from_slice(&hmac::sign(&self.own, text.as_bytes()).as_ref()[..SEAL_BYTES]);
         seal
@@ -120,7 +119,7 @@ impl Guard {
 
     /// When a challenge could last be answered; none when it was not given to this address by this server.
     fn until(&self, challenge: &str, address: IpAddr) -> Option<Instant> {
-        let bytes = unhex(challenge)?;
+        let bytes = HEX.decode(challenge.as_bytes()).ok()?;
         let (made, seal) = bytes.split_first_chunk::<MADE_BYTES>()?;
         // The signature over it, which only who knows the secret can make, was right: the time that this takes tells nobody anything.
         if seal != self.seal(made, address) {
@@ -147,7 +146,7 @@ impl Guard {
         let (scheme, challenge, number, signature) =
             (words.next()?, words.next()?, words.next()?, words.next()?);
         let number: u64 = number.parse().ok()?;
-        let signature = unhex(signature)?;
+        let signature = HEX.decode(signature.as_bytes()).ok()?;
         let message = message(challenge, number, method, target);
         if scheme != "latlab" || hmac::verify(&self.key, &message, &signature).is_err() {
             return Some(false);
@@ -217,16 +216,6 @@ impl Used {
 fn place(number: u64) -> (usize, u64) {
     let at = usize::try_from(number % WINDOW as u64).unwrap_or_default();
     (at / WORD_BITS, 1 << (at % WORD_BITS))
-}
-
-/// The bytes that hexadecimal digits stand for.
-fn unhex(text: &str) -> Option<Vec<u8>> {
-    let digits = text
-        .chars()
-        .map(|digit| digit.to_digit(16).and_then(|digit| u8::try_from(digit).ok()))
-        .collect::<Option<Vec<u8>>>()?;
-    let (pairs, rest) = digits.as_chunks::<2>();
-    rest.is_empty().then(|| pairs.iter().map(|[high, low]| high << 4 | low).collect())
 }
 
 #[cfg(test)]
@@ -364,7 +353,7 @@ mod tests {
         let made = {
             let mut made = [0; MADE_BYTES];
             made[7] = 62;
-            hex(&made) + &hex(&guard.seal(&made, CLIENT))
+            HEX.encode(&made) + &HEX.encode(&guard.seal(&made, CLIENT))
         };
         let signed = Pass::new(SECRET, &made).sign(0, "GET", "/bytes/1");
         assert_eq!(guard.admits_at(&signed, "GET", "/bytes/1", CLIENT, later), Some(true));

@@ -9,15 +9,15 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv6Addr};
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{sleep, timeout};
+use tokio_util::io::{InspectReader, InspectWriter};
 
 /// From being accepted to the end of the first request's head, TLS included: a few round trips, and nobody's path takes seconds for each.
 pub(super) const ADMISSION: Duration = Duration::from_secs(10);
@@ -282,67 +282,23 @@ impl Drop for UnderWay {
 }
 
 /// A stream whose bytes are counted as its connection's progress.
-#[derive(Debug)]
-pub(super) struct Counted<S> {
-    pub(super) stream: S,
-    pub(super) place: Arc<Place>,
-}
-
-impl<S> Counted<S> {
-    fn count(&self, bytes: usize) {
-        self.place.moved_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
-    }
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for Counted<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        into: &mut ReadBuf<'_>,
-    ) -> Poll<std::io::Result<()>> {
-        let before = into.filled().len();
-        ready!(Pin::new(&mut self.stream).poll_read(context, into))?;
-        self.count(into.filled().len() - before);
-        Poll::Ready(Ok(()))
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for Counted<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<std::io::Result<usize>> {
-        let written = ready!(Pin::new(&mut self.stream).poll_write(context, bytes))?;
-        self.count(written);
-        Poll::Ready(Ok(written))
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        parts: &[std::io::IoSlice<'_>],
-    ) -> Poll<std::io::Result<usize>> {
-        let written = ready!(Pin::new(&mut self.stream).poll_write_vectored(context, parts))?;
-        self.count(written);
-        Poll::Ready(Ok(written))
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<std::io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<std::io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
-    }
+pub(super) fn counted<S: AsyncRead + AsyncWrite>(
+    stream: S,
+    place: &Arc<Place>,
+) -> impl AsyncRead + AsyncWrite + use<S> {
+    let count = || {
+        let place = Arc::clone(place);
+        move |bytes: &[u8]| {
+            place.moved_bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        }
+    };
+    InspectReader::new(InspectWriter::new(stream, count()), count())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::task::{Context, Poll};
+
     use super::*;
 
     fn address(last: u32) -> IpAddr {

@@ -20,18 +20,16 @@ fn server() -> Server {
 }
 
 fn start(secret: Option<&[u8]>, threads: usize) -> Server {
-    Server::start(&Settings {
-        bind: None,
-        secret: secret.map(<[u8]>::to_vec),
-        threads,
-        enclosed: false,
-        answers_after: Duration::ZERO,
-    })
-    .expect("the loopback can be listened on")
+    let settings = Settings { secret: secret.map(<[u8]>::to_vec), threads, ..Settings::default() };
+    Server::start(&settings).expect("the loopback can be listened on")
 }
 
 fn connect(server: &Server) -> TcpStream {
-    let stream = TcpStream::connect_timeout(&server.listening().address, BOUND).expect("the server accepts");
+    connect_to(server.listening().address)
+}
+
+fn connect_to(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect_timeout(&address, BOUND).expect("the server accepts");
     stream.set_read_timeout(Some(BOUND)).expect("a time-out");
     stream.set_write_timeout(Some(BOUND)).expect("a time-out");
     stream
@@ -169,7 +167,7 @@ fn the_same_port_speaks_tls_with_a_certificate_for_the_loopback() {
 
 /// Gets a body of this length over HTTP/2.
 async fn get_by_http2<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(stream: S, count: u64) -> u64 {
-    use http_body::Body as _;
+    use http_body_util::BodyExt as _;
     let (mut sender, connection) =
         hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
             .await
@@ -184,12 +182,8 @@ async fn get_by_http2<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(stream
         sender.send_request(request)
     });
     for answer in requests.collect::<Vec<_>>() {
-        let mut answer = answer.await.expect("an answer").into_body();
-        while let Some(frame) =
-            std::future::poll_fn(|context| std::pin::Pin::new(&mut answer).poll_frame(context)).await
-        {
-            received += frame.expect("a frame").data_ref().map_or(0, |data| data.len() as u64);
-        }
+        let body = answer.await.expect("an answer").into_body().collect().await.expect("a body");
+        received += body.to_bytes().len() as u64;
     }
     driver.abort();
     received
@@ -298,13 +292,8 @@ fn with_a_secret_only_signed_requests_are_served() {
 
 #[test]
 fn beyond_the_loopback_nobody_listens_without_a_secret() {
-    let open = Settings {
-        bind: Some(SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0))),
-        secret: None,
-        threads: 1,
-        enclosed: false,
-        answers_after: Duration::ZERO,
-    };
+    let bind = Some(SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)));
+    let open = Settings { bind, ..Settings::default() };
     assert!(matches!(Server::start(&open), Err(ServeError::Open(_))));
     let short = Settings { secret: Some(b"short".to_vec()), ..open.clone() };
     assert!(matches!(Server::start(&short), Err(ServeError::ShortSecret(5))));
@@ -316,13 +305,7 @@ fn beyond_the_loopback_nobody_listens_without_a_secret() {
 #[test]
 fn an_address_that_is_taken_is_named() {
     let server = server();
-    let same = Settings {
-        bind: Some(server.listening().address),
-        secret: None,
-        threads: 1,
-        enclosed: false,
-        answers_after: Duration::ZERO,
-    };
+    let same = Settings { bind: Some(server.listening().address), ..Settings::default() };
     let error = Server::start(&same).expect_err("it is taken");
     assert!(error.to_string().contains(&server.listening().address.to_string()), "{error}");
 }
@@ -344,14 +327,8 @@ fn a_server_that_is_dropped_takes_its_connections_along() {
 #[test]
 fn answers_wait_as_long_as_they_are_told() {
     const WAIT: Duration = Duration::from_millis(200);
-    let server = Server::start(&Settings {
-        bind: None,
-        secret: None,
-        threads: 1,
-        enclosed: false,
-        answers_after: WAIT,
-    })
-    .expect("the loopback");
+    let settings = Settings { answers_after: WAIT, ..Settings::default() };
+    let server = Server::start(&settings).expect("the loopback");
     let begun = std::time::Instant::now();
     let mut streams: Vec<TcpStream> = (0..20).map(|_| connect(&server)).collect();
     for stream in &mut streams {

@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-use super::MOST_STREAMS;
 use crate::NetError;
 use crate::sockets::{handed_down, inherited};
 
+/// Most streams at once.
+pub const MOST_STREAMS: usize = 64;
 /// Counters of different streams lie so far apart that their writers do not disturb each other.
 const APART: usize = 128;
 const BYTES: usize = MOST_STREAMS * APART;

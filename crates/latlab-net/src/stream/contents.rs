@@ -4,11 +4,21 @@
 //! memory in a figure about the way. So each end takes the first word of each 4 KiB into its digest, and of each MiB one page whole.
 
 use latlab_stats::rng::{Rng, mixed};
+use serde::{Deserialize, Serialize};
 
 const WORD: usize = 8;
 const PAGE: usize = 4096;
 /// Of so many pages one is looked at whole.
 const WHOLE_OF: u64 = 256;
+
+/// What one end of one stream has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Amount {
+    /// Bytes.
+    pub bytes: u64,
+    /// Of their contents.
+    pub digest: u64,
+}
 
 /// A number that depends on every word that was looked at, and on their order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -15,24 +15,8 @@ mod facts;
 mod receivers;
 mod senders;
 
-use serde::{Deserialize, Serialize};
-
-pub use arrivals::Arrivals;
-pub use contents::Digest;
+pub use arrivals::{Arrivals, MOST_STREAMS};
+pub use contents::{Amount, Digest};
 pub use facts::TcpFacts;
 pub use receivers::{Fault, Received, Receivers, Sink};
-pub use senders::{Senders, Sent, Source};
-
-/// Most streams at once.
-pub const MOST_STREAMS: usize = 64;
-/// Longest message, bytes.
-pub const LONGEST_MESSAGE: usize = 1 << 20;
-
-/// What one end of one stream has done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Amount {
-    /// Bytes.
-    pub bytes: u64,
-    /// Of their contents.
-    pub digest: u64,
-}
+pub use senders::{LONGEST_MESSAGE, Senders, Sent, Source};

@@ -2,21 +2,20 @@
 
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, Shutdown, recv, shutdown};
 use serde::{Deserialize, Serialize};
 
-use super::contents::within;
-use super::{Amount, Arrivals, Digest, MOST_STREAMS};
+use super::arrivals::{Arrivals, MOST_STREAMS};
+use super::contents::{Amount, Digest, within};
 use crate::NetError;
 use crate::cpu::{is_kept_to, seat, time_ns};
-use crate::echo::{Address, Transport};
 use crate::listen::{Clock, Listening, has_come, listen};
+use crate::sockets::{Address, Transport};
+use crate::worker::{Stop, Worker};
 
 /// A receiver to which nobody comes, or that gets nothing so long after it was connected to, gives up. What comes later has no timer in its calls: it
 /// ends with its owner.
@@ -65,22 +64,7 @@ pub enum Fault {
 #[derive(Debug)]
 pub struct Receivers {
     address: Address,
-    shared: Arc<Shared>,
-    thread: Option<JoinHandle<Result<Vec<Received>, NetError>>>,
-}
-
-#[derive(Debug)]
-struct Shared {
-    stop: AtomicBool,
-    /// What threads asleep in a call are woken by.
-    sockets: Mutex<Vec<OwnedFd>>,
-    arrivals: Arrivals,
-}
-
-impl Shared {
-    fn stopped(&self) -> bool {
-        self.stop.load(Ordering::Acquire)
-    }
+    worker: Worker<Vec<Received>>,
 }
 
 impl Receivers {
@@ -90,13 +74,8 @@ impl Receivers {
     /// When the system refuses a socket or a thread, or there is no such address.
     pub fn start(sink: Sink, arrivals: Arrivals, fault: Option<Fault>) -> Result<Self, NetError> {
         let (listening, address) = listen(sink.transport, sink.ip)?;
-        let shared = Arc::new(Shared { stop: AtomicBool::new(false), sockets: Mutex::default(), arrivals });
-        let theirs = Arc::clone(&shared);
-        let thread = std::thread::Builder::new()
-            .name("receivers".to_owned())
-            .spawn(move || run(&sink, &listening, &theirs, fault, &Instant::now))
-            .map_err(NetError::system("starting a thread that receives"))?;
-        Ok(Self { address, shared, thread: Some(thread) })
+        let work = move |stop: &Stop| run(&sink, &listening, stop, &arrivals, fault, &Instant::now);
+        Ok(Self { address, worker: Worker::start("receivers", "receives", work)? })
     }
 
     /// Where they listen.
@@ -109,41 +88,20 @@ impl Receivers {
     ///
     /// # Errors
     /// What made one end before.
-    pub fn end(mut self) -> Result<Vec<Received>, NetError> {
-        self.stop();
-        match self.thread.take().map(JoinHandle::join) {
-            Some(Ok(received)) => received,
-            _ => Err(NetError::Died),
-        }
-    }
-
-    fn stop(&self) {
-        self.shared.stop.store(true, Ordering::Release);
-        let sockets = self.shared.sockets.lock().unwrap_or_else(PoisonError::into_inner);
-        for socket in sockets.iter() {
-            // What has come can still be read.
-            let _ = shutdown(socket, Shutdown::Both);
-        }
-    }
-}
-
-impl Drop for Receivers {
-    fn drop(&mut self) {
-        self.stop();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+    pub fn end(self) -> Result<Vec<Received>, NetError> {
+        self.worker.end()
     }
 }
 
 fn run(
     sink: &Sink,
     listening: &Listening,
-    shared: &Shared,
+    stop: &Stop,
+    arrivals: &Arrivals,
     fault: Option<Fault>,
     clock: &Clock,
 ) -> Result<Vec<Received>, NetError> {
-    let is_late = |since: Instant| shared.stopped() || clock().saturating_duration_since(since) > PATIENCE;
+    let is_late = |since: Instant| stop.is_set() || clock().saturating_duration_since(since) > PATIENCE;
     let is_late = &is_late;
     std::thread::scope(|scope| {
         let mut threads = Vec::new();
@@ -153,13 +111,12 @@ fn run(
                 break;
             };
             let connected = clock();
-            let own = socket.try_clone().map_err(NetError::system("a second descriptor of a socket"))?;
-            shared.sockets.lock().unwrap_or_else(PoisonError::into_inner).push(own);
+            stop.shuts(&socket)?;
             let cpus = (!sink.cpus.is_empty()).then(|| &sink.cpus[number % sink.cpus.len()][..]);
             let thread = std::thread::Builder::new()
                 .name(format!("receiver-{number}"))
                 .spawn_scoped(scope, move || {
-                    receive(&socket, number, cpus, shared, fault, &|| is_late(connected))
+                    receive(&socket, (number, cpus), stop, arrivals, fault, &|| is_late(connected))
                 })
                 .map_err(NetError::system("starting a thread that receives"))?;
             threads.push(thread);
@@ -170,16 +127,16 @@ fn run(
 
 fn receive(
     socket: &OwnedFd,
-    number: usize,
-    cpus: Option<&[u32]>,
-    shared: &Shared,
+    (number, cpus): (usize, Option<&[u32]>),
+    stop: &Stop,
+    arrivals: &Arrivals,
     fault: Option<Fault>,
     give_up: &dyn Fn() -> bool,
 ) -> Result<Received, NetError> {
     if let Some(cpus) = cpus {
         seat(cpus, number)?;
     }
-    let count = shared.arrivals.of_stream(number);
+    let count = arrivals.of_stream(number);
     let mut room = vec![0xA5; ROOM];
     let mut digest = Digest::default();
     let (mut bytes, mut looked_at) = (0_u64, 0_u64);
@@ -199,14 +156,14 @@ fn receive(
         match fault {
             Some(Fault::Spoils) => room[at] ^= 1,
             Some(Fault::Stops(after)) if bytes > after => {
-                while !shared.stopped() {
+                while !stop.is_set() {
                     std::thread::sleep(Duration::from_millis(5));
                 }
                 break;
             }
             Some(Fault::Closes(after)) if bytes > after => {
                 // With its second descriptor: only then is it closed.
-                shared.sockets.lock().unwrap_or_else(PoisonError::into_inner).clear();
+                stop.forget_sockets();
                 break;
             }
             _ => {}

@@ -11,11 +11,13 @@ use rustix::io::Errno;
 use rustix::net::{SendFlags, Shutdown, send, shutdown};
 use serde::{Deserialize, Serialize};
 
-use super::contents::Contents;
-use super::{Amount, Digest, LONGEST_MESSAGE, TcpFacts};
+use super::contents::{Amount, Contents, Digest};
+use super::facts::TcpFacts;
 use crate::NetError;
 use crate::cpu::{is_kept_to, seat, time_ns};
 
+/// Longest message, bytes.
+pub const LONGEST_MESSAGE: usize = 1 << 20;
 /// A ring that is shorter than this would be in the first-level cache, as no program's data are.
 const LEAST_RING: usize = 128 << 10;
 

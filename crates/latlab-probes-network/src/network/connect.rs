@@ -12,6 +12,7 @@ use serde_json::Number;
 use super::elsewhere as work;
 use crate::peer::{
     NAMED_ONE_S, PathKind, RouteDetails, named_by_tls, named_count, path_asked, paths, politely, support,
+    whole_part,
 };
 
 #[cfg(target_os = "linux")]
@@ -76,13 +77,7 @@ impl Opening {
         };
         let one_s = self.operation.own_s() + self.operation.round_trips() * rtt_s;
         let wanted_s = env.settings.profile.of([6e-3, 20e-3, 100e-3]);
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a small positive number"
-        )]
-        let count = (wanted_s / one_s).clamp(3.0, 200.0) as u32;
-        (count, one_s)
+        (whole_part(wanted_s / one_s).clamp(3, 200), one_s)
     }
 
     /// Of the user's server TLS is asked for where the URL says so.

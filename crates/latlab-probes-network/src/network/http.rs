@@ -7,10 +7,9 @@ use latlab_record::{Header, Profile, Settings, Unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Transport;
 #[cfg(not(target_os = "linux"))]
 use super::elsewhere as work;
-use crate::peer::{path_asked, support_beside};
+use crate::peer::{Transport, path_asked, support_beside, whole};
 use latlab_probes_shared::open_loop::{AtRate, Offered};
 use latlab_probes_shared::{no_kernel, other_cpu};
 
@@ -56,9 +55,7 @@ fn rates(settings: &Settings) -> Vec<u64> {
 /// Requests of one block.
 fn requests(settings: &Settings, rate_per_s: u64) -> u64 {
     let block_s = seconds(settings) / (rates(settings).len() * BLOCKS) as f64;
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small positive number")]
-    let requests = (block_s * rate_per_s as f64).round() as u64;
-    requests.max(1)
+    whole(block_s * rate_per_s as f64).max(1)
 }
 
 /// Requests at a rate.

@@ -8,11 +8,10 @@ use latlab_record::{Header, Profile, Unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Transport;
 #[cfg(not(target_os = "linux"))]
 use super::elsewhere as work;
 use super::roundtrip::Placement;
-use crate::peer::{PathKind, RouteDetails, path_asked, support_beside};
+use crate::peer::{PathKind, RouteDetails, Transport, path_asked, support_beside};
 use latlab_probes_shared::other_cpu;
 
 #[cfg(target_os = "linux")]

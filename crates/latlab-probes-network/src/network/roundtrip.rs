@@ -7,10 +7,9 @@ use latlab_record::{Header, Profile, Unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Transport;
 #[cfg(not(target_os = "linux"))]
 use super::elsewhere as work;
-use crate::peer::support_beside;
+use crate::peer::{Transport, support_beside, whole_part};
 use latlab_probes_shared::other_cpu;
 
 #[cfg(target_os = "linux")]
@@ -73,13 +72,7 @@ impl Trip {
     /// How many a block has, and never so few that its median is one trip's.
     fn of_a_block(self, profile: Profile) -> u64 {
         let block_s = profile.of([2.5e-3, 5e-3, 15e-3]);
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a small positive number"
-        )]
-        let fitting = (block_s / self.takes_s()) as u64;
-        fitting.max(16)
+        whole_part(block_s / self.takes_s()).max(16).into()
     }
 
     /// Whether both sides sleep on CPUs of their own, and go on for a while before the first block of a visit.

@@ -7,10 +7,9 @@ use latlab_record::{Header, Profile, Unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Transport;
 #[cfg(not(target_os = "linux"))]
 use super::elsewhere as work;
-use crate::peer::support_beside;
+use crate::peer::{Transport, support_beside};
 use latlab_probes_shared::other_cpu;
 
 #[cfg(target_os = "linux")]

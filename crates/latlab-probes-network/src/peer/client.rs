@@ -12,9 +12,13 @@ use latlab_net::fetch::{Answer, Connection, FetchError, Phase, Streams, Trust, U
 use latlab_net::serve::{Pass, is_body};
 use serde::{Deserialize, Serialize};
 
+use super::asked::{NAMED_PAUSE_S, Seats};
+use super::away::{secret, told};
+use super::names::{Engine, Protocol};
 use super::python::Interpreter;
+use super::route::Route;
 use super::side::{Place, Side, failed};
-use super::{NAMED_PAUSE_S, Route, Seats, WebServer, secret, told};
+use super::web::WebServer;
 use latlab_probes_shared::linux::Task as Runner;
 
 /// How long a child may take for what needs no network.
@@ -23,17 +27,6 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const MOST_NAMED_BYTES: u64 = 16 << 20;
 /// Beside the time that its transfers may take, the child needs some for its threads and for telling.
 const TELLING: Duration = Duration::from_secs(5);
-
-/// What is spoken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Protocol {
-    /// HTTP/1.1 without TLS.
-    Plain,
-    /// HTTP/1.1 by TLS.
-    Tls,
-    /// HTTP/2 without TLS: all transfers on one connection.
-    Streams,
-}
 
 /// Some transfers of one kind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,8 +40,8 @@ pub(crate) struct Work {
     pub(crate) protocol: Protocol,
     /// For all of them together.
     pub(crate) patience: Duration,
-    /// Whose program: one of [`python::LIBRARIES`](super::python::LIBRARIES); none is our own client.
-    pub(crate) library: Option<String>,
+    /// Whose program; none is our own client.
+    pub(crate) library: Option<Engine>,
 }
 
 /// The stamps of one transfer, nanoseconds since a moment before the first; 0 for a phase that there was not.
@@ -395,7 +388,7 @@ impl Client {
 
     fn prepare(&mut self, work: &Work) -> Result<Transferred, ProbeError> {
         self.kept = Kept::None;
-        if let Some(library) = &work.library {
+        if let Some(library) = work.library {
             let Server::Ours(address, _) = *self.server()? else {
                 return Err(ProbeError::Other("a library asks latlab's own server only".to_owned()));
             };

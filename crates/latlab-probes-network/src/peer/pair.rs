@@ -5,7 +5,10 @@ use std::time::Duration;
 use latlab_harness::{Env, ProbeError};
 use latlab_record::Check;
 
-use super::{NAMED, Route, WebClient, WebServer};
+use super::client::WebClient;
+use super::names::PathKind;
+use super::route::Route;
+use super::web::WebServer;
 
 /// The server's thread is told of a connection by the kernel, and may have to wait for its CPU.
 const CATCHES_UP: Duration = Duration::from_millis(20);
@@ -26,11 +29,21 @@ pub(crate) struct Pair {
 }
 
 impl Pair {
-    fn start(env: &Env, path: &str) -> Result<Self, ProbeError> {
-        let route = Route::named(env, path)?;
-        let server = if path == NAMED { None } else { Some(WebServer::start(env, &route)?) };
+    fn start(env: &Env, path: PathKind) -> Result<Self, ProbeError> {
+        let route = Route::of(env, path)?;
+        let server = if path == PathKind::Url { None } else { Some(WebServer::start(env, &route)?) };
         let client = WebClient::start(env, &route, server.as_ref())?;
         Ok(Self { client, server, route, connections: 0, requests: 0 })
+    }
+
+    /// Nothing may come sooner than packets take over an emulated path: that would be a way around it.
+    pub(crate) fn as_long_as_the_path(&self, least_ns: u64) -> Option<Check> {
+        let asked_ns = self.route.details().asked_ns().filter(|_| self.route.delays_packets())?;
+        Some(Check {
+            name: "as long as the path".to_owned(),
+            ok: least_ns >= asked_ns,
+            detail: format!("the soonest took {least_ns} ns, the path {asked_ns} ns"),
+        })
     }
 
     /// The server counted what the client did: no connection and no answer came from elsewhere, and none is missing. The user's server counts
@@ -70,7 +83,7 @@ impl Pair {
 /// The pairs of a session, each started when it is asked for first.
 pub(crate) struct Pairs<'env> {
     env: &'env Env,
-    started: Vec<(String, Pair)>,
+    started: Vec<(PathKind, Pair)>,
 }
 
 impl<'env> Pairs<'env> {
@@ -82,20 +95,20 @@ impl<'env> Pairs<'env> {
     ///
     /// # Errors
     /// When it cannot be started.
-    pub(crate) fn on(&mut self, path: &str) -> Result<&mut Pair, ProbeError> {
-        let known = self.started.iter().position(|(own, _)| own == path);
+    pub(crate) fn on(&mut self, path: PathKind) -> Result<&mut Pair, ProbeError> {
+        let known = self.started.iter().position(|(own, _)| *own == path);
         let place = if let Some(place) = known {
             place
         } else {
             let pair = Pair::start(self.env, path)?;
-            self.started.push((path.to_owned(), pair));
+            self.started.push((path, pair));
             self.started.len() - 1
         };
         Ok(&mut self.started[place].1)
     }
 
     /// After an error nothing of it is used again: what it holds may be half done.
-    pub(crate) fn give_up(&mut self, path: &str) {
-        self.started.retain(|(own, _)| own != path);
+    pub(crate) fn give_up(&mut self, path: PathKind) {
+        self.started.retain(|(own, _)| *own != path);
     }
 }

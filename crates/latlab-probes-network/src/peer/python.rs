@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use latlab_harness::{Env, ProbeError};
@@ -10,10 +10,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::client::{Stamped, Transferred, Work};
+use super::names::Engine;
 use super::side::failed;
-
-/// Libraries, as engines of points, and the package of each.
-pub(crate) const LIBRARIES: [(&str, &str); 2] = [("python-requests", "requests"), ("python-httpx", "httpx")];
 
 const PROGRAM: &str = include_str!("programs/transfers.py");
 
@@ -29,14 +27,15 @@ impl Interpreter {
     ///
     /// # Errors
     /// Why there is none, in words for the user.
-    pub(crate) fn with(env: &Env, package: &str) -> Result<Self, String> {
+    pub(crate) fn with(env: &Env, engine: Engine) -> Result<Self, String> {
         let executable = env
             .interpreter
             .as_ref()
             .and_then(|interpreter| interpreter.executable())
             .ok_or("there is no interpreter that could run it")?;
         let packages = env.packages.clone().ok_or("where the user's packages are is not known")?;
-        if !has(&packages, package) {
+        let package = engine.package();
+        if !packages.join(package).join("__init__.py").is_file() {
             return Err(format!("{package} is not installed"));
         }
         Ok(Self { executable, packages })
@@ -66,10 +65,6 @@ impl Interpreter {
     }
 }
 
-fn has(packages: &Path, package: &str) -> bool {
-    packages.join(package).join("__init__.py").is_file()
-}
-
 /// A running interpreter, ended when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Running {
@@ -94,7 +89,7 @@ impl Running {
 
     pub(crate) fn prepare(
         &mut self,
-        library: &str,
+        library: Engine,
         address: SocketAddr,
         work: &Work,
     ) -> Result<Transferred, ProbeError> {

@@ -10,8 +10,9 @@ use latlab_net::PathSpec;
 use latlab_net::delay::{Established, Kind, Path, SERVER};
 use serde::{Deserialize, Serialize};
 
+use super::asked::{Seats, path_asked};
+use super::names::{PathKind, RouteDetails};
 use super::side::{Place, Side, failed};
-use super::{EMULATED, LOOPBACK, NAMED, RouteDetails, Seats, path_asked};
 use latlab_probes_shared::linux::run_on;
 
 /// A path that is tried twice, by netem and by the line, is looked at for a fifth of a second each.
@@ -40,25 +41,18 @@ impl Route {
         Self { path: Path::Real, named: false, _keeper: None }
     }
 
-    /// Whatever lies between this machine and the user's server.
-    fn named_by_url() -> Self {
-        Self { named: true, ..Self::loopback() }
-    }
-
-    /// What a point's `path` names: the loopback, the way to the user's server, or what the settings ask for.
+    /// What a point's `path` names.
     ///
     /// # Errors
     /// When the settings ask for no path.
-    pub(crate) fn named(env: &Env, name: &str) -> Result<Self, ProbeError> {
-        if name == LOOPBACK {
-            return Ok(Self::loopback());
-        }
-        if name == NAMED {
-            return Ok(Self::named_by_url());
-        }
-        match path_asked(&env.settings).map_err(ProbeError::Other)? {
-            Some(spec) => Ok(Self::emulated(env, &spec)),
-            None => Err(ProbeError::Other("the settings ask for no path".to_owned())),
+    pub(crate) fn of(env: &Env, path: PathKind) -> Result<Self, ProbeError> {
+        match path {
+            PathKind::Loopback => Ok(Self::loopback()),
+            PathKind::Url => Ok(Self { named: true, ..Self::loopback() }),
+            PathKind::Emulated => match path_asked(&env.settings).map_err(ProbeError::Other)? {
+                Some(spec) => Ok(Self::emulated(env, &spec)),
+                None => Err(ProbeError::Other("the settings ask for no path".to_owned())),
+            },
         }
     }
 
@@ -85,15 +79,6 @@ impl Route {
     /// What must stand beside every figure: the flag of a record.
     pub(crate) fn label(&self) -> Option<String> {
         self.path.label()
-    }
-
-    /// `loopback`, `emulated` or `url`: what a point's `path` says.
-    pub(crate) fn name(&self) -> &'static str {
-        match self.path {
-            Path::Real if self.named => NAMED,
-            Path::Real => LOOPBACK,
-            Path::Emulated(..) | Path::Application { .. } => EMULATED,
-        }
     }
 
     /// Whether packets take the time of the path: then round trips of the handshake and of slow start do too.
@@ -150,7 +135,10 @@ impl Route {
     /// For a record's details, as `route`: kind, what was asked for, what was measured, why nothing better delays.
     pub(crate) fn details(&self) -> RouteDetails {
         match &self.path {
-            Path::Real => RouteDetails::Real { kind: self.name().to_owned() },
+            Path::Real => {
+                let kind = if self.named { PathKind::Url } else { PathKind::Loopback };
+                RouteDetails::Real { kind: kind.to_string() }
+            }
             Path::Emulated(spec, path) => RouteDetails::Emulated {
                 kind: match path.kind {
                     Kind::Netem => "netem",

@@ -1,3 +1,6 @@
+use latlab_net::PathSpec;
+use latlab_record::Settings;
+
 use super::*;
 use latlab_probes_testing as testing;
 

@@ -8,8 +8,9 @@ use latlab_harness::{Env, ProbeError, serve_child};
 use latlab_net::serve::{Served, Server, Settings};
 use serde::{Deserialize, Serialize};
 
+use super::asked::Seats;
+use super::route::Route;
 use super::side::{Place, Side, failed};
-use super::{Route, Seats};
 use latlab_probes_shared::linux::Task;
 
 /// Starting makes a certificate; an answer on the pipe takes less than a time slice or two.

@@ -1,13 +1,14 @@
 //! What a server does with a client that connects and sends no message, by a clock that the test moves.
 
 use std::io::{Read, Write};
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::Ipv4Addr;
+use std::thread::JoinHandle;
 
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 
 use super::*;
-use crate::echo::{Transport, connect};
 use crate::listen::tests::Moved;
+use crate::sockets::connect;
 
 const BOUND: Duration = Duration::from_secs(30);
 const JUST: Duration = Duration::from_millis(10);
@@ -25,7 +26,7 @@ fn serving(
     let service = Service { transport, ip, bytes: BYTES, waiting, cpu: None };
     let clock = clock.clock();
     let thread =
-        std::thread::spawn(move || run(service, listening, &Shared::default(), |_, _| Reply::Whole, &clock));
+        std::thread::spawn(move || run(service, listening, &Stop::default(), |_, _| Reply::Whole, &clock));
     (address, thread)
 }
 

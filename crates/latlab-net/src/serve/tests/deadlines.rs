@@ -31,13 +31,7 @@ fn with_a_frozen_clock(secret: Option<&[u8]>, test: impl FnOnce(&Frozen) + Send 
 /// Calls `test` beside a server that can have so many connections open. While a blocking task runs, tokio's clock does not move by itself.
 fn with_descriptors_for(most: u64, secret: Option<&[u8]>, test: impl FnOnce(&Frozen) + Send + 'static) {
     let runtime = Builder::new_current_thread().enable_all().start_paused(true).build().expect("a runtime");
-    let settings = Settings {
-        bind: None,
-        secret: secret.map(<[u8]>::to_vec),
-        threads: 1,
-        enclosed: false,
-        answers_after: Duration::ZERO,
-    };
+    let settings = Settings { secret: secret.map(<[u8]>::to_vec), ..Settings::default() };
     let ended = runtime.block_on(async {
         let listener = listen(None).expect("the loopback");
         let (certificate, tls) = certificate::make(None).expect("a certificate");
@@ -115,10 +109,7 @@ impl Frozen {
     }
 
     fn connect_beside_others(&self) -> TcpStream {
-        let stream = TcpStream::connect_timeout(&self.address, BOUND).expect("the server accepts");
-        stream.set_read_timeout(Some(BOUND)).expect("a time-out");
-        stream.set_write_timeout(Some(BOUND)).expect("a time-out");
-        stream
+        connect_to(self.address)
     }
 
     fn tls(&self, protocol: &[u8]) -> ClientConnection {

@@ -6,8 +6,8 @@ use std::net::Ipv4Addr;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 
 use super::*;
-use crate::echo::connect;
 use crate::listen::tests::Moved;
+use crate::sockets::connect;
 
 /// Longer than any wait, even under emulation.
 const BOUND: Duration = Duration::from_secs(30);
@@ -18,14 +18,11 @@ fn a_stream_without_a_byte_is_ended_when_its_time_is_up_and_another_goes_on() {
     for transport in [Transport::Tcp, Transport::Unix] {
         let sink = Sink { transport, ip: IpAddr::V4(Ipv4Addr::LOCALHOST), streams: 2, cpus: Vec::new() };
         let (listening, address) = listen(transport, sink.ip).expect("the loopback");
-        let shared = Shared {
-            stop: AtomicBool::new(false),
-            sockets: Mutex::default(),
-            arrivals: Arrivals::new().expect("shared memory"),
-        };
+        let arrivals = Arrivals::new().expect("shared memory");
         let moved = Moved::default();
         let clock = moved.clock();
-        let thread = std::thread::spawn(move || run(&sink, &listening, &shared, None, &clock));
+        let thread =
+            std::thread::spawn(move || run(&sink, &listening, &Stop::default(), &arrivals, None, &clock));
         let opened = || {
             let socket = connect(&address, transport, BOUND).expect("they listen");
             set_socket_timeout(&socket, Timeout::Recv, Some(BOUND)).expect("a time-out");

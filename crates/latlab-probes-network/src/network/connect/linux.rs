@@ -49,7 +49,7 @@ impl Phase {
 
 impl latlab_harness::Session<Connect> for Session<'_> {
     fn select(&mut self, point: &Opening) -> Result<(), ProbeError> {
-        let route = &self.pairs.on(point.path.name())?.route;
+        let route = &self.pairs.on(point.path)?.route;
         if point.path == PathKind::Emulated && !route.delays_packets() {
             return Err(ProbeError::Other(format!(
                 "a server that waits before it answers delays no handshake, and no path can be had: {}",
@@ -74,12 +74,12 @@ impl latlab_harness::Session<Connect> for Session<'_> {
             count,
             patience: PATIENCE,
         };
-        let pair = self.pairs.on(point.path.name())?;
+        let pair = self.pairs.on(point.path)?;
         let begun = self.stamps.begin();
         let stamped = match pair.client.connect(&asked) {
             Ok(stamped) => stamped,
             Err(error) => {
-                self.pairs.give_up(point.path.name());
+                self.pairs.give_up(point.path);
                 return Err(error);
             }
         };
@@ -102,7 +102,7 @@ impl latlab_harness::Session<Connect> for Session<'_> {
     }
 
     fn proof(&mut self, point: &Opening, evidence: &Evidence) -> Proof<Opened> {
-        let Ok(pair) = self.pairs.on(point.path.name()) else {
+        let Ok(pair) = self.pairs.on(point.path) else {
             return Proof::default();
         };
         let &Evidence { opened, incomplete, least_ns } = evidence;
@@ -114,14 +114,7 @@ impl latlab_harness::Session<Connect> for Session<'_> {
             ok: incomplete == 0 && opened > 0,
             detail: format!("{} of {opened} connections had all of their phases", opened - incomplete),
         });
-        if point.path == PathKind::Emulated && pair.route.delays_packets() {
-            let asked_ns = route.asked_ns().unwrap_or(0);
-            checks.push(Check {
-                name: "as long as the path".to_owned(),
-                ok: least_ns >= asked_ns,
-                detail: format!("the soonest took {least_ns} ns, the path {asked_ns} ns"),
-            });
-        }
+        checks.extend(pair.as_long_as_the_path(least_ns));
         Proof {
             flags: pair.route.label().into_iter().collect(),
             ..Proof::of(checks).with(Opened { route, least_ns: least_ns.into() })

@@ -1,6 +1,6 @@
 #[cfg(target_os = "linux")]
 use latlab_harness::Session as _;
-use latlab_harness::{PointFields as _, PointResult, Support};
+use latlab_harness::{PointFields as _, PointResult};
 use latlab_probes_testing as testing;
 
 use super::*;
@@ -53,18 +53,6 @@ fn a_route_is_read_as_it_was_written() {
     }
 }
 
-#[test]
-fn one_cpu_is_enough_and_is_said() {
-    let mut env = testing::env_of_one_cpu(64 << 20);
-    let plan = Connect.plan(&env);
-    assert_eq!(matches!(plan.support, Support::Degraded(_)), work::HERE);
-    assert!(plan.memory_bytes <= env.memory_bytes);
-    assert_eq!(plan.points.len(), if work::HERE { 3 } else { 0 });
-    assert!(plan.points.iter().all(|planned| planned.block_s < 0.1));
-    env.child = None;
-    assert!(matches!(Connect.plan(&env).support, Support::No(_)));
-}
-
 /// A child with threads can keep no path.
 #[test]
 #[cfg(target_os = "linux")]
@@ -83,7 +71,7 @@ fn a_handshake_that_no_path_delays_is_not_measured_as_if_one_did() {
 fn a_connection_that_the_server_never_saw_is_noticed() {
     let env = testing::env(64 << 20);
     let mut pairs = crate::peer::Pairs::new(&env);
-    let pair = pairs.on(crate::peer::LOOPBACK).expect("a client and a server");
+    let pair = pairs.on(PathKind::Loopback).expect("a client and a server");
     pair.connections = 1;
     assert!(!pair.counted().expect("our own").ok);
     pair.connections = 0;

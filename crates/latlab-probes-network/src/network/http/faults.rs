@@ -124,7 +124,7 @@ fn a_request_that_one_side_did_not_count_fails_the_proof() {
     evidence.flight.operations = 1;
     let failed = |session: &mut Session<'_>| -> Vec<String> {
         let proof = session.proof(&point, &evidence);
-        trial::failed(&proof).into_iter().map(str::to_owned).collect()
+        testing::failed(&proof).into_iter().map(str::to_owned).collect()
     };
     assert!(failed(&mut session).is_empty());
     // One that was sent and is not answered.

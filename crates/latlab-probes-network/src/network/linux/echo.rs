@@ -1,15 +1,16 @@
 //! Round trips to a process at the far end of a route.
 
 use std::io::{BufRead, Write};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use latlab_harness::{Env, ProbeError, Stamps, serve_child};
 use latlab_net::NetError;
-use latlab_net::echo::{Address, Client, Counts, Reply, Server, Service, Transport, Waiting, Watch, answer};
+use latlab_net::echo::{Client, Counts, Reply, Server, Service, Waiting, Watch, answer};
+use latlab_net::sockets::{Address, Transport};
 use serde::{Deserialize, Serialize};
 
-use super::{ANSWERS, Reach, failed};
+use super::{ANSWERS, Reach, by_loopback, failed};
 use crate::peer::{Place, Route, Side};
 
 /// The name of the server's program.
@@ -212,24 +213,13 @@ impl<'env> Echo<'env> {
     /// When nothing can be connected to.
     pub(crate) fn connect(&mut self, ask: Ask) -> Result<Address, ProbeError> {
         self.client = None;
-        if let Some(ip) = self.ip {
+        // A Unix socket has no such address.
+        let any = (ask.transport == Transport::Unix).then_some(IpAddr::V4(Ipv4Addr::LOCALHOST));
+        if let Some(ip) = self.ip.or(any) {
             return self.connect_to(ask, ip);
         }
-        let (v4, v6) = (Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into());
-        if ask.transport == Transport::Unix {
-            return self.connect_to(ask, v4);
-        }
-        let (ip, address) = match self.connect_to(ask, v4) {
-            Ok(address) => (v4, address),
-            // The address is not to blame for the process.
-            Err(refused) if self.server.is_none() => return Err(refused),
-            Err(refused) => {
-                let address = self.connect_to(ask, v6).map_err(|also| {
-                    ProbeError::Other(format!("there is no loopback address that answers: {refused}; {also}"))
-                })?;
-                (v6, address)
-            }
-        };
+        let connect = |echo: &mut Self, ip| echo.connect_to(ask, ip);
+        let (ip, address) = by_loopback(self, connect, |echo| echo.server.is_none())?;
         self.ip = Some(ip);
         Ok(address)
     }

@@ -1,19 +1,19 @@
 //! Streams from this process to another one, as a load or as what is measured.
 
 use std::io::{BufRead, Write};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::time::{Duration, Instant};
 
 use latlab_harness::{Env, ProbeError, serve_child};
 use latlab_net::NetError;
-use latlab_net::echo::{Address, Transport};
+use latlab_net::sockets::{Address, Transport};
 use latlab_net::stream::{
     Amount, Arrivals, Fault, Received, Receivers, Senders, Sent, Sink, Source, TcpFacts,
 };
 use serde::{Deserialize, Serialize};
 
-use super::{ANSWERS, Reach, failed};
+use super::{ANSWERS, Reach, by_loopback, failed};
 use crate::peer::{Place, Route, Side};
 
 /// The name of the receivers' program.
@@ -187,24 +187,14 @@ impl<'env> Load<'env> {
     /// # Errors
     /// When nothing can be connected to, or a thread cannot be had.
     pub(crate) fn make(&mut self, shape: &Shape, seed: u64) -> Result<Address, ProbeError> {
-        let v4 = IpAddr::V4(Ipv4Addr::LOCALHOST);
-        if let Some(ip) = self.ip.or((shape.transport == Transport::Unix).then_some(v4)) {
+        // A Unix socket has no such address.
+        let any = (shape.transport == Transport::Unix).then_some(IpAddr::V4(Ipv4Addr::LOCALHOST));
+        if let Some(ip) = self.ip.or(any) {
             return self.make_at(shape, seed, ip);
         }
-        let refused = match self.make_at(shape, seed, v4) {
-            Ok(address) => {
-                self.ip = Some(v4);
-                return Ok(address);
-            }
-            // The address is not to blame for the process.
-            Err(refused) if self.receivers.is_none() => return Err(refused),
-            Err(refused) => refused,
-        };
-        let v6 = IpAddr::V6(Ipv6Addr::LOCALHOST);
-        let address = self.make_at(shape, seed, v6).map_err(|also| {
-            ProbeError::Other(format!("there is no loopback address that answers: {refused}; {also}"))
-        })?;
-        self.ip = Some(v6);
+        let make = |load: &mut Self, ip| load.make_at(shape, seed, ip);
+        let (ip, address) = by_loopback(self, make, |load| load.receivers.is_none())?;
+        self.ip = Some(ip);
         Ok(address)
     }
 

@@ -2,23 +2,21 @@
 
 mod echo;
 mod load;
-mod middle;
 mod reach;
 #[cfg(test)]
 pub(crate) mod trial;
 mod visits;
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 use latlab_harness::ProbeError;
 use latlab_net::NetError;
-use latlab_net::echo::{Address, Transport as Carrier};
+use latlab_net::sockets::{Address, Transport as Carrier};
 
-use super::Transport;
+use crate::peer::Transport;
 pub(crate) use echo::{Ask, Echo, Served, Sum, serve_echoes};
 pub(crate) use load::{Agreement, Ends, Load, Shape, serve_streams};
-pub(crate) use middle::{at_quantile, estimate, median};
 pub(crate) use reach::{Reach, serve_sockets};
 pub(crate) use visits::Visits;
 
@@ -50,4 +48,22 @@ pub(crate) fn ip(address: &Address) -> Option<IpAddr> {
         Address::Ip(address) => Some(address.ip()),
         Address::Unix(_) => None,
     }
+}
+
+/// Does something at the loopback's address of IPv4, or else of IPv6; returns which one it was. `is_gone` says whether the process at the other end
+/// has ended, for which no address is to blame.
+pub(crate) fn by_loopback<S, T>(
+    side: &mut S,
+    mut at: impl FnMut(&mut S, IpAddr) -> Result<T, ProbeError>,
+    is_gone: fn(&S) -> bool,
+) -> Result<(IpAddr, T), ProbeError> {
+    let (v4, v6) = (Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into());
+    let refused = match at(side, v4) {
+        Ok(done) => return Ok((v4, done)),
+        Err(refused) if is_gone(side) => return Err(refused),
+        Err(refused) => refused,
+    };
+    at(side, v6).map(|done| (v6, done)).map_err(|also| {
+        ProbeError::Other(format!("there is no loopback address that answers: {refused}; {also}"))
+    })
 }

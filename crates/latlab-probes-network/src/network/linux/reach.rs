@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use latlab_harness::{Env, ProbeError, serve_child};
 use latlab_net::NetError;
-use latlab_net::echo::{Address, Transport, connect};
-use latlab_net::sockets::{Hatch, hand_over};
+use latlab_net::sockets::{Address, Hatch, Transport, connect, hand_over};
 use serde::{Deserialize, Serialize};
 
 use super::failed;

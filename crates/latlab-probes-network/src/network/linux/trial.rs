@@ -40,13 +40,8 @@ pub(crate) fn reason<P: Probe, S: Session<P>>(
     assert_eq!(children(), before, "no process is left");
     match outcome {
         Err(error) => error.to_string(),
-        Ok(proof) => failed(&proof).join(", "),
+        Ok(proof) => testing::failed(&proof).join(", "),
     }
-}
-
-/// The names of the checks that did not hold.
-pub(crate) fn failed<D>(proof: &Proof<D>) -> Vec<&str> {
-    proof.checks.iter().filter(|check| !check.ok).map(|check| check.name.as_str()).collect()
 }
 
 /// Of this thread.

@@ -4,7 +4,8 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use latlab_harness::{Block, Env, ProbeError, Proof, Stamps};
-use latlab_net::echo::{Counts, Transport, Waiting};
+use latlab_net::echo::{Counts, Waiting};
+use latlab_net::sockets::Transport;
 use latlab_record::{Check, Work};
 
 use super::{Beside, Details, LOAD_MESSAGE, Loaded, MESSAGE, Pace};
@@ -22,7 +23,7 @@ const WARM: u64 = 3;
 
 pub(super) fn open<'env>(env: &'env Env, group: &[Beside]) -> Result<Session<'env>, ProbeError> {
     let path = group.first().map_or(PathKind::Loopback, |point| point.path);
-    let route = Route::named(env, path.name())?;
+    let route = Route::of(env, path)?;
     let asked = || path_asked(&env.settings).map_err(ProbeError::Other);
     let spec = if path == PathKind::Loopback { None } else { asked()? };
     if spec.is_some() && !route.delays_packets() {

@@ -6,7 +6,8 @@ use latlab_probes_testing as testing;
 
 use super::*;
 use crate::network::roundtrip::{PLACEMENTS, SMALL};
-use crate::network::{Transport, trial};
+use crate::network::trial;
+use crate::peer::Transport;
 
 /// For what never comes.
 const WAITED: Duration = Duration::from_secs(1);

@@ -8,10 +8,10 @@ use latlab_net::echo::{Counts, Waiting};
 use latlab_record::{Check, Work};
 
 use super::{IDLING_S, Placement, RoundTrip, Sides, Trip, WARM};
-use crate::network::linux::{Ask, Echo, Served, Sum, Visits, ip, median};
+use crate::network::linux::{Ask, Echo, Served, Sum, Visits, ip};
 use crate::peer::Route;
 use latlab_probes_shared::linux::{Pinned, Task, runs_only_on, switches, thread_id};
-use latlab_probes_shared::other_cpu;
+use latlab_probes_shared::{median, other_cpu};
 
 pub(super) const HERE: bool = true;
 /// A block, and an answer of the child on its pipe, take milliseconds; a partner on a crowded CPU gets its turn within some time slices.
@@ -225,7 +225,7 @@ impl latlab_harness::Session<RoundTrip> for Session<'_> {
             to_cpu: cpus[1],
             switches_per_round_trip: evidence.own_switches(),
             server_switches_per_round_trip: served.switches_each(),
-            just_after_work_ns: median(&evidence.just_after_work),
+            just_after_work_ns: median(evidence.just_after_work.iter().copied()),
         };
         Proof {
             work: Work { bytes: evidence.timed * 2 * point.message_bytes as u64, ..Work::default() },

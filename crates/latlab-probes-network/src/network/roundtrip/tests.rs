@@ -1,4 +1,4 @@
-use latlab_harness::{PointFields as _, PointResult, Support};
+use latlab_harness::{PointFields as _, PointResult};
 use latlab_probes_testing as testing;
 
 use super::*;
@@ -28,19 +28,6 @@ fn waking_up_is_what_blocking_takes_more_than_polling() {
 }
 
 #[test]
-#[cfg(target_os = "linux")]
-fn one_cpu_leaves_one_placement_and_says_so() {
-    let env = testing::env_of_one_cpu(64 << 20);
-    let plan = RoundTrip.plan(&env);
-    let Support::Degraded(reason) = plan.support else {
-        panic!("something is missing");
-    };
-    assert!(reason.contains("one CPU"), "{reason}");
-    assert!(plan.points.iter().all(|planned| planned.point.placement == Placement::SameCpu));
-    assert!(plan.memory_bytes <= env.memory_bytes);
-}
-
-#[test]
 fn small_messages_come_first_and_none_is_too_long_for_its_transport() {
     let points = RoundTrip.plan(&testing::env(64 << 20)).points;
     assert!(points.iter().all(|planned| (planned.priority == 0) == (planned.point.message_bytes == SMALL)));
@@ -52,11 +39,4 @@ fn small_messages_come_first_and_none_is_too_long_for_its_transport() {
         let transports = [Transport::Tcp, Transport::Udp, Transport::Unix];
         assert_eq!(transports.map(longest), [Some(65_536), Some(16_384), Some(65_536)]);
     }
-}
-
-#[test]
-fn without_a_child_process_there_is_nobody_to_answer() {
-    let mut env = testing::env(64 << 20);
-    env.child = None;
-    assert!(matches!(RoundTrip.plan(&env).support, Support::No(_)));
 }

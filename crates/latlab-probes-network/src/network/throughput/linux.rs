@@ -8,9 +8,10 @@ use latlab_net::stream::TcpFacts;
 use latlab_record::Check;
 
 use super::{Carried, Connections, Pace, Placement, Tcp, Throughput};
-use crate::network::linux::{Agreement, Ends, Load, Shape, Visits, ip, median};
+use crate::network::linux::{Agreement, Ends, Load, Shape, Visits, ip};
 use crate::peer::Route;
 use latlab_probes_shared::linux::Pinned;
+use latlab_probes_shared::median;
 
 pub(super) const HERE: bool = true;
 /// Longest wait for the first bytes of a block, milliseconds.
@@ -275,7 +276,7 @@ impl Evidence {
 
 /// Medians over streams and blocks; counts are those of the connection that had most.
 fn tcp(all: &[TcpFacts]) -> Option<Tcp> {
-    let median = |of: fn(&TcpFacts) -> f64| median(&all.iter().map(of).collect::<Vec<_>>());
+    let median = |of: fn(&TcpFacts) -> f64| median(all.iter().map(of));
     let ends = |of: fn(&TcpFacts) -> f64| {
         let values = || all.iter().map(of);
         [values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max)]

@@ -1,4 +1,4 @@
-use latlab_harness::{PointFields as _, PointResult, Support};
+use latlab_harness::{PointFields as _, PointResult};
 use latlab_probes_testing as testing;
 
 use super::*;
@@ -27,20 +27,6 @@ fn several_streams_are_compared_with_one() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn one_cpu_leaves_one_placement_and_says_so() {
-    let env = testing::env_of_one_cpu(64 << 20);
-    let plan = Throughput.plan(&env);
-    let Support::Degraded(reason) = plan.support else {
-        panic!("something is missing");
-    };
-    assert!(reason.contains("one CPU"), "{reason}");
-    let mut points = plan.points.iter().map(|planned| planned.point);
-    assert!(points.all(|point| point.placement == Placement::Anywhere && point.streams <= 4));
-    assert!(plan.memory_bytes <= env.memory_bytes);
-}
-
-#[test]
-#[cfg(target_os = "linux")]
 fn the_quick_profile_has_one_and_four_streams_first() {
     let points = Throughput.plan(&testing::env(64 << 20)).points;
     let first: Vec<_> =
@@ -49,11 +35,4 @@ fn the_quick_profile_has_one_and_four_streams_first() {
     // Six blocks in six visits, or in three where a visit is dear.
     let seconds: f64 = points[..2].iter().map(|planned| 3.0 * planned.setup_s + 6.0 * planned.block_s).sum();
     assert!(seconds < 1.3, "{seconds}");
-}
-
-#[test]
-fn without_a_child_process_there_is_nobody_to_receive() {
-    let mut env = testing::env(64 << 20);
-    env.child = None;
-    assert!(matches!(Throughput.plan(&env).support, Support::No(_)));
 }

@@ -1,17 +1,16 @@
 //! Linux: client and server in processes of their own.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use latlab_harness::{AnySession, Block, Env, ProbeError, Proof, Stamps, without};
-use latlab_record::{Check, Point, Work as Done};
-use serde_json::{Value, json};
+use latlab_harness::{Block, Env, Probe as _, ProbeError, Proof, Stamps, without};
+use latlab_probes_shared::median;
+use latlab_record::{Check, Estimate, Work as Done};
+use latlab_stats::{order_statistic_interval, quantile};
 
-use super::{FILES, HTTP2, HTTPS, KEPT, OWN, POOL, TEN_FILES, count, libraries, many_s, one_s, order, sets};
-use crate::network::linux::{at_quantile, estimate, median};
-pub(super) use crate::peer::LIBRARIES;
-use crate::peer::{
-    EMULATED, Interpreter, Pair, Pairs, Protocol, Stamped, Transferred, WebServer, Work, is_named,
-};
+use super::details::{Experiment, Found, Library, Little, Server, Singles, Times};
+use super::{FILES, Fetch, Kept, POOL, Transfer};
+use crate::peer::{Engine, Interpreter, Pair, Pairs, PathKind, Stamped, Transferred, WebServer, Work};
 
 pub(super) const HERE: bool = true;
 /// Beside what the transfers should take, many times over.
@@ -22,32 +21,49 @@ const LITTLE: f64 = 0.05;
 /// Times of single transfers that are kept for medians of phases.
 const MOST_KEPT: usize = 20_000;
 
-/// Whether the interpreter has this package.
-pub(super) fn has_library(env: &Env, package: &str) -> bool {
-    Interpreter::with(env, package).is_ok()
+/// Why a library of Python's cannot be measured; none where it can.
+pub(super) fn why_not(env: &Env, engine: Engine) -> Option<String> {
+    Interpreter::with(env, engine).err()
 }
 
-/// Why it has not.
-pub(super) fn why_no_library(env: &Env, package: &str) -> Option<String> {
-    Interpreter::with(env, package).err()
-}
-
-pub(super) fn open<'env>(env: &'env Env) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
-    Ok(Box::new(Transfers {
+pub(super) fn open<'env>(env: &'env Env, _group: &[Fetch]) -> Result<Session<'env>, ProbeError> {
+    Ok(Session {
         env,
         stamps: Stamps::of(&env.clock)
             .ok_or_else(|| ProbeError::Other("a transfer needs a real clock".to_owned()))?,
         pairs: Pairs::new(env),
-        all: Vec::new(),
-        libraries: json!(libraries(env)),
-        selected: None,
-    }))
+        libraries: libraries(env),
+        loaded: Vec::new(),
+    })
 }
 
-/// What was found at a point.
+/// What a run takes beside the blocks of its points: beginning and ending, s.
+const AROUND_S: f64 = 5.0;
+/// How much longer than planned it may take until a library had its turn: looking for the knee adds points, and on a busy machine all take longer.
+const LONGER: f64 = 1.5;
+
+/// Python's libraries: why one is not measured here, and the budget that reaches each of its points over the path.
+pub(super) fn libraries(env: &Env) -> Vec<Library> {
+    let points = Transfer.plan(env).points;
+    let budget_s = |last: u8| {
+        let needed = points.iter().filter(|planned| planned.priority <= last);
+        let planned_s: f64 =
+            needed.map(|planned| planned.first_s + 6.0 * (planned.setup_s + planned.block_s)).sum();
+        ((AROUND_S + LONGER * planned_s) / 10.0).ceil() * 10.0
+    };
+    let far = |engine| {
+        let is_far = move |point: Fetch| point.path == PathKind::Emulated && point.engine == engine;
+        let own = points.iter().filter(move |planned| is_far(planned.point));
+        own.map(|planned| (planned.point, budget_s(planned.priority))).collect()
+    };
+    Engine::LIBRARIES
+        .map(|engine| Library { engine, not_measured: why_not(env, engine), far: far(engine) })
+        .into()
+}
+
+/// What the blocks of a point have shown.
 #[derive(Default)]
-struct Found {
-    point: Point,
+pub struct Evidence {
     transfers: u64,
     /// Transfers that the client did not tell of.
     missing: u64,
@@ -75,7 +91,7 @@ struct OfBlock {
     median_ns: Option<f64>,
     times: Vec<f64>,
     until_first_byte: Vec<f64>,
-    phases: Vec<(&'static str, Vec<f64>)>,
+    phases: BTreeMap<&'static str, Vec<f64>>,
     /// CPU time and time, ns: of client, server, and of the block.
     cpu_ns: [f64; 3],
     /// Sets of ten: by one, by the pool, and how much faster the pool was.
@@ -84,30 +100,26 @@ struct OfBlock {
     speed_up: Option<f64>,
 }
 
-pub(super) struct Transfers<'env> {
+/// Clients and their servers.
+pub struct Session<'env> {
     env: &'env Env,
     stamps: Stamps,
-    pub(super) pairs: Pairs<'env>,
-    all: Vec<Found>,
-    libraries: Value,
-    selected: Option<usize>,
+    pairs: Pairs<'env>,
+    libraries: Vec<Library>,
+    /// Points whose library was loaded and warmed up.
+    loaded: Vec<Fetch>,
 }
 
 /// The client's work at a point.
-fn work(env: &Env, point: &Point, workers: u32, count: u32) -> Work {
-    let expected_s = many_s(env, point, count, workers);
+fn work(env: &Env, point: Fetch, workers: u32, count: u32) -> Work {
     Work {
-        bytes: point.file_bytes.unwrap_or(0),
+        bytes: point.bytes(),
         workers,
         count,
-        kept: point.connections.as_deref() == Some(KEPT),
-        protocol: match point.protocol.as_deref() {
-            Some(HTTPS) => Protocol::Tls,
-            Some(HTTP2) => Protocol::Streams,
-            _ => Protocol::Plain,
-        },
-        patience: Duration::from_secs_f64(PATIENCE_S + TIMES * expected_s),
-        library: point.engine.clone().filter(|engine| engine != OWN),
+        kept: point.connections == Kept,
+        protocol: point.protocol,
+        patience: Duration::from_secs_f64(PATIENCE_S + TIMES * point.many_s(env, count, workers)),
+        library: (!point.is_own()).then_some(point.engine),
     }
 }
 
@@ -159,260 +171,209 @@ fn without_pauses(stamped: &[Stamped]) -> Option<f64> {
     (ns > 0).then(|| bytes as f64 * 1e9 / ns as f64)
 }
 
-impl Transfers<'_> {
-    /// Does the work and looks at what it cost both sides.
-    fn run(pair: &mut Pair, work: &Work, found: &mut Found) -> Result<Vec<Stamped>, ProbeError> {
-        let cpu_ns = |pair: &Pair| [pair.client.cpu_ns(), pair.server.as_ref().and_then(WebServer::cpu_ns)];
-        let before = cpu_ns(pair);
-        let Transferred { stamped, connections } = pair.client.transfer(work)?;
-        let after = cpu_ns(pair);
-        pair.connections += connections;
-        pair.requests += u64::from(work.count);
-        found.transfers += stamped.len() as u64;
-        found.missing += u64::from(work.count).saturating_sub(stamped.len() as u64);
-        let first = stamped.iter().map(|own| own.begun).min();
-        let last = stamped.iter().map(|own| own.last_byte).max();
-        let cpu_ns = &mut found.block().cpu_ns;
-        for (sum, (before, after)) in cpu_ns.iter_mut().zip(before.into_iter().zip(after)) {
-            *sum += before.zip(after).map_or(0.0, |(before, after)| after.saturating_sub(before) as f64);
-        }
-        cpu_ns[2] += first.zip(last).map_or(0.0, |(first, last)| (last - first) as f64);
-        Ok(stamped)
-    }
+/// The median with its 95 % interval, which fewer than six do not have. It stays where the run has no other round of the point.
+fn estimate(mut values: Vec<f64>) -> Option<Estimate> {
+    values.sort_by(f64::total_cmp);
+    let ends = order_statistic_interval(&values, 0.5, 0.95).ok();
+    let [low, high] = [ends.as_ref().map(|own| own.lo), ends.as_ref().map(|own| own.hi)];
+    Some(Estimate { value: median(values)?, low, high })
+}
 
-    /// Ten files by one and by the pool, in the [`order`] of this block.
-    fn ten(
-        env: &Env,
-        stamps: Stamps,
-        pair: &mut Pair,
-        data: &mut Block,
-        found: &mut Found,
-    ) -> Result<(), ProbeError> {
-        let point = found.point.clone();
-        let workers = point.concurrency.unwrap_or(POOL);
-        let order = order(&point, found.blocks.len());
-        found.blocks.push(OfBlock::default());
+/// Does the work and looks at what it cost both sides.
+fn run(pair: &mut Pair, work: &Work, evidence: &mut Evidence) -> Result<Vec<Stamped>, ProbeError> {
+    let cpu_ns = |pair: &Pair| [pair.client.cpu_ns(), pair.server.as_ref().and_then(WebServer::cpu_ns)];
+    let before = cpu_ns(pair);
+    let Transferred { stamped, connections } = pair.client.transfer(work)?;
+    let after = cpu_ns(pair);
+    pair.connections += connections;
+    pair.requests += u64::from(work.count);
+    evidence.transfers += stamped.len() as u64;
+    evidence.missing += u64::from(work.count).saturating_sub(stamped.len() as u64);
+    let cpu_ns = &mut evidence.block().cpu_ns;
+    for (sum, (before, after)) in cpu_ns.iter_mut().zip(before.into_iter().zip(after)) {
+        *sum += before.zip(after).map_or(0.0, |(before, after)| after.saturating_sub(before) as f64);
+    }
+    cpu_ns[2] += ends(&stamped).map_or(0.0, |(first, last)| (last - first) as f64);
+    Ok(stamped)
+}
+
+/// The begin of the first and the end of the last.
+fn ends(stamped: &[Stamped]) -> Option<(u64, u64)> {
+    let first = stamped.iter().map(|own| own.begun).min();
+    first.zip(stamped.iter().map(|own| own.last_byte).max())
+}
+
+impl Session<'_> {
+    /// Ten files by one and by the pool, in the [`Fetch::order`] of this block.
+    fn ten(&mut self, point: Fetch, evidence: &mut Evidence, data: &mut Block) -> Result<(), ProbeError> {
+        let (env, stamps) = (self.env, self.stamps);
+        let pair = self.pairs.on(point.path)?;
+        let order = point.order(evidence.blocks.len());
+        evidence.blocks.push(OfBlock::default());
         let mut took: [Vec<f64>; 2] = Default::default();
-        let repeated = order.iter().cycle().take(order.len() * sets(env, &point) as usize);
+        let repeated = order.iter().cycle().take(order.len() * point.sets(env) as usize);
         for pooled in repeated {
-            let own = work(env, &point, if *pooled { workers } else { 1 }, FILES);
+            let own = work(env, point, if *pooled { point.concurrency } else { 1 }, FILES);
             // Nothing is kept from set to set: opening what is kept is part of it.
             let nothing_kept = Work { kept: own.kept && own.library.is_some(), ..own.clone() };
             prepare(pair, &nothing_kept)?;
             let begun = stamps.begin();
-            let stamped = Self::run(pair, &own, found)?;
-            let (Some(first), Some(last)) =
-                (stamped.iter().map(|own| own.begun).min(), stamped.iter().map(|own| own.last_byte).max())
-            else {
+            let stamped = run(pair, &own, evidence)?;
+            let Some((first, last)) = ends(&stamped) else {
                 return Err(ProbeError::Proof("no transfer was told of".to_owned()));
             };
-            let ends = [first, last].map(|ns| begun + env.clock.ticks(ns as f64));
-            let ns = (last - first) as f64;
-            took[usize::from(*pooled)].push(ns);
+            let [from, to] = [first, last].map(|ns| begun + env.clock.ticks(ns as f64));
+            let ns = last - first;
+            took[usize::from(*pooled)].push(ns as f64);
             if *pooled {
-                data.span(ends[0], ends[1]);
-                found.block().pool.push(ns);
-                found.least_ns = Some(found.least_ns.map_or(last - first, |least| least.min(last - first)));
+                data.span(from, to);
+                evidence.block().pool.push(ns as f64);
+                evidence.took(ns);
             } else {
-                found.block().sequential.push(ns);
-                data.channel("sequential", ends[0], ends[1]);
+                evidence.block().sequential.push(ns as f64);
+                data.channel("sequential", from, to);
             }
         }
-        if let [Some(alone), Some(pooled)] = took.map(|sets| median(&sets)) {
-            found.block().speed_up = Some(alone / pooled);
+        if let [Some(alone), Some(pooled)] = took.map(median) {
+            evidence.block().speed_up = Some(alone / pooled);
         }
         Ok(())
     }
 
-    fn sweep(
-        env: &Env,
-        stamps: Stamps,
-        pair: &mut Pair,
-        data: &mut Block,
-        found: &mut Found,
-    ) -> Result<(), ProbeError> {
-        let point = found.point.clone();
-        let workers = point.concurrency.unwrap_or(1);
-        let own = work(env, &point, workers, count(env, &point));
+    fn sweep(&mut self, point: Fetch, evidence: &mut Evidence, data: &mut Block) -> Result<(), ProbeError> {
+        let (env, stamps) = (self.env, self.stamps);
+        let pair = self.pairs.on(point.path)?;
+        let workers = point.concurrency;
+        let own = work(env, point, workers, point.count(env));
         let begun = stamps.begin();
-        found.blocks.push(OfBlock::default());
-        let stamped = Self::run(pair, &own, found)?;
+        evidence.blocks.push(OfBlock::default());
+        let stamped = run(pair, &own, evidence)?;
         let at = |ns: u64| begun + env.clock.ticks(ns as f64);
-        let alone: Vec<f64> = stamped.iter().map(|own| own.ns() as f64).collect();
-        found.block().median_ns = median(&alone);
+        evidence.block().median_ns = median(stamped.iter().map(|own| own.ns() as f64));
         for transfer in &stamped {
-            let (least, most) = found.bodies.unwrap_or((u64::MAX, 0));
-            found.bodies = Some((least.min(transfer.bytes), most.max(transfer.bytes)));
-            found.body_bytes += transfer.bytes;
-            found.reopened += u64::from(own.kept && transfer.connected > 0);
+            let (least, most) = evidence.bodies.unwrap_or((u64::MAX, 0));
+            evidence.bodies = Some((least.min(transfer.bytes), most.max(transfer.bytes)));
+            evidence.body_bytes += transfer.bytes;
+            evidence.reopened += u64::from(own.kept && transfer.connected > 0);
             data.span(at(transfer.begun), at(transfer.last_byte));
-            let ns = transfer.ns();
-            found.least_ns = Some(found.least_ns.map_or(ns, |least| least.min(ns)));
-            let keep = found.kept < MOST_KEPT;
-            found.kept += usize::from(keep);
-            let block = found.block();
+            evidence.took(transfer.ns());
+            let keep = evidence.kept < MOST_KEPT;
+            evidence.kept += usize::from(keep);
+            let block = evidence.block();
             if keep {
-                block.times.push(ns as f64);
+                block.times.push(transfer.ns() as f64);
                 block.until_first_byte.push(transfer.first_byte.saturating_sub(transfer.begun) as f64);
             }
             for (name, from, to) in transfer.phases() {
                 data.channel(name, at(from), at(to));
                 if keep {
-                    let ns = to.saturating_sub(from) as f64;
-                    match block.phases.iter_mut().find(|(own, _)| *own == name) {
-                        Some((_, all)) => all.push(ns),
-                        None => block.phases.push((name, vec![ns])),
-                    }
+                    block.phases.entry(name).or_default().push(to.saturating_sub(from) as f64);
                 }
             }
         }
-        if is_named(&point) {
-            found.block().rate = without_pauses(&stamped);
+        let block = evidence.block();
+        if point.is_named() {
+            block.rate = without_pauses(&stamped);
         } else if let Some((rate, little)) = steady(&stamped, workers) {
-            (found.block().rate, found.block().little) = (Some(rate), Some(little));
+            (block.rate, block.little) = (Some(rate), Some(little));
         }
-        let bodies: Vec<f64> = stamped
-            .iter()
-            .map(|own_stamps| {
-                let ns = own_stamps.last_byte.saturating_sub(own_stamps.first_byte).max(1);
-                own_stamps.bytes as f64 * 1e9 / ns as f64
-            })
-            .collect();
-        found.block().throughput = median(&bodies);
+        block.throughput = median(stamped.iter().map(|own| {
+            let ns = own.last_byte.saturating_sub(own.first_byte).max(1);
+            own.bytes as f64 * 1e9 / ns as f64
+        }));
+        Ok(())
+    }
+
+    /// Opens what a point needs.
+    fn prepare(&mut self, point: Fetch) -> Result<(), ProbeError> {
+        let env = self.env;
+        let pair = self.pairs.on(point.path)?;
+        if !point.is_ten() {
+            return prepare(pair, &work(env, point, point.concurrency, point.count(env)));
+        }
+        if point.is_own() {
+            return Ok(());
+        }
+        let interpreter = Interpreter::with(env, point.engine).map_err(ProbeError::Other)?;
+        pair.client.have(&interpreter)?;
+        // What is loaded and started only once is no part of what a block costs.
+        if !self.loaded.contains(&point) {
+            self.loaded.push(point);
+            for workers in [1, POOL] {
+                prepare(pair, &work(env, point, workers, FILES))?;
+            }
+        }
         Ok(())
     }
 }
 
-impl AnySession for Transfers<'_> {
-    fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
-        let path = point.path.as_deref().unwrap_or_default();
-        let known = self.all.iter().position(|found| found.point == *point);
-        let seen = known.is_some();
-        self.selected = Some(known.unwrap_or_else(|| {
-            self.all.push(Found { point: point.clone(), ..Found::default() });
-            self.all.len() - 1
-        }));
-        let pair = self.pairs.on(path)?;
-        let prepared = if point.operation.as_deref() == Some(TEN_FILES) {
-            match &point.engine {
-                Some(engine) if engine != OWN => {
-                    let package =
-                        LIBRARIES.iter().find(|(own, _)| own == engine).map_or("", |(_, package)| *package);
-                    let interpreter = Interpreter::with(self.env, package).map_err(ProbeError::Other)?;
-                    // What is loaded and started only once is no part of what a block costs.
-                    let once: &[u32] = if seen { &[] } else { &[1, POOL] };
-                    pair.client.have(&interpreter).and_then(|()| {
-                        once.iter()
-                            .try_for_each(|workers| prepare(pair, &work(self.env, point, *workers, FILES)))
-                    })
-                }
-                _ => Ok(()),
-            }
-        } else {
-            let workers = point.concurrency.unwrap_or(1);
-            let own = work(self.env, point, workers, count(self.env, point));
-            prepare(pair, &own)
-        };
-        if prepared.is_err() {
-            self.pairs.give_up(path);
-        }
-        prepared
+impl latlab_harness::Session<Transfer> for Session<'_> {
+    fn select(&mut self, point: &Fetch) -> Result<(), ProbeError> {
+        self.prepare(*point).inspect_err(|_| self.pairs.give_up(point.path))
     }
 
-    fn block(&mut self, data: &mut Block) -> Result<(), ProbeError> {
-        let Some(found) = self.selected.and_then(|place| self.all.get_mut(place)) else {
-            return Err(ProbeError::Other("no point is selected".to_owned()));
-        };
-        data.set_waits();
-        let path = found.point.path.clone().unwrap_or_default();
-        let ten = found.point.operation.as_deref() == Some(TEN_FILES);
-        let workers = found.point.concurrency.unwrap_or(1);
-        let usual_s = if ten {
-            many_s(self.env, &found.point, FILES, workers)
+    fn block(&mut self, point: &Fetch, evidence: &mut Evidence, block: &mut Block) -> Result<(), ProbeError> {
+        block.set_waits();
+        let workers = point.concurrency;
+        let usual_s = if point.is_ten() {
+            point.many_s(self.env, FILES, workers)
         } else {
-            one_s(self.env, &found.point).max(many_s(self.env, &found.point, workers, workers))
+            point.one_s(self.env).max(point.many_s(self.env, workers, workers))
         };
-        data.set_tail_threshold_ns(3e9 * usual_s);
-        let pair = self.pairs.on(&path)?;
-        let done = if ten {
-            Self::ten(self.env, self.stamps, pair, data, found)
+        block.set_tail_threshold_ns(3e9 * usual_s);
+        let done = if point.is_ten() {
+            self.ten(*point, evidence, block)
         } else {
-            Self::sweep(self.env, self.stamps, pair, data, found)
+            self.sweep(*point, evidence, block)
         };
-        if done.is_err() {
-            self.pairs.give_up(&path);
-        }
-        done
+        done.inspect_err(|_| self.pairs.give_up(point.path))
     }
 
-    fn leave_out(&mut self, point: &Point, blocks: &[usize]) {
-        if let Some(found) = self.all.iter_mut().find(|found| found.point == *point) {
-            without(&mut found.blocks, blocks);
-        }
+    fn leave_out(&mut self, evidence: &mut Evidence, blocks: &[usize]) {
+        without(&mut evidence.blocks, blocks);
     }
 
-    fn proof(&mut self, point: &Point, _: &latlab_harness::Sampled) -> Proof {
-        let Some(found) = self.all.iter().find(|found| found.point == *point) else {
+    fn proof(&mut self, point: &Fetch, evidence: &Evidence) -> Proof<Found> {
+        let Ok(pair) = self.pairs.on(point.path) else {
             return Proof::default();
         };
-        let Ok(pair) = self.pairs.on(point.path.as_deref().unwrap_or_default()) else {
-            return Proof::default();
-        };
-        let mut checks = vec![found.whole()];
+        let route = pair.route.details();
+        let mut checks = vec![evidence.whole(*point)];
         checks.extend(pair.counted());
-        let asked_ns = pair.route.details().asked_ns().unwrap_or(0);
-        if point.path.as_deref() == Some(EMULATED) && pair.route.delays_packets() {
-            let least_ns = found.least_ns.unwrap_or(0);
-            checks.push(Check {
-                name: "as long as the path".to_owned(),
-                ok: least_ns >= asked_ns,
-                detail: format!("the soonest took {least_ns} ns, the path {asked_ns} ns"),
-            });
-        }
+        checks.extend(pair.as_long_as_the_path(evidence.least_ns.unwrap_or(0)));
         let mut flags: Vec<String> = pair.route.label().into_iter().collect();
-        let mut findings = if point.operation.as_deref() == Some(TEN_FILES) {
-            of_ten(found)
+        let times = if point.is_ten() {
+            Times::Ten(evidence.sets())
         } else {
-            if let Some((off, detail)) = little(found)
-                && off > LITTLE
-            {
+            let little = evidence.little();
+            if let Some(Little { detail, .. }) = little.as_ref().filter(|own| own.off > LITTLE) {
                 flags.push(format!("Little's law does not hold: {detail}"));
             }
-            of_sweep(found)
+            Times::Single(evidence.singles(little))
         };
-        findings["route"] = json!(pair.route.details());
-        findings["libraries"] = self.libraries.clone();
-        if let Some(server) = &pair.server {
-            findings["congestion_control"] = json!(server.congestion_control);
+        let server = if let Some(server) = &pair.server {
+            Server::Own { congestion_control: server.congestion_control.clone() }
         } else {
-            findings["reopened"] = json!(found.reopened);
-            findings["bodies_bytes"] = json!(found.bodies.map(<[u64; 2]>::from));
-            if found.reopened > 0 {
+            if evidence.reopened > 0 {
                 flags.push(format!(
                     "the server closed its connection before {} of {} transfers: they opened it again",
-                    found.reopened, found.transfers
+                    evidence.reopened, evidence.transfers
                 ));
             }
-        }
+            Server::Named { reopened: evidence.reopened, bodies_bytes: evidence.bodies.map(<[u64; 2]>::from) }
+        };
+        let bytes = if point.is_named() { evidence.body_bytes } else { evidence.transfers * point.bytes() };
+        let found =
+            Found { route, libraries: self.libraries.clone(), least_ns: evidence.least_ns, server, times };
         Proof {
-            checks,
-            work: Done {
-                bytes: if is_named(point) {
-                    found.body_bytes
-                } else {
-                    found.transfers * point.file_bytes.unwrap_or(0)
-                },
-                ..Done::default()
-            },
-            engine: point.engine.clone(),
+            work: Done { bytes, ..Done::default() },
             flags,
-            findings: Some(findings),
-            ..Proof::default()
+            ..Proof::of(checks).with(found).by(point.engine.name())
         }
     }
 }
 
-impl Found {
+impl Evidence {
     /// The one that is under way.
     fn block(&mut self) -> &mut OfBlock {
         if self.blocks.is_empty() {
@@ -420,6 +381,11 @@ impl Found {
         }
         let last = self.blocks.len() - 1;
         &mut self.blocks[last]
+    }
+
+    /// A transfer, or a set of ten, took so long.
+    fn took(&mut self, ns: u64) {
+        self.least_ns = Some(self.least_ns.map_or(ns, |least| least.min(ns)));
     }
 
     fn each(&self, of: impl Fn(&OfBlock) -> Option<f64>) -> Vec<f64> {
@@ -430,83 +396,71 @@ impl Found {
         self.blocks.iter().flat_map(of).copied().collect()
     }
 
-    fn whole(&self) -> Check {
-        let ok = self.missing == 0 && self.transfers > 0;
-        if is_named(&self.point) {
-            return Check {
-                name: "every answer ended".to_owned(),
-                ok,
-                detail: format!(
-                    "{} answers, with status 200 and their last byte; {} without a word",
-                    self.transfers, self.missing
-                ),
-            };
-        }
-        Check {
-            name: "every body compared".to_owned(),
-            ok,
-            detail: format!(
-                "{} files of {} bytes, each as long as asked for and every byte as it must be; {} without a word",
-                self.transfers,
-                self.point.file_bytes.unwrap_or(0),
-                self.missing
-            ),
-        }
+    fn whole(&self, point: Fetch) -> Check {
+        let Self { transfers, missing, .. } = self;
+        let (name, detail) = if point.is_named() {
+            let detail =
+                format!("{transfers} answers, with status 200 and their last byte; {missing} without a word");
+            ("every answer ended", detail)
+        } else {
+            let detail = format!(
+                "{transfers} files of {} bytes, each as long as asked for and every byte as it must be; {missing} without a word",
+                point.bytes()
+            );
+            ("every body compared", detail)
+        };
+        Check { name: name.to_owned(), ok: *missing == 0 && *transfers > 0, detail }
     }
-}
 
-/// How far rate x time is from what was under way, over all blocks, and in words; none without blocks.
-fn little(found: &Found) -> Option<(f64, String)> {
-    let blocks: Vec<[f64; 3]> = found.blocks.iter().filter_map(|block| block.little).collect();
-    if blocks.is_empty() {
-        return None;
-    }
-    let mean = |of: fn(&[f64; 3]) -> f64| blocks.iter().map(of).sum::<f64>() / blocks.len() as f64;
-    let under_way = mean(|[under_way, ..]| *under_way);
-    let products = mean(|[_, rate, time]| rate * time * 1e-9);
-    let off = (products - under_way).abs() / under_way;
-    Some((off, format!("{under_way:.2} under way on average, rate x time {products:.2}")))
-}
-
-fn of_sweep(found: &Found) -> Value {
-    let sum = |of: usize| found.blocks.iter().map(|block| block.cpu_ns[of]).sum::<f64>();
-    let share = |side: usize| (sum(2) > 0.0).then(|| sum(side) / sum(2));
-    let mut names: Vec<&str> = Vec::new();
-    for (name, _) in found.blocks.iter().flat_map(|block| &block.phases) {
-        if !names.contains(name) {
-            names.push(name);
+    /// How far rate x time is from what was under way, over all blocks; none without blocks.
+    fn little(&self) -> Option<Little> {
+        let blocks: Vec<[f64; 3]> = self.blocks.iter().filter_map(|block| block.little).collect();
+        if blocks.is_empty() {
+            return None;
         }
-    }
-    let of_phase = |name: &str| {
-        found.all(|block| {
-            let own = block.phases.iter().find(|(own, _)| *own == name);
-            own.map_or(&[], |(_, values)| values)
+        let mean = |of: fn(&[f64; 3]) -> f64| blocks.iter().map(of).sum::<f64>() / blocks.len() as f64;
+        let under_way = mean(|[under_way, ..]| *under_way);
+        let products = mean(|[_, rate, time]| rate * time * 1e-9);
+        Some(Little {
+            off: (products - under_way).abs() / under_way,
+            detail: format!("{under_way:.2} under way on average, rate x time {products:.2}"),
         })
-    };
-    let phases: serde_json::Map<String, Value> =
-        names.into_iter().map(|name| (name.to_owned(), json!(estimate(&of_phase(name))))).collect();
-    json!({
-        "goodput_bytes_per_s": estimate(&found.each(|block| block.rate)),
-        "throughput_bytes_per_s": estimate(&found.each(|block| block.throughput)),
-        "transfers": found.transfers,
-        "p99_ns": at_quantile(&found.all(|block| &block.times), 0.99),
-        "least_ns": found.least_ns,
-        "phases_ns": phases,
-        "time_ns": estimate(&found.each(|block| block.median_ns)),
-        "until_first_byte_ns": median(&found.all(|block| &block.until_first_byte)),
-        "client_cpu_share": share(0),
-        "server_cpu_share": share(1),
-        "little": little(found).map(|(off, detail)| json!({ "off": off, "detail": detail })),
-    })
-}
+    }
 
-fn of_ten(found: &Found) -> Value {
-    let [sequential, pool] = [found.all(|block| &block.sequential), found.all(|block| &block.pool)];
-    json!({
-        "sequential_ns": estimate(&sequential),
-        "pool_ns": estimate(&pool),
-        "speed_up": estimate(&found.each(|block| block.speed_up)),
-        "sets": pool.len() + sequential.len(),
-        "least_ns": found.least_ns,
-    })
+    fn singles(&self, little: Option<Little>) -> Singles {
+        let sum = |of: usize| self.blocks.iter().map(|block| block.cpu_ns[of]).sum::<f64>();
+        let share = |side: usize| (sum(2) > 0.0).then(|| sum(side) / sum(2));
+        let mut phases: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+        for (name, values) in self.blocks.iter().flat_map(|block| &block.phases) {
+            phases.entry(*name).or_default().extend(values);
+        }
+        let phases = phases.into_iter();
+        let mut times = self.all(|block| &block.times);
+        times.sort_by(f64::total_cmp);
+        Singles {
+            goodput_bytes_per_s: estimate(self.each(|block| block.rate)),
+            throughput_bytes_per_s: estimate(self.each(|block| block.throughput)),
+            transfers: self.transfers,
+            p99_ns: (!times.is_empty()).then(|| quantile(&times, 0.99)),
+            phases_ns: Some(
+                phases.filter_map(|(name, values)| Some((name.to_owned(), estimate(values)?))).collect(),
+            ),
+            time_ns: estimate(self.each(|block| block.median_ns)),
+            until_first_byte_ns: median(self.all(|block| &block.until_first_byte)),
+            client_cpu_share: share(0),
+            server_cpu_share: share(1),
+            little,
+        }
+    }
+
+    fn sets(&self) -> Experiment {
+        let [sequential, pool] = [self.all(|block| &block.sequential), self.all(|block| &block.pool)];
+        let sets = pool.len() + sequential.len();
+        Experiment {
+            sequential_ns: estimate(sequential),
+            pool_ns: estimate(pool),
+            speed_up: estimate(self.each(|block| block.speed_up)),
+            sets,
+        }
+    }
 }

@@ -2,6 +2,9 @@
 
 use std::collections::VecDeque;
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 /// Bytes of a segment's data on a path of 1500-byte packets, with TCP's time stamps (RFC 7323).
 const SEGMENT_BYTES: f64 = 1448.0;
 /// Segments that a new connection may have under way (RFC 6928).
@@ -210,20 +213,40 @@ const BUSY: f64 = 0.85;
 /// So near to what the path lets through, the path is what limits.
 const NEAR: f64 = 0.8;
 
-/// In a word: `server-bound`, `client-bound`, `link-bound`, `round-trip-bound` or `slow-start-bound`.
-pub(super) fn verdict(found: &Evidence) -> &'static str {
+/// What limits, in a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[expect(clippy::enum_variant_names, reason = "so records name it")]
+pub(super) enum Verdict {
+    ServerBound,
+    ClientBound,
+    LinkBound,
+    RoundTripBound,
+    SlowStartBound,
+}
+
+/// The first that fits: a CPU, the link, waiting for the first byte, the start of the connection.
+pub(super) fn verdict(found: &Evidence) -> Verdict {
     let busy = if found.alone {
         found.server_cpu + found.client_cpu
     } else {
         found.server_cpu.max(found.client_cpu)
     };
     if busy >= BUSY {
-        return if found.server_cpu >= found.client_cpu { "server-bound" } else { "client-bound" };
+        return if found.server_cpu >= found.client_cpu {
+            Verdict::ServerBound
+        } else {
+            Verdict::ClientBound
+        };
     }
     if found.throughput.is_some_and(|throughput| found.goodput >= NEAR * throughput) {
-        return "link-bound";
+        return Verdict::LinkBound;
     }
-    if found.until_first_byte_ns >= 0.5 * found.all_ns { "round-trip-bound" } else { "slow-start-bound" }
+    if found.until_first_byte_ns >= 0.5 * found.all_ns {
+        Verdict::RoundTripBound
+    } else {
+        Verdict::SlowStartBound
+    }
 }
 
 #[cfg(test)]
@@ -320,18 +343,18 @@ mod tests {
             until_first_byte_ns: 40e6,
             all_ns: 41e6,
         };
-        assert_eq!(verdict(&idle), "round-trip-bound");
+        assert_eq!(verdict(&idle), Verdict::RoundTripBound);
         let slow = Evidence { all_ns: 160e6, ..idle };
-        assert_eq!(verdict(&slow), "slow-start-bound");
+        assert_eq!(verdict(&slow), Verdict::SlowStartBound);
         let full = Evidence { goodput: 9e7, ..slow };
-        assert_eq!(verdict(&full), "link-bound");
+        assert_eq!(verdict(&full), Verdict::LinkBound);
         let busy = Evidence { client_cpu: 0.9, ..full };
-        assert_eq!(verdict(&busy), "client-bound");
+        assert_eq!(verdict(&busy), Verdict::ClientBound);
         let server = Evidence { server_cpu: 0.95, ..busy };
-        assert_eq!(verdict(&server), "server-bound");
+        assert_eq!(verdict(&server), Verdict::ServerBound);
         let in_turns = Evidence { client_cpu: 0.4, server_cpu: 0.5, ..slow };
-        assert_eq!(verdict(&in_turns), "server-bound");
+        assert_eq!(verdict(&in_turns), Verdict::ServerBound);
         let overlapping = Evidence { alone: false, ..in_turns };
-        assert_eq!(verdict(&overlapping), "slow-start-bound");
+        assert_eq!(verdict(&overlapping), Verdict::SlowStartBound);
     }
 }

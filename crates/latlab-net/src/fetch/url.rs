@@ -1,0 +1,63 @@
+//! What is to be fetched.
+
+use hyper::Uri;
+use hyper::http::uri::InvalidUri;
+
+use super::error::FetchError;
+
+/// What is to be fetched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Url {
+    /// Whether by TLS.
+    pub tls: bool,
+    /// A name, or an address without brackets.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+    /// Path and query, beginning with `/`.
+    pub target: String,
+}
+
+impl Url {
+    /// Reads `http://host[:port][/target]` or `https://`.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(text: &str) -> Result<Self, FetchError> {
+        let wrong = |what: &str| FetchError::Url(format!("{text:?}: {what}"));
+        let host = text.split_once("://").map(|(_, host)| host);
+        if host.is_some_and(|host| host.is_empty() || host.starts_with(['/', '?', '#', ':'])) {
+            return Err(wrong("has no host"));
+        }
+        let uri: Uri = text.parse().map_err(|error: InvalidUri| wrong(&error.to_string()))?;
+        let tls = match uri.scheme_str() {
+            Some("http") => false,
+            Some("https") => true,
+            _ => return Err(wrong("begins neither with http:// nor with https://")),
+        };
+        let authority = uri.authority().map_or("", |authority| authority.as_str());
+        if authority.contains('@') {
+            return Err(wrong("names a user; that is not supported"));
+        }
+        let host = uri.host().unwrap_or_default();
+        // A port that is none is left out of the URI's own.
+        let port = match authority[host.len()..].strip_prefix(':') {
+            Some(port) => port.parse().map_err(|_| wrong("its port is none"))?,
+            None => usual_port(tls),
+        };
+        let target = uri.path_and_query().map_or("/", |target| target.as_str());
+        // Behind a host a query may stand alone.
+        let target = if target.starts_with('/') { target.to_owned() } else { format!("/{target}") };
+        Ok(Self { tls, host: host.trim_matches(['[', ']']).to_owned(), port, target })
+    }
+
+    /// Host and port as requests name them.
+    pub(super) fn authority(&self) -> String {
+        let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
+        if self.port == usual_port(self.tls) { host } else { format!("{host}:{}", self.port) }
+    }
+}
+
+fn usual_port(tls: bool) -> u16 {
+    if tls { 443 } else { 80 }
+}

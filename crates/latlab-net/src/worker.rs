@@ -1,0 +1,90 @@
+//! A thread that serves until it is told to end.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use rustix::net::{Shutdown, shutdown};
+
+use crate::NetError;
+
+/// Whether a thread is to end, and what wakes it when it is asleep in a call.
+#[derive(Debug, Default)]
+pub(crate) struct Stop {
+    is_set: AtomicBool,
+    /// Second descriptors of sockets, which are shut down then.
+    sockets: Mutex<Vec<OwnedFd>>,
+}
+
+impl Stop {
+    pub(crate) fn is_set(&self) -> bool {
+        self.is_set.load(Ordering::Acquire)
+    }
+
+    /// Has this socket shut down too.
+    pub(crate) fn shuts(&self, socket: &impl AsFd) -> Result<(), NetError> {
+        let own = socket.as_fd().try_clone_to_owned();
+        self.sockets().push(own.map_err(NetError::system("a second descriptor of a socket"))?);
+        Ok(())
+    }
+
+    /// Gives the second descriptors up: only then is a socket closed that its owner closes.
+    pub(crate) fn forget_sockets(&self) {
+        self.sockets().clear();
+    }
+
+    fn set(&self) {
+        self.is_set.store(true, Ordering::Release);
+        for socket in self.sockets().iter() {
+            // It may have ended by itself. What has come can still be read.
+            let _ = shutdown(socket, Shutdown::Both);
+        }
+    }
+
+    fn sockets(&self) -> MutexGuard<'_, Vec<OwnedFd>> {
+        self.sockets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The thread, ended when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Worker<T> {
+    stop: Arc<Stop>,
+    thread: Option<JoinHandle<Result<T, NetError>>>,
+}
+
+impl<T: Send + 'static> Worker<T> {
+    /// Starts it; `does` says what for, in an error.
+    pub(crate) fn start(
+        name: &str,
+        does: &str,
+        work: impl FnOnce(&Stop) -> Result<T, NetError> + Send + 'static,
+    ) -> Result<Self, NetError> {
+        let stop = Arc::new(Stop::default());
+        let theirs = Arc::clone(&stop);
+        let thread = std::thread::Builder::new()
+            .name(name.to_owned())
+            .spawn(move || work(&theirs))
+            .map_err(NetError::system(format!("starting a thread that {does}")))?;
+        Ok(Self { stop, thread: Some(thread) })
+    }
+
+    /// Ends it; what it says, or what made it end before.
+    pub(crate) fn end(mut self) -> Result<T, NetError> {
+        self.stop.set();
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(told)) => told,
+            _ => Err(NetError::Died),
+        }
+    }
+}
+
+impl<T> Drop for Worker<T> {
+    fn drop(&mut self) {
+        self.stop.set();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}

@@ -62,7 +62,7 @@ pub struct Spec {
     pub method_version: u32,
     /// Unit of its values.
     pub unit: Unit,
-    /// What one byte means, for rates; empty for latencies.
+    /// What a value is of: one operation, in words; of rates, which bytes count.
     pub convention: &'static str,
     /// What it needs.
     pub needs: Needs,
@@ -277,13 +277,13 @@ impl<P: Probe> Figure<P> {
 pub trait Probe: Sized + Sync + 'static {
     /// What tells its points apart.
     type Point: PointFields;
-    /// What the blocks of a point have shown: counted by them, judged by the proof.
+    /// What the blocks of one point have shown: counted by them, judged by the proof, kept by the harness for each point apart.
     type Evidence: Default;
-    /// What is kept with a point's record, as its findings.
+    /// What is kept with a point's record, as its findings; [`Nothing`] where that is nothing.
     type Details: Serialize + DeserializeOwned + JsonSchema;
-    /// What follows from all points.
+    /// What follows from all points; [`Nothing`] where that is nothing.
     type Findings: Serialize + JsonSchema;
-    /// Measures one group of points.
+    /// Measures one group of points. What it borrows of the run lives as long as `'env`.
     type Session<'env>: Session<Self> + 'env;
 
     /// Its description.
@@ -305,7 +305,8 @@ pub trait Probe: Sized + Sync + 'static {
         false
     }
 
-    /// Whether it can run here, and what it would like to measure.
+    /// Whether it can run here, and what it would like to measure. What walks no [`MemorySource::Simulated`](crate::MemorySource) says that it cannot
+    /// run there.
     fn plan(&self, env: &Env) -> Plan<Self::Point>;
 
     /// Takes what a group of points needs. Dropping the session gives everything back.

@@ -1,6 +1,6 @@
 //! The one ordered list of probes, each with its seconds in the quick, standard and thorough profile.
 //!
-//! A new probe is one file in the folder of its tier and one entry here; a test compares the two.
+//! A new probe is one file in the folder of its tier and one entry here; `tests/repo/test_registry_is_the_folder.py` compares the two.
 
 use latlab_harness::{AnyProbe, Erased, Share};
 
@@ -52,7 +52,7 @@ use latlab_probes_storage::storage::write_sequential::WriteSequential;
 pub struct Entry {
     /// The probe.
     pub probe: &'static (dyn AnyProbe + Sync),
-    /// Its seconds.
+    /// Its seconds: enough for three blocks of each point. All shares together leave of 30, 90 and 600 s what a run needs around them.
     pub share: Share,
 }
 

@@ -51,13 +51,24 @@ class Crate:
             found[module] = {self._file(module, path) for path in paths} - {module}
         return found
 
-    def circles(self) -> list[Module]:
-        """The files of one circle, the first again as the last; empty where there is none."""
-        try:
-            TopologicalSorter(self.imports()).prepare()
-        except CycleError as error:
-            return list(reversed(error.args[1]))
-        return []
+    def circles(self) -> list[list[Module]]:
+        """Of each folder with a circle the files in it, the first again as the last.
+
+        A file stands for the folder of its name too: what it and its parts need of each other is no circle.
+        """
+        imports = [(one, other) for one, others in self.imports().items() for other in others]
+        found = []
+        for folder in {module[:length] for module in self.texts for length in range(len(module))}:
+            length = len(folder)
+            graph: dict[Module, set[Module]] = defaultdict(set)
+            for one, other in imports:
+                if one[:length] == other[:length] == folder and min(len(one), len(other)) > length:
+                    graph[one[: length + 1]] |= {other[: length + 1]} - {one[: length + 1]}
+            try:
+                TopologicalSorter(graph).prepare()
+            except CycleError as error:
+                found.append(list(reversed(error.args[1])))
+        return found
 
     def _uses(self, module: Module, *, public: bool) -> Iterator[tuple[list[str], str]]:
         """Each path that a file uses, and the name that it gives it."""

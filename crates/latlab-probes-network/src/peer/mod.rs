@@ -22,6 +22,8 @@ mod route;
 #[cfg(target_os = "linux")]
 mod side;
 #[cfg(target_os = "linux")]
+mod transfers;
+#[cfg(target_os = "linux")]
 mod web;
 
 pub(crate) use asked::{
@@ -33,7 +35,7 @@ pub(crate) use away::{secret, told};
 #[cfg(all(test, target_os = "linux"))]
 pub(crate) use client::Fault;
 #[cfg(target_os = "linux")]
-pub(crate) use client::{Connects, Stamped, Transferred, WebClient, Work, fetch};
+pub(crate) use client::{Connects, WebClient, fetch};
 pub(crate) use names::{Engine, PathKind, Protocol, RouteDetails, Transport};
 #[cfg(target_os = "linux")]
 pub(crate) use pair::{Pair, Pairs};
@@ -43,6 +45,8 @@ pub(crate) use python::Interpreter;
 pub(crate) use route::{Route, keep};
 #[cfg(target_os = "linux")]
 pub(crate) use side::{Place, Side, failed};
+#[cfg(target_os = "linux")]
+pub(crate) use transfers::{Stamped, Transferred, Work};
 #[cfg(target_os = "linux")]
 pub(crate) use web::{WebServer, serve};
 

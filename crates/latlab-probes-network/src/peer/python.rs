@@ -9,9 +9,9 @@ use latlab_harness::{Env, ProbeError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::client::{Stamped, Transferred, Work};
 use super::names::Engine;
 use super::side::failed;
+use super::transfers::{Stamped, Transferred, Work};
 
 const PROGRAM: &str = include_str!("programs/transfers.py");
 

@@ -7,7 +7,7 @@
 //!                 │                    │
 //!              P: Probe ───open──► P::Session     block(point, evidence, block), proof(point, evidence)
 //! ```
-//! A probe that has no types of its own yet implements [`AnyProbe`] and [`AnySession`] itself.
+//! What a probe and a session answer is said in [`Probe`] and [`Session`].
 
 use latlab_record::{Header, Point, Record, Settings};
 use schemars::JsonSchema;
@@ -17,7 +17,7 @@ use serde_json::Value;
 use crate::contract::{Figure, Nothing, PointFields, Probe, Session};
 use crate::{Block, Env, Plan, Planned, PointResult, ProbeError, Proof, Sampled, Share, Spec, Support};
 
-/// The JSON Schemas of a probe's findings; none where it has none, or no types of its own.
+/// The JSON Schemas of a probe's findings; none where it has none.
 #[derive(Clone, Debug, Default)]
 pub struct Schemas {
     /// Of a point's record.
@@ -28,26 +28,25 @@ pub struct Schemas {
 
 /// A probe without its types, as the scheduler calls it.
 pub trait AnyProbe {
-    /// Its description.
+    /// See [`Probe::SPEC`].
     fn spec(&self) -> &'static Spec;
 
-    /// Whether these settings ask for it at all. A probe that is not wanted is in no plan and leaves no record.
+    /// See [`Probe::wanted`].
     fn wanted(&self, _settings: &Settings) -> bool {
         true
     }
 
-    /// Its seconds, where these settings make its work take other times than usual: a server far away. `None`: as the registry says.
+    /// See [`Probe::share`].
     fn share(&self, _settings: &Settings) -> Option<Share> {
         None
     }
 
-    /// Whether these settings make its work take so much longer than usual that it is given the time that the chosen probes leave over of the
-    /// profile's: with a path between client and server each transfer waits for its round trips.
+    /// See [`Probe::takes_the_rest`].
     fn takes_the_rest(&self, _settings: &Settings) -> bool {
         false
     }
 
-    /// Whether it can run here, and what it would like to measure.
+    /// See [`Probe::plan`].
     fn plan(&self, env: &Env) -> Plan<Point>;
 
     /// Whether it can run here.
@@ -65,24 +64,22 @@ pub trait AnyProbe {
         Schemas::default()
     }
 
-    /// Takes what a group of points needs. Dropping the session gives everything back.
+    /// See [`Probe::open`].
     ///
     /// # Errors
-    /// When the system refuses a resource; the points of the group are then recorded as failed.
+    /// When the system refuses a resource, or a point is none of this probe.
     fn open<'env>(
         &'env self,
         env: &'env Env,
         group: &[Planned],
     ) -> Result<Box<dyn AnySession + 'env>, ProbeError>;
 
-    /// Further points for the rounds to come, given what this one found: where there is a knee, more sizes around it. They are asked for after each
-    /// round; those that are known already are not measured twice.
+    /// See [`Probe::refine`].
     fn refine(&self, _env: &Env, _results: &[PointResult]) -> Vec<Planned> {
         Vec::new()
     }
 
-    /// What follows from the figures of all points together, as derived records. It looks at nothing else: a run may be concluded from on another
-    /// machine, years later. What a conclusion needs to know of this one is in the header or in the findings of a point's record.
+    /// See [`Probe::conclude`]: as derived records, with the point that is left out.
     fn conclude(&self, _header: &Header, _results: &[PointResult]) -> Vec<Record> {
         Vec::new()
     }
@@ -90,26 +87,25 @@ pub trait AnyProbe {
 
 /// The measuring of one group of points without their types: one virtual call a block.
 pub trait AnySession {
-    /// Untimed: sets up and warms up. Called before every visit to a point.
+    /// See [`Session::select`].
     ///
     /// # Errors
-    /// When the point cannot be set up; it is then recorded as failed and the others go on.
+    /// When the point cannot be set up, or is none of this group.
     fn select(&mut self, point: &Point) -> Result<(), ProbeError>;
 
-    /// Takes one block of samples at the selected point.
+    /// See [`Session::block`]: at the selected point.
     ///
     /// # Errors
-    /// When the work failed.
+    /// When the work failed, or no point is selected.
     fn block(&mut self, block: &mut Block) -> Result<(), ProbeError>;
 
-    /// Before the proof of a point: which of its blocks, by their place among them, are left out of its figure because something disturbed them. What
-    /// a session keeps by block and tells as a finding leaves them out too ([`crate::without`]).
+    /// See [`Session::leave_out`].
     fn leave_out(&mut self, _point: &Point, _blocks: &[usize]) {}
 
-    /// The proof that the work of the selected point was done, after its last block. `sampled`: what the samples of the blocks that count say.
+    /// See [`Session::proof`]. `sampled`: what the samples of the blocks that count say.
     fn proof(&mut self, point: &Point, sampled: &Sampled) -> Proof;
 
-    /// Estimated seconds that giving everything back takes by now, so that it ends before the deadline: files that will be removed.
+    /// See [`Session::closing_s`].
     fn closing_s(&self) -> f64 {
         0.0
     }

@@ -137,6 +137,16 @@ mod tests {
     }
 
     #[test]
+    fn the_seconds_of_all_probes_fit_in_each_profile() {
+        let shares: Vec<Share> = REGISTRY.iter().map(|entry| entry.share).collect();
+        for profile in [Profile::Quick, Profile::Standard, Profile::Thorough] {
+            let whole_s = latlab_harness::seconds(&latlab_record::Settings { profile, ..Default::default() });
+            let pass_s = latlab_harness::pass_seconds(&shares, profile);
+            assert!(pass_s <= whole_s + 1e-9, "{profile:?}: {pass_s} of {whole_s} s");
+        }
+    }
+
+    #[test]
     fn every_probe_proves_its_work_at_its_smallest_points_on_one_cpu_and_on_all() {
         for entry in REGISTRY {
             testing::assert_proved_at_its_smallest_points(entry.probe);

@@ -16,8 +16,9 @@ from pathlib import Path
 Module = tuple[str, ...]
 """A file's path in its crate: `("block", "remote")`, and `()` for the crate's root."""
 
-_COMMENT = re.compile(r"//[^\n]*")
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_WORDS = re.compile(r"""//[^\n]*|\br(#*)".*?"\1|"(?:[^"\\]|\\.)*"|'(?:[^'\\\n]|\\[^'\n]+|\\')'""", re.DOTALL)
+"""Comments, strings and characters: what looks like a path in them is none."""
+_ELSEWHERE = re.compile(r'((?:#\[[^\n]*path = "[^"\n]+"\)?\]\s*)+)(?:pub(?:\([^)]*\))? )?mod (\w+);')
 _INNER_TESTS = re.compile(r"\n#\[cfg\((?:all\()?test\b[^\n]*\nmod \w+ \{.*?\n\}\n", re.DOTALL)
 _USE = re.compile(r"\b(pub(?:\([^)]*\))? )?use ([^;]+);")
 _PATH = re.compile(r"\b\w+(?:::\w+)+")
@@ -27,23 +28,31 @@ class Crate:
     """The files of a crate, without its tests."""
 
     def __init__(self, folder: Path) -> None:
-        source = folder / "src"
+        source = (folder / "src").resolve()
         self.texts: dict[Module, str] = {}
+        self.placed: dict[Module, Module] = {}
         for path in sorted(source.rglob("*.rs")):
             parts = path.relative_to(source).with_suffix("").parts
             if "tests" not in parts:
-                module = parts[:-1] if parts[-1] in {"mod", "lib"} else parts
-                text = _STRING.sub('""', _COMMENT.sub("", path.read_text(encoding="utf-8")))
-                self.texts[module] = self.texts.get(module, "") + _INNER_TESTS.sub("\n", text)
+                module = _module(path.relative_to(source))
+                text = path.read_text(encoding="utf-8")
+                for attributes, name in _ELSEWHERE.findall(text):
+                    # Of several systems' files the first, which is Linux's.
+                    file = (path.parent / re.findall(r'path = "([^"]+)"', attributes)[0]).resolve()
+                    if file.is_relative_to(source):
+                        self.placed[*module, name] = _module(file.relative_to(source))
+                text = _INNER_TESTS.sub("\n", _WORDS.sub('""', text))
+                self.texts[module] = self.texts.get(module, "") + text
         self.handed_on: dict[Module, dict[str, Module]] = defaultdict(dict)
         # What is handed on by a file that has it from another one needs a second look.
         for _ in range(3):
             for module in self.texts:
-                for segments, name in self._uses(module, public=True):
-                    self.handed_on[module][name] = self._file(module, segments)
+                for public in (False, True):
+                    for segments, name in self._uses(module, public=public):
+                        self.handed_on[module][name] = self._file(module, segments)
 
     def imports(self) -> dict[Module, set[Module]]:
-        """Of each file those that it names, but for those that it only declares or hands on."""
+        """The files that each file imports. What it only declares or re-exports does not count."""
         found: dict[Module, set[Module]] = {}
         for module, text in self.texts.items():
             paths = [path for path, _ in self._uses(module, public=False)]
@@ -52,9 +61,10 @@ class Crate:
         return found
 
     def circles(self) -> list[list[Module]]:
-        """Of each folder with a circle the files in it, the first again as the last.
+        """One circle for each folder that has one, as a list of files that ends with its first.
 
-        A file stands for the folder of its name too: what it and its parts need of each other is no circle.
+        A file stands for the folder of its name too: what it and its parts need of each other is no circle,
+        nor is what the crate's root and its files do.
         """
         imports = [(one, other) for one, others in self.imports().items() for other in others]
         found = []
@@ -87,6 +97,8 @@ class Crate:
                 at = ()
             elif segment == "super":
                 at = at[:-1]
+            elif (*at, segment) in self.placed:
+                at = self.placed[*at, segment]
             elif (*at, segment) in self.texts:
                 at = (*at, segment)
             elif segment in self.handed_on[at]:
@@ -94,6 +106,11 @@ class Crate:
             elif segment != "self":
                 return at if place or segment == "*" else module
         return at
+
+
+def _module(file: Path) -> Module:
+    parts = file.with_suffix("").parts
+    return parts[:-1] if parts[-1] in {"mod", "lib"} else parts
 
 
 def _branches(tree: str) -> Iterator[str]:

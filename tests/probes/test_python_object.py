@@ -173,6 +173,9 @@ def test_the_installed_command_measures_and_proves_it(tmp_path: Path, latlab: st
         assert record["summary"]["p50"] > 0
         assert record["checks"]
         assert all(check["ok"] for check in record["checks"]), record["checks"]
+        if elements := record["point"].get("elements"):
+            own = record["findings"]["per_element_ns"] * elements
+            assert own == pytest.approx(record["summary"]["p50"], rel=1e-3)
         if record["point"]["operation"].startswith("numpy-"):
             assert "NumPy" in record["engine"]
     assert not [

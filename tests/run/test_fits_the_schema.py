@@ -33,10 +33,14 @@ def test_every_record_of_a_made_up_run_fits(root: Path, name: str) -> None:
     file = root / f"tests/data/{name}.latlab.jsonl"
     lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     records = [line for line in lines if line["line"] == "record"] + lines[-1].get("figures", [])
+    if name == "run-small":
+        # One of each that holds other things: looking at all of its 900 takes seconds.
+        kinds = {
+            (each["probe"], *sorted(each), *sorted(each.get("findings") or ())): each for each in records
+        }
+        records = list(kinds.values())
     assert len(records) > 50
-    # One of each that holds other findings: looking at all takes seconds.
-    kinds = {(each["probe"], each["kind"], *sorted(each.get("findings") or ())): each for each in records}
-    assert misfits(kinds.values()) == []
+    assert misfits(records) == []
 
 
 @pytest.mark.parametrize(

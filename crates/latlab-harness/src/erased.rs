@@ -137,7 +137,7 @@ impl<P: Probe> AnyProbe for Erased<P> {
     }
 
     fn schemas(&self) -> Schemas {
-        // Those of a figure are folded from its rounds: they hold what can be read as details.
+        // Details of a figure are folded from its rounds, so the schema is that of reading.
         let details = schema_of::<P::Details>(SchemaSettings::draft2020_12().for_deserialize());
         let findings = schema_of::<P::Findings>(SchemaSettings::draft2020_12().for_serialize());
         Schemas { details, findings }

@@ -265,6 +265,7 @@ fn slowest(blocks: &[&BlockData]) -> (Vec<TailSample>, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Sampled;
 
     fn block(values: &[f64]) -> BlockData {
         BlockData { values: values.to_vec(), ..BlockData::default() }
@@ -277,6 +278,15 @@ mod tests {
         let summary = of_values(&used, &QUANTILES);
         assert!(summary.p50.is_some(), "of few samples the median is still the best single figure");
         assert_eq!([summary.p90, summary.p99, summary.p999, summary.p9999], [None; 4]);
+    }
+
+    #[test]
+    fn details_are_given_the_median_and_a_tail_of_samples_enough() {
+        for (samples, known) in [(10, false), (100, true)] {
+            let blocks: Vec<BlockData> = (0..6).map(|_| block(&vec![2.0; samples])).collect();
+            let sampled = Sampled::of(&counted(&blocks).0, &of(&blocks));
+            assert_eq!((sampled.p50, sampled.p99.is_some()), (Some(2.0), known), "{samples} a block");
+        }
     }
 
     #[test]

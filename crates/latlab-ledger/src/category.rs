@@ -111,6 +111,12 @@ mod tests {
         for category in Category::ALL {
             assert_eq!(serde_json::to_string(category).unwrap(), format!("\"{category}\""));
         }
+        // Files have these: another name of a variant is another format.
+        let names: Vec<String> = Category::ALL.iter().map(ToString::to_string).collect();
+        let told = "compute memory-copy allocator garbage-collection user-cpu page-faults file-io-cpu storage-wait \
+                    network pipe locks run-queue-wait sleep waiting-for-children start-and-exit \
+                    interrupts-for-others unexplained";
+        assert_eq!(names.join(" "), told);
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub(crate) struct Price {
 
 /// Share of the program's CPU time that recording may cost; of its wall time that is as much or less.
 pub(crate) const SHARE: f64 = 0.02;
-/// Page faults are recorded for one slice of time of so many.
+/// Page faults are recorded in one of this many slices of time.
 pub(crate) const FAULT_SLICES: u64 = 10;
 /// A slice shorter than this, of CPU time, says little of what the program does.
 const SLICE_NS: f64 = 5_000_000.0;

@@ -49,7 +49,8 @@ Select-Object @{n='DriveLetter';e={[string]$_.DriveLetter}}, DiskNumber) \
 struct Answer(Map<String, Value>);
 
 impl Answer {
-    /// Those of one class: a list, one object alone (as PowerShell writes a list of one), or nothing; entries of another form are left out.
+    /// Those of one class: a list, one object alone (as PowerShell writes a list of one), or nothing. Entries that are no objects are left out;
+    /// a property of another form is unknown.
     fn all(&self, class: &str) -> impl Iterator<Item = &Value> + Clone {
         let rows = match self.0.get(class) {
             Some(Value::Array(rows)) => rows.as_slice(),

@@ -257,7 +257,7 @@ fn caches(keys: &Keys) -> Vec<Cache> {
     for set in sets {
         let key = |name: &str| format!("{set}{name}");
         let cores = keys.small(&key("physicalcpu"));
-        // Intel Macs do not tell how many share one.
+        // Intel Macs do not tell how many CPUs share an L2.
         let clusters = || {
             let sharing = keys.small(&key("cpusperl2"))?;
             Some(cores?.div_ceil(sharing))

@@ -159,5 +159,14 @@ mod tests {
         for proof in Proof::VARIANTS {
             assert_eq!(serde_json::to_value(proof).unwrap(), proof.name());
         }
+        // Files have these: another name of a variant is another format.
+        let causes: Vec<&str> = Cause::VARIANTS.iter().map(|cause| cause.name()).collect();
+        assert_eq!(
+            causes.join(" "),
+            "context-switch run-queue-delay waiting device throttled page-fault timer-tick ipi \
+            device-interrupt interrupt softirq nmi host-tick periodic outside unexplained"
+        );
+        let proofs: Vec<&str> = Proof::VARIANTS.iter().map(|proof| proof.name()).collect();
+        assert_eq!(proofs.join(" "), "PROOFS");
     }
 }

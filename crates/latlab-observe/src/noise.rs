@@ -373,10 +373,11 @@ impl<'a> Listener<'a> {
     /// What all turns so far were made of; `None` before the first.
     #[must_use]
     pub fn judge(&self) -> Option<Judged> {
-        self.judged(false)
+        let (noise, each) = self.judged(false)?;
+        Some(Judged { noise, samples: self.recording.samples.clone(), each })
     }
 
-    fn judged(&self, stopped: bool) -> Option<Judged> {
+    fn judged(&self, stopped: bool) -> Option<(Noise, Vec<Attribution>)> {
         let (request, recording) = (&self.request, &self.recording);
         let (first, last) = recording.listened.first().zip(recording.listened.last())?;
         let samples = &recording.samples;
@@ -407,7 +408,7 @@ impl<'a> Listener<'a> {
             dropped_gaps: recording.dropped_gaps,
             counted: recording.counted.clone(),
         };
-        Some(Judged { noise, samples: samples.clone(), each: attributed.each })
+        Some((noise, attributed.each))
     }
 }
 
@@ -447,7 +448,7 @@ pub fn hear(clock: &Clock, request: &Request, mut go_on: impl FnMut() -> bool) -
         let mut listener = Listener::pinned(clock, *request)?;
         listener.record(&mut Quiet, &stopped)?;
         let judged = listener.judged(stopped.load(Ordering::Relaxed));
-        judged.map(|judged| judged.noise).ok_or(NoiseError::Stopped)
+        judged.map(|(noise, _)| noise).ok_or(NoiseError::Stopped)
     })
 }
 

@@ -24,7 +24,7 @@ const ALWAYS: AttrFlags = AttrFlags::DISABLED
 /// What is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Nothing: for the records that do not come of counting, as those of switches and mappings.
+    /// Nothing: for records that are not made by counting, such as those of switches and mappings.
     Dummy,
     /// Nanoseconds on a CPU.
     CpuClock,
@@ -43,9 +43,9 @@ pub struct Event {
     pub kind: Kind,
     /// One of so many is recorded.
     pub period: u64,
-    /// Beside those that every event has.
+    /// Besides those that every event has.
     pub flags: AttrFlags,
-    /// What samples say beside their identity.
+    /// What samples say besides their identity.
     pub detail: Detail,
     /// Which clock records are stamped with: `CLOCK_MONOTONIC` or `CLOCK_MONOTONIC_RAW`.
     pub clock: libc::clockid_t,

@@ -76,7 +76,7 @@ pub struct Mapping {
     pub path: String,
 }
 
-/// What the samples of an event say beside their identity.
+/// What the samples of an event say besides their identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
     /// Nothing.
@@ -87,7 +87,7 @@ pub enum Detail {
     Chain,
 }
 
-/// What a sample says beside its identity.
+/// What a sample says besides its identity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Sample<'a> {
     /// Nothing.

@@ -126,7 +126,7 @@ impl Ring {
         unsafe { self.page.add(offset).cast::<AtomicU64>().as_ref() }
     }
 
-    /// All whole records; makes room for more. No system call, and no memory is taken. `detail`: what the samples of an event say, as in
+    /// All whole records; makes room for more. No system call; only names and mappings take memory. `detail`: what the samples of an event say, as in
     /// [`Event::detail`].
     pub fn drain(&mut self, detail: impl Fn(u64) -> Detail) -> impl Iterator<Item = Record<'_>> {
         let (head_at, tail_at) =
@@ -190,7 +190,7 @@ mod tests {
         // Under emulation and in sandboxes there may be none.
         let Ok((mut ring, id)) = Ring::open(switches, Whose::ThisThread, 1) else { return };
         ring.switch_all(true);
-        let mut last_ns = 0;
+        let (mut last_ns, mut all) = (0, 0);
         for _ in 0..40 {
             for _ in 0..8 {
                 std::thread::sleep(std::time::Duration::from_micros(10));
@@ -205,8 +205,11 @@ mod tests {
                     _ => panic!("{record:?}"),
                 }
             }
-            assert!(out >= 8 && out == back, "{out} out, {back} back");
+            // A sleep may be over before the thread is away.
+            assert_eq!(out, back);
+            all += out;
         }
+        assert!(all > 100, "{all} of 320 times: more than two pages of records");
         ring.switch_all(false);
         ring.drain(|_| Detail::None).for_each(drop);
         std::thread::sleep(std::time::Duration::from_micros(10));

@@ -52,7 +52,7 @@ use latlab_probes_storage::storage::write_sequential::WriteSequential;
 pub struct Entry {
     /// The probe.
     pub probe: &'static (dyn AnyProbe + Sync),
-    /// Its seconds: enough for three blocks of each point. All shares together leave of 30, 90 and 600 s what a run needs around them.
+    /// Its seconds: enough for three blocks of each point. All shares together stay so far below 30, 90 and 600 s that a run has time for what is around them.
     pub share: Share,
 }
 

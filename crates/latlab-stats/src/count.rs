@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_count_is_the_nearest_one_that_there_is() {
+    fn negative_numbers_and_nan_become_0_and_large_ones_the_maximum() {
         assert_eq!([2.9, 0.0, -3.0, f64::NAN, f64::INFINITY].map(whole), [2, 0, 0, 0, u64::MAX]);
         assert_eq!([2.5, 2.4, -0.6, f64::NAN].map(nearest), [3, 2, 0, 0]);
         assert_eq!(index(7.9), 7);

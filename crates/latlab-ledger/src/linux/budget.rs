@@ -3,8 +3,6 @@
 
 use std::cell::Cell;
 
-use rustix::process::{Resource, getrlimit};
-
 use super::clock::now_ns;
 use super::proc_file::{text, value};
 
@@ -40,7 +38,7 @@ impl Budget {
 
     /// By what this process may have now.
     pub(crate) fn here() -> Self {
-        let limits = [available(), limit_of_container(), getrlimit(Resource::As).current];
+        let limits = [available(), limit_of_container(), limit_of_addresses()];
         let least = limits.into_iter().flatten().min().unwrap_or(MOST_BYTES);
         Self::of((least / PART).min(MOST_BYTES), MOST_STEPS)
     }
@@ -115,6 +113,16 @@ fn available() -> Option<u64> {
 /// Inside a container its limit is here; outside there is no such file.
 fn limit_of_container() -> Option<u64> {
     text("/sys/fs/cgroup/memory.max").trim().parse().ok()
+}
+
+/// By libc: a refusal, as by a sandbox, is no limit, and rustix takes it for an answer.
+fn limit_of_addresses() -> Option<u64> {
+    // SAFETY: fills a structure of ours.
+    let limit = unsafe {
+        let mut limit: libc::rlimit = std::mem::zeroed();
+        (libc::getrlimit(libc::RLIMIT_AS, &raw mut limit) == 0).then_some(limit)
+    }?;
+    (limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::io::{Read as _, Write as _, pipe};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 
-use rustix::thread::{CpuSet, sched_getcpu, sched_setaffinity};
+use rustix::thread::{CpuSet, sched_setaffinity};
 
 use super::clock::{process_cpu_ns, thread_cpu_ns};
 use super::recorder::{LEAST_PERIOD_NS, Recorder, this_thread};
@@ -59,10 +59,16 @@ pub(crate) fn measure(sees_kernel: bool) -> Price {
 
 /// Keeps the calling thread where it is: on one CPU each wait is a switch, on two it may not be.
 fn stay() {
-    let mut set = CpuSet::new();
-    set.set(sched_getcpu());
-    // Where it is refused, a wait may cost less than it would.
-    let _ = sched_setaffinity(None, &set);
+    // SAFETY: takes nothing. By libc: a refusal is told, and rustix takes it for an answer.
+    let cpu = usize::try_from(unsafe { libc::sched_getcpu() });
+    if let Ok(cpu) = cpu
+        && cpu < CpuSet::MAX_CPU
+    {
+        let mut set = CpuSet::new();
+        set.set(cpu);
+        // Where it is refused, a wait may cost less than it would.
+        let _ = sched_setaffinity(None, &set);
+    }
 }
 
 fn middle(mut values: Vec<f64>) -> Option<f64> {

@@ -6,7 +6,8 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt as _;
 use std::str::FromStr;
 
-use rustix::fs::{AtFlags, FileType, StatxFlags};
+use rustix::fs::{AtFlags, FileType, StatxFlags, statat, statx};
+use rustix::io::Errno;
 
 use crate::io::Io;
 
@@ -63,8 +64,13 @@ pub(crate) fn value<'a>(text: &'a str, name: &str) -> Option<&'a str> {
 /// Whether a place is of this kind. The file's server is not asked: it may not answer.
 pub(crate) fn is_of_kind(folder: impl AsFd, path: &str, kind: FileType) -> bool {
     let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
-    let about = rustix::fs::statx(folder, path, flags, StatxFlags::TYPE);
-    about.is_ok_and(|about| FileType::from_raw_mode(about.stx_mode.into()) == kind)
+    let mode = match statx(&folder, path, flags, StatxFlags::TYPE) {
+        Ok(about) => Ok(about.stx_mode.into()),
+        // A sandbox that does not know the call.
+        Err(Errno::NOSYS) => statat(folder, path, AtFlags::EMPTY_PATH).map(|about| about.st_mode),
+        Err(refused) => Err(refused),
+    };
+    mode.is_ok_and(|mode| FileType::from_raw_mode(mode) == kind)
 }
 
 /// The letter of the state in a line of `stat`.

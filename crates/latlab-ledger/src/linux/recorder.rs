@@ -14,7 +14,7 @@ pub(crate) const LEAST_PERIOD_NS: u64 = 997_009;
 pub(crate) const FAULT_PERIOD: u64 = 61;
 /// Deeper callers say nothing of what the running function does.
 const DEEPEST: u16 = 48;
-/// Longer chains are cut; marks are among the addresses that the kernel counts.
+/// More than the kernel records: a damaged record takes no more.
 const LONGEST_CHAIN: usize = 64;
 /// CPUs that are followed.
 const MOST_CPUS: u32 = 1024;
@@ -213,7 +213,7 @@ pub(crate) fn this_thread() -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use latlab_perf::{Mapping, What as Told};
+    use latlab_perf::{Inode, Mapping, What as Told};
 
     use super::*;
 
@@ -230,6 +230,34 @@ mod tests {
         let (path, file) = ("/lib/a".to_owned(), FileId::default());
         let what = What::Map { start: 1, bytes: 2, offset: 3, path, file };
         assert_eq!(Record::from(told), Record { time: 50, pid: 7, tid: 8, what });
+    }
+
+    #[test]
+    fn what_perf_tells_is_kept_with_its_thread_and_time() {
+        let inode = Inode { major: 8, minor: 1, inode: 99, inode_generation: 5 };
+        let mapping = Mapping { start: 1, bytes: 2, offset: 3, file: Some(inode), path: "/lib/a".to_owned() };
+        let file = FileId { major: 8, minor: 1, inode: 99 };
+        let told = [
+            (Told::SwitchedOut { preempted: true }, What::Out { preempted: true }),
+            (Told::SwitchedOut { preempted: false }, What::Out { preempted: false }),
+            (Told::SwitchedIn, What::In),
+            (
+                Told::Mapped(Box::new(mapping)),
+                What::Map { start: 1, bytes: 2, offset: 3, path: "/lib/a".to_owned(), file },
+            ),
+            (
+                Told::Named { exec: true, name: "cat".into() },
+                What::Name { exec: true, name: "cat".to_owned() },
+            ),
+            (Told::Named { exec: false, name: "b".into() }, What::Name { exec: false, name: "b".to_owned() }),
+            (Told::Started { parent: 6 }, What::Start { parent: 6 }),
+            (Told::Ended, What::End),
+            (Told::Lost(41), What::Lost(41)),
+        ];
+        for (what, kept) in told {
+            let told = latlab_perf::Record { time_ns: 50, pid: 7, tid: 8, event: 5, what };
+            assert_eq!(Record::from(told), Record { time: 50, pid: 7, tid: 8, what: kept });
+        }
     }
 
     #[test]

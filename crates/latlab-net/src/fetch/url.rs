@@ -25,28 +25,30 @@ impl Url {
     /// What is wrong with it.
     pub fn parse(text: &str) -> Result<Self, FetchError> {
         let wrong = |what: &str| FetchError::Url(format!("{text:?}: {what}"));
-        let host = text.split_once("://").map(|(_, host)| host);
-        if host.is_some_and(|host| host.is_empty() || host.starts_with(['/', '?', '#', ':'])) {
+        let (tls, rest) = match text.split_once("://") {
+            Some(("http", rest)) => (false, rest),
+            Some(("https", rest)) => (true, rest),
+            _ => return Err(wrong("begins neither with http:// nor with https://")),
+        };
+        if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(wrong("has a character that a URL cannot have"));
+        }
+        if rest.is_empty() || rest.starts_with(['/', '?', '#', ':']) || rest.starts_with("[]") {
             return Err(wrong("has no host"));
         }
         let uri: Uri = text.parse().map_err(|error: InvalidUri| wrong(&error.to_string()))?;
-        let tls = match uri.scheme_str() {
-            Some("http") => false,
-            Some("https") => true,
-            _ => return Err(wrong("begins neither with http:// nor with https://")),
-        };
         let authority = uri.authority().map_or("", |authority| authority.as_str());
         if authority.contains('@') {
             return Err(wrong("names a user; that is not supported"));
         }
         let host = uri.host().unwrap_or_default();
-        // A port that is none is left out of the URI's own.
+        // `Uri` gives no port where the text after the colon is no number.
         let port = match authority[host.len()..].strip_prefix(':') {
             Some(port) => port.parse().map_err(|_| wrong("its port is none"))?,
             None => usual_port(tls),
         };
         let target = uri.path_and_query().map_or("/", |target| target.as_str());
-        // Behind a host a query may stand alone.
+        // A query may follow the host without a path.
         let target = if target.starts_with('/') { target.to_owned() } else { format!("/{target}") };
         Ok(Self { tls, host: host.trim_matches(['[', ']']).to_owned(), port, target })
     }

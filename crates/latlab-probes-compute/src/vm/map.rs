@@ -13,7 +13,7 @@ use strum::{IntoStaticStr, VariantArray};
 use crate::{heap, needs};
 
 #[cfg_attr(target_os = "linux", path = "map/linux.rs")]
-#[cfg_attr(not(target_os = "linux"), path = "other.rs")]
+#[cfg_attr(not(target_os = "linux"), path = "elsewhere/work.rs")]
 mod system;
 
 #[cfg(not(target_os = "linux"))]

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::needs;
 
 #[cfg_attr(target_os = "linux", path = "zero/linux.rs")]
-#[cfg_attr(not(target_os = "linux"), path = "other.rs")]
+#[cfg_attr(not(target_os = "linux"), path = "elsewhere/work.rs")]
 mod system;
 
 #[cfg(not(target_os = "linux"))]

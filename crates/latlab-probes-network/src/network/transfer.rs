@@ -427,9 +427,9 @@ Python's rows: the same ten files by `requests` and `httpx` with a ThreadPoolExe
             .filter(|(_, point)| point.bytes() as f64 / point.way(env).1 <= longest_s)
             .map(|(priority, point)| point.planned(env, priority));
         Plan::of(points.collect())
-            .given(support(work::HERE, env))
             .memory(BESIDE_BYTES.min(env.memory_bytes) + u64::from(most - 1) * TRANSFER_BYTES)
             .cpus(u32::try_from(env.cpus.len()).unwrap_or(u32::MAX).min(2))
+            .given(support(work::HERE, env))
     }
 
     fn open<'env>(&'env self, env: &'env Env, group: &[Fetch]) -> Result<work::Session<'env>, ProbeError> {

@@ -61,6 +61,7 @@ impl Region {
     ///
     /// # Errors
     /// The kernel's answer.
+    #[inline]
     pub fn plain(bytes: usize, populate: bool) -> rustix::io::Result<Self> {
         let flags = if populate { MapFlags::PRIVATE | MapFlags::POPULATE } else { MapFlags::PRIVATE };
         // SAFETY: a fresh private mapping at an address of the kernel's choice touches nothing of ours.
@@ -130,6 +131,7 @@ impl Region {
 
     /// First byte.
     #[must_use]
+    #[inline]
     pub fn base(&self) -> *mut u8 {
         self.base
     }
@@ -143,6 +145,7 @@ impl Region {
 
     /// Its size.
     #[must_use]
+    #[inline]
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -151,6 +154,7 @@ impl Region {
     ///
     /// # Errors
     /// The kernel's answer.
+    #[inline]
     pub fn advise(&self, advice: Advice) -> rustix::io::Result<()> {
         // SAFETY: the range is ours, holds bytes only, and its owner knows what the advice does to them.
         unsafe { madvise(self.base.cast(), self.bytes, advice) }
@@ -160,6 +164,7 @@ impl Region {
     ///
     /// # Errors
     /// The kernel's answer.
+    #[inline]
     pub fn advise_pages(&self, pages: Pages) -> rustix::io::Result<()> {
         self.advise(match pages {
             Pages::Base => Advice::LinuxNoHugepage,
@@ -171,6 +176,7 @@ impl Region {
     ///
     /// # Errors
     /// The kernel's answer.
+    #[inline]
     pub fn protect(&self) -> rustix::io::Result<()> {
         // SAFETY: the range is ours, and nobody writes to it any more.
         unsafe { rustix::mm::mprotect(self.base.cast(), self.bytes, rustix::mm::MprotectFlags::READ) }
@@ -180,6 +186,7 @@ impl Region {
     ///
     /// # Errors
     /// The kernel's answer.
+    #[inline]
     pub fn unmap(self) -> rustix::io::Result<()> {
         let own = std::mem::ManuallyDrop::new(self);
         // SAFETY: the mapping is ours and nothing refers into it any more.

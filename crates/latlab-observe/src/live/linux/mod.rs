@@ -340,12 +340,28 @@ fn drain(rings: &mut [Ring], detail: impl Fn(u64) -> Detail + Copy) -> (Vec<Reco
     let mut lost = 0;
     let mut records: Vec<Record<'_>> = Vec::new();
     for ring in rings {
-        records.extend(ring.drain(detail).filter(|record| {
-            if let What::Lost(count) = record.what {
-                lost += count;
-            }
-            !matches!(record.what, What::Lost(_))
-        }));
+        records.extend(ring.drain(detail).filter(|record| !is_of_lost(record, &mut lost)));
     }
     (records, lost)
+}
+
+/// Whether a record says how many were lost, which are then added to `lost`.
+fn is_of_lost(record: &Record, lost: &mut u64) -> bool {
+    let What::Lost(count) = record.what else { return false };
+    *lost += count;
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lost_records_are_counted_and_are_no_records_themselves() {
+        let told = [What::Lost(41), What::SwitchedIn, What::Lost(1)];
+        let records = told.map(|what| Record { time_ns: 1, pid: 7, tid: 8, event: 5, what });
+        let mut lost = 0;
+        let of_lost = records.map(|record| is_of_lost(&record, &mut lost));
+        assert_eq!((of_lost, lost), ([true, false, true], 42));
+    }
 }

@@ -105,7 +105,7 @@ fn a_load_that_failed_its_proof_takes_the_figures_away() {
     }
 }
 
-/// A figure whose load is a plain number.
+/// A figure as a run folds it.
 fn result(threads: u32, percent: Option<u32>, delay: Option<u32>, p50: f64, load: f64) -> PointResult {
     let point = Point {
         working_set_bytes: Some(1 << 28),

@@ -126,6 +126,8 @@ impl Calling {
 
 impl latlab_harness::Session<Syscall> for Calling {
     fn select(&mut self, point: &Made) -> Result<(), ProbeError> {
+        // Made anew: a parent's number changes when it ends.
+        self.0.retain(|(call, _)| *call != point.operation);
         if self.question(point.operation)?.ask(1) == 0 {
             return Err(ProbeError::last_os_error(format!(
                 "{}: not the answer that it must have; the last refusal",

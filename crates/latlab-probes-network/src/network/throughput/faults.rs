@@ -1,6 +1,6 @@
 //! Streams that are right, and receivers that do wrong.
 
-use latlab_harness::{AnyProbe as _, Erased, Planned, Probe as _};
+use latlab_harness::{AnyProbe as _, Erased, Planned, Probe as _, Session as _};
 use latlab_net::stream::Fault;
 use latlab_probes_testing as testing;
 
@@ -26,6 +26,15 @@ fn every_point_proves_that_its_bytes_arrived() {
         let untold = named || std::env::consts::ARCH != "x86_64";
         assert!(carried.tcp.is_none() == named || untold);
     }
+}
+
+#[test]
+fn an_address_is_not_to_blame_for_a_process_that_ends() {
+    let mut env = testing::env(64 << 20);
+    env.child = Some(["/bin/sh", "-c", "exit 3"].map(std::ffi::OsString::from).to_vec());
+    let mut session = Session::new(&env, testing::LONG).expect("a session");
+    let error = session.select(&Throughput.plan(&env).points[0].point).expect_err("nobody receives");
+    assert!(!error.to_string().contains("loopback address"), "{error}");
 }
 
 /// Why receivers with a fault give no figure.

@@ -184,7 +184,7 @@ fn kinds(figures: &[Figure<Transfer>]) -> Vec<Fetch> {
     all
 }
 
-/// None of what is no sweep of files of one size.
+/// `None` where the point is not a sweep.
 fn kind(point: Fetch) -> Option<Fetch> {
     let swept = !point.is_ten() && point.is_own() && point.file_bytes.is_some();
     swept.then_some(Fetch { concurrency: 1, ..point })

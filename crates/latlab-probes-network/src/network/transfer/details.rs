@@ -53,7 +53,7 @@ pub(super) enum Times {
     Single(Singles),
 }
 
-/// Ten files by one worker and by several. Without the sequential sets where the point has only the others.
+/// Ten files by one worker and by several. `sequential_ns` is none where only the sets by several workers were measured.
 #[derive(Clone, Default, Serialize, Deserialize, JsonSchema)]
 pub(super) struct Experiment {
     pub(super) sequential_ns: Option<Estimate>,

@@ -45,7 +45,7 @@ fn cold_pokes_that_are_no_slower_than_warm_ones_break_a_rule() {
 
 #[cfg(target_os = "linux")]
 mod linux {
-    use latlab_harness::{Erased, Proof, Session as _, Support};
+    use latlab_harness::{AnyProbe as _, Erased, Proof, Session as _, Support};
     use latlab_storage::{ProcessCounters, residency};
 
     use super::*;
@@ -87,6 +87,19 @@ mod linux {
             assert_eq!(failed(&proof), Vec::<&str>::new());
             assert!(proof.flags[0].starts_with("poked into 4 MiB of the test file"), "{:?}", proof.flags);
         }
+    }
+
+    #[test]
+    fn every_point_proves_its_work() {
+        let env = testing::env_of_one_cpu(64 << 20);
+        if !testing::has_disk(&Erased(Poke), &env) {
+            return;
+        }
+        let direct = env.disk.test_file(disk::file_bytes(&env)).is_ok_and(|file| file.direct.is_ok());
+        let mut points = Erased(Poke).points(&env);
+        points.retain(|planned| direct || planned.point.path.as_deref() != Some("direct"));
+        let proofs = testing::assert_proved(&Erased(Poke), &env, &points);
+        assert!(proofs[0].flags[0].contains("zero"));
     }
 
     #[test]

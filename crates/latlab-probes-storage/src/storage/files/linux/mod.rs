@@ -232,7 +232,7 @@ impl Session<'_> {
         Ok(Ok(format!("every byte of {files} files was read back and compared")))
     }
 
-    /// Files that were just written, by no arm.
+    /// Writes new files, outside of what is measured.
     fn made(&mut self, files: u64, file_bytes: u64) -> Result<Set, ProbeError> {
         let set = self.prepare(files, file_bytes)?;
         let names = self.names(&set, Entry::File, 0..files)?;

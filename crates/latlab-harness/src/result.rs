@@ -113,13 +113,11 @@ impl PointResult {
 /// Core cycles of the median operation, from each block's own frequency: of the undisturbed blocks where there are any.
 fn cycles(blocks: &[BlockSummary]) -> Option<f64> {
     let all = blocks.iter().all(|block| block.disturbed);
-    let mut cycles: Vec<f64> = blocks
+    let cycles = blocks
         .iter()
         .filter(|block| all || !block.disturbed)
-        .filter_map(|block| Some(block.p50 * block.core_ghz?))
-        .collect();
-    cycles.sort_by(f64::total_cmp);
-    (!cycles.is_empty()).then(|| latlab_stats::quantile(&cycles, 0.5))
+        .filter_map(|block| Some(block.p50 * block.core_ghz?));
+    latlab_stats::median_of(cycles)
 }
 
 #[cfg(test)]

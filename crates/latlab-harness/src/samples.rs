@@ -27,7 +27,7 @@ pub struct BlockData {
     pub(crate) delay_at_most_ns: Option<f64>,
     /// What was recorded while it waited.
     pub(crate) records: Records,
-    /// Times between two operations that something else took: they say when a period's teeth fell, and are no samples.
+    /// Times between two operations that something else took: they say when something periodic fell due, and are no samples.
     pub(crate) gaps: Vec<Sample>,
     /// Slow operations for which there was no room.
     pub tail_dropped: u64,
@@ -59,9 +59,7 @@ impl BlockData {
         if let Some(histogram) = &self.histogram {
             return quantile_of(histogram, &histogram.occupied(), 0.5);
         }
-        let mut values = self.values.clone();
-        values.sort_by(f64::total_cmp);
-        stats::quantile(&values, 0.5)
+        stats::median(&self.values)
     }
 
     pub(crate) fn push_slow(&mut self, at_ns: f64, ns: f64, note: Note) {
@@ -174,16 +172,13 @@ impl Sampled {
         Self {
             p50: summary.p50,
             p99: summary.p99,
-            bytes_per_cycle: median(per_cycle),
-            per_thread: (0..members).filter_map(|member| median(of_member(member))).map(round).collect(),
+            bytes_per_cycle: stats::median_of(per_cycle),
+            per_thread: (0..members)
+                .filter_map(|member| stats::median_of(of_member(member)))
+                .map(round)
+                .collect(),
         }
     }
-}
-
-fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    (!values.is_empty()).then(|| stats::quantile(&values, 0.5))
 }
 
 /// As records keep numbers; a file cannot hold what is not finite.

@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use latlab_clock::Clock;
+use latlab_stats::count;
 use latlab_stats::rng::Rng;
 use serde::Serialize;
 
@@ -438,7 +439,7 @@ fn apart(rng: &mut Rng, mean_ns: f64) -> f64 {
 
 /// How many disturbances there may be in so many seconds, if one comes each `mean_ns`.
 fn most(seconds: f64, mean_ns: f64) -> usize {
-    usize::try_from(whole(3.0 * seconds * 1e9 / mean_ns)).unwrap_or(0) + 16
+    count::index(3.0 * seconds * 1e9 / mean_ns) + 16
 }
 
 /// What all kinds of disturbances are made with.
@@ -464,7 +465,7 @@ impl Bench<'_> {
             disturb::pin(cpu);
             let mut tried = Tried::default();
             while !done.load(Ordering::Relaxed) {
-                std::thread::sleep(Duration::from_nanos(whole(apart(&mut rng, mean_ns))));
+                std::thread::sleep(Duration::from_nanos(count::whole(apart(&mut rng, mean_ns))));
                 disturb(&mut tried);
             }
             tried
@@ -585,11 +586,6 @@ impl<F: FnMut(&mut Rng)> Disturber for AtTimes<'_, F> {
         }
         self.next = now + self.clock.ticks(apart(&mut self.rng, self.mean_ns));
     }
-}
-
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive and small")]
-fn whole(value: f64) -> u64 {
-    value as u64
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use latlab_clock::Source;
 use latlab_harness::{Env, Figure, PointResult, Probe, ProbeError};
 
 pub use compared::Compared;
+pub use latlab_stats::median_of as median;
 
 /// Bytes of a huge page on x86-64 and on aarch64 with 4 KiB base pages.
 const HUGE_BYTES: usize = 2 << 20;
@@ -45,13 +46,6 @@ pub fn no_kernel(here: bool, env: &Env) -> Option<String> {
     }
     matches!(env.clock.source, Source::Simulated(_))
         .then(|| "simulated time does not pass in the kernel".to_owned())
-}
-
-/// The median; `None` of nothing.
-pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
-    let mut values: Vec<f64> = values.into_iter().collect();
-    values.sort_by(f64::total_cmp);
-    (!values.is_empty()).then(|| latlab_stats::quantile(&values, 0.5))
 }
 
 /// A refusal by the system, with what was asked for.

@@ -50,7 +50,7 @@ pub use estimate::{
 };
 pub use moments::{Moments, mean, moments};
 pub use order::{Interval, IntervalMethod, min_samples, order_statistic_interval};
-pub use quantile::{median, quantile};
+pub use quantile::{median, median_of, quantile};
 pub use refusal::Refusal;
 pub use rounds::{Folded, fold_rounds};
 pub use seek::{Medium, Seeking, seeking};

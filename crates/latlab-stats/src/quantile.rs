@@ -23,6 +23,13 @@ pub fn median(values: &[f64]) -> f64 {
     quantile(&sorted, 0.5)
 }
 
+/// The middle of values that an iterator gives; `None` of nothing.
+#[must_use]
+pub fn median_of(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    let values: Vec<f64> = values.into_iter().collect();
+    (!values.is_empty()).then(|| median(&values))
+}
+
 /// The zero-based order statistic below the quantile, and how far towards the next one it lies.
 pub(crate) fn position(n: u64, q: f64) -> (u64, f64) {
     let place = n.saturating_sub(1) as f64 * q.clamp(0.0, 1.0);

@@ -62,7 +62,7 @@ fn assert_shares<const N: usize>(ledger: &Ledger, within: f64, shares: [(Categor
     }
 }
 
-/// The ledger, of which the books close.
+/// The ledger, whose rows must add up to the whole.
 fn closed(tally: &Tally, costs: &Costs) -> Ledger {
     let ledger = ledger(tally, rules(), costs);
     assert_closed(&ledger);

@@ -72,12 +72,6 @@ impl FaultTally {
     }
 }
 
-/// At least one.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "`as` saturates")]
-pub(crate) fn whole(count: f64) -> u64 {
-    (count as u64).max(1)
-}
-
 /// Looks at the symbol that calls of `malloc` are bound to.
 pub(crate) fn answering() -> Answering {
     let library = file_of(c"malloc").unwrap_or_else(|| "unknown".to_owned());

@@ -4,7 +4,8 @@ use std::time::Instant;
 
 use latlab_harness::{ProbeError, RemoteBlock};
 
-use super::{minor_faults, whole};
+use super::minor_faults;
+use latlab_stats::count::{nearest, whole};
 
 /// Windows of quick operations take about this long: a thousand times the clock's own cost (20-50 ns).
 const WINDOW_NS: f64 = 50_000.0;
@@ -33,7 +34,7 @@ pub(crate) fn block_of_windows(
     } else {
         // A window that does not count brings the caches back.
         let first = run(ops)?;
-        whole((BLOCK_NS / first.max(1.0)).clamp(1.0, WINDOWS))
+        whole((BLOCK_NS / first.max(1.0)).clamp(1.0, WINDOWS)).max(1)
     };
     let before = minor_faults();
     let block = RemoteBlock::gather(ops, |values| {
@@ -54,7 +55,7 @@ fn window_ops(run: &mut impl FnMut(u64) -> Result<f64, ProbeError>) -> Result<u6
             took = took.min(run(ops)?);
         }
         if took >= WINDOW_NS / 4.0 || ops >= 1 << 30 {
-            return Ok(whole((ops as f64 * WINDOW_NS / took.max(1.0)).round()));
+            return Ok(nearest(ops as f64 * WINDOW_NS / took.max(1.0)).max(1));
         }
         ops *= 2;
     }

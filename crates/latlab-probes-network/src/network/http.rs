@@ -9,9 +9,10 @@ use serde::{Deserialize, Serialize};
 
 #[cfg(not(target_os = "linux"))]
 use super::elsewhere as work;
-use crate::peer::{Transport, path_asked, support_beside, whole};
+use crate::peer::{Transport, path_asked, support_beside};
 use latlab_probes_shared::open_loop::{AtRate, Offered};
 use latlab_probes_shared::{no_kernel, other_cpu};
+use latlab_stats::count::nearest;
 
 #[cfg(target_os = "linux")]
 #[path = "http/linux.rs"]
@@ -55,7 +56,7 @@ fn rates(settings: &Settings) -> Vec<u64> {
 /// Requests of one block.
 fn requests(settings: &Settings, rate_per_s: u64) -> u64 {
     let block_s = seconds(settings) / (rates(settings).len() * BLOCKS) as f64;
-    whole(block_s * rate_per_s as f64).max(1)
+    nearest(block_s * rate_per_s as f64).max(1)
 }
 
 /// Requests at a rate.

@@ -6,6 +6,7 @@ use latlab_record::Settings;
 
 use super::names::PathKind;
 use latlab_probes_shared::{no_kernel, other_cpu};
+use latlab_stats::count::nearest;
 
 /// Requests and connections to that server come no faster than one in this time, and are so many a point: nobody's server is loaded.
 pub(crate) const NAMED_PAUSE_S: f64 = 0.1;
@@ -38,22 +39,12 @@ pub(crate) fn path_asked(settings: &Settings) -> Result<Option<PathSpec>, String
         (Some(name), _) => {
             PathSpec::preset(name).ok_or_else(|| format!("there is no distance with the name {name:?}"))?
         }
-        (None, Some(ms)) => PathSpec { rtt_us: whole(ms * 1e3), rate_bit_per_s: None, queue_bytes: None },
+        (None, Some(ms)) => PathSpec { rtt_us: nearest(ms * 1e3), rate_bit_per_s: None, queue_bytes: None },
         (None, None) if settings.rate_mbit.is_none() => return Ok(None),
         (None, None) => PathSpec { rtt_us: 0, rate_bit_per_s: None, queue_bytes: None },
     };
-    spec.rate_bit_per_s = settings.rate_mbit.map(|mbit| whole(mbit * 1e6));
+    spec.rate_bit_per_s = settings.rate_mbit.map(|mbit| nearest(mbit * 1e6));
     Ok(Some(spec))
-}
-
-/// The nearest whole number.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "small and positive; settings beyond what can be emulated saturate and are refused by the path"
-)]
-pub(crate) fn whole(value: f64) -> u64 {
-    value.round() as u64
 }
 
 /// The whole part of how often something fits.

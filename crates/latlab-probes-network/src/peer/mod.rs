@@ -28,7 +28,7 @@ mod web;
 
 pub(crate) use asked::{
     NAMED_MOST_BLOCKS, NAMED_ONE_S, NAMED_PAUSE_S, Seats, named_by_tls, named_count, path_asked, paths,
-    politely, support, support_beside, whole, whole_part,
+    politely, support, support_beside, whole_part,
 };
 #[cfg(target_os = "linux")]
 pub(crate) use away::{secret, told};

@@ -67,7 +67,7 @@ def test_without_huge_pages_no_figure_bears_their_name_and_the_reason_is_printed
     def of_huge_pages(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
         return [line for line in lines if line.get("point", {}).get("pages") == "huge"]
 
-    told = place.run_until(of_huge_pages, *MEMORY, "vm.fault", "--budget", "10", preexec_fn=forbid)
+    told = place.run_until(of_huge_pages, *MEMORY, "vm.fault", preexec_fn=forbid)
     assert "huge pages" in calling.warning(told, place.lines()[0]["doctor"], "huge-pages")
     for line in some(of_huge_pages(place.lines())):
         assert "no figure, because a proof failed: huge pages obtained" in line["error"]["text"]

@@ -96,7 +96,7 @@ def test_without_the_capabilities_of_a_network_s_root_a_path_is_made_or_its_abse
         over_the_path = (line for line in lines if line.get("point", {}).get("path") == "emulated")
         return [line for line in over_the_path if line["stopped_by"] not in {"not_reached", "interrupted"}]
 
-    options = ("measure", "--profile", "quick", "--no-report", "--delay", "5", "--budget", "20")
+    options = ("measure", "--profile", "quick", "--no-report", "--delay", "5", "--budget", "60")
     place.run_until(decided, *options, "--only", "network.connect", preexec_fn=without_capabilities)
     assert not children(place)
     for record in some(decided(place.lines())):

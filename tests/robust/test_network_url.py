@@ -102,7 +102,7 @@ def run_against(server: Server, place: Place, *probes: str) -> list[dict[str, An
         records = [line for line in lines if line["line"] == "record"]
         return all(len(of_the_url(records, probe)) == 2 for probe in probes)
 
-    options = ("--only", ",".join(probes), "--profile", "quick", "--no-report", "--budget", "20")
+    options = ("--only", ",".join(probes), "--profile", "quick", "--no-report", "--budget", "60")
     place.run_until(enough, "measure", *options, "--url", server.url)
     return [line for line in place.lines() if line["line"] == "record"]
 

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::busy::{Busy, Exact, Seen, busy};
 use crate::costs::{Cost, Costs};
 use crate::interval::{Range, of_share};
 use crate::mix::{Mix, Side};
@@ -13,14 +14,12 @@ use crate::model::{Closure, Function, Method, Part, Row, Stack, Within};
 use crate::rules::{Reason, Rules};
 use crate::sampled::{Sampled, Share};
 use crate::tally::Tally;
-use crate::woken::{self, Ready};
+use crate::woken;
 use crate::{Category, Counted};
 
 /// The kernel's tick, by which it divides CPU time between user code and itself, nanoseconds. 250 Hz is what distributions build with;
 /// kernels with 1000 Hz know it better than is said here.
 const TICK_NS: f64 = 4e6;
-/// Exact CPU time and the watcher's wall time agree no better than this, as a share of wall time.
-const CLOCKS: f64 = 0.002;
 /// Share of wall time that threads must wait for pipes and sockets before reads and writes are taken for theirs.
 const WAITED: f64 = 0.05;
 /// Waits that the looks met, as a share of those that the counters know of: less, and they say nothing.
@@ -82,6 +81,8 @@ pub(crate) struct Ledger {
     pub on_cpu: Vec<(Category, f64)>,
     /// What the samples stand for.
     pub sampled: Sampled,
+    /// Wall time in which at least one thread ran, nanoseconds.
+    pub running_ns: f64,
 }
 
 /// Ends of page faults that were seen as user code, shares of time on the CPU.
@@ -105,7 +106,6 @@ struct Estimate<'a> {
     tally: &'a Tally,
     rules: &'a Rules,
     costs: &'a Costs,
-    ready: Ready,
     account: Account,
     /// Nanoseconds of wall time in which a thread ran.
     on_cpu: BTreeMap<(Category, Side), Share>,
@@ -113,6 +113,8 @@ struct Estimate<'a> {
     tail: f64,
     /// User code of which nothing is known, at most, nanoseconds of wall time.
     unseen: f64,
+    /// At least one thread ran, nanoseconds of wall time.
+    running: f64,
 }
 
 /// As many samples as would by chance be as far off as these are of which this share is in the wrong place.
@@ -131,11 +133,11 @@ pub(crate) fn ledger(tally: &Tally, rules: &Rules, costs: &Costs) -> Ledger {
         tally,
         rules,
         costs,
-        ready: woken::ready(tally),
         account: Account::default(),
         on_cpu: BTreeMap::new(),
         tail: 0.0,
         unseen: 0.0,
+        running: 0.0,
     };
     estimate.recorded();
     estimate.looked();
@@ -147,11 +149,10 @@ impl Estimate<'_> {
         self.rules.whole(category)
     }
 
-    /// CPU time and run-queue delay that fell into the time in which threads were looked at.
-    fn counted(&self) -> (f64, f64) {
-        let tally = self.tally;
-        let cpu = (tally.usage.user_ns + tally.usage.system_ns) as f64;
-        ((cpu - tally.recorded.thread_running as f64).max(0.0), self.ready.looked)
+    /// CPU time that fell into the time in which threads were sampled.
+    fn sampled_cpu(&self) -> f64 {
+        let cpu = self.tally.usage.cpu_ns() as f64;
+        (cpu - self.tally.recorded.thread_running as f64).max(0.0)
     }
 
     fn recorded(&mut self) {
@@ -160,36 +161,37 @@ impl Estimate<'_> {
             return;
         }
         self.account.exact(self.whole(Category::StartAndExit), sums.absent as f64);
-        let (ends, unknown_ends) = woken::at_ends(self.tally);
-        let mut woken = 0.0;
+        let each = woken::delay_of_each(self.tally);
+        let by_others = woken::caused_by_others(self.tally);
+        let (mut woken, mut most) = (0.0, 0.0);
         for (reason, ns) in sums.waits.each() {
-            let end = ends.get(&reason).copied().unwrap_or(0.0);
-            // Where all threads wait for each other, one of them has been woken; where one waits for the outside, the ends of waits lie anywhere.
-            let end = if self.rules.category(reason).is_outside() {
-                end * ns as f64 / (sums.thread_waits.of(reason) as f64).max(1.0)
-            } else {
-                end
-            };
-            woken += self.but_for_its_end(reason, ns as f64, end);
+            let end = (each * sums.all_waited.of(reason) as f64).min(ns as f64);
+            woken += end * by_others;
+            most += end;
+            self.but_for_its_end(reason, ns as f64, end * by_others, end);
         }
         let unknown = sums.unknown as f64;
-        let end = (unknown_ends * unknown / (sums.thread_unknown as f64).max(1.0)).min(unknown);
-        woken += end;
-        self.unknown(unknown - end);
+        let end = (each * sums.unknown_all_waited as f64).min(unknown);
+        woken += end * by_others;
+        most += end;
+        self.unknown(unknown - end * by_others);
         let ready = sums.ready as f64;
-        let range = Range { low: ready, high: ready + 2.0 * woken };
+        let most = ready + (2.0 * woken).max(most);
+        let range =
+            Range { low: ready, high: most.min(woken::recorded_delay(self.tally)).max(ready + woken) };
         self.account.add(self.whole(Category::RunQueueWait), ready + woken, range, method_of(woken));
+        // Records also have on a CPU what the kernel does not count: while it served interrupts, or the host ran others.
         let running = sums.running as f64;
-        let range = Range { low: running, high: running };
-        self.on_cpu(running, range, 0.0);
+        let counted = (self.tally.usage.cpu_ns() as f64 / (sums.thread_running as f64).max(1.0)).min(1.0);
+        self.account.exact(self.whole(Category::InterruptsForOthers), running * (1.0 - counted));
+        let running = running * counted;
+        self.on_cpu(running, Range { low: running, high: running }, 0.0);
     }
 
-    /// A recorded wait without what of it was spent ready, at its end; that.
-    fn but_for_its_end(&mut self, reason: Reason, ns: f64, end: f64) -> f64 {
-        let end = end.min(ns);
-        let range = Range { low: (ns - 2.0 * end).max(0.0), high: ns };
-        self.account.add(reason, ns - end, range, method_of(end));
-        end
+    /// A recorded wait without what of it was spent ready, at its end; at most so much.
+    fn but_for_its_end(&mut self, reason: Reason, ns: f64, end: f64, most: f64) {
+        let range = Range { low: (ns - most.max(2.0 * end)).max(0.0), high: ns };
+        self.account.add(reason, ns - end, range, method_of(most));
     }
 
     /// Waits that were over before their reason could be read are taken for those of the same program that could be read in time.
@@ -215,18 +217,6 @@ impl Estimate<'_> {
         self.account.exact(unexplained, left.max(0.0));
     }
 
-    /// Run-queue delay of what was looked at. A process that ends takes its last wait for a CPU with it, and with it what the host took: where
-    /// threads were ready or running for beyond doubt longer than the counters know, what is more than their CPU time was waiting for one.
-    fn queue(&self, cpu: f64, counted: f64, wall: f64, looks: f64) -> f64 {
-        let sums = &self.tally.looked;
-        let (running, seen) = (sums.running as f64, sums.thread_running as f64);
-        if self.tally.most_threads <= 1 || seen <= 0.0 {
-            return counted;
-        }
-        let sure = of_share(running / wall, looks).low * wall;
-        if (cpu + counted) * running / seen < sure { (seen - cpu).max(counted) } else { counted }
-    }
-
     fn looked(&mut self) {
         let sums = &self.tally.looked;
         let loading = (self.tally.loading_ns as f64).min(sums.absent as f64);
@@ -235,45 +225,42 @@ impl Estimate<'_> {
         if wall <= 0.0 {
             return;
         }
-        let looks = (self.tally.looks as f64).max(1.0);
-        let (cpu, queue) = self.counted();
-        let queue = self.queue(cpu, queue, wall, looks);
-        let seen = sums.thread_running as f64;
-        let alone = self.tally.most_threads <= 1;
-        let busy = if alone || seen <= 0.0 {
-            (cpu + queue).min(wall)
-        } else {
-            // Looks may come preferably when a CPU is free: what the counters know of all threads together corrects them, within reason.
-            let counted = if cpu > 0.0 { ((cpu + queue) / seen).clamp(0.5, 2.0) } else { 1.0 };
-            (sums.running as f64 * counted).min(wall)
+        let samples = (self.tally.looks as f64).max(1.0);
+        let cpu = self.sampled_cpu();
+        let delay = self.tally.delay;
+        let (unread, stolen) = (delay.unread_ns as f64, delay.stolen_ns as f64);
+        let seen =
+            Seen { by_runnable: &sums.by_runnable, wall, samples, most_threads: self.tally.most_threads };
+        let exact = Exact {
+            cpu,
+            queue: woken::sampled_delay(self.tally),
+            uncounted: unread + stolen,
+            cpus: self.tally.cpus,
         };
-        let range = if alone {
-            Range { low: (busy - CLOCKS * wall).max(0.0), high: (busy + CLOCKS * wall).min(wall) }
-        } else {
-            let sampled = of_share(busy / wall, looks).times(wall);
-            Range { low: sampled.low, high: sampled.high }
-        };
-        // All threads that are ready wait at once only if each does.
-        let waits = if cpu + queue > 0.0 { queue / (cpu + queue) } else { 0.0 };
-        let together = if sums.running > 0 { (seen / sums.running as f64).max(1.0) } else { 1.0 };
-        // For no longer than their CPU time can threads have run.
-        let sure = if alone { 0.0 } else { (range.low - cpu).max(0.0) };
-        let waiting = (busy * waits.powf(together)).max(sure);
-        let spread = Range {
-            low: if alone { (waiting - CLOCKS * wall).max(0.0) } else { sure },
-            high: if alone { (waiting + CLOCKS * wall).min(busy) } else { (busy * waits).max(waiting) },
-        };
-        let (method, reason) = (Method::Counted, self.whole(Category::RunQueueWait));
-        self.account.add(reason, waiting, spread, if alone { method } else { Method::Sampled });
-        let range = Range { low: (range.low - waiting).max(0.0), high: (range.high - waiting).max(0.0) };
-        let all = (self.tally.usage.user_ns + self.tally.usage.system_ns) as f64;
+        let Busy { running, ready, uncounted } = busy(&seen, &exact);
+        let of_host = if uncounted > 0.0 { uncounted * stolen / (unread + stolen) } else { 0.0 };
+        let method = if self.tally.most_threads <= 1 { Method::Counted } else { Method::Sampled };
+        self.account.add(
+            self.whole(Category::InterruptsForOthers),
+            of_host,
+            Range { low: 0.0, high: uncounted },
+            method,
+        );
+        let range = ready.range_ns();
+        let range = Range { low: (range.low - of_host).max(0.0), high: range.high };
+        self.account.add(self.whole(Category::RunQueueWait), ready.of - of_host, range, method);
+        let all = self.tally.usage.cpu_ns() as f64;
         let unlike = (self.unlike() * all / cpu.max(1.0)).min(1.0);
-        self.on_cpu(busy - waiting, range, unlike);
-        self.idle(wall, wall - busy, loading, looks);
+        self.on_cpu(running.of, running.range_ns(), unlike);
+        let idle = (wall - running.of - ready.of).max(0.0);
+        let most = wall - running.range_ns().low - ready.range_ns().low;
+        self.idle(wall, Range { low: idle, high: most.max(idle) }, loading, samples);
     }
 
     /// The time in which nothing ran, divided as the looks saw it.
-    fn idle(&mut self, wall: f64, idle: f64, loading: f64, looks: f64) {
+    ///
+    /// `idle`: the estimate, and at most.
+    fn idle(&mut self, wall: f64, Range { low: idle, high: most }: Range, loading: f64, looks: f64) {
         let sums = &self.tally.looked;
         let absent = (sums.absent as f64 - loading).max(0.0);
         let mut parts: Vec<(Reason, f64)> =
@@ -289,7 +276,7 @@ impl Estimate<'_> {
         }
         if total <= 0.0 {
             // No look met the program waiting: it did, for this long, and nobody knows why.
-            let range = Range { low: 0.0, high: idle };
+            let range = Range { low: 0.0, high: most };
             let unexplained = self.whole(Category::Unexplained);
             self.account.add(unexplained, idle, range, Method::Sampled);
             return;
@@ -297,7 +284,7 @@ impl Estimate<'_> {
         for (reason, seen) in parts {
             let ns = idle * seen / total;
             let range = of_share(ns / wall, looks).times(wall);
-            let range = Range { low: range.low, high: range.high.min(idle + CLOCKS * wall) };
+            let range = Range { low: range.low, high: range.high.min(most) };
             if ns > 0.0 {
                 self.account.add(reason, ns, range, Method::Sampled);
             }
@@ -312,6 +299,7 @@ impl Estimate<'_> {
 
     /// Time on the CPU, of which this part was like nothing that was recorded.
     fn on_cpu(&mut self, ns: f64, range: Range, unlike: f64) {
+        self.running += ns;
         if ns <= 0.0 && range.high <= 0.0 {
             return;
         }
@@ -789,7 +777,14 @@ impl Estimate<'_> {
         for ((category, _), spent) in &self.on_cpu {
             *on_cpu.entry(*category).or_default() += spent.of;
         }
-        Ledger { rows, closure, stacks, on_cpu: on_cpu.into_iter().collect(), sampled: told }
+        Ledger {
+            rows,
+            closure,
+            stacks,
+            on_cpu: on_cpu.into_iter().collect(),
+            sampled: told,
+            running_ns: self.running,
+        }
     }
 
     /// Nanoseconds of wall time in which a thread ran that the samples stand for, with those that fell in the kernel unseen.

@@ -17,7 +17,7 @@ impl Range {
 }
 
 /// 95 % of a normal distribution lie within this many standard deviations.
-const Z: f64 = 1.959_964;
+pub(crate) const Z: f64 = 1.959_964;
 
 /// The 95 % interval of a share that was found in `samples` (Wilson's, which holds near 0 and 1 too).
 pub(crate) fn of_share(share: f64, samples: f64) -> Range {

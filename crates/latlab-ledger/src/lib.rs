@@ -10,6 +10,7 @@
 //! What is pure (`sweep`, `estimate`, `rules`) knows no operating system and is tested with synthetic ledgers.
 #![cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "what explains asks Linux"))]
 
+mod busy;
 mod by_place;
 mod by_stage;
 mod category;
@@ -31,6 +32,8 @@ pub mod records;
 mod request;
 mod rules;
 mod sampled;
+#[cfg(test)]
+mod simulated;
 mod stream;
 mod sweep;
 mod tally;

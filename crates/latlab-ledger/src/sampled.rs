@@ -41,6 +41,11 @@ impl Share {
         Self { of: self.of * by, below: self.below * by, above: self.above * by }
     }
 
+    /// From least to most.
+    pub(crate) fn range_ns(self) -> Range {
+        Range { low: self.of - self.below, high: self.of + self.above }
+    }
+
     /// From least to most, as a share.
     pub(crate) fn range(self) -> Range {
         Range { low: (self.of - self.below).max(0.0), high: (self.of + self.above).min(1.0).max(self.of) }

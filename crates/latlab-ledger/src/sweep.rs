@@ -42,10 +42,14 @@ pub(crate) struct Sums {
     pub running: u64,
     /// The same, times the threads that ran.
     pub thread_running: u64,
+    /// Sampled: wall time by how many threads were runnable, none first.
+    pub by_runnable: Vec<u64>,
     /// None ran, one was ready.
     pub ready: u64,
     /// Ready threads, whatever the others did.
     pub thread_ready: u64,
+    /// The same while threads of this program left a CPU free: another program had it.
+    pub thread_ready_for_others: u64,
     /// All waited, by reason.
     pub waits: Counted,
     /// All waited, and the reason is not known.
@@ -58,6 +62,10 @@ pub(crate) struct Sums {
     pub wakes: Counted,
     /// See `wakes`.
     pub unknown_wakes: u64,
+    /// The same of stretches of wall time in which all threads waited.
+    pub all_waited: Counted,
+    /// See `all_waited`.
+    pub unknown_all_waited: u64,
     /// No thread was there: before the program was loaded, after its last thread.
     pub absent: u64,
 }
@@ -68,14 +76,22 @@ impl Sums {
         self.wall += other.wall;
         self.running += other.running;
         self.thread_running += other.thread_running;
+        let most = self.by_runnable.len().max(other.by_runnable.len());
+        self.by_runnable.resize(most, 0);
+        for (sum, ns) in self.by_runnable.iter_mut().zip(&other.by_runnable) {
+            *sum += ns;
+        }
         self.ready += other.ready;
         self.thread_ready += other.thread_ready;
+        self.thread_ready_for_others += other.thread_ready_for_others;
         self.waits.add(&other.waits);
         self.unknown += other.unknown;
         self.thread_waits.add(&other.thread_waits);
         self.thread_unknown += other.thread_unknown;
         self.wakes.add(&other.wakes);
         self.unknown_wakes += other.unknown_wakes;
+        self.all_waited.add(&other.all_waited);
+        self.unknown_all_waited += other.unknown_all_waited;
         self.absent += other.absent;
     }
 }
@@ -195,6 +211,17 @@ struct Thread {
     learned: bool,
 }
 
+/// Threads that were runnable when records began: each ran or was ready until the first record of it, which tells.
+#[derive(Debug, Default)]
+struct Unsure {
+    since: u64,
+    threads: Vec<u32>,
+    /// Most threads that ran besides.
+    most_others: u32,
+    /// Wall time in which no other thread ran, and those of them that may have.
+    alone: Vec<(u64, Vec<u32>)>,
+}
+
 /// More processes than this are swept with the program but not listed one by one.
 const MOST_PROCESSES: usize = 4096;
 
@@ -203,10 +230,13 @@ const MOST_PROCESSES: usize = 4096;
 pub(crate) struct Sweep<'a> {
     rules: &'a Rules,
     main: u32,
+    /// CPUs that the program may run on.
+    cpus: u32,
     source: Source,
     threads: HashMap<u32, Thread>,
     whole: Group,
     processes: HashMap<u32, (Group, Seen)>,
+    unsure: Unsure,
     /// By [`Source`].
     sums: [Sums; 2],
     most: u32,
@@ -235,15 +265,17 @@ pub(crate) struct Swept {
 }
 
 impl<'a> Sweep<'a> {
-    /// Begins at `now`, without threads. `main` is the thread whose wait counts first.
-    pub(crate) fn begin(rules: &'a Rules, now: u64, main: u32) -> Self {
+    /// Begins at `now`, without threads. `main` is the thread whose wait counts first; no more threads than `cpus` run at once.
+    pub(crate) fn begin(rules: &'a Rules, now: u64, main: u32, cpus: u32) -> Self {
         Self {
             rules,
             main,
+            cpus,
             source: Source::Looked,
             threads: HashMap::new(),
             whole: Group { since: now, ..Group::default() },
             processes: HashMap::new(),
+            unsure: Unsure::default(),
             sums: Default::default(),
             most: 0,
             course: Course::begin(now),
@@ -270,7 +302,7 @@ impl<'a> Sweep<'a> {
 
     /// Threads running now; at least 1, as this is what a sample's weight is divided by.
     pub(crate) fn running(&self) -> u32 {
-        self.whole.running.max(1)
+        self.whole.running.clamp(1, self.cpus.max(1))
     }
 
     /// A sample of a running thread, for the course of the run.
@@ -384,8 +416,23 @@ impl<'a> Sweep<'a> {
         let spent = self.spent();
         let sums = &mut self.sums[self.source as usize];
         sums.wall += past;
-        sums.thread_running += past * u64::from(self.whole.running);
-        sums.thread_ready += past * u64::from(self.whole.ready);
+        if self.source == Source::Looked {
+            let runnable = self.whole.running as usize;
+            if sums.by_runnable.len() <= runnable {
+                sums.by_runnable.resize(runnable + 1, 0);
+            }
+            sums.by_runnable[runnable] += past;
+            sums.thread_running += past * u64::from(self.whole.running);
+        } else {
+            let unsure = u32::try_from(self.unsure.threads.len()).unwrap_or(u32::MAX);
+            let others = self.whole.running.saturating_sub(unsure);
+            self.unsure.most_others = self.unsure.most_others.max(others);
+            sums.thread_running += past * u64::from(others);
+            sums.thread_ready += past * u64::from(self.whole.ready);
+            if self.whole.running < self.cpus {
+                sums.thread_ready_for_others += past * u64::from(self.whole.ready);
+            }
+        }
         for (reason, waiting) in self.whole.waits() {
             let past = past * u64::from(waiting);
             match reason {
@@ -395,7 +442,11 @@ impl<'a> Sweep<'a> {
         }
         match spent {
             Spent::Running => {
-                sums.running += past;
+                if self.whole.running as usize > self.unsure.threads.len() {
+                    sums.running += past;
+                } else {
+                    self.unsure.alone.push((past, self.unsure.threads.clone()));
+                }
                 self.course.bins.running(from, now);
             }
             Spent::Ready => {
@@ -458,6 +509,12 @@ impl<'a> Sweep<'a> {
         let process = before.map_or(process, |before| before.0);
         self.course.lanes.set(now, thread, process, self.doing(state));
         self.group(process, now);
+        if self.source == Source::Recorded {
+            self.tell(thread, now, state != State::Running);
+            if matches!(state, State::Running | State::Ready) {
+                self.end_of_all_waiting();
+            }
+        }
         if let Some((_, old)) = before {
             self.whole.count(old, -1);
         }
@@ -473,6 +530,47 @@ impl<'a> Sweep<'a> {
             self.threads.insert(thread, Thread { process, state, pending: 0, began: now, learned: false });
         if let Some(before) = before {
             self.close(&before, now, matches!(state, State::Running | State::Ready));
+        }
+    }
+
+    /// Whether a thread that was runnable when records began has run since, if that was not known.
+    fn tell(&mut self, thread: u32, now: u64, ran: bool) {
+        let Some(at) = self.unsure.threads.iter().position(|known| *known == thread) else {
+            return;
+        };
+        self.unsure.threads.swap_remove(at);
+        let sums = &mut self.sums[Source::Recorded as usize];
+        let past = now - self.unsure.since;
+        let of_thread = if ran { &mut sums.thread_running } else { &mut sums.thread_ready };
+        *of_thread += past;
+        self.unsure.alone.retain_mut(|(past, threads)| {
+            let Some(at) = threads.iter().position(|known| *known == thread) else {
+                return true;
+            };
+            threads.swap_remove(at);
+            let told = ran || threads.is_empty();
+            let of_wall = if ran { &mut sums.running } else { &mut sums.ready };
+            *of_wall += if told { *past } else { 0 };
+            !told
+        });
+    }
+
+    /// Threads of which no record has come ran all the time, as far as others left CPUs to them.
+    fn tell_all(&mut self) {
+        let free = self.cpus.saturating_sub(self.unsure.most_others) as usize;
+        for (place, thread) in self.unsure.threads.clone().into_iter().enumerate() {
+            self.tell(thread, self.whole.since, place < free);
+        }
+    }
+
+    /// A thread is about to run: if all waited until now, that is over.
+    fn end_of_all_waiting(&mut self) {
+        let spent = self.spent();
+        let sums = &mut self.sums[self.source as usize];
+        match spent {
+            Spent::Waiting(reason) => sums.all_waited.count(reason, 1),
+            Spent::Unknown(_) => sums.unknown_all_waited += 1,
+            Spent::Running | Spent::Ready | Spent::Absent => {}
         }
     }
 
@@ -561,6 +659,9 @@ impl<'a> Sweep<'a> {
         };
         self.group(process, now);
         self.course.lanes.end(now, thread);
+        if self.source == Source::Recorded {
+            self.tell(thread, now, true);
+        }
         if let Some(known) = self.threads.remove(&thread) {
             self.close(&known, now, false);
             self.whole.count(known.state, -1);
@@ -597,8 +698,15 @@ impl<'a> Sweep<'a> {
     /// From now on states come from elsewhere.
     pub(crate) fn switch_source(&mut self, now: u64, source: Source) {
         self.advance(now);
+        self.tell_all();
         self.source = source;
         let now = self.whole.since;
+        if source == Source::Recorded {
+            let runnable = self.threads.iter().filter(|(_, thread)| thread.state == State::Running);
+            self.unsure.threads = runnable.map(|(id, _)| *id).collect();
+            self.unsure.since = now;
+            self.unsure.most_others = 0;
+        }
         for (id, thread) in &self.threads {
             let doing = self.doing(thread.state);
             self.course.lanes.set(now, *id, thread.process, doing);
@@ -613,6 +721,7 @@ impl<'a> Sweep<'a> {
     /// Ends at `now`.
     pub(crate) fn end(mut self, now: u64) -> Swept {
         self.advance(now);
+        self.tell_all();
         let now = self.whole.since;
         for thread in std::mem::take(&mut self.threads).into_values() {
             self.close(&thread, now, false);

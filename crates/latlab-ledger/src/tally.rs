@@ -36,7 +36,32 @@ pub(crate) struct Usage {
     pub discards: Discards,
 }
 
+/// Run-queue delay of all threads, and what no counter knows of it, nanoseconds of thread time.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[expect(clippy::struct_field_names, reason = "each figure says its unit")]
+pub(crate) struct Delay {
+    /// Counted while switches were recorded, of [`Usage::queue_ns`].
+    pub recorded_ns: u64,
+    /// At most so much more: threads ended so long after their counters were last read.
+    pub unread_ns: u64,
+    /// At most so much of what looks like running or ready was time in which the host ran others.
+    pub stolen_ns: u64,
+}
+
+impl Delay {
+    fn add(&mut self, other: &Self) {
+        self.recorded_ns += other.recorded_ns;
+        self.unread_ns += other.unread_ns;
+        self.stolen_ns += other.stolen_ns;
+    }
+}
+
 impl Usage {
+    /// CPU time in all, nanoseconds.
+    pub(crate) fn cpu_ns(&self) -> u64 {
+        self.user_ns + self.system_ns
+    }
+
     fn add(&mut self, other: &Self) {
         self.user_ns += other.user_ns;
         self.system_ns += other.system_ns;
@@ -84,6 +109,10 @@ pub(crate) struct Tally {
     pub sees_kernel: bool,
     /// The kernel's counts.
     pub usage: Usage,
+    /// How its run-queue delay came about.
+    pub delay: Delay,
+    /// CPUs that the program may run on.
+    pub cpus: u32,
     /// Processes seen.
     pub processes: u64,
     /// Most threads at once.
@@ -126,6 +155,8 @@ impl Tally {
         self.unlike.add(&other.unlike);
         self.python.add(&other.python);
         self.usage.add(&other.usage);
+        self.delay.add(&other.delay);
+        self.cpus = self.cpus.max(other.cpus);
         self.processes += other.processes;
         self.most_threads = self.most_threads.max(other.most_threads);
         self.looks += other.looks;

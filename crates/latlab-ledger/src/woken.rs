@@ -5,59 +5,45 @@ use std::collections::BTreeMap;
 
 use crate::Category;
 use crate::rules::{Reason, Rules};
-use crate::sweep::{Seen, Sums};
+use crate::sweep::Seen;
 use crate::tally::Tally;
 use crate::unread::Unread;
-
-/// Standard deviations within which a count of looks is believed.
-const SURE: f64 = 2.0;
 
 /// Time by reason, nanoseconds.
 pub(crate) type Waits = BTreeMap<Reason, f64>;
 
-/// Ready threads, as the kernel counted them, in thread time: while threads were looked at, and while they were recorded, there at the ends of waits.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Ready {
-    /// Of what was looked at, all of it.
-    pub looked: f64,
-    /// Of what was recorded, that which records call waiting.
-    pub woken: f64,
+/// Run-queue delay while switches were recorded, thread time: records of preempted threads have a part of it.
+pub(crate) fn recorded_delay(tally: &Tally) -> f64 {
+    (tally.delay.recorded_ns as f64).max(tally.recorded.thread_ready as f64)
 }
 
-/// Divides what the kernel counted. Both parts are known together; to each belongs its share of wall time, as far as the looks do not contradict.
-pub(crate) fn ready(tally: &Tally) -> Ready {
-    let queue = tally.usage.queue_ns.unwrap_or(0) as f64;
-    let rest = (queue - tally.recorded.thread_ready as f64).max(0.0);
-    let looked = &tally.looked;
-    let recorded = tally.recorded.wall as f64;
-    if recorded <= 0.0 || looked.wall == 0 {
-        let (looked, woken) = if recorded > 0.0 { (0.0, rest) } else { (rest, 0.0) };
-        return Ready { looked, woken };
+/// Run-queue delay while threads were sampled, thread time.
+pub(crate) fn sampled_delay(tally: &Tally) -> f64 {
+    (tally.usage.queue_ns.unwrap_or(0) as f64 - recorded_delay(tally)).max(0.0)
+}
+
+/// Run-queue delay at the end of a recorded wait, on average: what records of preempted threads do not have came there.
+pub(crate) fn delay_of_each(tally: &Tally) -> f64 {
+    let sums = &tally.recorded;
+    let wakes = (sums.wakes.total() + sums.unknown_wakes) as f64;
+    let after_wake_up = recorded_delay(tally) - sums.thread_ready as f64;
+    if wakes > 0.0 { after_wake_up / wakes } else { 0.0 }
+}
+
+/// Part of the delay after wake-ups that other programs caused, not this one's own threads: only that one can come while all of them wait. It
+/// is taken for that of preempted threads, which is recorded.
+pub(crate) fn caused_by_others(tally: &Tally) -> f64 {
+    let sums = &tally.recorded;
+    if tally.most_threads <= tally.cpus {
+        return 1.0;
     }
-    let cpu = (tally.usage.user_ns + tally.usage.system_ns) as f64;
-    let ran = (cpu - tally.recorded.thread_running as f64).max(0.0);
-    // Each look stands for as much: its error is that of counting them.
-    let seen = looked.thread_running as f64;
-    let error = SURE * (seen * looked.wall as f64 / (tally.looks as f64).max(1.0)).sqrt();
-    let (least, most) = ((seen - error - ran).max(0.0), (seen + error - ran).max(0.0));
-    let even = queue * looked.wall as f64 / (looked.wall as f64 + recorded);
-    let met = even.clamp(least, most).min(rest);
-    let woken = (rest - met).min(waited(&tally.recorded));
-    // What was counted and cannot have been while threads were recorded was while they were looked at, whatever the looks met.
-    Ready { looked: rest - woken, woken }
-}
-
-/// Time of all threads in waits.
-fn waited(sums: &Sums) -> f64 {
-    (sums.thread_waits.total() + sums.thread_unknown) as f64
+    sums.thread_ready_for_others as f64 / (sums.thread_ready as f64).max(1.0)
 }
 
 /// Of recorded waits, what was spent ready at their ends, in thread time: by reason, and of those whose reason is not known.
 pub(crate) fn at_ends(tally: &Tally) -> (Waits, f64) {
     let sums = &tally.recorded;
-    let woken = ready(tally).woken;
-    let wakes = (sums.wakes.total() + sums.unknown_wakes) as f64;
-    let each = if wakes > 0.0 { woken / wakes } else { 0.0 };
+    let each = delay_of_each(tally);
     let of = |count: u64, ns: u64| (count as f64 * each).min(ns as f64);
     let known = sums.wakes.each();
     let known = known.map(|(reason, count)| (reason, of(count, sums.thread_waits.of(reason))));
@@ -140,7 +126,7 @@ mod tests {
     }
 
     fn recorded() -> Sweep<'static> {
-        let mut sweep = Sweep::begin(Rules::built_in(), 0, 1);
+        let mut sweep = Sweep::begin(Rules::built_in(), 0, 1, 8);
         sweep.switch_source(0, Source::Recorded);
         sweep
     }
@@ -156,6 +142,7 @@ mod tests {
         };
         tally.usage.user_ns = swept.recorded.thread_running;
         tally.usage.queue_ns = Some(queue_ns);
+        tally.delay.recorded_ns = queue_ns;
         tally
     }
 
@@ -266,38 +253,5 @@ mod tests {
         let waits = thread_waits(&tally);
         assert!((waits[&whole(Category::Network)] - 300e6).abs() < 1e-3);
         assert!((waits[&whole(Category::Sleep)] - 180e6).abs() < 1e-3);
-    }
-
-    /// The client, recorded, and besides looked at for so long, in which it ran and was met running or ready; queue in all. Milliseconds.
-    fn looked_at_besides(wall: u64, ran: u64, met: u64, queue: u64) -> Tally {
-        let mut tally = client(0);
-        tally.looked.wall = wall * MS;
-        tally.looked.running = met * MS;
-        tally.looked.thread_running = met * MS;
-        tally.looks = 100_000;
-        tally.usage.user_ns += ran * MS;
-        tally.usage.queue_ns = Some(queue * MS);
-        tally
-    }
-
-    #[test]
-    fn what_was_counted_ready_is_given_away_although_looks_met_less_of_it() {
-        // A hundred times as long, looked at: it was ready for half of that, but met running or ready only while it ran.
-        let tally = looked_at_besides(72_000, 20_000, 20_000, 36_000);
-        let found = ready(&tally);
-        assert!((found.looked + found.woken - 36e9).abs() < 1.0, "{found:?}");
-        assert!(found.woken <= waited(&tally.recorded));
-    }
-
-    #[test]
-    fn what_looks_saw_ready_was_not_at_the_end_of_a_recorded_wait() {
-        // As long again, looked at: it ran 200 ms, and was met running or ready for 600 of 720.
-        let mut tally = looked_at_besides(720, 200, 600, 400);
-        let found = ready(&tally);
-        assert!((found.looked - 400e6).abs() < 10e6 && found.woken < 10e6, "{found:?}");
-        // Few looks know nothing: then both have their share.
-        tally.looks = 4;
-        let found = ready(&tally);
-        assert!((found.looked / 400e6 - 0.6).abs() < 0.15, "{found:?}");
     }
 }

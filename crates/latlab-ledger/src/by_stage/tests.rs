@@ -20,7 +20,7 @@ fn end(at: u64, thread: u32, number: u64) -> Change {
 }
 
 fn sweep(changes: &[Change]) -> Sweep<'static> {
-    let mut sweep = Sweep::begin(rules(), 0, 1);
+    let mut sweep = Sweep::begin(rules(), 0, 1, 8);
     sweep.switch_source(0, Source::Recorded);
     for change in changes {
         sweep.stages().expect(change.clone());
@@ -104,7 +104,7 @@ fn a_program_without_marks_has_no_stages() {
 
 #[test]
 fn a_look_that_comes_late_counts_for_the_stage_at_its_own_moment() {
-    let mut sweep = Sweep::begin(rules(), 0, 1);
+    let mut sweep = Sweep::begin(rules(), 0, 1, 8);
     for change in [begin(0, 1, 1, "work"), end(90 * MS, 1, 1), begin(95 * MS, 1, 2, "nap")] {
         sweep.stages().expect(change);
     }

@@ -33,6 +33,7 @@ fn looked(busy: u64, waits: Category) -> Tally {
         wall_range_ns: (SECOND, SECOND),
         most_threads: 1,
         processes: 1,
+        cpus: 4,
         looks: 1000,
         ..Tally::default()
     };
@@ -40,6 +41,7 @@ fn looked(busy: u64, waits: Category) -> Tally {
     tally.looked.wall = SECOND;
     tally.looked.running = ns;
     tally.looked.thread_running = ns;
+    tally.looked.by_runnable = vec![SECOND - ns, ns];
     tally.looked.waits.count(rules().whole(waits), SECOND - ns);
     tally.looked.thread_waits.count(rules().whole(waits), SECOND - ns);
     tally.usage.user_ns = ns;
@@ -112,15 +114,35 @@ fn waits_for_a_cpu_that_ended_with_their_process_are_no_sleep() {
     tally.usage.user_ns = 200_000_000;
     tally.usage.queue_ns = Some(100_000_000);
     let found = closed(&tally, &costs());
+    // All delay was counted: samples do not know better.
+    assert_shares(&found, 1e-6, [(Category::Sleep, 0.7), (Category::RunQueueWait, 0.1)]);
+    tally.delay.unread_ns = 250_000_000;
+    let found = closed(&tally, &costs());
     assert_shares(
         &found,
         1e-6,
         [(Category::Sleep, 0.5), (Category::UserCpu, 0.2), (Category::RunQueueWait, 0.3)],
     );
-    // Ten looks do not know better than the counters.
-    tally.looks = 10;
-    let few = closed(&tally, &costs());
-    assert_shares(&few, 1e-6, [(Category::Sleep, 0.7)]);
+    assert!(row(&found, Category::RunQueueWait).high <= 0.35 + 1e-9);
+}
+
+#[test]
+fn what_the_host_took_is_no_sleep_and_no_run_queue_delay() {
+    let mut tally = looked(50, Category::Sleep);
+    tally.usage.user_ns = 400_000_000;
+    tally.delay.stolen_ns = 150_000_000;
+    let found = closed(&tally, &costs());
+    assert_shares(
+        &found,
+        1e-6,
+        [(Category::Sleep, 0.5), (Category::UserCpu, 0.4), (Category::InterruptsForOthers, 0.1)],
+    );
+    // Records have on the CPU what the kernel does not count.
+    let mut tally = ran(true);
+    tally.usage.user_ns = 900_000_000;
+    samples(&mut tally.mix, 400, rules().whole(Category::Compute), 1e6);
+    let found = closed(&tally, &costs());
+    assert_shares(&found, 1e-6, [(Category::Compute, 0.9), (Category::InterruptsForOthers, 0.1)]);
 }
 
 #[test]
@@ -128,7 +150,7 @@ fn threads_cannot_have_run_for_longer_than_their_cpu_time() {
     // Four threads, one of them on a CPU or ready nearly all the time, and a tenth of a second of CPU time between them.
     let mut tally = looked(90, Category::Locks);
     tally.most_threads = 4;
-    tally.looked.thread_running = 2 * tally.looked.running;
+    tally.looked.by_runnable = vec![SECOND / 10, 0, 9 * SECOND / 10];
     tally.usage.user_ns = SECOND / 10;
     tally.usage.queue_ns = Some(17 * SECOND / 10);
     let found = closed(&tally, &costs());
@@ -266,6 +288,7 @@ fn samples_divide_the_cpu_and_say_how_well_they_know_it() {
     let mut tally = looked(0, Category::Sleep);
     tally.looked = crate::sweep::Sums::default();
     records(&mut tally, SECOND);
+    tally.usage.user_ns = SECOND;
     tally.sees_kernel = true;
     for at in 0..1000 {
         let category = if at % 4 == 0 { Category::Allocator } else { Category::Compute };
@@ -531,12 +554,14 @@ fn the_ends_of_recorded_waits_that_were_spent_ready_are_waiting_for_a_cpu() {
     tally.recorded.thread_running = 400_000_000;
     tally.usage.user_ns = 400_000_000;
     tally.usage.queue_ns = Some(90_000_000);
+    tally.delay.recorded_ns = 90_000_000;
     for (category, ns, times) in [(Category::Network, 400_000_000, 200), (Category::Sleep, 200_000_000, 100)]
     {
         let reason = rules().whole(category);
         tally.recorded.waits.count(reason, ns);
         tally.recorded.thread_waits.count(reason, ns);
         tally.recorded.wakes.count(reason, times);
+        tally.recorded.all_waited.count(reason, times);
     }
     samples(&mut tally.mix, 400, rules().whole(Category::Compute), 1e6);
     let ledger = closed(&tally, &costs());

@@ -239,7 +239,7 @@ fn assemble(
             switches: tally.switches,
             lost: tally.lost,
         },
-        threads: threads(tally, rules, runs),
+        threads: threads(tally, ledger.running_ns, rules, runs),
         processes: processes(first, rules),
         counters: counters(tally, runs),
         nameless_share: tally.mix.nameless(),
@@ -426,10 +426,8 @@ fn program(first: &Watched) -> Program {
     }
 }
 
-fn threads(tally: &Tally, rules: &Rules, runs: f64) -> Threads {
-    let cpu = tally.usage.user_ns + tally.usage.system_ns;
-    let running = tally.looked.running + tally.recorded.running;
-    let at_once = tally.looked.thread_running + tally.recorded.thread_running;
+fn threads(tally: &Tally, running_ns: f64, rules: &Rules, runs: f64) -> Threads {
+    let cpu = tally.usage.cpu_ns();
     let mut waits: Vec<ThreadWait> = woken::by_category(&woken::thread_waits(tally), rules)
         .into_iter()
         .map(|(name, ns)| ThreadWait { name, seconds: ns / 1e9 / runs })
@@ -438,7 +436,7 @@ fn threads(tally: &Tally, rules: &Rules, runs: f64) -> Threads {
     Threads {
         most: tally.most_threads,
         cpu_s: cpu as f64 / 1e9 / runs,
-        parallelism: if running > 0 { at_once as f64 / running as f64 } else { 0.0 },
+        parallelism: if running_ns > 0.0 { cpu as f64 / running_ns } else { 0.0 },
         waits,
     }
 }

@@ -38,6 +38,8 @@ struct Thread {
     last: State,
     counters: Option<ProcFile>,
     delays: Delays,
+    /// When `delays` were read last; before that, when it was first seen.
+    read_at: u64,
 }
 
 /// `/proc/TID/schedstat`: CPU time and run-queue delay, nanoseconds, and how often the thread came to a CPU.
@@ -123,6 +125,8 @@ pub(crate) struct Looker {
     counted: u64,
     /// Of threads that are gone.
     past: Delays,
+    /// Time for which their counters were not read any more, nanoseconds.
+    unread_ns: u64,
     /// Threads ever seen.
     started: u64,
     lists_children: bool,
@@ -149,6 +153,7 @@ impl Looker {
             looks: 0,
             counted: 0,
             past: Delays::default(),
+            unread_ns: 0,
             started: 0,
             lists_children: std::path::Path::new(&format!("/proc/{root}/task/{root}/children")).exists(),
             functions: HashMap::new(),
@@ -230,6 +235,11 @@ impl Looker {
         (sum.ran, sum.waited)
     }
 
+    /// Time for which threads were there, or may have been, after their counters were last read, nanoseconds.
+    pub(crate) fn unread_ns(&self) -> u64 {
+        self.unread_ns
+    }
+
     /// CPU time of all threads, nanoseconds, as it was last read; the kernel brings that of a running thread up to date at its tick.
     pub(crate) fn ran_ns(&self) -> u64 {
         self.sum().ran
@@ -276,7 +286,10 @@ impl Looker {
                 Some(file) => file.read(&mut buffer).and_then(Delays::parse),
                 None => Delays::parse(&text(&path())),
             };
-            thread.delays = read.unwrap_or(thread.delays);
+            if let Some(read) = read {
+                thread.delays = read;
+                thread.read_at = now_ns();
+            }
         }
         if let Some(file) = &process.counters {
             let faults = file.read(&mut buffer).and_then(faults);
@@ -376,12 +389,14 @@ impl Looker {
             let process = self.processes.swap_remove(at);
             self.open = self.open.saturating_sub(OF_PROCESS);
             self.past = self.past.and(process.delays());
-            process.threads.values().for_each(|thread| self.close(thread));
+            process.threads.values().for_each(|thread| self.lose(thread));
             self.known.remove(&pid);
         }
     }
 
-    fn close(&mut self, thread: &Thread) {
+    /// A thread is gone.
+    fn lose(&mut self, thread: &Thread) {
+        self.unread_ns += now_ns().saturating_sub(thread.read_at);
         let open = usize::from(thread.file.is_some()) + usize::from(thread.counters.is_some());
         self.open = self.open.saturating_sub(open);
     }
@@ -440,12 +455,18 @@ impl Looker {
         for tid in there {
             process.threads.entry(tid).or_insert_with(|| {
                 self.started += 1;
-                Thread { file: None, last: State::Waiting(None), counters: None, delays: Delays::default() }
+                Thread {
+                    file: None,
+                    last: State::Waiting(None),
+                    counters: None,
+                    delays: Delays::default(),
+                    read_at: now_ns(),
+                }
             });
         }
         for thread in lost {
             self.processes[at].past = self.processes[at].past.and(thread.delays);
-            self.close(&thread);
+            self.lose(&thread);
         }
         true
     }

@@ -9,8 +9,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use latlab_stages::{Event, Listener};
 use latlab_stats::rng::Rng;
+use rustix::param::clock_ticks_per_second;
 use rustix::pipe::PipeFlags;
-use rustix::thread::{current_timer_slack, set_current_timer_slack};
+use rustix::process::Pid;
+use rustix::thread::{current_timer_slack, sched_getaffinity, set_current_timer_slack};
 
 use super::clock::{now_ns, process_cpu_ns, thread_cpu_ns};
 use super::files::Descriptors;
@@ -26,7 +28,7 @@ use crate::marks::{Change, What};
 use crate::model;
 use crate::rules::Rules;
 use crate::sweep::{Seen, Source, State, Sweep};
-use crate::tally::{Tally, Usage};
+use crate::tally::{Delay, Tally, Usage};
 use crate::timeline::Course;
 
 mod before;
@@ -286,6 +288,20 @@ pub(crate) fn attach(
     Ok(watching.finish(end, io, || (ended(), None)))
 }
 
+/// CPUs that a process may run on.
+fn allowed_cpus(pid: u32) -> u32 {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    sched_getaffinity(pid).map_or(1, |set| set.count().max(1))
+}
+
+/// What the host has taken from all CPUs since the machine was started.
+fn stolen_ns() -> u64 {
+    let stat = text("/proc/stat");
+    let of_all = stat.lines().next().unwrap_or("");
+    let ticks: u64 = of_all.split_whitespace().nth(8).and_then(|word| word.parse().ok()).unwrap_or(0);
+    ticks * (1_000_000_000 / clock_ticks_per_second().max(1))
+}
+
 fn is_there(pid: u32) -> bool {
     std::path::Path::new(&format!("/proc/{pid}")).exists()
 }
@@ -322,9 +338,17 @@ struct Watching<'a> {
     io: Option<Io>,
     rules: &'static Rules,
     governor: &'a mut Governor,
-    /// CPU time of the program, as far as it is known, and what its threads had used before.
+    /// CPU time of the program, as far as it is known.
     cpu_ns: u64,
-    ran_before: u64,
+    /// CPU time and run-queue delay of its threads before it was watched.
+    delays_before: (u64, u64),
+    /// CPUs that it may run on.
+    cpus: u32,
+    /// What the host had taken from all CPUs before.
+    stolen_before_ns: u64,
+    /// Run-queue delay while switches were recorded, and all of it when that began last.
+    recorded_delay_ns: u64,
+    delay_at_start_ns: u64,
     recording: Option<Recording>,
     unrecorded: Option<String>,
     before: Usage,
@@ -341,7 +365,7 @@ impl<'a> Watching<'a> {
         let mut looker = Looker::at(rules, pid);
         looker.all_threads();
         governor.begin(looker.counts().unwrap_or_default());
-        let ran_before = looker.ran_ns();
+        let cpus = allowed_cpus(pid);
         let mut unrecorded = None;
         let mut recording = None;
         if let Some(sees_kernel) = sight.recording {
@@ -372,7 +396,7 @@ impl<'a> Watching<'a> {
             pid,
             looker,
             descriptors: Descriptors::begin(now),
-            sweep: Sweep::begin(rules, now, pid),
+            sweep: Sweep::begin(rules, now, pid, cpus),
             begin: now,
             loading_ns: 0,
             cpu_begin: process_cpu_ns(),
@@ -389,7 +413,11 @@ impl<'a> Watching<'a> {
             rules,
             governor,
             cpu_ns: 0,
-            ran_before,
+            delays_before: (0, 0),
+            recorded_delay_ns: 0,
+            delay_at_start_ns: 0,
+            cpus,
+            stolen_before_ns: 0,
             recording,
             unrecorded,
             before: Usage::default(),
@@ -402,11 +430,14 @@ impl<'a> Watching<'a> {
     /// Time counts from now.
     fn begin(&mut self, before: Usage) {
         self.before = before;
+        self.delays_before = self.looker.delays();
+        self.delay_at_start_ns = self.delays_before.1;
+        self.stolen_before_ns = stolen_ns();
         self.cpu_begin = process_cpu_ns();
         self.used = thread_cpu_ns();
         self.begin = now_ns();
         self.next = self.begin + self.distance();
-        self.sweep = Sweep::begin(self.rules, self.begin, self.pid);
+        self.sweep = Sweep::begin(self.rules, self.begin, self.pid, self.cpus);
         self.python = Python::begin(self.begin);
         self.descriptors = Descriptors::begin(self.begin);
         // What was started before it was watched has counted before.
@@ -531,7 +562,7 @@ impl<'a> Watching<'a> {
 
     /// What the counters say of the program, which the governor goes by.
     fn count(&mut self) {
-        let ran = self.looker.ran_ns().saturating_sub(self.ran_before);
+        let ran = self.looker.ran_ns().saturating_sub(self.delays_before.0);
         let ran = if ran > 0 { ran } else { self.sweep.cpu_ns() };
         self.cpu_ns = self.cpu_ns.max(ran);
         self.governor.counted(self.cpu_ns, self.looker.counts());
@@ -609,10 +640,26 @@ impl<'a> Watching<'a> {
         self.hear(last);
     }
 
+    /// Recording ends: the run-queue delay since it began.
+    fn count_recorded_delay(&mut self) {
+        let (_, delay) = self.looker.delays();
+        self.recorded_delay_ns += delay - self.delay_at_start_ns;
+    }
+
+    /// How the run-queue delay of the whole time came about.
+    fn delay(&self) -> Delay {
+        Delay {
+            recorded_ns: self.recorded_delay_ns,
+            unread_ns: self.looker.unread_ns(),
+            stolen_ns: stolen_ns().saturating_sub(self.stolen_before_ns),
+        }
+    }
+
     fn pause(&mut self) {
         // Closing takes milliseconds, in which more and more is missing: what came before counts.
         let now = now_ns();
         self.stop_recording(false);
+        self.count_recorded_delay();
         let Some(recording) = &mut self.recording else {
             return;
         };
@@ -634,7 +681,7 @@ impl<'a> Watching<'a> {
         }
         let threads = self.looker.all_threads();
         // What was used until now was not recorded.
-        self.looker.delays();
+        (_, self.delay_at_start_ns) = self.looker.delays();
         self.count();
         let Some(recording) = &mut self.recording else {
             return;
@@ -666,6 +713,9 @@ impl<'a> Watching<'a> {
 
     /// `io`: its counters of bytes and calls, if they could be read; `ended`: how it ended, and these counters by another way.
     fn finish(mut self, end: u64, io: Option<Io>, ended: impl FnOnce() -> (Ended, Option<Io>)) -> Watched {
+        if self.recording.as_ref().is_some_and(|recording| recording.on) {
+            self.count_recorded_delay();
+        }
         self.stop_recording(true);
         if let Some(recording) = &mut self.recording {
             recording.stream.names.has_ended();
@@ -675,10 +725,11 @@ impl<'a> Watching<'a> {
         let end = end.max(self.sweep.now()).max(self.begin + 1);
         let watcher_ns = process_cpu_ns() - self.cpu_begin;
         let delays = self.looker.delays();
+        let delay = self.delay();
         if let Some(recording) = &mut self.recording {
             // What was recorded to the end, or what was not.
             recording.cut(&mut self.sweep, true, self.governor.price());
-            let ran = self.looker.ran_ns().saturating_sub(self.ran_before);
+            let ran = self.looker.ran_ns().saturating_sub(self.delays_before.0);
             recording.pass(ran, self.looker.counts(), self.governor.price());
         }
         let (ended, counted) = ended();
@@ -694,13 +745,13 @@ impl<'a> Watching<'a> {
             let is_orphan = |process| self.looker.is_orphan(process);
             self.descriptors.whole((self.pid, began, last), parent, is_orphan)
         });
-        let usage = self.usage(ended.used, whole.map(|whole| whole.io), delays.1);
+        let usage = self.usage(ended.used, whole.map(|whole| whole.io), delays);
         let name = |process: u32| {
             let about = self.looker.about.get(&process);
             about.map(|about| about.name.clone()).unwrap_or_default()
         };
         let files = self.descriptors.shown(usage.io.as_ref(), name);
-        let cpu_ns = usage.user_ns + usage.system_ns;
+        let cpu_ns = usage.cpu_ns();
         let sweep = &mut self.sweep;
         let weighed = self.recording.as_mut().map(|recording| recording.weigh(cpu_ns, sweep));
         let swept = self.sweep.end(end);
@@ -715,6 +766,8 @@ impl<'a> Watching<'a> {
             unread: swept.unread,
             stages: swept.stages,
             usage,
+            delay,
+            cpus: self.cpus,
             processes,
             most_threads: swept.most,
             looks: self.looks,
@@ -738,7 +791,7 @@ impl<'a> Watching<'a> {
             tally.unlike = weighed.unlike;
         }
         self.governor.end(
-            usage.user_ns + usage.system_ns,
+            cpu_ns,
             Counts {
                 switches: usage.voluntary_switches + usage.involuntary_switches,
                 faults: (usage.minor_faults + usage.major_faults) / FAULT_SLICES,
@@ -761,23 +814,30 @@ impl<'a> Watching<'a> {
         }
     }
 
-    /// What the program used: what it had used before it was watched is not its own.
-    fn usage(&self, used: Usage, io: Option<Io>, queue_ns: u64) -> Usage {
+    /// What the program used: what it had used before it was watched is not its own. `delays`: CPU time and run-queue delay of its threads.
+    fn usage(&self, used: Usage, io: Option<Io>, delays: (u64, u64)) -> Usage {
         let before = &self.before;
-        let (user_ns, system_ns) = if self.launched {
-            // In whole numbers: 2^64 ns times 2^64 ns fits.
-            let counted = used.user_ns + used.system_ns;
-            let cpu_ns = counted.saturating_sub(before.system_ns);
-            let part = u128::from(cpu_ns) * u128::from(used.user_ns) / u128::from(counted.max(1));
-            let user_ns = u64::try_from(part).unwrap_or(cpu_ns);
-            (user_ns, cpu_ns - user_ns)
-        } else {
-            (used.user_ns.saturating_sub(before.user_ns), used.system_ns.saturating_sub(before.system_ns))
+        // In whole numbers: 2^64 ns times 2^64 ns fits.
+        let user_of = |cpu_ns: u64, user_ns: u64, all: u64| {
+            let part = u128::from(cpu_ns) * u128::from(user_ns) / u128::from(all.max(1));
+            u64::try_from(part).unwrap_or(cpu_ns)
         };
+        let (cpu_ns, user_ns) = if self.launched {
+            let counted = used.cpu_ns();
+            let cpu_ns = counted.saturating_sub(before.system_ns);
+            (cpu_ns, user_of(cpu_ns, used.user_ns, counted))
+        } else {
+            // Threads count exactly, those of its children too; ticks say what of it was user code.
+            let cpu_ns = delays.0.saturating_sub(self.delays_before.0);
+            let user_ns = used.user_ns.saturating_sub(before.user_ns);
+            let system_ns = used.system_ns.saturating_sub(before.system_ns);
+            (cpu_ns, user_of(cpu_ns, user_ns, user_ns + system_ns))
+        };
+        let system_ns = cpu_ns - user_ns;
         Usage {
             user_ns,
             system_ns,
-            queue_ns: Some(queue_ns.saturating_sub(before.queue_ns.unwrap_or(0))),
+            queue_ns: Some(delays.1.saturating_sub(self.delays_before.1)),
             minor_faults: used.minor_faults.saturating_sub(before.minor_faults),
             major_faults: used.major_faults.saturating_sub(before.major_faults),
             voluntary_switches: used.voluntary_switches.saturating_sub(before.voluntary_switches),

@@ -55,7 +55,7 @@ impl Recording {
         let rules = Rules::built_in();
         let events = [(CPU, Event::Cpu(MS)), (SWITCH, Event::Switch), (FAULT, Event::Fault)].into();
         let mut recording =
-            Self { stream: Stream::of(rules, Fixed::default(), events), sweep: Sweep::begin(rules, 0, 1) };
+            Self { stream: Stream::of(rules, Fixed::default(), events), sweep: Sweep::begin(rules, 0, 1, 8) };
         recording.sweep.switch_source(0, Source::Recorded);
         recording.at(0, 1, 1, What::Name { exec: true, name: "program".to_owned() });
         let map = What::Map {

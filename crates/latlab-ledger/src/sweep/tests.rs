@@ -11,7 +11,7 @@ fn wait(category: Category) -> State {
 }
 
 fn sweep() -> Sweep<'static> {
-    let mut sweep = Sweep::begin(rules(), 0, 1);
+    let mut sweep = Sweep::begin(rules(), 0, 1, 8);
     sweep.switch_source(0, Source::Recorded);
     sweep
 }
@@ -183,7 +183,7 @@ fn short_waits_are_taken_for_the_short_ones_that_were_read_in_time() {
 
 #[test]
 fn a_look_stands_for_the_time_since_the_look_before() {
-    let mut sweep = Sweep::begin(rules(), 0, 1);
+    let mut sweep = Sweep::begin(rules(), 0, 1, 8);
     sweep.look(2 * MS, &[(1, 1, State::Running)]);
     sweep.look(3 * MS, &[(1, 1, wait(Category::Sleep)), (2, 2, State::Running)]);
     sweep.look(5 * MS, &[(1, 1, wait(Category::Sleep))]);

@@ -11,7 +11,6 @@ pub(super) fn of(pid: u32) -> Usage {
     let mut numbers = line.split_whitespace().filter_map(|word| word.parse().ok());
     Usage {
         system_ns: numbers.next().unwrap_or(0),
-        queue_ns: numbers.next(),
         minor_faults: stat_field(pid, 7),
         io: io_of(pid),
         ..Usage::default()

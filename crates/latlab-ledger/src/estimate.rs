@@ -25,6 +25,8 @@ const WAITED: f64 = 0.05;
 /// Waits that the looks met, as a share of those that the counters know of: less, and they say nothing.
 const RARE: f64 = 0.1;
 const CLOSED: f64 = 0.005;
+/// Exact CPU time and the watcher's wall time agree no better than this, as a share of wall time.
+const CLOCKS: f64 = 0.002;
 /// A sample that comes due while its thread leaves the CPU comes when the thread has been back for 10 us (the kernel's `perf_swevent_start_hrtimer`),
 /// wherever it is by then; that a timer of a virtual machine is late does as much again.
 const DISPLACED_NS: f64 = 15_000.0;
@@ -83,6 +85,8 @@ pub(crate) struct Ledger {
     pub sampled: Sampled,
     /// Wall time in which at least one thread ran, nanoseconds.
     pub running_ns: f64,
+    /// The counter that no ledger can satisfy, if there is one: what was sampled is unexplained then.
+    pub contradiction: Option<String>,
 }
 
 /// Ends of page faults that were seen as user code, shares of time on the CPU.
@@ -140,8 +144,28 @@ pub(crate) fn ledger(tally: &Tally, rules: &Rules, costs: &Costs) -> Ledger {
         running: 0.0,
     };
     estimate.recorded();
-    estimate.looked();
-    estimate.finish()
+    let contradiction = contradiction(tally);
+    if contradiction.is_none() {
+        estimate.looked();
+    } else {
+        estimate.untold();
+    }
+    Ledger { contradiction, ..estimate.finish() }
+}
+
+/// CPU time that was more than the CPUs had, beyond what the clocks may differ.
+fn contradiction(tally: &Tally) -> Option<String> {
+    let (cpu, cpus) = (tally.usage.cpu_ns() as f64, f64::from(tally.cpus.max(1)));
+    let most = cpus * tally.wall_ns as f64;
+    (cpu > most * (1.0 + CLOCKS) + cpus * TICK_NS).then(|| {
+        let seconds = |ns: f64| ns / 1e9 / f64::from(tally.runs.max(1));
+        format!(
+            "The kernel counted {:.3} s of CPU time, more than {cpus} CPUs have in {:.3} s: where threads were sampled, nothing can be said \
+             of their time.",
+            seconds(cpu),
+            seconds(tally.wall_ns as f64)
+        )
+    })
 }
 
 impl Estimate<'_> {
@@ -215,6 +239,17 @@ impl Estimate<'_> {
         }
         let unexplained = self.whole(Category::Unexplained);
         self.account.exact(unexplained, left.max(0.0));
+    }
+
+    /// What was sampled contradicts what was counted.
+    fn untold(&mut self) {
+        let ns = self.tally.looked.wall as f64;
+        self.account.add(
+            self.whole(Category::Unexplained),
+            ns,
+            Range { low: 0.0, high: ns },
+            Method::Sampled,
+        );
     }
 
     fn looked(&mut self) {
@@ -784,6 +819,7 @@ impl Estimate<'_> {
             on_cpu: on_cpu.into_iter().collect(),
             sampled: told,
             running_ns: self.running,
+            contradiction: None,
         }
     }
 

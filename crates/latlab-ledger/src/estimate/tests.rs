@@ -159,6 +159,19 @@ fn threads_cannot_have_run_for_longer_than_their_cpu_time() {
 }
 
 #[test]
+fn a_counter_that_no_ledger_can_satisfy_is_named() {
+    let mut tally = looked(50, Category::Sleep);
+    tally.cpus = 2;
+    tally.usage.user_ns = 2 * SECOND;
+    assert_eq!(closed(&tally, &costs()).contradiction, None);
+    tally.usage.user_ns = 3 * SECOND;
+    let found = closed(&tally, &costs());
+    let said = found.contradiction.as_deref().unwrap_or("");
+    assert!(said.contains("3.000 s of CPU time, more than 2 CPUs have in 1.000 s"), "{said}");
+    assert_shares(&found, 1e-9, [(Category::Unexplained, 1.0)]);
+}
+
+#[test]
 fn kernel_time_is_divided_by_what_its_pieces_cost_and_the_rest_is_unexplained() {
     let mut tally = looked(100, Category::Sleep);
     (tally.usage.user_ns, tally.usage.system_ns) = (200_000_000, 800_000_000);

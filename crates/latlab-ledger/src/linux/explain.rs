@@ -243,7 +243,11 @@ fn assemble(
         processes: processes(first, rules),
         counters: counters(tally, runs),
         nameless_share: tally.mix.nameless(),
-        notes: notes(tally, first, &heard, levels.sight.recording.is_some()),
+        notes: ledger
+            .contradiction
+            .into_iter()
+            .chain(notes(tally, first, &heard, levels.sight.recording.is_some()))
+            .collect(),
     }
 }
 

@@ -66,8 +66,9 @@ def test_a_stage_that_sleeps_slept_and_one_that_works_was_on_the_cpu(ledger: dic
     waits, works, within = (stage(ledger, name) for name in ("waits", "works", "within"))
     # A busy machine wakes a sleeper late.
     assert waits["thread_s"] >= 0.3
-    # At level 3 by looks, of which there are few when the machine is busy.
-    assert waits["seconds"] == pytest.approx(waits["thread_s"], abs=0.1)
+    # Known by samples of its state, of which there are few when the machine is busy.
+    between_samples = ledger["wall_s"] / ledger["observer"]["looks"]
+    assert waits["seconds"] == pytest.approx(waits["thread_s"], abs=max(0.1, 5 * between_samples))
     others = {part["name"] for part in waits["categories"]} - {"sleep", "run-queue-wait"}
     assert all(share(waits, "sleep") > share(waits, name) for name in others), waits
     # What fell between two looks, or was over before its reason was read, is said to be that.

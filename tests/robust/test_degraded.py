@@ -33,7 +33,7 @@ _PR_SET_THP_DISABLE = 41
 
 def test_one_cpu_is_told_and_what_needs_more_is_left_out(place: Place) -> None:
     one = {min(os.sched_getaffinity(0))}
-    words = (*BRIEF, "--profile", "quick", "--only", "memory.bandwidth", "--budget", "2")
+    words = (*BRIEF, "--profile", "quick", "--only", "memory.bandwidth", "--budget", "8")
     told = place.run(*words, preexec_fn=lambda: os.sched_setaffinity(0, one))
     assert told.returncode == 0, told.stderr
     assert "one CPU" in calling.warning(told, place.lines()[0]["doctor"], "one-cpu")

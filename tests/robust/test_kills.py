@@ -25,7 +25,7 @@ pytestmark = [
 
 #: The first 14 records come in the first of some seconds.
 SHORT = (
-    *("measure", "--profile", "quick", "--no-report", "--budget", "5"),
+    *("measure", "--profile", "quick", "--no-report", "--budget", "10"),
     *("--only", "clock.read,kernel.syscall,memory.load.dependent"),
 )
 #: Goes on for long after its first records.

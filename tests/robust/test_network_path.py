@@ -121,7 +121,7 @@ def test_where_namespaces_are_refused_the_server_waits_and_every_figure_says_wha
         )
 
     # Root may make networks without a user namespace; the filter refuses both.
-    options = ("measure", "--profile", "quick", "--no-report", "--delay", "5", "--budget", "20")
+    options = ("measure", "--profile", "quick", "--no-report", "--delay", "5", "--budget", "30")
     place.run_until(
         enough, *options, "--only", "network.connect,network.transfer", preexec_fn=without_namespaces
     )

@@ -96,6 +96,15 @@ impl Sums {
     }
 }
 
+impl Unsure {
+    fn ran_alone(&mut self, ns: u64) {
+        match self.alone.last_mut() {
+            Some((past, threads)) if *threads == self.threads => *past += ns,
+            _ => self.alone.push((ns, self.threads.clone())),
+        }
+    }
+}
+
 /// Threads that are accounted for together: the program, or one process of it.
 #[derive(Debug, Default)]
 struct Group {
@@ -445,7 +454,7 @@ impl<'a> Sweep<'a> {
                 if self.whole.running as usize > self.unsure.threads.len() {
                     sums.running += past;
                 } else {
-                    self.unsure.alone.push((past, self.unsure.threads.clone()));
+                    self.unsure.ran_alone(past);
                 }
                 self.course.bins.running(from, now);
             }

@@ -12,6 +12,7 @@
 
 mod by_place;
 mod by_stage;
+mod calibration;
 mod category;
 mod costs;
 mod counted;
@@ -44,6 +45,7 @@ mod woken;
 #[cfg_attr(not(target_os = "linux"), path = "elsewhere.rs")]
 mod system;
 
+pub use calibration::Calibration;
 pub use category::Category;
 pub(crate) use counted::Counted;
 pub use model::Explained;

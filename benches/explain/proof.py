@@ -33,6 +33,7 @@ from latlab.errors import UserError
 from latlab.explain import inputs, judge, limits
 from latlab.explain.kept import Kept
 from latlab.explain.run import explain
+from latlab.run.store import Store
 
 WORDS = """
 import sys
@@ -173,7 +174,7 @@ def main() -> None:
         make_text(text, asked.mb * 1_000_000)
         names = ["read-memory", "read-disk"]
         if asked.calibrate:
-            known = limits.measured(names, Kept(), [text])
+            known = limits.measured(names, Kept(Store(text.parent)), [text])
         else:
             known = limits.find(names, inputs=[text])
         if "read-memory" not in known.curves:

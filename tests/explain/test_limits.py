@@ -9,6 +9,7 @@ import os
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NoReturn
 
 import pytest
@@ -228,3 +229,23 @@ def test_a_kept_limit_that_cannot_have_been_measured_is_no_limit(
     kept.keep_limits({"fault": KeptLimit(int(time.time()), (point,))})
     found = calibrated(["fault"], Kept(Store(tmp_path)), measure=False)
     assert found == Limits()
+
+
+def test_a_run_that_was_made_since_takes_the_place_of_what_was_kept(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    description = SimpleNamespace(machine=here(store))
+    monkeypatch.setattr("latlab.explain.limits.describe", lambda: description)
+    monkeypatch.setattr("latlab.explain.limits.Store", lambda: store)
+    monkeypatch.setattr("latlab.run.conduct.Conductor", never)
+    monkeypatch.setattr("time.time", NOW.timestamp)
+
+    def kept(age: timedelta) -> Kept:
+        file = Kept(store)
+        file.keep_limits({"fault": KeptLimit(int((NOW - age).timestamp()), POINTS)})
+        return Kept(store)
+
+    for age, source in ((timedelta(hours=3), "run new"), (timedelta(hours=1), "calibration of ")):
+        known = kept(age)
+        monkeypatch.setattr("latlab.explain.limits.Kept", lambda known=known: known)
+        assert find(["fault"]).source("fault").startswith(source)

@@ -213,15 +213,17 @@ def find(
         return Limits()
     if run is not None:
         return _from_one(run, names, describe().machine)
-    store = Store()
-    # Without runs there is nothing to compare this machine with.
-    found = (
-        from_runs(names, store, describe().machine, device=device_of(inputs)) if store.entries() else Limits()
-    )
+    store, kept, device = Store(), Kept(), device_of(inputs)
+    known = [_kept(kept, name, device) for name in names]
+    # What was measured was in no run: only one that was made since may have it.
+    since_s = min(0 if limit is None else limit.measured_s for limit in known)
+    found = Limits()
+    if any(entry.started_s >= since_s for entry in store.entries()):
+        found = from_runs(names, store, describe().machine, device=device, since_s=since_s)
     missing = [name for name in names if name not in found.curves]
     if not missing:
         return found
-    more = calibrated(missing, Kept(), inputs, measure=calibrate, told=told)
+    more = calibrated(missing, kept, inputs, measure=calibrate, told=told)
     return Limits(found.curves | more.curves, (*found.notes, *more.notes))
 
 
@@ -231,16 +233,20 @@ def from_runs(
     machine: Machine,
     *,
     device: int | None = None,
+    since_s: float = 0.0,
     now: datetime | None = None,
 ) -> Limits:
-    """From the newest runs of this machine that have them; each limit from one run."""
+    """From the newest runs of this machine that have them, made since; each limit from one run."""
     moment = now or datetime.now(UTC)
     curves: dict[str, Curve] = {}
 
     def missing() -> list[str]:
         return [name for name in names if name not in curves]
 
-    for run in own_runs(store, machine, lambda: {_KINDS[name].probe for name in missing()}):
+    def probes() -> set[str]:
+        return {_KINDS[name].probe for name in missing()}
+
+    for run in own_runs(store, machine, probes, since_s=since_s):
         source = _source(run, moment)
         for name in missing():
             if _KINDS[name].of_a_disk and device is not None and _device(run) != device:
@@ -252,7 +258,12 @@ def from_runs(
 
 
 def own_runs(
-    store: Store, machine: Machine, missing: Callable[[], Collection[str]], *, most: int = _MOST_RUNS
+    store: Store,
+    machine: Machine,
+    missing: Callable[[], Collection[str]],
+    *,
+    most: int = _MOST_RUNS,
+    since_s: float = 0.0,
 ) -> Iterator[Run]:
     """Runs of this machine, the newest first, that speak of a probe that is still missing; ends when none is.
 
@@ -261,7 +272,7 @@ def own_runs(
     left = _MOST_BYTES
     for entry in list(reversed(store.entries()))[:most]:
         probes = missing()
-        if not probes or left <= 0:
+        if not probes or left <= 0 or entry.started_s < since_s:
             return
         left -= entry.size
         if not _mentions(entry.path, probes):

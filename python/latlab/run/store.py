@@ -70,6 +70,11 @@ class Entry:
     stopped_by: str
     size: int
 
+    @property
+    def started_s(self) -> float:
+        """Seconds since 1970; 0 where unknown."""
+        return _instant(self.started)
+
 
 class _Brief(msgspec.Struct):
     id: str
@@ -183,7 +188,7 @@ class Store:
         entries = [
             entry for folder in self._searched() for entry in _entries(folder, self._keeps_index(folder))
         ]
-        return sorted(entries, key=lambda entry: (_instant(entry.started), entry.id))
+        return sorted(entries, key=lambda entry: (entry.started_s, entry.id))
 
     def resolve(self, name: str | os.PathLike[str]) -> Path:
         """The file of a run: a path, an id, the beginning of one, or `last`.

@@ -16,7 +16,7 @@ import pytest
 
 from latlab.explain.kept import Kept, KeptLimit
 from latlab.explain.limits import Curve, Limits, Speed, calibrated, find, from_runs, same_machine
-from latlab.run.model import Machine, Record
+from latlab.run.model import Machine, Record, Settings
 from latlab.run.reader import read
 from latlab.run.store import Store
 
@@ -204,6 +204,22 @@ def test_a_kept_limit_is_used_and_says_when_it_was_measured(
     # One that gave no figure is not tried again, and says why.
     assert "fault" not in found.curves
     assert found.notes == ("No time.",)
+
+
+def test_a_probe_that_others_left_no_time_is_measured_by_itself_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, ...]] = []
+
+    def conducted(settings: Settings) -> SimpleNamespace:
+        asked.append(settings.only)
+        return SimpleNamespace(run=lambda: SimpleNamespace(records=[]))
+
+    monkeypatch.setattr("latlab.run.conduct.Conductor", conducted)
+    for _ in range(3):
+        calibrated(["fault", "fault-huge", "malloc"], Kept(Store(tmp_path)))
+    # After the second time both are known to have no figure.
+    assert asked == [("vm.fault", "alloc.malloc"), ("alloc.malloc",)]
 
 
 def test_a_kept_limit_of_a_disk_is_of_the_disk_that_the_program_reads(tmp_path: Path) -> None:

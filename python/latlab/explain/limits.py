@@ -390,7 +390,9 @@ def measured(
         times = tuple((point.size_bytes, point.low, point.mid, point.high) for point in points)
         return KeptLimit(now, times, device if _is_of_storage(name) else None, reasons.get(name, ""))
 
-    kept.keep_limits({name: to_keep(name) for name in names})
+    # Probes share the time. One without any figure may have had none of it; the first had the most.
+    tried = {probes[0], *(_KINDS[name].probe for name in curves)}
+    kept.keep_limits({name: to_keep(name) for name in names if _KINDS[name].probe in tried})
     return Limits(curves, (*notes, *dict.fromkeys(reasons.values()), *([kept.notice] if kept.notice else [])))
 
 

@@ -98,6 +98,14 @@ def compilers(pytestconfig: pytest.Config) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def data_of_all(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What several tests share is made before any of them has a home of its own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Folders that do not exist yet: pytest itself looks through all that there are to name the next one."""

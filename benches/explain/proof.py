@@ -31,7 +31,9 @@ from pathlib import Path
 from latlab import stats
 from latlab.errors import UserError
 from latlab.explain import inputs, judge, limits
+from latlab.explain.kept import Kept
 from latlab.explain.run import explain
+from latlab.run.store import Store
 
 WORDS = """
 import sys
@@ -171,7 +173,10 @@ def main() -> None:
         text = Path(folder, "text")
         make_text(text, asked.mb * 1_000_000)
         names = ["read-memory", "read-disk"]
-        known = limits.calibrated(names, [text]) if asked.calibrate else limits.find(names, inputs=[text])
+        if asked.calibrate:
+            known = limits.measured(names, Kept(Store(text.parent)), [text])
+        else:
+            known = limits.find(names, inputs=[text])
         if "read-memory" not in known.curves:
             sys.exit(f"no limit of reading from memory: {'; '.join(known.notes)}")
         print(f"limits: {known.source('read-memory')}")

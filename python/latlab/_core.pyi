@@ -83,13 +83,16 @@ def explain_program(
     arguments: list[str],
     level: int = 1,
     runs: int = 1,
+    kept: str = "[]",
 ) -> str:
     """Runs a program and returns the ledger of its wall time.
+
+    `kept`: calibrations of this machine, as the `calibration` of ledgers before; others are measured.
 
     ChildProcessError: it could not be started; `errno` is the exit code of a shell, `strerror` the reason.
     """
 
-def explain_process(pid: int, seconds: float, level: int = 1) -> str:
+def explain_process(pid: int, seconds: float, level: int = 1, kept: str = "[]") -> str:
     """The same of a process that runs already. ValueError: there is none, or it may not be looked at."""
 
 # ---- what the network probes measure against

@@ -33,6 +33,11 @@ MACHINE = Limits(
 )
 
 
+def test_a_note_that_the_ledger_has_is_not_said_again() -> None:
+    noted = msgspec.structs.replace(ledger({}), notes=("It cannot be kept.",))
+    assert judge(noted, Limits(notes=("It cannot be kept.", "No figure."))).notes == ("No figure.",)
+
+
 def test_a_category_that_were_free_saves_its_share_and_no_more() -> None:
     bound = judge(ledger({"locks": 0.3}), Limits()).free("locks")
     assert bound is not None

@@ -6,14 +6,17 @@ import ctypes
 import json
 import math
 import os
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, NoReturn
 
 import pytest
 
-from latlab.explain.limits import Curve, Speed, calibrated, find, from_runs, same_machine
-from latlab.run.model import Machine, Record
+from latlab.explain.kept import Kept, KeptLimit
+from latlab.explain.limits import Curve, Limits, Speed, calibrated, find, from_runs, same_machine
+from latlab.run.model import Machine, Record, Settings
 from latlab.run.reader import read
 from latlab.run.store import Store
 
@@ -120,18 +123,28 @@ def test_between_two_sizes_the_time_is_interpolated_on_logarithmic_axes() -> Non
 
 
 @pytest.mark.slow
-def test_limits_are_measured_without_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_limits_are_measured_once_and_without_a_file(
+    tmp_path: Path, own_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     watched = ctypes.CDLL(None).inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
     assert ctypes.CDLL(None).inotify_add_watch(watched, bytes(tmp_path), 0x100) >= 0, "IN_CREATE"
     said: list[str] = []
-    calibrated(["fault"], told=said.append)
+    kept = Kept(Store(own_home / "runs"))
+    first = calibrated(["fault"], kept, told=said.append)
     assert len(said) == 1
     with pytest.raises(BlockingIOError):
         os.read(watched, 4096)
     (tmp_path / "seen").touch()
     assert b"seen" in os.read(watched, 4096)
     os.close(watched)
+    # The next program finds them, or why there are none.
+    again = calibrated(["fault"], Kept(Store(own_home / "runs")), told=said.append)
+    assert len(said) == 1
+    assert {name: curve.points for name, curve in again.curves.items()} == {
+        name: curve.points for name, curve in first.curves.items()
+    }
+    assert again.notes == first.notes
 
 
 def test_what_no_run_has_is_not_made_up(store: Store) -> None:
@@ -167,3 +180,88 @@ def test_a_limit_of_a_disk_is_of_the_disk_that_the_program_reads(store: Store) -
     own = folder.stat().st_dev
     assert "read-disk" in from_runs(["read-disk"], store, here(store), device=own, now=NOW).curves
     assert from_runs(["read-disk"], store, here(store), device=own + 1, now=NOW).curves == {}
+
+
+POINTS = ((4096.0, 100.0, 200.0, 300.0),)
+
+
+def never(*_: object, **__: object) -> NoReturn:
+    raise AssertionError("measured again")
+
+
+def test_a_kept_limit_is_used_and_says_when_it_was_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("latlab.run.conduct.Conductor", never)
+    measured_s = int(time.time())
+    kept = Kept(Store(tmp_path))
+    kept.keep_limits(
+        {"switch": KeptLimit(measured_s, POINTS), "fault": KeptLimit(measured_s, note="No time.")}
+    )
+    found = calibrated(["switch", "fault"], Kept(Store(tmp_path)))
+    assert found.at("switch", 4096) == Speed(*POINTS[0])
+    assert found.source("switch") == f"calibration of {datetime.fromtimestamp(measured_s):%d %b %H:%M}"
+    # One that gave no figure is not tried again, and says why.
+    assert "fault" not in found.curves
+    assert found.notes == ("No time.",)
+
+
+def test_a_probe_that_others_left_no_time_is_measured_by_itself_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, ...]] = []
+
+    def conducted(settings: Settings) -> SimpleNamespace:
+        asked.append(settings.only)
+        return SimpleNamespace(run=lambda: SimpleNamespace(records=[]))
+
+    monkeypatch.setattr("latlab.run.conduct.Conductor", conducted)
+    for _ in range(3):
+        calibrated(["fault", "fault-huge", "malloc"], Kept(Store(tmp_path)))
+    # After the second time both are known to have no figure.
+    assert asked == [("vm.fault", "alloc.malloc"), ("alloc.malloc",)]
+
+
+def test_a_kept_limit_of_a_disk_is_of_the_disk_that_the_program_reads(tmp_path: Path) -> None:
+    file = tmp_path / "input"
+    file.touch()
+    device = file.stat().st_dev
+    for kept_device, inputs, known in (
+        (device, [file], True),
+        (device + 1, [file], False),
+        (device, [], False),
+    ):
+        store = Store(tmp_path / f"{kept_device}-{known}")
+        Kept(store).keep_limits({"read-disk": KeptLimit(int(time.time()), POINTS, kept_device)})
+        found = calibrated(["read-disk"], Kept(store), inputs, measure=False)
+        assert ("read-disk" in found.curves) == known
+
+
+@pytest.mark.parametrize("point", [(4096.0, 3.0, 2.0, 4.0), (4096.0, 0.0, 2.0, 4.0), (-1.0, 1.0, 2.0, 4.0)])
+def test_a_kept_limit_that_cannot_have_been_measured_is_no_limit(
+    tmp_path: Path, point: tuple[float, float, float, float]
+) -> None:
+    kept = Kept(Store(tmp_path))
+    kept.keep_limits({"fault": KeptLimit(int(time.time()), (point,))})
+    found = calibrated(["fault"], Kept(Store(tmp_path)), measure=False)
+    assert found == Limits()
+
+
+def test_a_run_that_was_made_since_takes_the_place_of_what_was_kept(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    description = SimpleNamespace(machine=here(store))
+    monkeypatch.setattr("latlab.explain.limits.describe", lambda: description)
+    monkeypatch.setattr("latlab.explain.limits.Store", lambda: store)
+    monkeypatch.setattr("latlab.run.conduct.Conductor", never)
+    monkeypatch.setattr("time.time", NOW.timestamp)
+
+    def kept(age: timedelta) -> Kept:
+        file = Kept(store)
+        file.keep_limits({"fault": KeptLimit(int((NOW - age).timestamp()), POINTS)})
+        return Kept(store)
+
+    for age, source in ((timedelta(hours=3), "run new"), (timedelta(hours=1), "calibration of ")):
+        known = kept(age)
+        monkeypatch.setattr("latlab.explain.limits.Kept", lambda known=known: known)
+        assert find(["fault"]).source("fault").startswith(source)

@@ -1,7 +1,9 @@
 //! What the kernel's work costs a piece, as measured on this machine, and what a count of it may therefore have taken.
 
+use serde::{Deserialize, Serialize};
+
 /// Cost of one, nanoseconds: the range in which repeated measurements lay.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Cost {
     /// Smallest of the repetitions.
     pub low: f64,
@@ -23,6 +25,22 @@ impl Cost {
         })
     }
 
+    /// From several rounds: from the smallest to the largest that any of them saw; `None` without any.
+    fn of_rounds(rounds: impl Iterator<Item = Self> + Clone) -> Option<Self> {
+        let mid = latlab_stats::median_of(rounds.clone().map(|cost| cost.mid))?;
+        let low = rounds.clone().map(|cost| cost.low).fold(mid, f64::min);
+        Some(Self { low, mid, high: rounds.map(|cost| cost.high).fold(mid, f64::max) })
+    }
+
+    /// A calm moment and a busy one differ by at least this much.
+    fn at_another_time(self) -> Self {
+        Self { low: self.low.min(0.7 * self.mid), high: self.high.max(1.5 * self.mid), ..self }
+    }
+
+    fn is_possible(self) -> bool {
+        0.0 <= self.low && self.low <= self.mid && self.mid <= self.high && self.high.is_finite()
+    }
+
     /// Of this many.
     pub(crate) fn times(self, count: f64) -> Self {
         Self { low: self.low * count, mid: self.mid * count, high: self.high * count }
@@ -35,7 +53,7 @@ impl Cost {
 }
 
 /// Costs of kernel work, of CPU time.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Costs {
     /// A minor page fault on fresh memory.
     pub fault: Cost,
@@ -60,6 +78,36 @@ pub(crate) struct Costs {
     pub process: Cost,
 }
 
+impl Costs {
+    /// What holds at other times, from several rounds; the usual costs without any.
+    pub(crate) fn of_rounds(rounds: &[Self]) -> Self {
+        let usual = Self::default();
+        let of =
+            |field: fn(&Self) -> Cost| Cost::of_rounds(rounds.iter().map(field)).unwrap_or(field(&usual));
+        Self {
+            fault: of(|costs| costs.fault),
+            fault_in_user: of(|costs| costs.fault_in_user),
+            unmap: of(|costs| costs.unmap).at_another_time(),
+            call: of(|costs| costs.call).at_another_time(),
+            byte: of(|costs| costs.byte),
+            cold_byte: of(|costs| costs.cold_byte),
+            device: of(|costs| costs.device),
+            switch: of(|costs| costs.switch).at_another_time(),
+            sleep: of(|costs| costs.sleep).at_another_time(),
+            process: of(|costs| costs.process),
+        }
+    }
+
+    /// Whether they can have been measured.
+    pub(crate) fn are_possible(&self) -> bool {
+        let Self { fault, fault_in_user, unmap, call, byte, cold_byte, device, switch, sleep, process } =
+            *self;
+        [fault, fault_in_user, unmap, call, byte, cold_byte, device, switch, sleep, process]
+            .into_iter()
+            .all(Cost::is_possible)
+    }
+}
+
 impl Default for Costs {
     /// Where nothing could be measured: the ranges seen on common machines, wide on purpose.
     fn default() -> Self {
@@ -76,5 +124,35 @@ impl Default for Costs {
             sleep: cost(1500.0, 6000.0, 40_000.0),
             process: cost(2e5, 6e5, 2e6),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_rounds_cost_what_any_of_them_saw() {
+        let round = |low: f64, mid: f64, high: f64| {
+            let cost = Cost { low, mid, high };
+            Costs { fault: cost, call: cost, ..Costs::default() }
+        };
+        let costs =
+            Costs::of_rounds(&[round(10.0, 20.0, 21.0), round(19.0, 20.0, 24.0), round(18.0, 30.0, 31.0)]);
+        assert_eq!(costs.fault, Cost { low: 10.0, mid: 20.0, high: 31.0 });
+        assert_eq!(costs.call, costs.fault);
+        assert_eq!(costs.process, Costs::default().process);
+    }
+
+    #[test]
+    fn what_calm_rounds_agree_on_may_still_be_dearer_at_another_time() {
+        let calm = Cost { low: 99.0, mid: 100.0, high: 101.0 };
+        let costs = Costs::of_rounds(&[Costs { call: calm, ..Costs::default() }]);
+        assert_eq!(costs.call, Cost { low: 70.0, mid: 100.0, high: 150.0 });
+    }
+
+    #[test]
+    fn without_a_round_the_usual_costs_hold() {
+        assert_eq!(Costs::of_rounds(&[]).fault, Costs::default().fault);
     }
 }

@@ -5,8 +5,10 @@
 //! been earned, the share of the CPU time used so far, and goes on while what it has cost stays below that. Otherwise it pauses until another
 //! slice has been earned.
 
+use serde::{Deserialize, Serialize};
+
 /// What recording costs a piece, nanoseconds of the program's own time.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[expect(clippy::struct_field_names, reason = "each figure says its unit")]
 pub(crate) struct Price {
     /// A thread that leaves a CPU and comes back.
@@ -58,6 +60,24 @@ impl Counts {
 }
 
 impl Price {
+    /// What is typical of several rounds; nothing without any.
+    pub(crate) fn of_rounds(rounds: &[Self]) -> Self {
+        let of = |field: fn(&Self) -> f64| latlab_stats::median_of(rounds.iter().map(field)).unwrap_or(0.0);
+        Self {
+            switch_ns: of(|price| price.switch_ns),
+            sample_ns: of(|price| price.sample_ns),
+            fault_ns: of(|price| price.fault_ns),
+            open_ns: of(|price| price.open_ns),
+            start_ns: of(|price| price.start_ns),
+        }
+    }
+
+    /// Whether it can have been measured.
+    pub(crate) fn is_possible(&self) -> bool {
+        let Self { switch_ns, sample_ns, fault_ns, open_ns, start_ns } = *self;
+        [switch_ns, sample_ns, fault_ns, open_ns, start_ns].into_iter().all(|ns| ns.is_finite() && ns >= 0.0)
+    }
+
     /// Time on the CPU between samples, nanoseconds, from `least` on: samples take at most half of what recording may cost, as they come
     /// whatever the program does.
     pub(crate) fn period_ns(&self, least: u64) -> u64 {

@@ -13,6 +13,7 @@
 mod busy;
 mod by_place;
 mod by_stage;
+mod calibration;
 mod category;
 mod costs;
 mod counted;
@@ -47,6 +48,7 @@ mod woken;
 #[cfg_attr(not(target_os = "linux"), path = "elsewhere.rs")]
 mod system;
 
+pub use calibration::Calibration;
 pub use category::Category;
 pub(crate) use counted::Counted;
 pub use model::Explained;

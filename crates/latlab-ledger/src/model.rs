@@ -4,7 +4,7 @@ use latlab_record::EncodedHistogram;
 use serde::Serialize;
 use serde_with::skip_serializing_none;
 
-use crate::Category;
+use crate::{Calibration, Category};
 
 /// Major version: names keep their meaning within one.
 pub const VERSION: u32 = 1;
@@ -37,6 +37,10 @@ pub struct Explained {
     pub closure: Closure,
     /// What watching cost.
     pub observer: Observer,
+    /// By which prices it was recorded, and by which costs the kernel's counts became time.
+    pub calibration: Calibration,
+    /// It was measured before this program.
+    pub calibration_kept: bool,
     /// Threads and processors.
     pub threads: Threads,
     /// The processes of the program, longest running first; at most 64.

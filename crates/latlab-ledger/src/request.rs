@@ -2,6 +2,8 @@
 
 use std::ffi::OsString;
 
+use crate::Calibration;
+
 /// What to explain.
 #[derive(Clone, Debug)]
 pub enum Subject {
@@ -25,6 +27,8 @@ pub struct Request {
     pub level: u8,
     /// Runs of the program, at least one. It does all that it does in each of them; only the first one's output is shown.
     pub runs: u32,
+    /// What was measured of this machine before: that which holds for what may be recorded now is used again.
+    pub kept: Vec<Calibration>,
 }
 
 /// Why nothing can be explained.

@@ -49,7 +49,7 @@ _BY_SIGNAL = 128
     "run_name",
     metavar="RUN",
     help="Judge by the limits in this run: a file, an id or `last` (default: the newest of this machine that"
-    " has them; what none has is measured, for 3 s at most).",
+    " has them; what none has is measured once, for 3 s at most).",
 )
 @click.option(
     "--no-limits", is_flag=True, help="Do not judge by this machine's limits, and do not measure them."

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from latlab.explain.judge import WORTH_JUDGING, Bound, Judgement
 from latlab.explain.model import USER_CODE, Explained
-from latlab.explain.prove import Agenda, Measured, Proof
 from latlab.explain.table import aligned
 from latlab.explain.verdict import NAMES, percent, verdict
 from latlab.text import clean
 from latlab.units import format_bytes, format_ns, format_seconds
+
+if TYPE_CHECKING:
+    from latlab.explain.prove import Agenda, Measured, Proof
 
 _MOST_FREE: Final = 4
 _NOT_SHOWN: Final = frozenset({"compute", "user-cpu", "sleep", "start-and-exit"})

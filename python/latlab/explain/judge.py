@@ -190,7 +190,9 @@ def judge(explained: Explained, limits: Limits) -> Judgement:
         *_fault_bounds(explained, limits),
     ]
     beside = beside_s / max(explained.wall_s, 1e-12)
-    return Judgement(tuple(bounds), tuple(judged), limits.notes, beside)
+    # What cannot be kept is said once.
+    notes = tuple(note for note in limits.notes if note not in explained.notes)
+    return Judgement(tuple(bounds), tuple(judged), notes, beside)
 
 
 # ---- if it were free

@@ -1,4 +1,4 @@
-"""What this machine can do: from its newest runs, else from a calibration of 3 seconds.
+"""What this machine can do: from its newest runs, else from a calibration of 3 seconds that is kept.
 
 A limit is a time an operation takes, as a range: of a disk and of writing the rates of all bytes over all
 time, from the fastest to the slowest block of samples; of reading from memory, where nothing is waited for,
@@ -13,6 +13,7 @@ import contextlib
 import itertools
 import math
 import os
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,6 +22,7 @@ from typing import Final, TypeGuard
 import msgspec
 
 from latlab.errors import LatlabError, RunFileError
+from latlab.explain.kept import Kept, KeptLimit, day_and_time
 from latlab.run import reader
 from latlab.run.core import describe
 from latlab.run.model import Machine, Point, Record
@@ -209,15 +211,20 @@ def find(
     names = [name for name in wanted if name in _KINDS]
     if not names:
         return Limits()
-    machine = describe().machine
     if run is not None:
-        return _from_one(run, names, machine)
-    found = from_runs(names, Store(), machine, device=device_of(inputs))
+        return _from_one(run, names, describe().machine)
+    store, kept, device = Store(), Kept(), device_of(inputs)
+    known = [_kept(kept, name, device) for name in names]
+    # What was measured was in no run: only one that was made since may have it.
+    since_s = min(0 if limit is None else limit.measured_s for limit in known)
+    found = Limits()
+    if any(entry.started_s >= since_s for entry in store.entries()):
+        found = from_runs(names, store, describe().machine, device=device, since_s=since_s)
     missing = [name for name in names if name not in found.curves]
-    if missing and calibrate:
-        more = calibrated(missing, inputs, told=told)
-        found = Limits(found.curves | more.curves, (*found.notes, *more.notes))
-    return found
+    if not missing:
+        return found
+    more = calibrated(missing, kept, inputs, measure=calibrate, told=told)
+    return Limits(found.curves | more.curves, (*found.notes, *more.notes))
 
 
 def from_runs(
@@ -226,16 +233,20 @@ def from_runs(
     machine: Machine,
     *,
     device: int | None = None,
+    since_s: float = 0.0,
     now: datetime | None = None,
 ) -> Limits:
-    """From the newest runs of this machine that have them; each limit from one run."""
+    """From the newest runs of this machine that have them, made since; each limit from one run."""
     moment = now or datetime.now(UTC)
     curves: dict[str, Curve] = {}
 
     def missing() -> list[str]:
         return [name for name in names if name not in curves]
 
-    for run in own_runs(store, machine, lambda: {_KINDS[name].probe for name in missing()}):
+    def probes() -> set[str]:
+        return {_KINDS[name].probe for name in missing()}
+
+    for run in own_runs(store, machine, probes, since_s=since_s):
         source = _source(run, moment)
         for name in missing():
             if _KINDS[name].of_a_disk and device is not None and _device(run) != device:
@@ -247,7 +258,12 @@ def from_runs(
 
 
 def own_runs(
-    store: Store, machine: Machine, missing: Callable[[], Collection[str]], *, most: int = _MOST_RUNS
+    store: Store,
+    machine: Machine,
+    missing: Callable[[], Collection[str]],
+    *,
+    most: int = _MOST_RUNS,
+    since_s: float = 0.0,
 ) -> Iterator[Run]:
     """Runs of this machine, the newest first, that speak of a probe that is still missing; ends when none is.
 
@@ -256,7 +272,7 @@ def own_runs(
     left = _MOST_BYTES
     for entry in list(reversed(store.entries()))[:most]:
         probes = missing()
-        if not probes or left <= 0:
+        if not probes or left <= 0 or entry.started_s < since_s:
             return
         left -= entry.size
         if not _mentions(entry.path, probes):
@@ -285,13 +301,59 @@ def _from_one(run: Run, names: Sequence[str], machine: Machine) -> Limits:
 
 
 def calibrated(
-    names: Sequence[str], inputs: Sequence[Path] = (), *, told: Callable[[str], None] | None = None
+    names: Sequence[str],
+    kept: Kept,
+    inputs: Sequence[Path] = (),
+    *,
+    measure: bool = True,
+    told: Callable[[str], None] | None = None,
 ) -> Limits:
-    """Measures what is wanted, in 3 seconds. A disk by reading the largest input; nothing is written."""
+    """What was measured and kept; else it is measured now, in 3 seconds for all.
+
+    One that gave no figure is kept as well: nobody waits for it twice.
+    """
+    device = device_of(inputs)
+    known = {name: limit for name in names if (limit := _kept(kept, name, device)) is not None}
+    curves = {
+        name: Curve(name, speeds, f"calibration of {day_and_time(limit.measured_s)}")
+        for name, limit in known.items()
+        if (speeds := tuple(Speed(*point) for point in limit.points))
+    }
+    missing = [name for name in names if name not in known]
+    now = measured(missing, kept, inputs, told=told) if missing and measure else Limits()
+    notes = dict.fromkeys(limit.note for limit in known.values() if limit.note)
+    return Limits(curves | now.curves, (*notes, *now.notes))
+
+
+def _kept(kept: Kept, name: str, device: int | None) -> KeptLimit | None:
+    """One that holds: for storage of the same file system, and with times that can have been measured."""
+    if not _is_of_storage(name):
+        device = None
+    elif device is None:
+        return None
+    return next(
+        (
+            limit
+            for limit in kept.limits.get(name, ())
+            if limit.device == device
+            and all(size >= 0 and 0 < low <= mid <= high for size, low, mid, high in limit.points)
+        ),
+        None,
+    )
+
+
+def measured(
+    names: Sequence[str],
+    kept: Kept,
+    inputs: Sequence[Path] = (),
+    *,
+    told: Callable[[str], None] | None = None,
+) -> Limits:
+    """Measures what is wanted and keeps it. A disk by reading the largest input; nothing else is written."""
     from latlab.run.conduct import Conductor  # noqa: PLC0415 - only where no run has the figures
     from latlab.run.settings import make_settings  # noqa: PLC0415 - see above
 
-    disk = [name for name in names if _KINDS[name].probe.startswith("storage.")]
+    disk = [name for name in names if _is_of_storage(name)]
     file = max((path for path in inputs if _size(path) >= _CALIBRATED_FILE), key=_size, default=None)
     notes = []
     if disk and file is None:
@@ -308,7 +370,7 @@ def calibrated(
     if told is not None:
         told(
             f"no run of this machine has {', '.join(probes)}: measuring for {format_seconds(CALIBRATION_S)}"
-            " (`latlab measure` once, and this is not needed)"
+            ", once"
         )
     source = "calibration of 3 s just now"
     try:
@@ -319,10 +381,30 @@ def calibrated(
         notes.append(f"This machine's limits could not be measured: {reason}.")
         return Limits({}, tuple(notes))
     curves = {name: Curve(name, points, source) for name in names if (points := _points(run.records, name))}
-    for probe in dict.fromkeys(_KINDS[name].probe for name in names if name not in curves):
-        errors = [record.error.text for record in run.records if record.probe == probe and record.error]
-        notes.append(f"{probe} gave no figure: {clean(errors[0] if errors else 'no time', most=200)}.")
-    return Limits(curves, tuple(notes))
+    reasons = {name: _no_figure(run, name) for name in names if name not in curves}
+    device = device_of([] if file is None else [file])
+    now = int(time.time())
+
+    def to_keep(name: str) -> KeptLimit:
+        points = curves[name].points if name in curves else ()
+        times = tuple((point.size_bytes, point.low, point.mid, point.high) for point in points)
+        return KeptLimit(now, times, device if _is_of_storage(name) else None, reasons.get(name, ""))
+
+    # Probes share the time. One without any figure may have had none of it; the first had the most.
+    tried = {probes[0], *(_KINDS[name].probe for name in curves)}
+    kept.keep_limits({name: to_keep(name) for name in names if _KINDS[name].probe in tried})
+    return Limits(curves, (*notes, *dict.fromkeys(reasons.values()), *([kept.notice] if kept.notice else [])))
+
+
+def _no_figure(run: Run, name: str) -> str:
+    """Why a calibration does not have a limit."""
+    probe = _KINDS[name].probe
+    errors = [record.error.text for record in run.records if record.probe == probe and record.error]
+    return f"{probe} gave no figure: {clean(errors[0] if errors else 'no time', most=200)}."
+
+
+def _is_of_storage(name: str) -> bool:
+    return _KINDS[name].probe.startswith("storage.")
 
 
 def same_machine(one: Machine, other: Machine) -> bool:

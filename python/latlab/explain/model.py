@@ -91,6 +91,25 @@ class Observer(msgspec.Struct, frozen=True):
     lost: int
 
 
+class Cost(msgspec.Struct, frozen=True):
+    """Nanoseconds of CPU time, or a share, as a range."""
+
+    low: float
+    mid: float
+    high: float
+
+
+class Calibration(msgspec.Struct, frozen=True):
+    """What recording and the kernel's work take on this machine."""
+
+    recording: bool | None
+    """Whether threads could be recorded, and if so, whether in the kernel."""
+    measured_s: int
+    """When it was measured: seconds since 1970."""
+    price: dict[str, float]
+    costs: dict[str, Cost]
+
+
 class ThreadWait(msgspec.Struct, frozen=True):
     """Time that threads waited, added up over threads."""
 
@@ -348,6 +367,10 @@ class Explained(msgspec.Struct, frozen=True):
     processes: tuple[Process, ...]
     counters: Counters
     timeline: Timeline
+    calibration: Calibration | None = None
+    """By which the counts of kernel work became time."""
+    calibration_kept: bool = False
+    """It was measured before this program."""
     files: Files = Files()
     raise_: str | None = msgspec.field(default=None, name="raise")
     nameless_share: float | None = None

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import msgspec
 
 from latlab.errors import LatlabError, UserError, WorkerError
-from latlab.explain.model import Explained
+from latlab.explain.kept import Kept
+from latlab.explain.model import Calibration, Explained
 from latlab.masking import masked
 from latlab.run.core import core
 from latlab.text import clean
@@ -33,13 +34,14 @@ def explain(arguments: Sequence[str], *, level: int = 1, runs: int = 1) -> tuple
     Raises:
         NotStartedError: There is no such program, or it cannot be executed.
     """
+    kept = Kept()
     try:
-        text = core().explain_program([os.fspath(word) for word in arguments], level, runs)
+        text = core().explain_program([os.fspath(word) for word in arguments], level, runs, _for_core(kept))
     except ChildProcessError as error:
         raise NotStartedError(clean(error.strerror, most=300), error.errno or 127) from None
     except OSError as error:
         raise WorkerError(clean(error)) from None
-    return _decoded(text)
+    return _decoded(text, kept)
 
 
 def explain_process(pid: int, seconds: float, *, level: int = 1) -> tuple[Explained, bytes]:
@@ -48,18 +50,27 @@ def explain_process(pid: int, seconds: float, *, level: int = 1) -> tuple[Explai
     Raises:
         UserError: There is no such process, or it may not be looked at.
     """
+    kept = Kept()
     try:
-        text = core().explain_process(pid, seconds, level)
+        text = core().explain_process(pid, seconds, level, _for_core(kept))
     except ValueError as error:
         raise UserError(clean(error, most=300)) from None
     except OSError as error:
         raise WorkerError(clean(error)) from None
-    return _decoded(text)
+    return _decoded(text, kept)
 
 
-def _decoded(text: str) -> tuple[Explained, bytes]:
+def _for_core(kept: Kept) -> str:
+    return msgspec.json.encode(kept.calibrations).decode()
+
+
+def _decoded(text: str, kept: Kept) -> tuple[Explained, bytes]:
     """Secrets in the command line are masked here: all that is shown and written repeats it."""
     whole = msgspec.json.decode(text)
+    if not whole["calibration_kept"]:
+        kept.keep(msgspec.convert(whole["calibration"], Calibration))
+    if kept.notice:
+        whole["notes"] = [*whole.get("notes", ()), kept.notice]
     program = whole["program"]
     program["arguments"] = masked(program["arguments"])
     return msgspec.convert(whole, Explained), msgspec.json.encode(whole)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from latlab.explain.kept import day_and_time
 from latlab.explain.model import Explained, Row, SourceLine, Stage, Symbol
 from latlab.explain.verdict import interval, percent
 from latlab.text import clean
@@ -117,6 +118,9 @@ def facts(explained: Explained) -> list[str]:
         f" {percent(observer.watcher_share)} of a CPU beside it;"
         f" {observer.looks:,} looks, {observer.samples:,} samples"
     )
+    if explained.calibration is not None:
+        since = day_and_time(explained.calibration.measured_s) if explained.calibration_kept else "now"
+        lines.append(f"costs of kernel work and of recording: measured {since}")
     if explained.nameless_share is not None and explained.nameless_share >= _PART_SHOWN:
         lines.append(f"{percent(explained.nameless_share)} of the samples of user code have no function name")
     if explained.program.left_running:

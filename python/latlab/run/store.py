@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import secrets
 import sqlite3
 import stat
 import tempfile
@@ -71,6 +70,11 @@ class Entry:
     stopped_by: str
     size: int
 
+    @property
+    def started_s(self) -> float:
+        """Seconds since 1970; 0 where unknown."""
+        return _instant(self.started)
+
 
 class _Brief(msgspec.Struct):
     id: str
@@ -104,6 +108,8 @@ def default_folder() -> Path | None:
 
 def new_id(now: datetime | None = None) -> str:
     """A unique name that sorts by local time: `2026-11-21T003012-k3f9qa`."""
+    import secrets  # noqa: PLC0415 - 5 ms that only a new run needs
+
     moment = now or datetime.now().astimezone()
     letters = "".join(secrets.choice("abcdefghjkmnpqrstvwxyz23456789") for _ in range(6))
     return f"{moment:%Y-%m-%dT%H%M%S}-{letters}"
@@ -165,12 +171,24 @@ class Store:
         """Whether an index belongs there: not among other files, where the user happens to be."""
         return folder in {self._usual, _temporary_folder()}
 
+    def beside(self) -> Path | None:
+        """The folder for what is kept beside runs, made if need be; `None` where none can be written.
+
+        It is not the current folder, where the user happens to be.
+        """
+        for place in filter(self._keeps_index, self._places()):
+            with contextlib.suppress(OSError):
+                place.mkdir(parents=True, exist_ok=True, mode=0o700)
+                if _can_be_written(place) and (place == self._usual or _is_own(place)):
+                    return place
+        return None
+
     def entries(self) -> list[Entry]:
         """All runs, the newest last. Files that are no runs are left out."""
         entries = [
             entry for folder in self._searched() for entry in _entries(folder, self._keeps_index(folder))
         ]
-        return sorted(entries, key=lambda entry: (_instant(entry.started), entry.id))
+        return sorted(entries, key=lambda entry: (entry.started_s, entry.id))
 
     def resolve(self, name: str | os.PathLike[str]) -> Path:
         """The file of a run: a path, an id, the beginning of one, or `last`.

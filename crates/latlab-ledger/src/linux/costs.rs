@@ -1,4 +1,4 @@
-//! What kernel work costs on this machine, measured when the program has ended: some ten milliseconds, some fifty where samples may be taken.
+//! What kernel work costs on this machine, measured when the program has ended, if it is not known yet.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _, pipe};
@@ -11,6 +11,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::clock::thread_cpu_ns;
 use super::recorder::{Recorder, this_thread};
+use super::rounds::rounds;
 use crate::costs::{Cost, Costs};
 use crate::interval::of_share;
 use crate::records::What;
@@ -23,8 +24,14 @@ const BLOCK: usize = 64 << 10;
 const SAMPLED_NS: u64 = 197_003;
 const SAMPLED_FOR_NS: u64 = 40_000_000;
 
-/// Measures; what cannot be measured keeps the wide range of [`Costs::default`]. `recording`: whether samples may be taken; if so, whether in the kernel.
+/// Measures in a quarter of a second; what cannot be measured keeps the wide range of [`Costs::default`]. `recording`: whether samples may be
+/// taken; if so, whether in the kernel.
 pub(crate) fn measure(recording: Option<bool>) -> Costs {
+    Costs::of_rounds(&rounds(|| once(recording)))
+}
+
+/// Some ten milliseconds, some fifty where samples may be taken.
+fn once(recording: Option<bool>) -> Costs {
     let usual = Costs::default();
     let (faults, unmaps) = pages(REPETITIONS);
     let (calls, bytes) = copies();

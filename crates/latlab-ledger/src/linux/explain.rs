@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::os::fd::AsRawFd as _;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use latlab_stages::{Heard, Listener, StageRow};
 use rustix::fs::{FileType, fstat, tell};
@@ -11,17 +12,16 @@ use super::launch::{Signals, Streams};
 use super::levels::{self, Levels};
 use super::lines::Dwarf;
 use super::look::started_with;
-use super::watch::{self, Watched};
+use super::watch::{self, Sight, Watched};
 use crate::by_place;
 use crate::by_stage;
-use crate::costs::Costs;
 use crate::estimate;
 use crate::governor::Governor;
 use crate::model::{self, Counters, Explained, Observer, Part, Process, Program, Stage, ThreadWait, Threads};
 use crate::rules::Rules;
 use crate::tally::Tally;
 use crate::woken;
-use crate::{Category, ExplainError, Request, Subject};
+use crate::{Calibration, Category, ExplainError, Request, Subject};
 
 const MOST_LISTED: usize = 64;
 /// Looks may miss the processes that a program of less time leaves behind.
@@ -44,7 +44,7 @@ fn seconds(ns: u64) -> f64 {
 /// The program cannot be started, there is no such process, or the system refuses what is needed.
 pub fn explain(request: &Request, go_on: impl FnMut() -> bool) -> Result<Explained, ExplainError> {
     let rules = Rules::built_in();
-    let levels = levels::find(request.level);
+    let levels = levels::find(request.level, &request.kept);
     match &request.subject {
         Subject::Program(arguments) => {
             // Without it, stages go unheard.
@@ -63,21 +63,32 @@ pub fn explain(request: &Request, go_on: impl FnMut() -> bool) -> Result<Explain
                 listener: listener.ok(),
             };
             let first = runs.first()?;
-            let costs = costs::measure(levels.sight.recording);
+            let calibration = calibration(&levels);
             let fewer = runs.up_to(request.runs, &first, go_on)?;
             let words = arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect();
             let heard = runs.listener.as_ref().map(Listener::heard);
-            let mut explained = assemble(&runs.tally, &first, &levels, rules, &costs, words, heard);
+            let mut explained = assemble(&runs.tally, &first, &levels, rules, &calibration, words, heard);
             explained.notes.extend(fewer.into_iter().chain(unheard));
             Ok(explained)
         }
         Subject::Running { pid, for_ns } => {
             let mut governor = governor(&levels);
             let watched = watch::attach(*pid, *for_ns, rules, levels.sight, &mut governor, go_on)?;
-            let costs = costs::measure(levels.sight.recording);
-            Ok(assemble(&watched.tally, &watched, &levels, rules, &costs, Vec::new(), None))
+            let calibration = calibration(&levels);
+            Ok(assemble(&watched.tally, &watched, &levels, rules, &calibration, Vec::new(), None))
         }
     }
+}
+
+/// What was kept, or what is measured now.
+fn calibration(levels: &Levels) -> Calibration {
+    let Sight { recording, price } = levels.sight;
+    levels.kept.unwrap_or_else(|| Calibration {
+        recording,
+        measured_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
+        price,
+        costs: costs::measure(recording),
+    })
 }
 
 /// What standard input was before the first run.
@@ -194,11 +205,11 @@ fn assemble(
     first: &Watched,
     levels: &Levels,
     rules: &'static Rules,
-    costs: &Costs,
+    calibration: &Calibration,
     arguments: Vec<String>,
     heard: Option<Heard>,
 ) -> Explained {
-    let ledger = estimate::ledger(tally, rules, costs);
+    let ledger = estimate::ledger(tally, rules, &calibration.costs);
     let heard = heard.unwrap_or_default();
     let recorded = tally.recorded.wall > 0;
     let level = if recorded { levels.level } else { 3 };
@@ -219,7 +230,7 @@ fn assemble(
         levels: levels.rungs.clone(),
         raise: levels.raise.clone(),
         stages: stages(tally, &ledger, rules, &heard),
-        timeline: course(tally, first, &ledger, rules, costs),
+        timeline: course(tally, first, &ledger, rules, calibration),
         files: first.files.clone(),
         categories: ledger.rows,
         closure: ledger.closure,
@@ -239,6 +250,8 @@ fn assemble(
             switches: tally.switches,
             lost: tally.lost,
         },
+        calibration: *calibration,
+        calibration_kept: levels.kept.is_some(),
         threads: threads(tally, ledger.running_ns, rules, runs),
         processes: processes(first, rules),
         counters: counters(tally, runs),
@@ -307,9 +320,9 @@ fn course(
     first: &Watched,
     ledger: &estimate::Ledger,
     rules: &Rules,
-    costs: &Costs,
+    calibration: &Calibration,
 ) -> model::Timeline {
-    let own = (tally.runs > 1).then(|| estimate::ledger(&first.tally, rules, costs));
+    let own = (tally.runs > 1).then(|| estimate::ledger(&first.tally, rules, &calibration.costs));
     let ledger = own.as_ref().unwrap_or(ledger);
     let shares: Vec<(Category, f64)> = ledger.rows.iter().map(|row| (row.name, row.share)).collect();
     first.course.shown(&shares, &ledger.on_cpu, seconds(first.tally.wall_ns))

@@ -5,7 +5,7 @@ use super::proc_file::text;
 use super::recorder::{LEAST_PERIOD_NS, Recorder, this_thread};
 use super::symbols::{self, Symbols};
 use super::watch::Sight;
-use crate::governor::Price;
+use crate::Calibration;
 use crate::model::Rung;
 
 /// What was found.
@@ -15,6 +15,8 @@ pub(crate) struct Levels {
     pub(crate) rungs: Vec<Rung>,
     pub(crate) raise: Option<String>,
     pub(crate) sight: Sight,
+    /// What was measured before with this sight.
+    pub(crate) kept: Option<Calibration>,
 }
 
 const NAMES: [&str; 3] = [
@@ -32,8 +34,8 @@ fn rung(level: u8, missing: Option<String>) -> Rung {
     }
 }
 
-/// Tries them from the most to the least, from `most` on.
-pub(crate) fn find(most: u8) -> Levels {
+/// Tries them from the most to the least, from `most` on. Prices are measured where none of `kept` hold.
+pub(crate) fn find(most: u8, kept: &[Calibration]) -> Levels {
     let mut rungs = Vec::new();
     let mut level = 3;
     for candidate in 1..=2 {
@@ -53,17 +55,18 @@ pub(crate) fn find(most: u8) -> Levels {
     }
     rungs.push(rung(3, None));
     let recording = (level < 3).then_some(level == 1);
+    let kept = Calibration::kept(kept, recording);
     let price = std::thread::scope(|scope| {
-        let price = scope.spawn(move || recording.map(price::measure));
+        let price =
+            scope.spawn(move || kept.map(|kept| kept.price).or_else(|| recording.map(price::measure)));
         if level == 1 {
             // Both take some tens of milliseconds, which the program's start waits for.
             Symbols::default().know_the_kernel();
         }
         price.join().ok().flatten()
     });
-    let price =
-        price.unwrap_or(Price { switch_ns: 0.0, sample_ns: 0.0, fault_ns: 0.0, open_ns: 0.0, start_ns: 0.0 });
-    Levels { level, raise: (level > most).then(|| raise(level)), rungs, sight: Sight { recording, price } }
+    let sight = Sight { recording, price: price.unwrap_or_default() };
+    Levels { level, raise: (level > most).then(|| raise(level)), rungs, sight, kept }
 }
 
 fn try_out(sees_kernel: bool) -> Result<(), String> {

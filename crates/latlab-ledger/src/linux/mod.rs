@@ -23,6 +23,7 @@ pub(crate) mod price;
 pub(crate) mod proc_file;
 pub(crate) mod python;
 pub(crate) mod recorder;
+pub(crate) mod rounds;
 #[cfg(test)]
 pub(crate) mod sample;
 pub(crate) mod segments;

@@ -9,6 +9,7 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 
 use super::clock::{process_cpu_ns, thread_cpu_ns};
 use super::recorder::{LEAST_PERIOD_NS, Recorder, this_thread};
+use super::rounds::rounds;
 use crate::governor::Price;
 
 /// Waits timed at once; each is one switch of the thread that is timed.
@@ -32,8 +33,12 @@ const LEAST: Price =
 const MOST_NS: f64 = 200_000.0;
 const MOST_OPEN_NS: f64 = 2_000_000.0;
 
-/// Measures in some twenty milliseconds; the usual price where that fails.
+/// Measures in a quarter of a second; the usual price where that fails.
 pub(crate) fn measure(sees_kernel: bool) -> Price {
+    Price::of_rounds(&rounds(|| once(sees_kernel)))
+}
+
+fn once(sees_kernel: bool) -> Price {
     let measured = std::thread::scope(|scope| {
         // Each in a thread of its own: the first stays on one CPU.
         let prices: [fn(bool) -> Option<f64>; 4] = [switch, sample, open, start];

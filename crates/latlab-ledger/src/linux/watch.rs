@@ -14,6 +14,7 @@ use rustix::thread::{current_timer_slack, set_current_timer_slack};
 
 use super::clock::{now_ns, process_cpu_ns, thread_cpu_ns};
 use super::files::Descriptors;
+use super::interpreter;
 use super::launch::{Ended, Held, Signals, Streams, has_ended, pidfd, pipe, reap, wait_for};
 use super::look::{About, Looker};
 use super::proc_file::{io_of, letter, text};
@@ -204,7 +205,7 @@ pub(crate) fn run(
     let name = arguments.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let not_started = |error: &std::io::Error| ExplainError::NotStarted {
         name: name.clone(),
-        reason: words(error),
+        reason: words(error, arguments),
         exit_code: if error.raw_os_error() == Some(libc::ENOENT) {
             super::launch::NOT_FOUND
         } else {
@@ -290,9 +291,12 @@ fn is_there(pid: u32) -> bool {
     std::path::Path::new(&format!("/proc/{pid}")).exists()
 }
 
-fn words(error: &std::io::Error) -> String {
+fn words(error: &std::io::Error, arguments: &[OsString]) -> String {
     match error.raw_os_error() {
-        Some(libc::ENOENT) => "no such program".to_owned(),
+        Some(libc::ENOENT) => match arguments.first().and_then(|name| interpreter::missing(name)) {
+            Some(missing) => format!("its interpreter {} does not exist", missing.display()),
+            None => "no such program".to_owned(),
+        },
         Some(libc::EACCES) => "may not be executed".to_owned(),
         Some(libc::ENOEXEC) => "is not a program this system can run".to_owned(),
         _ => error.to_string(),

@@ -18,6 +18,7 @@ mod counted;
 mod discards;
 mod estimate;
 mod files;
+mod first_run;
 mod governor;
 mod grain;
 mod interval;

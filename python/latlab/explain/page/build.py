@@ -285,7 +285,7 @@ def _files(explained: Explained) -> Section:
         id="files",
         title="Which files?",
         sentences=(tables.files_sentence(explained),),
-        listings=(Listing("What it read and wrote, of the first run", tables.files(explained)),),
+        listings=(Listing("What it read and wrote, of one run", tables.files(explained)),),
         statements=tables.files_statements(explained),
     )
 

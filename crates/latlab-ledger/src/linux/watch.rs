@@ -511,13 +511,14 @@ impl<'a> Watching<'a> {
     }
 
     fn look(&mut self) {
+        // What is seen is there from now on: whenever the program ends, it is later.
+        let now = now_ns();
         let counted = self.looker.look(&mut self.states);
         if self.launched && self.states.is_empty() && !is_there(self.pid) {
             // Its entry stays until it is waited for: it is hidden (hidepid), and there is nothing to know but that it lives.
             self.looker.refused = true;
             self.states.push((self.pid, self.pid, State::Waiting(None)));
         }
-        let now = now_ns();
         self.hear(false);
         if !self.states.is_empty() {
             self.sweep.look(now, &self.states);
@@ -629,14 +630,14 @@ impl<'a> Watching<'a> {
     }
 
     fn resume(&mut self) {
-        if let Some(recording) = &mut self.recording {
-            recording.learns_names(&self.looker);
-        }
-        // Names of a large program take long to read: what has ended meanwhile did so when it did, not at the next look.
-        if self.launched && i32::try_from(self.pid).is_ok_and(has_ended) {
+        if self.recording.as_mut().is_some_and(|recording| !recording.knows_names(&self.looker)) {
+            self.governor.put_off();
             return;
         }
         let threads = self.looker.all_threads();
+        if threads.is_empty() {
+            return;
+        }
         // What was used until now was not recorded.
         self.looker.delays();
         self.count();
@@ -660,6 +661,11 @@ impl<'a> Watching<'a> {
         let now = now_ns();
         self.looker.look(&mut self.states);
         self.hear(false);
+        if self.states.is_empty() {
+            // It has ended meanwhile: its time is that of the look before.
+            self.stop_recording(false);
+            return;
+        }
         self.sweep.look(now, &self.states);
         self.looks += 1;
         self.sweep.switch_source(now, Source::Recorded);
@@ -673,9 +679,9 @@ impl<'a> Watching<'a> {
         self.stop_recording(true);
         if let Some(recording) = &mut self.recording {
             recording.stream.names.has_ended();
-            recording.take(u64::MAX, &mut self.sweep);
+            // What it leaves running goes on.
+            recording.take(end + 1, &mut self.sweep);
         }
-        // A look that was under way when the program ended counts to its own end.
         let end = end.max(self.sweep.now()).max(self.begin + 1);
         let watcher_ns = process_cpu_ns() - self.cpu_begin;
         let delays = self.looker.delays();

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Sequence
 from typing import Final
 
@@ -156,7 +157,7 @@ def _step(explained: Explained, name: str) -> str:
 def verdict(explained: Explained) -> list[str]:
     """The sentences, most important first."""
     found = answer(explained)
-    sentences = [_dominates(explained, found), *_shares(explained)]
+    sentences = [_dominates(explained, found), *_ended_early(explained), *_shares(explained)]
     stage = _slow_stage(explained)
     if stage:
         sentences.append(stage)
@@ -195,6 +196,20 @@ def _dominates(explained: Explained, found: Answer) -> str:
         walls = ", ".join(format_ns(1e9 * seconds) for seconds in explained.best_of_s)
         took += f" (best of {len(explained.best_of_s):,} runs: {walls})"
     return f"The program {took}{_what_leads(explained, found)}."
+
+
+def _ended_early(explained: Explained) -> list[str]:
+    if explained.program.signal is None:
+        return []
+    return [f"It was ended by {signal_name(explained.program.signal)}."]
+
+
+def signal_name(number: int) -> str:
+    """`signal 11 (SIGSEGV)`."""
+    try:
+        return f"signal {number} ({signal.Signals(number).name})"
+    except ValueError:
+        return f"signal {number}"
 
 
 def _what_leads(explained: Explained, found: Answer) -> str:

@@ -125,7 +125,12 @@ def test_a_group_that_leads_for_sure_may_be_of_categories_that_are_not_told_apar
     [
         (3, Rung(2, "x", available=False, reason="refused"), "sudo x", "tells more of them apart: sudo x."),
         (3, Rung(2, "x", available=False, reason="not asked for"), None, "leave out --level."),
-        (3, Rung(2, "x", available=True), None, "--runs 10, of which more can be recorded."),
+        (
+            3,
+            Rung(2, "x", available=True),
+            None,
+            "Next: run it more often, so that some of it can be recorded: --runs 10.",
+        ),
         (
             2,
             Rung(1, "x", available=False),
@@ -143,6 +148,19 @@ def test_what_a_model_leaves_open_is_told_by_a_higher_level_if_there_is_one(
     )
     explained = msgspec.structs.replace(modelled, levels=(rung,), raise_=raised)
     assert verdict(explained)[-1].endswith(says)
+
+
+@pytest.mark.parametrize(
+    ("rung", "raised", "says"),
+    [
+        (Rung(2, "x", available=False, reason="refused"), "sudo x", "raise the level to see what its own"),
+        (Rung(2, "x", available=False, reason="not asked for"), None, "raise the level to see what its own"),
+        (Rung(2, "x", available=True), None, "run it more often, so that some of it can be recorded: --runs"),
+    ],
+)
+def test_only_what_raises_the_level_is_said_to(rung: Rung, raised: str | None, says: str) -> None:
+    explained = msgspec.structs.replace(ledger({"user-cpu": 0.9}), levels=(rung,), raise_=raised)
+    assert verdict(explained)[-1].startswith(f"Next: {says}")
 
 
 def test_one_short_run_says_how_many_would_narrow_its_shares() -> None:

@@ -176,6 +176,15 @@ def test_a_short_program_may_leave_others_running_and_that_is_said(tmp_path: Pat
     assert "5 of its processes went on when it had ended" in told.stderr
 
 
+def test_a_script_without_its_interpreter_says_which_is_missing(tmp_path: Path) -> None:
+    script = tmp_path / "script"
+    script.write_text("#!/nowhere/bin/interpreter -x\n", encoding="ascii")
+    script.chmod(0o755)
+    told = explain("--", str(script))
+    assert told.returncode == 127
+    assert told.stderr == f"latlab: {script}: its interpreter /nowhere/bin/interpreter does not exist\n"
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [

@@ -17,12 +17,13 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 from tests.explain.in_process import explain
 from tests.explain.ledgers import ledger
 
 from latlab.explain import inputs
-from latlab.explain.beside import proof_lines, proof_next, proof_table
+from latlab.explain.beside import proof_lines, proof_next, proof_table, sentences
 from latlab.explain.experiments import (
     Experiment,
     Machine,
@@ -42,6 +43,7 @@ from latlab.explain.prove import (
     beats,
     bound_of,
     compared,
+    is_near,
     prove,
     reason_not_to,
 )
@@ -182,6 +184,32 @@ def test_a_bound_that_was_beaten_is_called_wrong() -> None:
     assert any("BEATS ITS BOUND" in line for line in proof_table(found))
     assert proof_lines(found)[0].startswith("The bound of a is wrong")
     assert not any("BEATS" in line for line in proof_table(proof(measured("a", 0.2, 0.5, 0.6, 0.3))))
+    assert "more than the 30 % that the ledger allows" in (proof_next(found) or "")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "near"), [(2.2, False), (0.3, False), (0.62, True), (0.4, True), (0.55, True)]
+)
+def test_a_run_is_near_others_within_their_range_or_a_quarter_of_their_median(
+    seconds: float, *, near: bool
+) -> None:
+    assert is_near(seconds, [0.5, 0.48, 0.56]) is near
+
+
+def test_without_unchanged_runs_nothing_is_known_of_the_one_that_was_explained() -> None:
+    assert is_near(2.2, [])
+
+
+def test_an_unusual_run_is_said_to_be_one_and_bounds_nothing() -> None:
+    """The ledger is of a run of an hour, the program is over at once."""
+    change = Experiment(name="c", says="", categories=("allocator",))
+    found = run_agenda("pass", change, wall_s=3600.0)
+    assert not found.is_typical
+    assert [each.bound for each in found.experiments] == [None, None]
+    said = sentences(ledger({"allocator": 0.5}, wall_s=3600.0), Judgement(), found)
+    assert said[1].startswith("This run was not a usual one: it took 3600 s, and the unchanged program")
+    found = msgspec.structs.replace(found, is_typical=True)
+    assert not any("usual" in line for line in sentences(ledger({}), Judgement(), found))
 
 
 # ---- files and what is left
@@ -306,7 +334,12 @@ def test_files_that_a_child_opens_are_seen(file: Path) -> None:
 
 
 def run_agenda(
-    program: str, *experiments: Experiment, copied: Path | None = None, output: str = "null", key: str = ""
+    program: str,
+    *experiments: Experiment,
+    copied: Path | None = None,
+    output: str = "null",
+    key: str = "",
+    wall_s: float = 0.05,
 ) -> Proof:
     arguments = [sys.executable, "-I", "-S", "-c", program, *([f"{key}{copied}"] if copied else [])]
     plan = planned(ledger({}), NATIVE, MACHINE, [], 0)
@@ -318,7 +351,7 @@ def run_agenda(
         in_a_row=1,
         seconds=1,
     )
-    explained = ledger({"allocator": 0.5}, wall_s=0.05)
+    explained = ledger({"allocator": 0.5}, wall_s=wall_s)
     return prove(explained, Judgement(), arguments, what, Streams(None, output), seed=1)
 
 

@@ -76,6 +76,8 @@ def test_the_exit_code_is_the_programs(told: Told) -> None:
 def test_the_signal_that_ended_a_program_is_told(told: Told) -> None:
     assert told["is killed"]["ledger"]["program"]["signal"] == signal.SIGKILL
     assert told["crashes"]["ledger"]["program"]["signal"] == signal.SIGSEGV
+    assert "It was ended by signal 11 (SIGSEGV)." in told["crashes"]["said"].replace("\n", " ")
+    assert "It was ended by signal 11 (SIGSEGV)." in told["crashes"]["ledger"]["verdict"]["says"]
 
 
 def test_a_program_that_cannot_be_started_is_told_in_one_line(told: Told) -> None:

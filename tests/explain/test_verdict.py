@@ -66,6 +66,14 @@ def test_stages_that_wait_about_as_long_are_not_told_apart() -> None:
     assert "No stage of its pipeline is much slower than the next: 40 % and 45 %" in said(pipeline(0.45, 0.4))
 
 
+@pytest.mark.parametrize(("number", "name"), [(11, "signal 11 (SIGSEGV)"), (99, "signal 99")])
+def test_a_program_that_a_signal_ended_says_so(number: int, name: str) -> None:
+    explained = ledger({})
+    program = msgspec.structs.replace(explained.program, exit_code=None, signal=number)
+    assert verdict(msgspec.structs.replace(explained, program=program))[1] == f"It was ended by {name}."
+    assert "ended by" not in said(explained)
+
+
 @pytest.mark.parametrize(("width", "doubted"), [(0.01, True), (0.05, False)])
 def test_other_programs_are_blamed_for_a_share_that_they_surely_took(width: float, *, doubted: bool) -> None:
     told = said(ledger({"run-queue-wait": 0.12}, width=width))

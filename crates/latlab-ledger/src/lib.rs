@@ -20,6 +20,7 @@ mod counted;
 mod discards;
 mod estimate;
 mod files;
+mod first_run;
 mod governor;
 mod grain;
 mod interval;

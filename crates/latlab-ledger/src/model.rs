@@ -49,9 +49,9 @@ pub struct Explained {
     pub counters: Counters,
     /// Share of the samples of user code whose function has no name; absent where none were taken.
     pub nameless_share: Option<f64>,
-    /// The course of the first run.
+    /// The course of the first of the runs that were put together.
     pub timeline: Timeline,
-    /// Which files it read and wrote, of the first run.
+    /// Which files it read and wrote, in the same run.
     pub files: Files,
     /// Sampled stacks, heaviest first; at most 512.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -314,7 +314,7 @@ pub struct Counters {
     pub device_written_bytes: Option<f64>,
 }
 
-/// The course of the first run. Times are seconds since it was started.
+/// The course of one run. Times are seconds since it was started.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Timeline {
     /// Length of one bin, seconds.
@@ -366,7 +366,7 @@ pub struct StageSpans {
     pub spans: Vec<(f64, f64, u64, f64)>,
 }
 
-/// Files, pipes and sockets of the first run, as they were found open when the program was looked at: what was open for less than the time
+/// Files, pipes and sockets of one run, as they were found open when the program was looked at: what was open for less than the time
 /// between two looks may be missing, and so may the last bytes before a file was closed.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

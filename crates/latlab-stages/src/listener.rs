@@ -125,6 +125,16 @@ impl Listener {
         }
     }
 
+    /// The stages so far, which are none of the sums from now on.
+    pub fn take_table(&mut self) -> Table {
+        std::mem::take(&mut self.table)
+    }
+
+    /// Adds stages that were taken to the sums.
+    pub fn put_back(&mut self, table: &Table) {
+        self.table.merge(table);
+    }
+
     /// The sums so far.
     #[must_use]
     pub fn heard(&self) -> Heard {

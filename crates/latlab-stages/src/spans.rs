@@ -188,6 +188,19 @@ impl Table {
         sum.times.record(span.ns().saturating_mul(1000));
     }
 
+    /// Adds what another one has.
+    pub fn merge(&mut self, other: &Self) {
+        for (name, more) in &other.by_name {
+            let sum = self.by_name.entry(Arc::clone(name)).or_default();
+            sum.count += more.count;
+            sum.ns = sum.ns.saturating_add(more.ns);
+            sum.self_ns = sum.self_ns.saturating_add(more.self_ns);
+            sum.bytes = sum.bytes.saturating_add(more.bytes);
+            sum.cut += more.cut;
+            sum.times.merge(&more.times);
+        }
+    }
+
     /// The stages, the longest first.
     #[must_use]
     pub fn rows(&self) -> Vec<StageRow> {

@@ -67,6 +67,27 @@ fn time_in_a_stage_within_another_is_not_the_outer_ones_own() {
 }
 
 #[test]
+fn stages_that_were_taken_out_are_in_no_sum_until_they_are_put_back() {
+    let (mut listener, ring) = listener(64);
+    let run = |listener: &mut Listener, names: &[&str]| {
+        for name in names {
+            let name = ring.name(name);
+            ring.end(name, ring.begin(name), 8);
+        }
+        listener.finish(now_ns(), |_| ());
+    };
+    run(&mut listener, &["read", "write"]);
+    let first = listener.take_table();
+    run(&mut listener, &["read", "sum"]);
+    let heard = listener.heard();
+    assert_eq!((row(&heard, "read").count, heard.stages.len()), (1, 2));
+    listener.put_back(&first);
+    let heard = listener.heard();
+    assert_eq!((row(&heard, "read").count, row(&heard, "read").bytes), (2, Some(16)));
+    assert_eq!((row(&heard, "write").count, row(&heard, "sum").count), (1, 1));
+}
+
+#[test]
 fn what_is_written_faster_than_it_is_read_is_lost_and_counted() {
     let (mut listener, ring) = listener(64);
     let name = ring.name("fast");

@@ -30,8 +30,24 @@ def sentences(explained: Explained, judgement: Judgement, proof: Proof | None) -
     lines = verdict(explained)
     ends = len(lines) - (1 if lines[-1].startswith("Next: ") else 0)
     lines[ends:ends] = judged_lines(judgement)
-    better = proof_next(proof) if proof is not None else None
+    if proof is None:
+        return lines
+    lines[1:1] = _unusual(proof)
+    better = proof_next(proof)
     return lines if better is None else [line for line in lines if not line.startswith("Next: ")] + [better]
+
+
+def _unusual(proof: Proof) -> list[str]:
+    """That the run which is explained is not like those that were made to compare."""
+    if proof.is_typical or proof.explained_s is None or proof.unchanged_s is None:
+        return []
+    took, low, high = (format_ns(1e9 * seconds) for seconds in (proof.explained_s, *proof.unchanged_s))
+    waits = ", waits for a CPU left out" if proof.without_waits else ""
+    return [
+        f"This run was not a usual one: it took {took}, and the unchanged program {low} to {high} when it was"
+        f" run again{waits}. The shares here are those of this run alone, and the experiments have no bounds:"
+        " explain it once more."
+    ]
 
 
 def bounds_table(judgement: Judgement) -> list[str]:
@@ -171,7 +187,14 @@ def proof_next(proof: Proof) -> str | None:
     best = proof.best()
     if best is None:
         return None
-    bound = "" if best.bound is None else f"; the ledger allows {percent(best.bound)}"
+    bound = ""
+    if best.bound is not None:
+        most = percent(best.bound)
+        bound = (
+            f", more than the {most} that the ledger allows"
+            if best.beats_bound
+            else f"; the ledger allows {most}"
+        )
     return (
         f"Next: {best.how}. It saves {percent(best.saving or 0)} ({_interval(best)}), measured over"
         f" {best.rounds} pairs of runs{bound}."

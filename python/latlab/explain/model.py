@@ -176,7 +176,7 @@ class StageSpans(msgspec.Struct, frozen=True):
 
 
 class Timeline(msgspec.Struct, frozen=True):
-    """The course of the first run: times are seconds since it was started."""
+    """The course of one run, the first of those put together: times are seconds since it was started."""
 
     bin_s: float
     names: tuple[str, ...]
@@ -227,7 +227,7 @@ class File(msgspec.Struct, frozen=True):
 
 
 class Files(msgspec.Struct, frozen=True):
-    """What the first run read and wrote, as far as it was found open."""
+    """What the same run read and wrote, as far as it was found open."""
 
     rows: tuple[File, ...] = ()
     looks: int = 0

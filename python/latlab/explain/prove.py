@@ -51,6 +51,8 @@ _MOST_IN_A_ROW: Final = 10
 _PIECE: Final = 1 << 30
 _EVICTED: Final = 0.02
 _WARM: Final = 0.98
+_NEAR: Final = 0.25
+"""Further from the median than this part of it, a run is no usual one: some percent are chance."""
 CONTROL: Final = "itself-again"
 _FROM_MEMORY: Final = frozenset({"input-in-memory", "input-on-tmpfs"})
 
@@ -105,6 +107,12 @@ class Proof(msgspec.Struct, frozen=True, kw_only=True):
     interrupted: bool = False
     without_waits: bool = False
     """Whether times are without waits for a CPU: those of a program of one thread."""
+    explained_s: float | None = None
+    """What the run that was explained took, reckoned as the times here."""
+    unchanged_s: tuple[float, float] | None = None
+    """Shortest and longest time of the unchanged program."""
+    is_typical: bool = True
+    """Whether the run that was explained is like the unchanged ones; if not, its bounds are not theirs."""
 
     def best(self) -> Measured | None:
         """The largest saving that is more than chance: above nothing, and above the control's interval."""
@@ -262,10 +270,17 @@ def prove(
             failed = {each.name: f"the unchanged program: {error}" for each in what.variants}
         runs, is_alone = bench.runs, bench.is_alone
     base = what.planned.baseline.name
+    explained_s = explained.wall_s * (undisturbed(explained) if is_alone else 1.0)
+    unchanged = [took for name in (base, CONTROL) for took in times[name] if took is not None]
+    is_typical = is_near(explained_s, unchanged)
     measured = [
         _measured(explained, judgement, each, times[base], times[each.name], failed.get(each.name))
         for each in what.variants[1:]
     ]
+    if not is_typical:
+        measured = [
+            msgspec.structs.replace(each, bound=None, predicted=None, beats_bound=False) for each in measured
+        ]
     return Proof(
         baseline=what.planned.baseline.cache,
         runs=runs,
@@ -275,6 +290,9 @@ def prove(
         left_out=what.planned.left_out,
         interrupted=interrupted,
         without_waits=is_alone,
+        explained_s=explained_s,
+        unchanged_s=(min(unchanged), max(unchanged)) if unchanged else None,
+        is_typical=is_typical,
     )
 
 
@@ -575,6 +593,14 @@ def compared(pairs: Sequence[tuple[float, float]]) -> tuple[float, float, float,
     except UserError:
         return savings[0], median, savings[-1], False
     return low, median, high, True
+
+
+def is_near(seconds: float, unchanged: Sequence[float]) -> bool:
+    """Whether a run is like the unchanged ones: within their range, or near their median."""
+    if not unchanged or min(unchanged) <= seconds <= max(unchanged):
+        return True
+    usual = statistics.median(unchanged)
+    return abs(seconds - usual) <= _NEAR * usual
 
 
 def beats(low: float, bound: float | None) -> bool:

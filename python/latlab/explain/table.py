@@ -102,7 +102,7 @@ def facts(explained: Explained) -> list[str]:
         lines.append(
             f"read {format_bytes(counters.read_chars)} in {_calls(counters.read_calls)}"
             f" ({format_bytes(counters.read_chars / counters.read_calls)} each);"
-            f" {format_bytes(counters.device_read_bytes)} of it from a disk"
+            f" {_from_disk(counters.device_read_bytes or 0.0, counters.read_chars)}"
         )
     if counters.written_chars is not None and counters.write_calls:
         lines.append(f"wrote {format_bytes(counters.written_chars)} in {_calls(counters.write_calls)}")
@@ -126,6 +126,14 @@ def facts(explained: Explained) -> list[str]:
     if explained.program.left_running:
         lines.append(f"{explained.program.left_running} of its processes went on when it had ended")
     return [*lines, *explained.notes]
+
+
+def _from_disk(device: float, read: float) -> str:
+    """The kernel counts what a disk gave for whatever reason, in whole pages."""
+    if not device:
+        return "nothing came from a disk"
+    came = f"{format_bytes(device)} came from a disk"
+    return f"{came}, with whole pages, read-ahead and mapped files" if device > read else came
 
 
 def _seen(explained: Explained) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Sequence
 from typing import Final
 
 from latlab.explain.answer import GROUPS, SMALL, UNEXPLAINED, Answer, Share, answer, narrowing, together
-from latlab.explain.model import Explained, Process, Row
+from latlab.explain.model import Explained, Process, Row, Rung
 from latlab.text import clean
 from latlab.units import format_ns
 
@@ -156,7 +157,7 @@ def _step(explained: Explained, name: str) -> str:
 def verdict(explained: Explained) -> list[str]:
     """The sentences, most important first."""
     found = answer(explained)
-    sentences = [_dominates(explained, found), *_shares(explained)]
+    sentences = [_dominates(explained, found), *_ended_early(explained), *_shares(explained)]
     stage = _slow_stage(explained)
     if stage:
         sentences.append(stage)
@@ -195,6 +196,20 @@ def _dominates(explained: Explained, found: Answer) -> str:
         walls = ", ".join(format_ns(1e9 * seconds) for seconds in explained.best_of_s)
         took += f" (best of {len(explained.best_of_s):,} runs: {walls})"
     return f"The program {took}{_what_leads(explained, found)}."
+
+
+def _ended_early(explained: Explained) -> list[str]:
+    if explained.program.signal is None:
+        return []
+    return [f"It was ended by {signal_name(explained.program.signal)}."]
+
+
+def signal_name(number: int) -> str:
+    """`signal 11 (SIGSEGV)`."""
+    try:
+        return f"signal {number} ({signal.Signals(number).name})"
+    except ValueError:
+        return f"signal {number}"
 
 
 def _what_leads(explained: Explained, found: Answer) -> str:
@@ -325,7 +340,9 @@ def _next(explained: Explained, found: Answer) -> str | None:
     if first not in {"user-cpu", UNEXPLAINED}:
         return f"Next: {step}."
     higher = _higher(explained)
-    return f"Next: {step}{f': {higher}' if higher else ', where that is allowed'}."
+    if higher:
+        return f"Next: {step}: {higher}."
+    return f"Next: {_to_record(explained) or f'{step}, where that is allowed'}."
 
 
 def _to_know_more(explained: Explained, found: Answer) -> str:
@@ -340,15 +357,26 @@ def _to_know_more(explained: Explained, found: Answer) -> str:
     higher = _higher(explained)
     if higher:
         return f"raise the level, which tells more of them apart: {higher}"
-    return "look at each of them, as nothing here tells which is more"
+    return _to_record(explained) or "look at each of them, as nothing here tells which is more"
 
 
 def _higher(explained: Explained) -> str | None:
     """How to get a higher level."""
     if explained.raise_:
         return explained.raise_
-    above = [rung for rung in explained.levels if rung.level < explained.level]
-    if any(rung.available for rung in above):
-        # It was too short, or switched too often, for anything to be recorded.
-        return f"--runs {10 * explained.runs}, of which more can be recorded"
-    return "leave out --level" if any(rung.reason == _NOT_ASKED_FOR for rung in above) else None
+    not_asked_for = any(rung.reason == _NOT_ASKED_FOR for rung in _above(explained))
+    return "leave out --level" if not_asked_for else None
+
+
+def _to_record(explained: Explained) -> str | None:
+    """How to have some recorded at a level that is allowed: it was too short, or switched too often."""
+    if not any(rung.available for rung in _above(explained)):
+        return None
+    if not explained.program.arguments:
+        return "watch it for longer, so that some of it can be recorded (--for)"
+    return f"run it more often, so that some of it can be recorded: --runs {10 * explained.runs}"
+
+
+def _above(explained: Explained) -> list[Rung]:
+    """Levels that see more than this one."""
+    return [rung for rung in explained.levels if rung.level < explained.level]

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::os::fd::AsRawFd as _;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use latlab_stages::{Heard, Listener, StageRow};
+use latlab_stages::{Heard, Listener, StageRow, Table};
 use rustix::fs::{FileType, fstat, tell};
 
 use super::costs;
@@ -16,6 +16,7 @@ use super::watch::{self, Sight, Watched};
 use crate::by_place;
 use crate::by_stage;
 use crate::estimate;
+use crate::first_run::{self, Run};
 use crate::governor::Governor;
 use crate::model::{self, Counters, Explained, Observer, Part, Process, Program, Stage, ThreadWait, Threads};
 use crate::rules::Rules;
@@ -58,17 +59,25 @@ pub fn explain(request: &Request, go_on: impl FnMut() -> bool) -> Result<Explain
                 // Before Python or anybody else can be asked to stop: what is sent to the watcher is the program's.
                 signals: Signals::hand_on(),
                 stdin: Stdin::now(),
-                tally: Tally::default(),
+                seen: Vec::new(),
+                stages_of_first: Table::default(),
+                after_first: Tally::default(),
+                second: None,
                 governor: governor(&levels),
                 listener: listener.ok(),
             };
             let first = runs.first()?;
             let calibration = calibration(&levels);
             let fewer = runs.up_to(request.runs, &first, go_on)?;
+            let apart = first_run::kept_apart(&runs.seen);
+            let (tally, shown) = match runs.second.take() {
+                Some(second) if apart.is_some() => (runs.after_first, second),
+                _ => (runs.with(&first), first),
+            };
             let words = arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect();
             let heard = runs.listener.as_ref().map(Listener::heard);
-            let mut explained = assemble(&runs.tally, &first, &levels, rules, &calibration, words, heard);
-            explained.notes.extend(fewer.into_iter().chain(unheard));
+            let mut explained = assemble(&tally, &shown, &levels, rules, &calibration, words, heard);
+            explained.notes.extend(apart.into_iter().chain(fewer).chain(unheard));
             Ok(explained)
         }
         Subject::Running { pid, for_ns } => {
@@ -122,7 +131,10 @@ struct Runs<'a> {
     levels: &'a Levels,
     signals: Signals,
     stdin: Stdin,
-    tally: Tally,
+    seen: Vec<Run>,
+    stages_of_first: Table,
+    after_first: Tally,
+    second: Option<Watched>,
     governor: Governor,
     listener: Option<Listener>,
 }
@@ -142,7 +154,7 @@ impl Runs<'_> {
 
     fn first(&mut self) -> Result<Watched, ExplainError> {
         let mut first = self.once(Streams::Inherited)?;
-        self.tally.add(&first.tally);
+        self.seen.push(Run::of(&first.tally));
         // One that is over at once may leave processes that no look has met.
         if let Some(listener) = self.listener.as_ref().filter(|_| first.tally.wall_ns < SHORT_NS) {
             let [(name, value), _] = listener.environment();
@@ -150,6 +162,18 @@ impl Runs<'_> {
             first.left_running = first.left_running.max(left);
         }
         Ok(first)
+    }
+
+    /// All runs together.
+    fn with(&mut self, first: &Watched) -> Tally {
+        if let Some(listener) = &mut self.listener {
+            listener.put_back(&self.stages_of_first);
+        }
+        let mut all = first.tally.clone();
+        if self.after_first.runs > 0 {
+            all.add(&self.after_first);
+        }
+        all
     }
 
     /// Runs it this often, first run included. Of a repeated run the output is thrown away.
@@ -161,9 +185,12 @@ impl Runs<'_> {
         first: &Watched,
         mut go_on: impl FnMut() -> bool,
     ) -> Result<Option<String>, ExplainError> {
-        while self.tally.runs < times {
+        if let Some(listener) = &mut self.listener {
+            self.stages_of_first = listener.take_table();
+        }
+        while self.seen.len() < times as usize {
             if let Some(why) = self.again(first, go_on())? {
-                return Ok(Some(format!("Of {times} runs {} could be made: {why}.", self.tally.runs)));
+                return Ok(Some(format!("Of {times} runs {} could be made: {why}.", self.seen.len())));
             }
         }
         Ok(None)
@@ -195,7 +222,9 @@ impl Runs<'_> {
         if ended(&again) != ended(first) {
             return Ok(Some("the next run did not end as the first"));
         }
-        self.tally.add(&again.tally);
+        self.seen.push(Run::of(&again.tally));
+        self.after_first.add(&again.tally);
+        self.second.get_or_insert(again);
         Ok(None)
     }
 }

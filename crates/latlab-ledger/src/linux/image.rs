@@ -3,6 +3,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
+use std::ffi::CStr;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::ops::Range;
@@ -15,12 +16,16 @@ use object::{CompressionFormat, Object as _, ObjectSection as _, ReadRef};
 use super::blocks::Blocks;
 use super::budget::Budget;
 
+/// A longer name is none.
+const LONGEST_NAME: usize = 4096;
 /// Files larger than this are not read.
 const LARGEST: u64 = 4 << 30;
 /// Sections, or segments, of a file; linked ones have some dozens.
 const MOST_PARTS: usize = 4096;
 /// What a piece that is kept takes beside its bytes.
 const OF_PIECE: u64 = 128;
+/// Where the names of symbols are. Read one by one, those of a large program take a fifth of a second.
+const NAMES: [&str; 2] = [".strtab", ".dynstr"];
 
 /// See the module. While it lives it holds what was read of it, but for sections that were taken out.
 #[derive(Debug)]
@@ -31,6 +36,8 @@ pub(crate) struct Image {
     budget: Rc<Budget>,
     /// Pieces that are kept: offsets and lengths, of texts no length.
     kept: RefCell<HashSet<(u64, u64)>>,
+    /// Of these the sections that hold names.
+    names: RefCell<Vec<(u64, u64)>>,
     taken: Cell<u64>,
 }
 
@@ -51,6 +58,7 @@ impl Image {
             file,
             budget: Rc::clone(budget),
             kept: RefCell::default(),
+            names: RefCell::default(),
             taken: Cell::new(0),
         })
     }
@@ -60,6 +68,26 @@ impl Image {
         let file = object::File::parse(self).ok()?;
         let is_usual = file.sections().nth(MOST_PARTS).is_none() && file.segments().nth(MOST_PARTS).is_none();
         is_usual.then_some(file)
+    }
+
+    /// Reads the names of symbols at once, for whoever asks for all of them.
+    pub(crate) fn read_names(&self, file: &Parsed<'_>) {
+        let sections = NAMES.iter().filter_map(|name| file.section_by_name(name)?.file_range());
+        for (offset, bytes) in sections {
+            if self.read_bytes_at(offset, bytes).is_ok() {
+                self.names.borrow_mut().push((offset, bytes));
+            }
+        }
+    }
+
+    /// The name that begins here, if it was read with all others. It ends with a zero.
+    fn name(&self, start: u64) -> Option<&[u8]> {
+        let holds = |names: &&(u64, u64)| (names.0..names.0 + names.1).contains(&start);
+        let (offset, bytes) = *self.names.borrow().iter().find(holds)?;
+        let all = (&self.cache).read_bytes_at(offset, bytes).ok()?;
+        let rest = all.get(usize::try_from(start - offset).ok()?..)?;
+        let name = CStr::from_bytes_until_nul(&rest[..rest.len().min(LONGEST_NAME)]).ok()?;
+        Some(name.to_bytes())
     }
 
     fn take(&self, bytes: u64) -> Option<()> {
@@ -167,6 +195,10 @@ impl<'data> ReadRef<'data> for &'data Image {
 
     fn read_bytes_at_until(self, range: Range<u64>, delimiter: u8) -> Result<&'data [u8], ()> {
         let start = range.start;
+        if let Some(name) = self.name(start).filter(|_| delimiter == 0) {
+            self.budget.pass(name.len() as u64).ok_or(())?;
+            return Ok(name);
+        }
         // Texts end at 4 KiB: longer ones are none.
         let text = (&self.cache).read_bytes_at_until(range, delimiter);
         match text {
@@ -174,7 +206,7 @@ impl<'data> ReadRef<'data> for &'data Image {
                 self.take(text.len() as u64).ok_or(())?;
             }
             Ok(_) => {}
-            Err(()) => self.budget.pass(4096).ok_or(())?,
+            Err(()) => self.budget.pass(LONGEST_NAME as u64).ok_or(())?,
         }
         text
     }
@@ -217,6 +249,29 @@ mod tests {
         drop(image);
         assert_eq!(budget.bytes_left(), MIB - 100_000, "only what was taken out");
         assert!(!budget.is_spent());
+    }
+
+    #[test]
+    fn names_are_the_same_read_at_once_or_one_by_one() {
+        use object::ObjectSymbol as _;
+        let budget = Rc::new(Budget::of(64 * MIB, 64 * MIB));
+        let mut samples = vec![sample::elf(&sample::named("work"))];
+        samples.extend(sample::compiled());
+        for bytes in samples {
+            let names = |at_once: bool| -> Vec<String> {
+                let image = image(&bytes, &budget);
+                let file = image.parsed().unwrap();
+                if at_once {
+                    image.read_names(&file);
+                    assert!(!image.names.borrow().is_empty());
+                }
+                let symbols = file.symbols().chain(file.dynamic_symbols());
+                symbols.map(|symbol| symbol.name().unwrap_or("?").to_owned()).collect()
+            };
+            let at_once = names(true);
+            assert!(at_once.iter().any(|name| name.len() > 3));
+            assert_eq!(at_once, names(false));
+        }
     }
 
     #[test]

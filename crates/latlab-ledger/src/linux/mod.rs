@@ -9,6 +9,7 @@ pub(crate) mod demangle;
 mod explain;
 pub(crate) mod files;
 pub(crate) mod image;
+pub(crate) mod interpreter;
 pub(crate) mod launch;
 pub(crate) mod levels;
 pub(crate) mod line_tables;

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::rc::Rc;
+use std::thread::JoinHandle;
 
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _, SymbolKind};
 
@@ -58,14 +59,14 @@ const STUB: &str = "[call into a library]";
 struct Symbol {
     address: u64,
     bytes: u64,
-    name: Rc<str>,
+    name: Box<str>,
     /// The name is as in the source, if it can be.
     is_plain: bool,
 }
 
 impl Symbol {
     fn of(address: u64, bytes: u64, name: &str) -> Self {
-        Self { address, bytes, name: Rc::from(name), is_plain: false }
+        Self { address, bytes, name: Box::from(name), is_plain: false }
     }
 }
 
@@ -108,12 +109,12 @@ impl Table {
             })
             .collect();
         // What does not fit in the budget has no name.
-        let _ = table.add(&file, budget);
+        let _ = table.add(&image, &file, budget);
         let id = image.build_id(&file);
         let debug = id.as_deref().and_then(debug_file).and_then(|path| mapped::own(&path));
         let debug = debug.and_then(|file| Image::of(file, budget));
-        if let Some(file) = debug.as_ref().and_then(Image::parsed) {
-            let _ = table.add(&file, budget);
+        if let Some((image, file)) = debug.as_ref().and_then(|image| Some((image, image.parsed()?))) {
+            let _ = table.add(image, &file, budget);
         }
         table.symbols.sort_by(|a, b| a.address.cmp(&b.address).then(b.bytes.cmp(&a.bytes)));
         table.symbols.dedup_by_key(|symbol| symbol.address);
@@ -121,7 +122,8 @@ impl Table {
     }
 
     /// Takes the symbols of a file; `None`: the budget is spent.
-    fn add(&mut self, file: &Parsed<'_>, budget: &Budget) -> Option<()> {
+    fn add(&mut self, image: &Image, file: &Parsed<'_>, budget: &Budget) -> Option<()> {
+        image.read_names(file);
         for symbol in file.symbols().chain(file.dynamic_symbols()) {
             budget.step(1)?;
             let code = symbol.is_definition() && symbol.address() != 0 && symbol.kind() == SymbolKind::Text;
@@ -137,8 +139,8 @@ impl Table {
     }
 
     fn range_of_malloc(&self) -> Option<(u64, u64)> {
-        let own = |symbol: &Symbol| MALLOC.contains(&symbol.name.as_ref());
-        let first = self.symbols.iter().position(|symbol| symbol.name.as_ref() == "malloc")?;
+        let own = |symbol: &Symbol| MALLOC.contains(&&*symbol.name);
+        let first = self.symbols.iter().position(|symbol| &*symbol.name == "malloc")?;
         let from = self.symbols[..first].iter().rev().find(|symbol| !own(symbol))?;
         let end = self.symbols[first..].iter().take_while(|symbol| own(symbol)).last()?;
         let end_of = |symbol: &Symbol| symbol.address.saturating_add(symbol.bytes);
@@ -157,10 +159,10 @@ impl Table {
         let holds = |symbol: &&mut Symbol| symbol.bytes == 0 || address - symbol.address < symbol.bytes;
         if let Some(symbol) = symbol.filter(holds) {
             if !symbol.is_plain {
-                symbol.name = demangler.name(&symbol.name);
+                symbol.name = Box::from(&*demangler.name(&symbol.name));
                 symbol.is_plain = true;
             }
-            return Some(Rc::clone(&symbol.name));
+            return Some(Rc::from(&*symbol.name));
         }
         let (from, to) = self.malloc?;
         (from..to).contains(&address).then(|| Rc::from(IN_MALLOC))
@@ -206,6 +208,9 @@ impl RunTime {
     }
 }
 
+/// Gives the names of a file, and what is left of the budget.
+type Reading = JoinHandle<(Table, Option<Budget>)>;
+
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Symbols {
@@ -213,6 +218,8 @@ pub(crate) struct Symbols {
     /// Which files the paths stand for.
     pub(crate) mapped: Mapped,
     files: HashMap<Rc<str>, Table>,
+    /// The file that is being read beside.
+    reading: Option<(Rc<str>, Reading)>,
     places: HashMap<(Rc<str>, u64), Place>,
     run_time: HashMap<u32, RunTime>,
     demangler: Demangler,
@@ -258,10 +265,48 @@ impl Symbols {
         self.kernel.get_or_insert_with(kernel);
     }
 
-    /// Reads the names of a file, if they are not known: for a large program this takes many milliseconds.
-    pub(crate) fn know(&mut self, path: &Rc<str>) {
+    /// Has the names of a file read beside, if they are not known: for a large program this takes many milliseconds. Whether they are known.
+    pub(crate) fn learn(&mut self, path: &Rc<str>) -> bool {
+        if self.reading.as_ref().is_some_and(|(_, reading)| !reading.is_finished()) {
+            return false;
+        }
+        self.finish_reading();
+        if !self.is_missing(path) {
+            return true;
+        }
+        let Some(budget) = self.budget.take().map_or_else(|| Some(Budget::here()), Rc::into_inner) else {
+            return true;
+        };
+        budget.end_by(now_ns() + LONGEST_NS);
+        let (name, file) = (path.to_string(), mapped::named(&self.mapped, path));
+        let read = move || {
+            let budget = Rc::new(budget);
+            let table = Table::read(&name, file, &budget);
+            (table, Rc::into_inner(budget))
+        };
+        let reading = std::thread::Builder::new().spawn(read).ok();
+        self.reading = reading.map(|reading| (Rc::clone(path), reading));
+        // Without a thread it is read when a name is asked for.
+        self.reading.is_none()
+    }
+
+    fn finish_reading(&mut self) {
+        if let Some((path, reading)) = self.reading.take() {
+            let (table, budget) = reading.join().unwrap_or_default();
+            self.files.insert(path, table);
+            self.budget = budget.map(Rc::new);
+        }
+    }
+
+    fn is_missing(&self, path: &Rc<str>) -> bool {
         let is_file = path.starts_with('/') && !path.starts_with("//anon") && !path.starts_with("/memfd:");
-        if is_file && !self.files.contains_key(path) && self.files.len() < MOST_FILES {
+        is_file && !self.files.contains_key(path) && self.files.len() < MOST_FILES
+    }
+
+    /// Reads the names of a file, if they are not known.
+    fn know(&mut self, path: &Rc<str>) {
+        self.finish_reading();
+        if self.is_missing(path) {
             let budget = self.budget.get_or_insert_with(|| Rc::new(Budget::here()));
             // The program may end meanwhile, and then its user waits.
             budget.end_by(self.until.unwrap_or(u64::MAX).min(now_ns() + LONGEST_NS));
@@ -272,6 +317,7 @@ impl Symbols {
 
     /// The program has ended: what is not known by then stays without a name.
     pub(crate) fn has_ended(&mut self) {
+        self.finish_reading();
         self.until = Some(now_ns() + LONGEST_NS);
     }
 
@@ -304,7 +350,7 @@ impl Names for Symbols {
         let symbols = self.kernel.get_or_insert_with(kernel);
         let after = symbols.partition_point(|symbol| symbol.address <= address);
         let symbol = after.checked_sub(1).map(|at| &symbols[at]);
-        symbol.map_or_else(|| Rc::from(WITHOUT_NAME), |symbol| Rc::clone(&symbol.name))
+        Rc::from(symbol.map_or(WITHOUT_NAME, |symbol| &symbol.name))
     }
 
     fn user(&mut self, file: Option<(&Rc<str>, u64)>, pid: u32, address: u64) -> Place {
@@ -355,6 +401,36 @@ mod tests {
         let offset = own - map.start + map.offset + 4;
         let found = table.function(offset, &mut Demangler::default()).unwrap();
         assert!(found.ends_with("a_function_of_this_very_program_has_its_name"), "{found}");
+    }
+
+    #[test]
+    fn names_that_are_read_beside_are_known_in_the_end() {
+        let path = std::env::current_exe().unwrap();
+        let maps = super::super::maps::of(std::process::id());
+        let own = maps.iter().find(|map| *map.path == *path.to_str().unwrap()).unwrap();
+        let mut symbols = Symbols::default();
+        let name = symbols.mapped(std::process::id(), own);
+        assert!(!symbols.learn(&name), "it has just begun");
+        while !symbols.learn(&name) {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        assert!(!symbols.files[&name].symbols.is_empty());
+        assert!(symbols.budget.is_some(), "it is lent only");
+        assert!(!symbols.are_left_out());
+        let anonymous = Rc::from("//anon");
+        assert!(symbols.learn(&anonymous), "there is nothing to know");
+    }
+
+    #[test]
+    fn what_is_being_read_when_the_program_ends_is_waited_for() {
+        let path = std::env::current_exe().unwrap();
+        let maps = super::super::maps::of(std::process::id());
+        let own = maps.iter().find(|map| *map.path == *path.to_str().unwrap()).unwrap();
+        let mut symbols = Symbols::default();
+        let name = symbols.mapped(std::process::id(), own);
+        symbols.learn(&name);
+        symbols.has_ended();
+        assert!(symbols.reading.is_none() && !symbols.files[&name].symbols.is_empty());
     }
 
     #[test]

@@ -16,6 +16,7 @@ use rustix::thread::{current_timer_slack, sched_getaffinity, set_current_timer_s
 
 use super::clock::{now_ns, process_cpu_ns, thread_cpu_ns};
 use super::files::Descriptors;
+use super::interpreter;
 use super::launch::{Ended, Held, Signals, Streams, has_ended, pidfd, pipe, reap, wait_for};
 use super::look::{About, Looker};
 use super::proc_file::{io_of, letter, text};
@@ -206,7 +207,7 @@ pub(crate) fn run(
     let name = arguments.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let not_started = |error: &std::io::Error| ExplainError::NotStarted {
         name: name.clone(),
-        reason: words(error),
+        reason: words(error, arguments),
         exit_code: if error.raw_os_error() == Some(libc::ENOENT) {
             super::launch::NOT_FOUND
         } else {
@@ -306,9 +307,12 @@ fn is_there(pid: u32) -> bool {
     std::path::Path::new(&format!("/proc/{pid}")).exists()
 }
 
-fn words(error: &std::io::Error) -> String {
+fn words(error: &std::io::Error, arguments: &[OsString]) -> String {
     match error.raw_os_error() {
-        Some(libc::ENOENT) => "no such program".to_owned(),
+        Some(libc::ENOENT) => match arguments.first().and_then(|name| interpreter::missing(name)) {
+            Some(missing) => format!("its interpreter {} does not exist", missing.display()),
+            None => "no such program".to_owned(),
+        },
         Some(libc::EACCES) => "may not be executed".to_owned(),
         Some(libc::ENOEXEC) => "is not a program this system can run".to_owned(),
         _ => error.to_string(),
@@ -538,13 +542,14 @@ impl<'a> Watching<'a> {
     }
 
     fn look(&mut self) {
+        // What is seen is there from now on: whenever the program ends, it is later.
+        let now = now_ns();
         let counted = self.looker.look(&mut self.states);
         if self.launched && self.states.is_empty() && !is_there(self.pid) {
             // Its entry stays until it is waited for: it is hidden (hidepid), and there is nothing to know but that it lives.
             self.looker.refused = true;
             self.states.push((self.pid, self.pid, State::Waiting(None)));
         }
-        let now = now_ns();
         self.hear(false);
         if !self.states.is_empty() {
             self.sweep.look(now, &self.states);
@@ -672,14 +677,14 @@ impl<'a> Watching<'a> {
     }
 
     fn resume(&mut self) {
-        if let Some(recording) = &mut self.recording {
-            recording.learns_names(&self.looker);
-        }
-        // Names of a large program take long to read: what has ended meanwhile did so when it did, not at the next look.
-        if self.launched && i32::try_from(self.pid).is_ok_and(has_ended) {
+        if self.recording.as_mut().is_some_and(|recording| !recording.knows_names(&self.looker)) {
+            self.governor.put_off();
             return;
         }
         let threads = self.looker.all_threads();
+        if threads.is_empty() {
+            return;
+        }
         // What was used until now was not recorded.
         (_, self.delay_at_start_ns) = self.looker.delays();
         self.count();
@@ -703,6 +708,11 @@ impl<'a> Watching<'a> {
         let now = now_ns();
         self.looker.look(&mut self.states);
         self.hear(false);
+        if self.states.is_empty() {
+            // It has ended meanwhile: its time is that of the look before.
+            self.stop_recording(false);
+            return;
+        }
         self.sweep.look(now, &self.states);
         self.looks += 1;
         self.sweep.switch_source(now, Source::Recorded);
@@ -719,9 +729,9 @@ impl<'a> Watching<'a> {
         self.stop_recording(true);
         if let Some(recording) = &mut self.recording {
             recording.stream.names.has_ended();
-            recording.take(u64::MAX, &mut self.sweep);
+            // What it leaves running goes on.
+            recording.take(end + 1, &mut self.sweep);
         }
-        // A look that was under way when the program ended counts to its own end.
         let end = end.max(self.sweep.now()).max(self.begin + 1);
         let watcher_ns = process_cpu_ns() - self.cpu_begin;
         let delays = self.looker.delays();

@@ -21,6 +21,7 @@ from latlab.explain.page.measured import newest
 from latlab.explain.page.series import Series
 from latlab.explain.prove import Proof
 from latlab.explain.table import facts
+from latlab.explain.verdict import signal_name
 from latlab.installed import version
 from latlab.report.document import Document, Figure, Listing, Notice, Section, cleaned
 from latlab.run.core import describe
@@ -95,7 +96,7 @@ def _name(explained: Explained) -> str:
 def _facts(explained: Explained, machine: Machine) -> tuple[str, ...]:
     program = explained.program
     ended = (
-        f"ended by signal {program.signal}"
+        f"ended by {signal_name(program.signal)}"
         if program.signal is not None
         else f"exit code {program.exit_code}"
         if program.exit_code is not None
@@ -285,7 +286,7 @@ def _files(explained: Explained) -> Section:
         id="files",
         title="Which files?",
         sentences=(tables.files_sentence(explained),),
-        listings=(Listing("What it read and wrote, of the first run", tables.files(explained)),),
+        listings=(Listing("What it read and wrote, of one run", tables.files(explained)),),
         statements=tables.files_statements(explained),
     )
 

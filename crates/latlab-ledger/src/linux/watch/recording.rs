@@ -131,15 +131,18 @@ impl Recording {
         weighed
     }
 
-    /// Names of the functions in files that are mapped. To be read before anything is recorded: of a large program they take many
-    /// milliseconds, in which nobody would govern what recording costs.
-    pub(super) fn learns_names(&mut self, looker: &Looker) {
+    /// Whether the names of the functions in files that are mapped are known; if not, they are read beside. To be read before anything is
+    /// recorded: those of a large program take many milliseconds, in which nobody would look at it, or govern what recording costs.
+    pub(super) fn knows_names(&mut self, looker: &Looker) -> bool {
         for pid in looker.pids() {
             for map in maps::of(pid) {
                 let path = self.stream.names.mapped(pid, &map);
-                self.stream.names.know(&path);
+                if !self.stream.names.learn(&path) {
+                    return false;
+                }
             }
         }
+        true
     }
 
     /// Mappings and names of processes that ran before.
@@ -198,9 +201,10 @@ impl Recording {
         let polling = self.stream.polling.iter().take(MOST_ASKED);
         let polling: Vec<(u32, u32, u64)> = polling.map(|(tid, (pid, since))| (*tid, *pid, *since)).collect();
         for (tid, pid, since) in polling {
+            // Before it is asked: what waits is there then, and the program has not ended.
+            let time = now_ns();
             if let Some(State::Waiting(Some(reason))) = looker.one(pid, tid) {
                 let what = What::Learned { since, reason };
-                let time = now_ns();
                 self.pending.push(Record { time, pid, tid, what });
             } else {
                 // It waits no more.
@@ -232,10 +236,10 @@ impl Recording {
             .collect();
         let unexplained = self.stream.unexplained();
         for (tid, since, pid) in open {
+            let time = now_ns();
             if let Some(State::Waiting(reason)) = looker.one(pid, tid) {
                 let reason = reason.unwrap_or(unexplained);
                 let what = What::Learned { since, reason };
-                let time = now_ns();
                 self.pending.push(Record { time, pid, tid, what });
                 if let Some(asked) = self.asked.get_mut(&tid) {
                     asked.2 = true;

@@ -35,6 +35,47 @@ fn what_looking_at_files_costs_is_not_the_cost_of_a_look() {
 }
 
 #[test]
+fn a_look_counts_to_the_moment_at_which_it_began() {
+    let gate = std::sync::Arc::new(std::sync::Mutex::new(()));
+    let closed = gate.lock().unwrap();
+    let wait = || {
+        let gate = std::sync::Arc::clone(&gate);
+        std::thread::spawn(move || drop(gate.lock()))
+    };
+    let threads: Vec<_> = (0..100).map(|_| wait()).collect();
+    let mut governor = governor();
+    let mut watching = watching(&mut governor);
+    let used = thread_cpu_ns();
+    watching.looker.look(&mut Vec::new());
+    let cost = thread_cpu_ns() - used;
+    watching.look();
+    let since = now_ns() - watching.sweep.now();
+    assert!(since > cost / 2, "the look itself, of {cost} ns, comes after it: {since} ns");
+    drop(closed);
+    for thread in threads {
+        thread.join().unwrap();
+    }
+}
+
+#[test]
+fn what_has_ended_when_recording_is_to_begin_is_not_absent_since_the_last_look() {
+    let mut child = std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
+    let mut governor = governor();
+    let mut watching = Watching::of(child.id(), Rules::built_in(), FREE, &mut governor, true);
+    watching.begin(Usage::default());
+    watching.look();
+    drop(child.stdin.take());
+    while !has_ended(i32::try_from(child.id()).unwrap()) {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    watching.resume();
+    let end = now_ns();
+    let swept = watching.sweep.end(end);
+    child.wait().unwrap();
+    assert_eq!((swept.looked.absent, swept.recorded.wall), (0, 0));
+}
+
+#[test]
 fn a_read_of_python_code_brings_no_look_at_threads_along() {
     let mut governor = governor();
     let mut watching = watching(&mut governor);

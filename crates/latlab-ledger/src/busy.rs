@@ -25,8 +25,8 @@ pub(crate) struct Exact {
 /// What was sampled.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen<'a> {
-    /// Wall time by how many threads were runnable, none first, nanoseconds.
-    pub by_runnable: &'a [u64],
+    /// See [`crate::sweep::Sums::by_runnable`].
+    pub by_runnable: &'a [Vec<u64>; 2],
     /// All of it, nanoseconds.
     pub wall: f64,
     /// Samples that it is known from.
@@ -96,14 +96,13 @@ fn estimate(seen: &Seen<'_>, exact: &Exact, threads: f64) -> Estimate {
         return Estimate { running, ready, error, uncounted: 0.0 };
     }
     let scale = total / of_seen;
-    let cpus = cpus(seen, exact) as usize;
-    let places = |runnable: usize| runnable.min(cpus) as f64;
-    let sum =
-        |of: &dyn Fn(usize) -> f64| seen.runnable().map(|(runnable, ns)| of(runnable) * ns).sum::<f64>();
+    let cpus = cpus(seen, exact);
+    let sum = |of: &dyn Fn(Met) -> f64| seen.met().map(|met| of(met) * met.ns).sum::<f64>();
+    let places = |met: Met| met.places(cpus);
     let room = scale * sum(&places);
     let free = (1.0 - exact.cpu / room).max(0.0);
     // At least one place has a thread.
-    let runs = |runnable: usize| 1.0 - free.powf(places(runnable));
+    let runs = |met: Met| if met.has_a_cpu { 1.0 } else { 1.0 - free.powf(met.places(cpus)) };
     // Threads were there for less time than the counters know: more often, or more at once.
     let missed = (exact.cpu / room).max(1.0);
     let running = scale * missed * sum(&runs);
@@ -111,33 +110,54 @@ fn estimate(seen: &Seen<'_>, exact: &Exact, threads: f64) -> Estimate {
     let ready = (busy - running).max(0.0);
     // A ratio of what each sample says of wall time to what it says of thread time, which is known.
     let ratio = sum(&runs) / sum(&places);
-    let squared = |runnable: usize| (runs(runnable) - ratio * places(runnable)).powi(2);
+    let squared = |met: Met| (runs(met) - ratio * places(met)).powi(2);
     let each = seen.wall / seen.samples.max(1.0);
     // As if one more sample had met one thread, and one more as many as there can be.
-    let unseen = squared(1) + squared(seen.most_threads as usize);
+    let one_more = |threads| squared(Met { threads: f64::from(threads), has_a_cpu: false, ns: each });
+    let unseen = one_more(1) + one_more(seen.most_threads);
     let error = scale * missed * (each * sum(&squared) + each * each * unseen).sqrt();
     let excess = total - counted;
     let uncounted = if excess > 0.0 { ready * excess / (exact.queue + excess) } else { 0.0 };
     Estimate { running, ready, error, uncounted }
 }
 
+/// Some samples that met the same.
+#[derive(Clone, Copy, Debug)]
+struct Met {
+    /// Runnable threads.
+    threads: f64,
+    /// Other programs could not have all CPUs.
+    has_a_cpu: bool,
+    /// Wall time that they stand for.
+    ns: f64,
+}
+
+impl Met {
+    /// CPUs that the threads may have at once.
+    fn places(self, cpus: u32) -> f64 {
+        self.threads.min(f64::from(cpus))
+    }
+}
+
 impl Seen<'_> {
-    /// Runnable threads, and for how much wall time there were so many.
-    fn runnable(&self) -> impl Iterator<Item = (usize, f64)> {
-        self.by_runnable.iter().enumerate().skip(1).map(|(runnable, ns)| (runnable, *ns as f64))
+    /// What was sampled while threads were runnable.
+    fn met(&self) -> impl Iterator<Item = Met> {
+        self.by_runnable.iter().zip([false, true]).flat_map(|(sums, has_a_cpu)| {
+            let met = (0_u32..).zip(sums).skip(1);
+            met.map(move |(threads, ns)| Met { threads: f64::from(threads), has_a_cpu, ns: *ns as f64 })
+        })
     }
 
     /// Runnable threads, thread time.
     fn threads(&self) -> f64 {
-        self.runnable().map(|(runnable, ns)| runnable as f64 * ns).sum()
+        self.met().map(|met| met.threads * met.ns).sum()
     }
 
     /// By how much a sum over so few samples may be off.
     fn error_of_threads(&self) -> f64 {
         let mean = self.threads() / self.wall.max(1.0);
-        let idle = self.wall - self.runnable().map(|(_, ns)| ns).sum::<f64>();
-        let squares =
-            self.runnable().map(|(runnable, ns)| ns * (runnable as f64 - mean).powi(2)).sum::<f64>();
+        let idle = self.wall - self.met().map(|met| met.ns).sum::<f64>();
+        let squares = self.met().map(|met| met.ns * (met.threads - mean).powi(2)).sum::<f64>();
         let each = self.wall / self.samples.max(1.0);
         Z * (each * (squares + idle.max(0.0) * mean * mean)).sqrt()
     }

@@ -206,9 +206,10 @@ impl Schedule {
                 self.go_on(id);
             }
         }
-        // Others have CPUs as often as there are of them.
+        // Others have CPUs as often as there are of them, and no more at once.
         let share = f64::from(self.others) / f64::from(self.others + self.cpus);
-        let free = (0..self.cpus).filter(|_| self.random.uniform() >= share).count();
+        let taken = (0..self.cpus).filter(|_| self.random.uniform() < share).count();
+        let free = self.cpus as usize - taken.min(self.others as usize);
         let mut wants: Vec<usize> =
             (0..self.threads.len()).filter(|id| !matches!(self.threads[*id].does, Does::Waits(_))).collect();
         wants.sort_by_key(|id| {
@@ -250,6 +251,7 @@ impl Schedule {
     /// Some time of it, observed in this way.
     pub(crate) fn observed(mut self, way: Way) -> (Tally, Truth) {
         let mut sweep = Sweep::begin(Rules::built_in(), 0, MAIN, self.cpus);
+        sweep.beside(self.others);
         let mut truth = Truth::default();
         let (mut looks, mut next, mut recorded_ns) = (0, 0, 0);
         let mut recording = false;

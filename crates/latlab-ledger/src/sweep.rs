@@ -42,8 +42,8 @@ pub(crate) struct Sums {
     pub running: u64,
     /// The same, times the threads that ran.
     pub thread_running: u64,
-    /// Sampled: wall time by how many threads were runnable, none first.
-    pub by_runnable: Vec<u64>,
+    /// Sampled: wall time by how many threads were runnable, none first; while other programs may have had all CPUs, and while they could not.
+    pub by_runnable: [Vec<u64>; 2],
     /// None ran, one was ready.
     pub ready: u64,
     /// Ready threads, whatever the others did.
@@ -76,10 +76,11 @@ impl Sums {
         self.wall += other.wall;
         self.running += other.running;
         self.thread_running += other.thread_running;
-        let most = self.by_runnable.len().max(other.by_runnable.len());
-        self.by_runnable.resize(most, 0);
-        for (sum, ns) in self.by_runnable.iter_mut().zip(&other.by_runnable) {
-            *sum += ns;
+        for (sums, others) in self.by_runnable.iter_mut().zip(&other.by_runnable) {
+            sums.resize(sums.len().max(others.len()), 0);
+            for (sum, ns) in sums.iter_mut().zip(others) {
+                *sum += ns;
+            }
         }
         self.ready += other.ready;
         self.thread_ready += other.thread_ready;
@@ -241,6 +242,8 @@ pub(crate) struct Sweep<'a> {
     main: u32,
     /// CPUs that the program may run on.
     cpus: u32,
+    /// Runnable threads of other programs at the last sample.
+    others: u32,
     source: Source,
     threads: HashMap<u32, Thread>,
     whole: Group,
@@ -280,6 +283,7 @@ impl<'a> Sweep<'a> {
             rules,
             main,
             cpus,
+            others: u32::MAX,
             source: Source::Looked,
             threads: HashMap::new(),
             whole: Group { since: now, ..Group::default() },
@@ -427,10 +431,11 @@ impl<'a> Sweep<'a> {
         sums.wall += past;
         if self.source == Source::Looked {
             let runnable = self.whole.running as usize;
-            if sums.by_runnable.len() <= runnable {
-                sums.by_runnable.resize(runnable + 1, 0);
+            let by_runnable = &mut sums.by_runnable[usize::from(self.others < self.cpus)];
+            if by_runnable.len() <= runnable {
+                by_runnable.resize(runnable + 1, 0);
             }
-            sums.by_runnable[runnable] += past;
+            by_runnable[runnable] += past;
             sums.thread_running += past * u64::from(self.whole.running);
         } else {
             let unsure = u32::try_from(self.unsure.threads.len()).unwrap_or(u32::MAX);
@@ -679,6 +684,11 @@ impl<'a> Sweep<'a> {
                 group.pending = 0;
             }
         }
+    }
+
+    /// So many threads of other programs are runnable in the sample that comes next.
+    pub(crate) fn beside(&mut self, others: u32) {
+        self.others = others;
     }
 
     /// What all threads did since the look before: `(thread, process, state)`. Threads that are not named are gone.

@@ -41,7 +41,7 @@ fn looked(busy: u64, waits: Category) -> Tally {
     tally.looked.wall = SECOND;
     tally.looked.running = ns;
     tally.looked.thread_running = ns;
-    tally.looked.by_runnable = vec![SECOND - ns, ns];
+    tally.looked.by_runnable[0] = vec![SECOND - ns, ns];
     tally.looked.waits.count(rules().whole(waits), SECOND - ns);
     tally.looked.thread_waits.count(rules().whole(waits), SECOND - ns);
     tally.usage.user_ns = ns;
@@ -150,7 +150,7 @@ fn threads_cannot_have_run_for_longer_than_their_cpu_time() {
     // Four threads, one of them on a CPU or ready nearly all the time, and a tenth of a second of CPU time between them.
     let mut tally = looked(90, Category::Locks);
     tally.most_threads = 4;
-    tally.looked.by_runnable = vec![SECOND / 10, 0, 9 * SECOND / 10];
+    tally.looked.by_runnable[0] = vec![SECOND / 10, 0, 9 * SECOND / 10];
     tally.usage.user_ns = SECOND / 10;
     tally.usage.queue_ns = Some(17 * SECOND / 10);
     let found = closed(&tally, &costs());

@@ -140,6 +140,8 @@ pub(crate) struct Looker {
     pub(crate) overflown: bool,
     /// Processes that ended after their parents; as many as the sweep lists.
     orphans: HashSet<u32>,
+    /// Says how many threads of the machine are runnable.
+    load: Option<ProcFile>,
 }
 
 impl Looker {
@@ -162,6 +164,7 @@ impl Looker {
             refused: false,
             overflown: false,
             orphans: HashSet::new(),
+            load: ProcFile::open("/proc/loadavg").ok(),
         };
         looker.follow(root, 0);
         looker
@@ -249,6 +252,14 @@ impl Looker {
     pub(crate) fn running(&self) -> usize {
         let threads = self.processes.iter().flat_map(|process| process.threads.values());
         threads.filter(|thread| thread.last == State::Running).count()
+    }
+
+    /// Runnable threads of other programs, but for the watcher, when threads were last looked at; `None`: not known.
+    pub(crate) fn others(&self) -> Option<u32> {
+        let mut buffer = [0_u8; 128];
+        let line = self.load.as_ref()?.read(&mut buffer)?;
+        let own = u32::try_from(self.running()).ok()?;
+        Some(runnable(line)?.saturating_sub(own + 1))
     }
 
     /// What recording would have cost for, by the counters as they were last read; `None` where there are none.
@@ -628,6 +639,11 @@ impl Looker {
     }
 }
 
+/// The runnable threads of a line of `/proc/loadavg`.
+fn runnable(line: &str) -> Option<u32> {
+    line.split_whitespace().nth(3)?.split_once('/')?.0.parse().ok()
+}
+
 fn is_refusal(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM))
 }
@@ -690,6 +706,8 @@ mod tests {
 
     #[test]
     fn counters_are_found_in_their_lines() {
+        assert_eq!(runnable("4.86 6.80 9.09 3/345 12345\n"), Some(3));
+        assert_eq!(runnable("4.86 6.80"), None);
         let stat = "12 (a b) S 1 12 12 0 -1 4194304 300 40 2 0 5 6";
         assert_eq!(faults(stat), Some(340));
         let delays = Delays::parse("500 60 7\n").unwrap();

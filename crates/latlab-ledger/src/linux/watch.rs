@@ -552,6 +552,7 @@ impl<'a> Watching<'a> {
         }
         self.hear(false);
         if !self.states.is_empty() {
+            self.sweep.beside(self.looker.others().unwrap_or(u32::MAX));
             self.sweep.look(now, &self.states);
             self.looks += 1;
         }

@@ -50,7 +50,7 @@ class Program:
     polls: str = "network"
     """The category of its waits in poll, select and epoll, by the descriptors that it polls."""
     collector: Literal["", "java", "go", "node"] = ""
-    """A collector that says itself how long it works."""
+    """Whose functions and threads are garbage collection."""
 
 
 def _sh(line: str) -> tuple[str, ...]:

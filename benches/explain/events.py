@@ -84,7 +84,7 @@ _PREEMPTED: Final = re.compile(r"exit_to_user_mode_loop|irqentry_exit|preempt_sc
 _SWITCHING: Final = re.compile(r"__schedule|schedule|finish_task_switch")
 
 _COLLECTORS: Final = {
-    "java": re.compile(r"GC Thread|G1 |VM Periodic"),
+    "java": re.compile(r"GC Thread|G1 "),
     "go": re.compile(
         r"runtime\.(gcBgMarkWorker|gcAssist|gcDrain|gcStart|gcMark|bgsweep|bgscavenge|scanobject|scanSpan|scanblock"
         r"|greyobject|sweepone|markroot|wbBufFlush|\(\*sweepLocked\)|\(\*gcWork\)|scanstack|tryDeferToSpanScan|\(\*spanQueue\))"

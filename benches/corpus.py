@@ -305,7 +305,7 @@ def main() -> None:
         begin = time.monotonic()
         try:
             results["programs"].append(tried(program, place, users, asked))
-        except RuntimeError as error:
+        except (RuntimeError, subprocess.CalledProcessError) as error:
             sys.stderr.write(f"{program.name}: {error}\n")
         # After each: what is done is kept.
         asked.out.write_text(json.dumps(results), encoding="utf-8")

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import re
+import select
 import subprocess
 import time
 from collections import Counter, defaultdict
@@ -27,6 +28,7 @@ _PERIOD_NS: Final = 1_003_009
 _SAMPLE: Final = f"cpu-clock/period={_PERIOD_NS}/"
 _NO_STACK: Final = ("sched_wakeup", "sched_wakeup_new", "sched_process_fork", "sched_process_exec")
 _BUFFER: Final = "16M"
+_PATIENCE_S: Final = 30.0
 
 UNNAMED: Final = "unnamed"
 """User code of a C library's function without a name."""
@@ -332,7 +334,18 @@ class Recorder:
 
     def _tell(self, word: str) -> None:
         os.write(self._ends[0], f"{word}\n".encode())
+        # It opens the files of all that runs on the machine: one may be a pipe that nobody writes to.
+        if not select.select([self._ends[1]], [], [], _PATIENCE_S)[0]:
+            self._end(self._perf.kill)
+            raise RuntimeError(f"perf does not answer to {word}")
         os.read(self._ends[1], 16)
+
+    def _end(self, how: Callable[[], None]) -> str:
+        how()
+        said = self._perf.communicate()[1]
+        for end in self._ends:
+            os.close(end)
+        return said
 
     def __enter__(self) -> Recorder:
         self._tell("enable")
@@ -340,10 +353,7 @@ class Recorder:
 
     def __exit__(self, *_: object) -> None:
         self._tell("disable")
-        self._perf.terminate()
-        said = self._perf.communicate()[1]
-        for end in self._ends:
-            os.close(end)
+        said = self._end(self._perf.terminate)
         if not self.data.exists():
             raise RuntimeError(f"perf recorded nothing: {said.strip()}")
 

@@ -103,7 +103,7 @@ class Place:
             if program.server:
                 # Some servers refuse to be root's.
                 server = meanwhile.enter_context(_meanwhile([*USER, *placed(program.server, self.places)]))
-                _answers(program.port)
+                _answers(server, program.port)
             if program.before:
                 _quietly(placed(program.before, self.places))
             for name in program.cold:
@@ -111,7 +111,7 @@ class Place:
             if program.load:
                 meanwhile.enter_context(_meanwhile(placed(program.load, self.places)))
                 time.sleep(_WARM_UP_S)
-            yield server if server is not None and program.load else 0
+            yield server.pid if server is not None and program.load else 0
 
     def alone(self, program: Program) -> Alone:
         """Runs it and looks at nothing but the time; a server as long as it is looked at."""
@@ -156,13 +156,13 @@ def _has(package: str) -> bool:
 
 
 @contextlib.contextmanager
-def _meanwhile(command: Sequence[str]) -> Iterator[int]:
-    """Runs a program until what is done meanwhile is done; its pid."""
+def _meanwhile(command: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
+    """Runs a program until what is done meanwhile is done."""
     program = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     try:
-        yield program.pid
+        yield program
     finally:
         program.terminate()
         try:
@@ -172,15 +172,17 @@ def _meanwhile(command: Sequence[str]) -> Iterator[int]:
             program.wait()
 
 
-def _answers(port: int) -> None:
-    """Waits until somebody listens there."""
+def _answers(server: subprocess.Popen[bytes], port: int) -> None:
+    """Waits until it listens there."""
     until = time.monotonic() + _PATIENCE_S
-    while True:
+    while time.monotonic() < until and server.poll() is None:
+        time.sleep(0.1)
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-            return
-        if time.monotonic() > until:
-            raise RuntimeError(f"nobody listens at port {port}")
-        time.sleep(0.05)
+            # One that another program listens at is refused to it.
+            time.sleep(0.1)
+            if server.poll() is None:
+                return
+    raise RuntimeError(f"the server does not listen at port {port}")
 
 
 def _quietly(command: Sequence[str]) -> None:

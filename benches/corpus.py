@@ -47,6 +47,10 @@ _QUEUE: Final = "run-queue-wait"
 _NONE: Final = (0.0, 0.0)
 _CLOCKS: Final = 0.02
 """Counters of the kernel are read a little earlier or later than each other."""
+_COUNTED: Final = 0.15
+"""A truth may have so much less or more CPU time than the kernel counted: recording is some of it."""
+_START_S: Final = 0.02
+"""CPU time before a program is loaded, and of its end."""
 _RUNNING: Final = (*USER_CODE, "user-cpu", "page-faults", "file-io-cpu", "interrupts-for-others")
 """Rows that have no waits in them."""
 
@@ -95,6 +99,8 @@ def truth(program: Program, place: Place) -> Record:
         threads=threads,
         between=between,
     )
+    if cpu_s is not None and abs(found.thread_running_s - cpu_s) > _COUNTED * cpu_s + _START_S:
+        raise RuntimeError(f"the events have {found.thread_running_s:.3f} s of {cpu_s:.3f} s of CPU time")
     return {**asdict(found), "counted_cpu_s": cpu_s}
 
 

@@ -124,6 +124,7 @@ _OUTSIDE: Final = ("storage-wait", "network", "sleep")
 _HEAD: Final = re.compile(
     r"^\s*(.*?)\s+(\d+)/(\d+)\s+\[\d+\]\s+(\d+)\.(\d+):\s+(?:\d+\s+)?([\w:/=-]+):\s*(.*)$"
 )
+_IN: Final = re.compile(r"^\s*(.*?)\s+\d+/(\d+)\s+\[\d+\]\s+(\d+)\.(\d+):\s+PERF_RECORD_SWITCH\w* IN\b")
 _FRAME: Final = re.compile(r"^\s+[0-9a-f]+ (.*?)(?:\+0x[0-9a-f]+)? \((.*)\)(?: \(.*\))?$")
 _SWITCH: Final = re.compile(r"prev_pid=(\d+) prev_prio=-?\d+ prev_state=(\S+) ==> .*next_pid=(\d+) next_prio")
 _FORK: Final = re.compile(r"pid=(\d+) child_comm=.* child_pid=(\d+)")
@@ -220,6 +221,10 @@ class Sweep:
         """What changes by an event."""
         if event.name == "sched_switch":
             self.switch(event)
+        elif event.name == "in":
+            # Trace events of the idle tasks may be lost: who gets the CPU of one has this record alone.
+            if event.thread in self.states:
+                self.states[event.thread] = "running"
         elif event.name in ("sched_wakeup", "sched_wakeup_new"):
             woken = _WOKEN.search(" " + event.text)
             if woken and self.states.get(int(woken[1]), "running") != "running":
@@ -292,7 +297,12 @@ def _in_user_code(event: Event, collector: str) -> str:
 def events(data: Path, build_ids: Path) -> Iterator[Event]:
     """Perf's records as it prints them, in order of time."""
     command = ["perf", "--buildid-dir", str(build_ids), "script", "--ns", "--no-inline", "-i", str(data)]
-    command += ["--show-lost-events", "-F", "comm,pid,tid,cpu,time,event,ip,sym,dso,trace"]
+    command += [
+        "--show-lost-events",
+        "--show-switch-events",
+        "-F",
+        "comm,pid,tid,cpu,time,event,ip,sym,dso,trace",
+    ]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, errors="replace"
     ) as printing:
@@ -301,15 +311,27 @@ def events(data: Path, build_ids: Path) -> Iterator[Event]:
         for line in printing.stdout:
             if "PERF_RECORD_LOST" in line:
                 raise RuntimeError(f"perf lost events: {line.strip()}")
-            if (frame := _FRAME.match(line)) and event is not None:
+            frame = _FRAME.match(line)
+            if frame and event is not None:
                 event.stack.append((frame[1], frame[2]))
-            elif head := _HEAD.match(line):
+                continue
+            new = _event(line)
+            if new is not None:
                 if event is not None:
                     yield event
-                at = int(head[4]) * 1_000_000_000 + int(head[5])
-                event = Event(at, head[6].rpartition(":")[2], head[1], int(head[3]), head[7])
+                event = new
         if event is not None:
             yield event
+
+
+def _event(line: str) -> Event | None:
+    """The head of a record."""
+    if got := _IN.match(line):
+        return Event(int(got[3]) * 1_000_000_000 + int(got[4]), "in", got[1], int(got[2]), "")
+    if head := _HEAD.match(line):
+        at = int(head[4]) * 1_000_000_000 + int(head[5])
+        return Event(at, head[6].rpartition(":")[2], head[1], int(head[3]), head[7])
+    return None
 
 
 class Recorder:
@@ -329,7 +351,20 @@ class Recorder:
         self._ends = [os.open(pipe, os.O_RDWR) for pipe in self._pipes]
         # A second program's clock is this process's.
         clock = ["-k", "CLOCK_MONOTONIC", "-D", "-1", "--control", control]
-        command = ["perf", "record", "-q", "-a", "-g", "-m", _BUFFER, "-o", str(self.data), *clock, *wanted]
+        command = [
+            "perf",
+            "record",
+            "-q",
+            "-a",
+            "-g",
+            "-m",
+            _BUFFER,
+            "--switch-events",
+            "-o",
+            str(self.data),
+            *clock,
+            *wanted,
+        ]
         self._perf = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
 
     def _tell(self, word: str) -> None:

@@ -50,6 +50,9 @@ class Course:
         frames = [(name, KERNEL) for name in stack]
         self.events.append(self._new(ms * MS, "sched_switch", "x", before, text, frames))
 
+    def on(self, ms: int, thread: int) -> None:
+        self.events.append(self._new(ms * MS, "in", "x", thread, ""))
+
     def wake(self, ms: int, thread: int) -> None:
         text = f"comm=x pid={thread} prio=120 target_cpu=000"
         self.events.append(self._new(ms * MS, "sched_wakeup", "y", 1, text))
@@ -69,6 +72,28 @@ def swept(
     monkeypatch.setattr(events, "events", lambda *_: iter(course.events))
     truth: Truth = events.swept(Path("data"), Path("build-ids"), 10, polls=polls)
     return truth
+
+
+def test_the_heads_of_records_are_read_as_perf_prints_them(benches: dict[str, ModuleType]) -> None:
+    read = benches["explain.events"]._event
+    switch = read(
+        "opt cgu.0 268/269 [001] 43239.902309032:        sched:sched_switch: prev_comm=opt cgu.0 prev_pid=269"
+        " prev_prio=120 prev_state=S ==> next_comm=swapper/1 next_pid=0 next_prio=120\n"
+    )
+    assert (switch.at, switch.name, switch.comm, switch.thread) == (
+        43239902309032,
+        "sched_switch",
+        "opt cgu.0",
+        269,
+    )
+    sample = read("xz 5/6 [000] 2.000000001: cpu-clock/period=1003009/: \n")
+    assert (sample.at, sample.thread) == (2000000001, 6)
+    got = read(
+        "xz 5/6 [001] 1.000000007: PERF_RECORD_SWITCH_CPU_WIDE IN           prev pid/tid:     0/0    \n"
+    )
+    assert (got.at, got.name, got.thread) == (1000000007, "in", 6)
+    left = "xz 5/6 [001] 1.0: PERF_RECORD_SWITCH_CPU_WIDE OUT          next pid/tid:     0/0    \n"
+    assert read(left) is None
 
 
 @pytest.fixture
@@ -97,6 +122,18 @@ def test_each_instant_of_one_thread_is_what_it_does(
     )
     assert truth.unnamed == pytest.approx(0.1)
     assert truth.thread_running_s == pytest.approx(0.04)
+
+
+def test_a_thread_runs_that_got_the_cpu_of_an_idle_one_without_a_trace_event(
+    benches: dict[str, ModuleType], course: Course, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    course.sample(5, 10, "work")
+    course.switch(50, 10, "D", 0, "__schedule", "io_schedule")
+    course.on(80, 10)
+    course.sample(85, 10, "work")
+    course.switch(100, 10, "X", 1, "do_exit")
+    truth = swept(benches, course, monkeypatch)
+    assert truth.shares == pytest.approx({"compute": 0.7, "storage-wait": 0.3})
 
 
 def test_who_waits_behind_a_thread_that_runs_costs_no_wall_time(

@@ -122,9 +122,13 @@ _ORDER: Final = (
 _OUTSIDE: Final = ("storage-wait", "network", "sleep")
 
 _HEAD: Final = re.compile(
-    r"^\s*(.*?)\s+(\d+)/(\d+)\s+\[\d+\]\s+(\d+)\.(\d+):\s+(?:\d+\s+)?([\w:/=-]+):\s*(.*)$"
+    r"^\s*(.*?)\s+(-?\d+)/(-?\d+)\s+\[\d+\]\s+(\d+)\.(\d+):\s+(?:\d+\s+)?([\w:/=-]+):\s*(.*)$"
 )
-_IN: Final = re.compile(r"^\s*(.*?)\s+\d+/(\d+)\s+\[\d+\]\s+(\d+)\.(\d+):\s+PERF_RECORD_SWITCH\w* IN\b")
+_ON_OR_OFF: Final = re.compile(
+    r"^\s*(.*?)\s+-?\d+/(-?\d+)\s+\[\d+\]\s+(\d+)\.(\d+):\s+PERF_RECORD_SWITCH\w* (IN|OUT preempt|OUT)\b"
+)
+_RECORDED: Final = {"IN": "running", "OUT preempt": "ready", "OUT": "other"}
+"""What a thread does after a record of its switch, if there is no trace event of it."""
 _FRAME: Final = re.compile(r"^\s+[0-9a-f]+ (.*?)(?:\+0x[0-9a-f]+)? \((.*)\)(?: \(.*\))?$")
 _SWITCH: Final = re.compile(r"prev_pid=(\d+) prev_prio=-?\d+ prev_state=(\S+) ==> .*next_pid=(\d+) next_prio")
 _FORK: Final = re.compile(r"pid=(\d+) child_comm=.* child_pid=(\d+)")
@@ -221,10 +225,10 @@ class Sweep:
         """What changes by an event."""
         if event.name == "sched_switch":
             self.switch(event)
-        elif event.name == "in":
-            # Trace events of the idle tasks may be lost: who gets the CPU of one has this record alone.
-            if event.thread in self.states:
-                self.states[event.thread] = "running"
+        elif event.name in _RECORDED:
+            # Trace events may be lost, those of the idle tasks above all; these records are not.
+            if event.name == "IN" or self.states.get(event.thread) == "running":
+                self.set(event.thread, _RECORDED[event.name])
         elif event.name in ("sched_wakeup", "sched_wakeup_new"):
             woken = _WOKEN.search(" " + event.text)
             if woken and self.states.get(int(woken[1]), "running") != "running":
@@ -242,6 +246,11 @@ class Sweep:
         self.spent.clear()
         self.weights.clear()
         self.ready = self.running = 0.0
+
+    def set(self, thread: int, state: str) -> None:
+        """The new state of a thread, if it is one of the program's."""
+        if thread in self.states:
+            self.states[thread] = state
 
     def _reason(self, stack: Stack) -> str:
         names = [name for name, file in stack if file == "[kernel.kallsyms]"]
@@ -326,8 +335,8 @@ def events(data: Path, build_ids: Path) -> Iterator[Event]:
 
 def _event(line: str) -> Event | None:
     """The head of a record."""
-    if got := _IN.match(line):
-        return Event(int(got[3]) * 1_000_000_000 + int(got[4]), "in", got[1], int(got[2]), "")
+    if got := _ON_OR_OFF.match(line):
+        return Event(int(got[3]) * 1_000_000_000 + int(got[4]), got[5], got[1], int(got[2]), "")
     if head := _HEAD.match(line):
         at = int(head[4]) * 1_000_000_000 + int(head[5])
         return Event(at, head[6].rpartition(":")[2], head[1], int(head[3]), head[7])

@@ -50,8 +50,8 @@ class Course:
         frames = [(name, KERNEL) for name in stack]
         self.events.append(self._new(ms * MS, "sched_switch", "x", before, text, frames))
 
-    def on(self, ms: int, thread: int) -> None:
-        self.events.append(self._new(ms * MS, "in", "x", thread, ""))
+    def record(self, ms: int, thread: int, name: str) -> None:
+        self.events.append(self._new(ms * MS, name, "x", thread, ""))
 
     def wake(self, ms: int, thread: int) -> None:
         text = f"comm=x pid={thread} prio=120 target_cpu=000"
@@ -86,14 +86,20 @@ def test_the_heads_of_records_are_read_as_perf_prints_them(benches: dict[str, Mo
         "opt cgu.0",
         269,
     )
+    # A thread that has ended has no number any more.
+    ended = read(
+        ":-1 268/-1 [001] 3.000000000: sched:sched_switch: prev_comm=x prev_pid=9 prev_prio=120 prev_state=X"
+        " ==> next_comm=swapper/1 next_pid=0 next_prio=120\n"
+    )
+    assert (ended.name, ended.thread) == ("sched_switch", -1)
     sample = read("xz 5/6 [000] 2.000000001: cpu-clock/period=1003009/: \n")
     assert (sample.at, sample.thread) == (2000000001, 6)
     got = read(
         "xz 5/6 [001] 1.000000007: PERF_RECORD_SWITCH_CPU_WIDE IN           prev pid/tid:     0/0    \n"
     )
-    assert (got.at, got.name, got.thread) == (1000000007, "in", 6)
+    assert (got.at, got.name, got.thread) == (1000000007, "IN", 6)
     left = "xz 5/6 [001] 1.0: PERF_RECORD_SWITCH_CPU_WIDE OUT          next pid/tid:     0/0    \n"
-    assert read(left) is None
+    assert read(left).name == "OUT"
 
 
 @pytest.fixture
@@ -124,16 +130,23 @@ def test_each_instant_of_one_thread_is_what_it_does(
     assert truth.thread_running_s == pytest.approx(0.04)
 
 
-def test_a_thread_runs_that_got_the_cpu_of_an_idle_one_without_a_trace_event(
+def test_a_switch_without_its_trace_event_is_known_by_its_record(
     benches: dict[str, ModuleType], course: Course, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     course.sample(5, 10, "work")
     course.switch(50, 10, "D", 0, "__schedule", "io_schedule")
-    course.on(80, 10)
+    course.record(50, 10, "OUT")
+    course.record(80, 10, "IN")
     course.sample(85, 10, "work")
+    course.record(90, 10, "OUT preempt")
+    course.record(94, 10, "IN")
+    course.record(97, 10, "OUT")
+    course.record(98, 10, "IN")
     course.switch(100, 10, "X", 1, "do_exit")
     truth = swept(benches, course, monkeypatch)
-    assert truth.shares == pytest.approx({"compute": 0.7, "storage-wait": 0.3})
+    assert truth.shares == pytest.approx(
+        {"compute": 0.65, "storage-wait": 0.3, "run-queue-wait": 0.04, "other": 0.01}
+    )
 
 
 def test_who_waits_behind_a_thread_that_runs_costs_no_wall_time(

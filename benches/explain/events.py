@@ -45,12 +45,12 @@ _WAITS: Final[tuple[tuple[str, str], ...]] = (
     ("pipe", r"anon_pipe_|pipe_|fifo_open"),
     ("sleep", r"hrtimer_nanosleep|do_nanosleep|sigsuspend|sys_pause|do_sigtimedwait|n_tty_"),
     ("waiting-for-children", r"do_wait|kernel_wait4|wait_for_vfork|kernel_clone"),
-    ("locks", r"futex|rwsem_|down_read|down_write|mutex_lock|flock|posix_lock|eventfd"),
+    ("locks", r"futex|rwsem_|__vma_start_write|down_read|down_write|mutex_lock|flock|posix_lock|eventfd"),
     ("interrupts-for-others", r"synchronize_rcu|wait_rcu_gp|stop_one_cpu"),
 )
 """Why a thread waits: the first whose expression a function of its kernel stack begins with."""
 _KERNEL: Final[tuple[tuple[str, str], ...]] = (
-    ("interrupts-for-others", r"(asm_)?sysvec_|(asm_)?common_interrupt|(__)?irq_exit_rcu|handle_softirqs"),
+    ("interrupts-for-others", r"(asm_)?sysvec_|(asm_)?common_interrupt|(__)?irq_exit_rcu"),
     (
         "start-and-exit",
         r"do_exit|do_group_exit|exit_mm|(__x64_sys|do)_execve|bprm_execve|load_elf_binary|begin_new_exec"

@@ -129,7 +129,7 @@ _ON_OR_OFF: Final = re.compile(
 )
 _RECORDED: Final = {"IN": "running", "OUT preempt": "ready", "OUT": "other"}
 """What a thread does after a record of its switch, if there is no trace event of it."""
-_FRAME: Final = re.compile(r"^\s+[0-9a-f]+ (.*?)(?:\+0x[0-9a-f]+)? \((.*)\)(?: \(.*\))?$")
+_FRAME: Final = re.compile(r"^\t\s*[0-9a-f]+ (.*?)(?:\+0x[0-9a-f]+)? \((.*)\)(?: \(.*\))?$")
 _SWITCH: Final = re.compile(r"prev_pid=(\d+) prev_prio=-?\d+ prev_state=(\S+) ==> .*next_pid=(\d+) next_prio")
 _FORK: Final = re.compile(r"pid=(\d+) child_comm=.* child_pid=(\d+)")
 _WOKEN: Final = re.compile(r" pid=(\d+) prio=")

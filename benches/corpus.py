@@ -106,9 +106,9 @@ def truth(program: Program, place: Place) -> Record:
 
 def told(program: Program, place: Place, latlab: Sequence[str], level: int) -> Record:
     """One run under `explain`: its JSON, without what is not compared."""
-    said = place.directory / "said.json"
-    said.unlink(missing_ok=True)
     with place.ready(program) as server:
+        # Where every user may write.
+        said = place.out / "said.json"
         what = ["--pid", str(server), "--for", f"{program.seconds}s"] if server else []
         command = [*latlab, "explain", "--json", str(said), "--level", str(level), "--no-limits", *what]
         command += [] if server else ["--", *place.command(program)]
@@ -123,7 +123,7 @@ def told(program: Program, place: Place, latlab: Sequence[str], level: int) -> R
                 check=False,
                 env=environment,
             )
-    if not said.exists() or done.returncode:
+    if done.returncode or not said.exists():
         return {"failed": (done.stderr.strip() or f"exit {done.returncode}").splitlines()[0][:200]}
     whole: Record = json.loads(said.read_bytes())
     kept = ("wall_s", "level", "categories", "closure", "observer", "threads", "counters", "verdict", "notes")

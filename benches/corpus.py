@@ -1,0 +1,323 @@
+"""Tries `explain` on programs that people know, and compares what it says with what the kernel's events say.
+
+    .venv/bin/python benches/corpus.py develop --dir /data/corpus [--only NAME] [--level 1,2,3]
+        [--latlab PATH] [--user-latlab PATH] [--truths 3] [--out told.json]
+    .venv/bin/python benches/corpus.py --table told.json
+
+The programs are those of `explain/programs.py`: `develop` is the half to work with, `report` the half whose
+first run after the code is frozen is reported. As root: packages and inputs that are missing are made first.
+`--user-latlab` is a latlab that an ordinary user may run, for the same at that user's levels.
+
+The truth of a program (`explain/events.py`) is taken before, between and after the explained runs. A share
+holds if it is within 5 points of the range of the truths, or if that range meets the share's printed interval
+and that is no wider than ±10 points. Where the truths differ by more than 5 points among themselves, it is
+inconclusive, and neither held nor missed. Waiting for a CPU is other programs' doing, and not the same in all
+runs: the other shares of the truth are scaled as if it had been what the explained run says. That itself is
+compared unscaled, and with the kernel's counter of that same run. Rows of which both have less than 1 % are
+left out. Prints a row for each share, and the totals. Nothing here is a pass mark: tests must not depend on
+timing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from explain import events, programs
+from explain.made import USER
+from explain.programs import Program
+from explain.running import Place, started
+from latlab.explain.answer import GROUPS
+from latlab.explain.model import USER_CODE
+
+_LATLAB: Final = Path(sys.executable).with_name("latlab")
+_TOLERANCE: Final = 0.05
+_WIDEST: Final = 0.10
+_SMALL: Final = 0.01
+_QUEUE: Final = "run-queue-wait"
+_NONE: Final = (0.0, 0.0)
+_CLOCKS: Final = 0.02
+"""Counters of the kernel are read a little earlier or later than each other."""
+_COUNTED: Final = 0.15
+"""A truth may have so much less or more CPU time than the kernel counted: recording is some of it."""
+_START_S: Final = 0.02
+"""CPU time before a program is loaded, and of its end."""
+_RUNNING: Final = (*USER_CODE, "user-cpu", "page-faults", "file-io-cpu", "interrupts-for-others")
+"""Rows that have no waits in them."""
+
+Record = dict[str, Any]
+"""What a run of a program said or was: as it stands in the file of results."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One share: what is said of it, and what it was."""
+
+    category: str
+    truth: tuple[float, float]
+    share: float
+    low: float
+    high: float
+
+    @property
+    def answer(self) -> str:
+        """`held`, `MISSED` or `inconclusive`."""
+        least, most = self.truth
+        if most - least > _TOLERANCE:
+            return "inconclusive"
+        if least - _TOLERANCE <= self.share <= most + _TOLERANCE:
+            return "held"
+        meets = self.low <= most and self.high >= least
+        return "held" if meets and self.high - self.low <= 2 * _WIDEST else "MISSED"
+
+
+def truth(program: Program, place: Place) -> Record:
+    """One run by the kernel's events."""
+    with place.ready(program) as server:
+        recorder = events.Recorder(place.directory)
+        if server:
+            threads, between = events.process(recorder, server, program.seconds)
+            main, cpu_s = server, None
+        else:
+            threads, between = None, None
+            main, cpu_s = events.program(recorder, lambda: started(place.command(program), place.printed))
+    found = events.swept(
+        recorder.data,
+        place.build_ids,
+        main,
+        polls=program.polls,
+        collector=program.collector,
+        threads=threads,
+        between=between,
+    )
+    if cpu_s is not None and abs(found.thread_running_s - cpu_s) > _COUNTED * cpu_s + _START_S:
+        raise RuntimeError(f"the events have {found.thread_running_s:.3f} s of {cpu_s:.3f} s of CPU time")
+    return {**asdict(found), "counted_cpu_s": cpu_s}
+
+
+def told(program: Program, place: Place, latlab: Sequence[str], level: int) -> Record:
+    """One run under `explain`: its JSON, without what is not compared."""
+    with place.ready(program) as server:
+        # Where every user may write.
+        said = place.out / "said.json"
+        what = ["--pid", str(server), "--for", f"{program.seconds}s"] if server else []
+        command = [*latlab, "explain", "--json", str(said), "--level", str(level), "--no-limits", *what]
+        command += [] if server else ["--", *place.command(program)]
+        environment = {**os.environ, "HOME": str(place.out)}
+        with place.printed.open("w") as printed:
+            done = subprocess.run(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=printed,
+                stderr=subprocess.PIPE,
+                text=True,
+                check=False,
+                env=environment,
+            )
+    if done.returncode or not said.exists():
+        return {"failed": (done.stderr.strip() or f"exit {done.returncode}").splitlines()[0][:200]}
+    whole: Record = json.loads(said.read_bytes())
+    kept = ("wall_s", "level", "categories", "closure", "observer", "threads", "counters", "verdict", "notes")
+    return {name: whole[name] for name in kept}
+
+
+def tried(
+    program: Program, place: Place, users: Mapping[str, Sequence[str]], asked: argparse.Namespace
+) -> Record:
+    """Truths and explained runs of a program, in turn."""
+    alone = place.alone(program)
+    runs = [(who, latlab, level) for who, latlab in users.items() for level in asked.level]
+    # The truths stand at the ends and evenly between.
+    due = {round(at * len(runs) / max(asked.truths - 1, 1)) for at in range(asked.truths)}
+    truths, explained = [], []
+    for at, run in enumerate([*runs, None]):
+        if at in due:
+            truths.append(truth(program, place))
+        if run is not None:
+            who, latlab, level = run
+            explained.append({"user": who, "asked": level, **told(program, place, latlab, level)})
+    return {"name": program.name, "alone": asdict(alone), "truths": truths, "told": explained}
+
+
+def shares(one: Record, *, separable: bool) -> dict[str, tuple[float, float]]:
+    """The truth of a run by row, from and to: what has no name may be any row of user code."""
+    found: dict[str, float] = one["shares"]
+    rows = {name: (share, share) for name, share in found.items() if name not in (*USER_CODE, "other")}
+    unexplained = found.get("other", 0.0) + found.get("unexplained", 0.0)
+    rows["unexplained"] = (unexplained, unexplained)
+    unnamed = one["unnamed"]
+    of_user = {name: found.get(name, 0.0) for name in USER_CODE}
+    if separable:
+        rows |= {name: (share, share + unnamed) for name, share in of_user.items()}
+    else:
+        together = sum(of_user.values()) + unnamed
+        rows["user-cpu"] = (together, together)
+    return rows
+
+
+def as_busy(rows: Mapping[str, tuple[float, float]], queue: float) -> dict[str, tuple[float, float]]:
+    """A truth as it had been if other programs had taken as much of the CPUs as in the run explained."""
+    scale = (1 - queue) / max(1 - rows.get(_QUEUE, _NONE)[0], _SMALL)
+    return {name: (low * scale, high * scale) for name, (low, high) in rows.items() if name != _QUEUE}
+
+
+def lines(truths: Sequence[Record], said: Record) -> Iterator[Line]:
+    """Each row that is more than small by either."""
+    rows = {row["name"]: row for row in said["categories"]}
+    each = [shares(one, separable="user-cpu" not in rows) for one in truths]
+    scaled = [as_busy(one, rows[_QUEUE]["share"]) for one in each]
+    for name in dict.fromkeys([*rows, *(name for one in each for name in one)]):
+        known = [one.get(name, _NONE) for one in (each if name == _QUEUE else scaled)]
+        least, most = min(low for low, _ in known), max(high for _, high in known)
+        row = rows.get(name, {"share": 0.0, "low": 0.0, "high": 0.0})
+        if max(most, row["share"]) >= _SMALL:
+            yield Line(name, (least, most), row["share"], row["low"], row["high"])
+
+
+def headline(truths: Sequence[Record], said: Record) -> str:
+    """Whether what is said to take most does: `right`, `WRONG`, `inconclusive`, or that nothing is said."""
+    if not said["verdict"]["known"]:
+        return "about as much" if "about as much" in said["verdict"]["says"][0] else "cannot be told"
+    leading = said["verdict"]["leading"][0]["name"]
+    queue = next(row["share"] for row in said["categories"] if row["name"] == _QUEUE)
+    answers = set()
+    for one in truths:
+        rows = {**as_busy(shares(one, separable=False), queue), _QUEUE: (queue, queue)}
+        sums = {group: sum(rows.get(name, _NONE)[1] for name in names) for group, names in GROUPS.items()}
+        answers.add(sums[leading] >= max(sums.values()) - _TOLERANCE)
+    return "inconclusive" if len(answers) > 1 else "right" if answers.pop() else "WRONG"
+
+
+def broken(said: Record, cpus: int) -> list[str]:
+    """What cannot be, whatever the truth is."""
+    wall, counters = said["wall_s"], said["counters"]
+    cpu = counters["user_s"] + counters["system_s"]
+    rows = {row["name"]: row["share"] * wall for row in said["categories"]}
+    slack = _CLOCKS * wall
+    running = sum(rows.get(name, 0.0) for name in _RUNNING)
+    parallelism = said["threads"]["parallelism"]
+    queue = counters["run_queue_s"]
+    found = []
+    if running > cpu + slack:
+        found.append(f"{running:.3f} s of rows that run, {cpu:.3f} s of CPU time")
+    if parallelism > cpus * (1 + _CLOCKS):
+        found.append(f"{parallelism:.2f} threads at once on {cpus} CPUs")
+    if cpu > slack and parallelism < 1 - _CLOCKS:
+        found.append(f"{parallelism:.2f} threads at once while any ran")
+    if queue is not None and rows.get(_QUEUE, 0.0) > queue + slack:
+        found.append(f"{rows[_QUEUE]:.3f} s of waiting for a CPU, {queue:.3f} s counted")
+    if not said["closure"]["holds"]:
+        found.append("the books do not close")
+    return found
+
+
+def table(results: Record) -> Iterator[str]:
+    """The rows, and the totals."""
+    yield "| program | user | level | category | truth, % | told, % | interval, % | |"
+    yield "| --- | --- | --- | --- | --- | --- | --- | --- |"
+    answers: dict[tuple[str, int], Counter[str]] = {}
+    headlines: dict[tuple[str, int], Counter[str]] = {}
+    said_first, impossible = [], []
+    for entry in results["programs"]:
+        for said in entry["told"]:
+            where = (said["user"], said["asked"])
+            place = f"{entry['name'].replace('|', chr(92) + '|')} | {said['user']} | {said['asked']}"
+            if "failed" in said:
+                yield f"| {place} | {said['failed']} | | | | failed |"
+                headlines.setdefault(where, Counter())["failed"] += 1
+                continue
+            for line in lines(entry["truths"], said):
+                least, most = line.truth
+                answers.setdefault(where, Counter())[line.answer] += 1
+                between, told_between = _points(least, most), _points(line.low, line.high)
+                yield (
+                    f"| {place} | {line.category} | {between} | {100 * line.share:.1f} | {told_between}"
+                    f" | {line.answer} |"
+                )
+            answer = headline(entry["truths"], said)
+            headlines.setdefault(where, Counter())[answer] += 1
+            sentence = said["verdict"]["says"][0]
+            said_first.append(
+                f"- {entry['name']}, {said['user']}, level {said['asked']}: **{answer}**. {sentence}"
+            )
+            impossible += [
+                f"- {entry['name']}, {said['user']}, level {said['asked']}: {what}"
+                for what in broken(said, results["cpus"])
+            ]
+    yield "\n| user | level | held | missed | inconclusive | held of held and missed | first sentences |"
+    yield "| --- | --- | --- | --- | --- | --- | --- |"
+    for (user, level), counts in answers.items():
+        known = counts["held"] + counts["MISSED"]
+        said = ", ".join(f"{count} {answer}" for answer, count in sorted(headlines[user, level].items()))
+        yield (
+            f"| {user} | {level} | {counts['held']} | {counts['MISSED']} | {counts['inconclusive']}"
+            f" | {100 * counts['held'] / max(known, 1):.0f} % | {said} |"
+        )
+    yield "\nWhat taking the truth costs (wall time with the events, the median, over alone):\n"
+    for entry in results["programs"]:
+        walls = sorted(one["wall_s"] for one in entry["truths"])
+        alone = entry["alone"]["wall_s"]
+        yield f"- {entry['name']}: {walls[len(walls) // 2]:.2f} s, alone {alone:.2f} s"
+    yield "\nFirst sentences:\n"
+    yield from said_first
+    yield "\nWhat cannot be:\n"
+    yield from impossible or ["- nothing"]
+
+
+def _points(low: float, high: float) -> str:
+    return f"{100 * low:.1f}–{100 * high:.1f}"
+
+
+def main() -> None:
+    """Runs a half, or prints the table of what was run."""
+    form = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=form)
+    parser.add_argument("half", nargs="?", choices=[programs.DEVELOP, programs.REPORT])
+    parser.add_argument("--table", type=Path, metavar="FILE", help="print the table of these results")
+    parser.add_argument(
+        "--dir", type=Path, help="for inputs and packages; every user must be able to read it"
+    )
+    parser.add_argument("--only", default="", help="only programs whose name contains this")
+    parser.add_argument(
+        "--level", type=lambda text: [int(word) for word in text.split(",")], default=[1, 2, 3]
+    )
+    parser.add_argument("--latlab", default=str(_LATLAB))
+    parser.add_argument("--user-latlab", help="one that an ordinary user may run")
+    parser.add_argument("--truths", type=int, default=3)
+    parser.add_argument("--out", type=Path, default=Path("told.json"))
+    asked = parser.parse_args()
+    if asked.table:
+        print("\n".join(table(json.loads(asked.table.read_bytes()))))
+        return
+    if not asked.half or not asked.dir or os.geteuid() != 0:
+        parser.error("name a half and --dir, and be root")
+    chosen = [program for program in programs.half(asked.half) if asked.only in program.name]
+    users = {"root": [asked.latlab]}
+    if asked.user_latlab:
+        users["user"] = [*USER, asked.user_latlab]
+    place = Place(asked.dir.absolute())
+    place.install(chosen)
+    results: Record = {"half": asked.half, "cpus": len(os.sched_getaffinity(0)), "programs": []}
+    for program in chosen:
+        begin = time.monotonic()
+        try:
+            results["programs"].append(tried(program, place, users, asked))
+        except (RuntimeError, subprocess.CalledProcessError) as error:
+            sys.stderr.write(f"{program.name}: {error}\n")
+        # After each: what is done is kept.
+        asked.out.write_text(json.dumps(results), encoding="utf-8")
+        sys.stderr.write(f"{program.name}: {time.monotonic() - begin:.0f} s\n")
+    print("\n".join(table(results)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,360 @@
+"""Makes the inputs of the corpus: from nothing but a seed, or from the machine's own files, always the same.
+
+Each function has the name by which `programs.py` asks for it and makes files in the directory of inputs.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import random
+import shutil
+import subprocess
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from explain.proof import make_text
+
+USER: Final = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+"""Before a command: as an ordinary user."""
+_SEED: Final = 11
+_HOSTS: Final = 2_000
+_PATHS: Final = 500
+
+
+def _chance() -> random.Random:
+    return random.Random(_SEED)  # noqa: S311 - the same inputs each time
+
+
+def text(place: Path) -> None:
+    """24 MB of words."""
+    make_text(place / "text", 24_000_000)
+
+
+def text_6(place: Path) -> None:
+    """6 MB of words, in a directory of their own."""
+    (place / "6").mkdir()
+    make_text(place / "6/text", 6_000_000)
+
+
+def templates(place: Path) -> None:
+    """A C++ program of four files' worth of the standard library's templates."""
+    place.joinpath("templates.cpp").write_text(
+        """
+#include <algorithm>
+#include <iostream>
+#include <map>
+#include <sstream>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+int main(int count, char **words) {
+    std::map<std::string, std::vector<double>> sorted;
+    std::unordered_map<std::string, int> counts;
+    for (int at = 1; at < count; ++at) {
+        std::istringstream line(words[at]);
+        std::string word;
+        double number = 0;
+        while (line >> word >> number) {
+            sorted[word].push_back(number);
+            counts[word] += 1;
+        }
+    }
+    for (auto &entry : sorted) {
+        std::sort(entry.second.begin(), entry.second.end());
+        std::cout << entry.first << ' ' << counts[entry.first] << ' ' << entry.second.back() << '\\n';
+    }
+}
+""",
+        encoding="utf-8",
+    )
+
+
+def functions(place: Path) -> None:
+    """A Rust program of many functions that use the standard library."""
+    one = """
+fn f{0}(words: &[String]) -> BTreeMap<String, Vec<usize>> {{
+    let mut found: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (at, word) in words.iter().enumerate().filter(|(at, _)| at % {1} != 0) {{
+        found.entry(word.chars().rev().skip({2}).collect()).or_default().push(at * {0});
+    }}
+    found.retain(|word, places| word.len() > {2} && places.len() < {1});
+    found
+}}
+"""
+    bodies = "".join(one.format(at, at % 7 + 2, at % 3) for at in range(15))
+    calls = "".join(f"    sum += f{at}(&words).len();\n" for at in range(15))
+    place.joinpath("functions.rs").write_text(
+        "use std::collections::BTreeMap;\n"
+        f"{bodies}\nfn main() {{\n    let words: Vec<String> = std::env::args().collect();\n"
+        f'    let mut sum = 0;\n{calls}    println!("{{sum}}");\n}}\n',
+        encoding="utf-8",
+    )
+
+
+def modules(place: Path) -> None:
+    """Some packages of Debian's Python."""
+    library = Path("/usr/lib/python3.11")
+    for name in ("asyncio", "email", "json", "unittest", "xml", "http", "logging"):
+        shutil.copytree(
+            library / name, place / "modules" / name, ignore=shutil.ignore_patterns("__pycache__")
+        )
+
+
+def access_log(place: Path) -> None:
+    """A web server's log of 600,000 requests, compressed."""
+    chance = _chance()
+    lines = [
+        f"10.{host % 7}.{host % 251}.{host % 11} - - [01/Jan/2026:00:00:00 +0000]"
+        f' "GET /page/{page} HTTP/1.1" 200 {size}'
+        for host, page, size in (
+            (chance.randrange(_HOSTS), chance.randrange(_PATHS), chance.randrange(100_000))
+            for _ in range(60_000)
+        )
+    ]
+    block = ("\n".join(lines) + "\n").encode()
+    # Without a time in its head the file is the same each time.
+    with gzip.GzipFile(place / "access.log.gz", "wb", mtime=0) as file:
+        for _ in range(10):
+            file.write(block)
+
+
+def requests(place: Path) -> None:
+    """A table of 600,000 requests."""
+    chance = _chance()
+    with place.joinpath("requests.csv").open("w", encoding="ascii") as file:
+        file.write("host,path,bytes,seconds\n")
+        for _ in range(600_000):
+            host, path = chance.randrange(_HOSTS), chance.randrange(_PATHS)
+            file.write(f"host{host},/page/{path},{chance.randrange(100_000)},{chance.random():.4f}\n")
+
+
+def commits(place: Path) -> None:
+    """400 transactions of one row each."""
+    rows = "".join(f"INSERT INTO rows VALUES({at}, 'row number {at}');\n" for at in range(400))
+    place.joinpath("commits.sql").write_text(f"CREATE TABLE rows(number, words);\n{rows}", encoding="ascii")
+
+
+def cluster(place: Path) -> None:
+    """A new PostgreSQL."""
+    directory = place / "cluster"
+    directory.mkdir()
+    os.chown(directory, 65534, 65534)
+    command = [
+        *USER,
+        f"{postgres()}/initdb",
+        "-D",
+        str(directory),
+        "-U",
+        "latlab",
+        "--auth=trust",
+        "-E",
+        "UTF8",
+        "--locale=C",
+    ]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+
+
+def postgres() -> str:
+    """Where PostgreSQL's programs are."""
+    return str(max(Path("/usr/lib/postgresql").glob("*/bin"), default="/usr/lib/postgresql"))
+
+
+def site(place: Path) -> None:
+    """A web server's configuration, and a file of 16 KiB."""
+    (place / "site").mkdir()
+    place.joinpath("site/piece").write_bytes(_chance().randbytes(16 << 10))
+    place.joinpath("nginx.conf").write_text(
+        f"""
+daemon off;
+master_process off;
+pid /tmp/latlab-nginx.pid;
+events {{ worker_connections 100; }}
+http {{
+    access_log off;
+    client_body_temp_path /tmp/latlab-nginx;
+    proxy_temp_path /tmp/latlab-nginx;
+    fastcgi_temp_path /tmp/latlab-nginx;
+    uwsgi_temp_path /tmp/latlab-nginx;
+    scgi_temp_path /tmp/latlab-nginx;
+    sendfile on;
+    server {{ listen 127.0.0.1:48080; root {place}/site; }}
+}}
+""",
+        encoding="ascii",
+    )
+
+
+def pages(place: Path) -> None:
+    """A site of 150 small pages, all named by the first."""
+    directory = place / "pages"
+    directory.mkdir()
+    links = "".join(f'<a href="{at}.html">{at}</a>\n' for at in range(150))
+    directory.joinpath("index.html").write_text(f"<html><body>{links}</body></html>", encoding="ascii")
+    for at in range(150):
+        directory.joinpath(f"{at}.html").write_text(
+            f"<html><body>{at} {'word ' * 500}</body></html>", encoding="ascii"
+        )
+
+
+def java(place: Path) -> None:
+    """10 Java classes."""
+    directory = place / "java"
+    directory.mkdir()
+    method = """
+    static List<String> m%d(Map<String, List<Integer>> of, int most) {
+        return of.entrySet().stream().filter(e -> e.getValue().size() > %d)
+            .sorted(Map.Entry.comparingByKey())
+            .map(e -> e.getKey() + e.getValue().stream().mapToInt(v -> v + %d).sum())
+            .limit(most).collect(Collectors.toList());
+    }
+"""
+    for at in range(10):
+        methods = "".join(method % (of, of, at) for of in range(6))
+        directory.joinpath(f"C{at}.java").write_text(
+            f"import java.util.*;\nimport java.util.stream.*;\npublic class C{at} {{\n{methods}}}\n",
+            encoding="ascii",
+        )
+
+
+def hello(place: Path) -> None:
+    """A short TypeScript program: what is checked is the language's own library."""
+    place.joinpath("hello.ts").write_text(
+        'export const said: string = ["Hello", "world"].join(", ");\n', encoding="ascii"
+    )
+
+
+def project(place: Path) -> None:
+    """A C program of 12 files with its Makefile."""
+    directory = place / "project"
+    directory.mkdir()
+    function = """
+static double f%d(const double *of, int count) {
+    double sum = 0;
+    for (int at = 0; at < count; ++at) sum += sin(of[at] * %d) / (1 + sqrt(fabs(of[at])));
+    if (sum > %d) printf("%%f\\n", sum);
+    return sum;
+}
+"""
+    for at in range(12):
+        bodies = "".join(function % (of, of + at, of) for of in range(15))
+        sums = " + ".join(f"f{of}(of, count)" for of in range(15))
+        directory.joinpath(f"part{at}.c").write_text(
+            "#include <math.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n"
+            f"{bodies}\ndouble part{at}(const double *of, int count) {{ return {sums}; }}\n",
+            encoding="ascii",
+        )
+    calls = " + ".join(f"part{at}(of, 8)" for at in range(12))
+    heads = "".join(f"double part{at}(const double *of, int count);\n" for at in range(12))
+    directory.joinpath("main.c").write_text(
+        f"{heads}int main(void) {{ double of[8] = {{1, 2, 3}}; return {calls} > 0; }}\n", encoding="ascii"
+    )
+    directory.joinpath("Makefile").write_text(
+        "PARTS := $(patsubst %.c,$(OUT)/%.o,$(wildcard *.c))\n"
+        "$(OUT)/program: $(PARTS)\n\tgcc -o $@ $^ -lm\n"
+        "$(OUT)/%.o: %.c\n\tgcc -O2 -c -o $@ $<\n",
+        encoding="ascii",
+    )
+
+
+def go_project(place: Path) -> None:
+    """A Go program of ten packages, and a build cache that has the standard library's."""
+    directory = place / "go"
+    for at in range(10):
+        package = directory / f"part{at}"
+        package.mkdir(parents=True)
+        functions = "".join(
+            f"func F{of}(words []string) string {{\n\tsort.Strings(words)\n\tfound := map[string]int{{}}\n"
+            f"\tfor at, word := range words {{\n\t\tfound[strings.ToUpper(word)] += at * {of}\n\t}}\n"
+            f"\treturn fmt.Sprint(found, {of})\n}}\n\n"
+            for of in range(60)
+        )
+        package.joinpath("part.go").write_text(
+            f'package part{at}\n\nimport (\n\t"fmt"\n\t"sort"\n\t"strings"\n)\n\n{functions}',
+            encoding="ascii",
+        )
+    imports = "".join(f'\t"example.org/program/part{at}"\n' for at in range(10))
+    calls = "".join(f"\tfmt.Println(part{at}.F1(os.Args))\n" for at in range(10))
+    directory.joinpath("go.mod").write_text("module example.org/program\n\ngo 1.21\n", encoding="ascii")
+    directory.joinpath("main.go").write_text(
+        f'package main\n\nimport (\n\t"fmt"\n\t"os"\n{imports})\n\nfunc main() {{\n{calls}}}\n',
+        encoding="ascii",
+    )
+    environment = {**os.environ, "GOCACHE": str(place / "go-cache"), "GOFLAGS": "-buildvcs=false"}
+    subprocess.run(["go", "build", "fmt", "os", "sort", "strings"], env=environment, check=True)
+
+
+def tree(place: Path) -> None:
+    """2,000 files of 2 to 62 KB in 80 directories; the word that is looked for is in the last."""
+    chance = _chance()
+    words = [
+        "".join(chance.choices("abcdefghijklmnopqrstuvwxyz", k=chance.randint(2, 10))) for _ in range(5_000)
+    ]
+    block = " ".join(chance.choices(words, k=12_000))
+    for at in range(2_000):
+        directory = place / "tree" / f"{at % 80:02}"
+        directory.mkdir(parents=True, exist_ok=True)
+        begin, size = chance.randrange(len(block) // 8), chance.randint(2_000, 62_000)
+        directory.joinpath(f"{at:04}.txt").write_text(block[begin : begin + size], encoding="ascii")
+    place.joinpath("tree/79/last.txt").write_text("zyzzyva\n", encoding="ascii")
+    subprocess.run(["sync", "-f", place], check=True)
+
+
+def repository(place: Path) -> None:
+    """A repository of 300 versions of 80 files."""
+    directory = place / "repository.git"
+    subprocess.run(["git", "init", "-q", "--bare", "-b", "main", directory], check=True)
+    chance = _chance()
+    files = [[f"line {chance.random()}" for _ in range(400)] for _ in range(80)]
+    stream = []
+    for version in range(300):
+        stream.append(
+            f"commit refs/heads/main\ncommitter A <a@example.org> {version} +0000\ndata 1\n{version % 10}\n"
+        )
+        # At first all of them, later ten at a time.
+        for at in range(80) if version == 0 else chance.sample(range(80), 10):
+            for _ in range(20):
+                files[at][chance.randrange(400)] = f"line {chance.random()}"
+            content = "\n".join(files[at])
+            stream.append(f"M 100644 inline {at % 8}/{at}.txt\ndata {len(content)}\n{content}\n")
+    subprocess.run(
+        ["git", "-C", directory, "fast-import", "--quiet"], input="".join(stream).encode(), check=True
+    )
+    subprocess.run(["chmod", "-R", "a+rwX", directory], check=True)
+
+
+MAKERS: Final[dict[str, Callable[[Path], None]]] = {
+    maker.__name__: maker
+    for maker in (
+        text,
+        text_6,
+        templates,
+        functions,
+        modules,
+        access_log,
+        requests,
+        commits,
+        cluster,
+        site,
+        pages,
+        java,
+        hello,
+        project,
+        go_project,
+        tree,
+        repository,
+    )
+}
+
+
+def make(names: Sequence[str], place: Path) -> None:
+    """What of these is not there yet; a file with the name of each says that it is whole."""
+    place.mkdir(parents=True, exist_ok=True)
+    place.chmod(0o755)
+    for name in names:
+        whole = place / f".{name}"
+        if not whole.exists():
+            MAKERS[name](place)
+            whole.touch()

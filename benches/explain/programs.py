@@ -1,0 +1,543 @@
+"""Thirty programs that people know, none of them written for latlab: what `explain` is tried on.
+
+Two of each kind. One of the two is in the half `DEVELOP`, which `explain` may be changed by. The other is in
+`REPORT`: its first run after the code is frozen is what counts, and before that only the list was looked at,
+and whether a command runs at all.
+
+In commands `{in}` is the directory of inputs (made once, always the same; see `made.py`), `{out}` one that
+is empty before each run, `{wheels}` and `{npm}` those of the packages, `{go}` Go's own sources, `{postgres}`
+PostgreSQL's programs. A line of `sh -c` is what people write into a terminal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+Half = Literal["develop", "report"]
+DEVELOP: Final = "develop"
+REPORT: Final = "report"
+
+
+@dataclass(frozen=True)
+class Program:
+    """One entry of the corpus."""
+
+    name: str
+    kind: str
+    half: Half
+    use: str
+    """What people use it for."""
+    command: tuple[str, ...]
+    """What is explained, unless it is a server."""
+    inputs: tuple[str, ...] = ()
+    """Functions of `made.py`."""
+    debian: tuple[str, ...] = ()
+    wheels: tuple[str, ...] = ()
+    npm: tuple[str, ...] = ()
+    before: tuple[str, ...] = ()
+    """Runs before each run, when the server answers, and is not looked at."""
+    cold: tuple[str, ...] = ()
+    """Inputs that are put out of the page cache before each run."""
+    server: tuple[str, ...] = ()
+    """Runs meanwhile; ended afterwards."""
+    port: int = 0
+    """Where the server listens: it is ready when this answers."""
+    load: tuple[str, ...] = ()
+    """Asks the server for something all the time: then the server is what is explained, for `seconds`."""
+    seconds: float = 0.0
+    polls: str = "network"
+    """The category of its waits in poll, select and epoll, by the descriptors that it polls."""
+    collector: Literal["", "java", "go", "node"] = ""
+    """Whose functions and threads are garbage collection."""
+
+
+def _sh(line: str) -> tuple[str, ...]:
+    return ("sh", "-c", line)
+
+
+_SVD: Final = """
+import numpy
+matrix = numpy.random.default_rng(1).random((500, 500))
+print(numpy.linalg.svd(matrix)[1][0], (matrix @ matrix).sum())
+"""
+_GROUPS: Final = """
+import sys, pandas
+table = pandas.read_csv(sys.argv[1])
+print(table.groupby("host")["bytes"].agg(["sum", "mean", "count"]).sort_values("sum").tail())
+print(table.merge(table.drop_duplicates("path"), on="path")["bytes_x"].median())
+"""
+
+CORPUS: Final = (
+    # ---- compilers
+    Program(
+        "g++",
+        "compiler",
+        DEVELOP,
+        "compiles C++ programs",
+        ("g++", "-O2", "-std=c++17", "-o", "{out}/a.out", "{in}/templates.cpp"),
+        inputs=("templates",),
+        debian=("g++",),
+    ),
+    Program(
+        "rustc",
+        "compiler",
+        REPORT,
+        "compiles Rust programs",
+        ("rustc", "--edition", "2021", "-O", "-o", "{out}/a.out", "{in}/functions.rs"),
+        inputs=("functions",),
+        debian=("rustc",),
+    ),
+    # ---- interpreters
+    Program(
+        "python compileall",
+        "interpreter",
+        DEVELOP,
+        "compiles Python's modules before they are imported",
+        (
+            "env",
+            "PYTHONPYCACHEPREFIX={out}",
+            "/usr/bin/python3",
+            "-m",
+            "compileall",
+            "-q",
+            "-f",
+            "{in}/modules",
+        ),
+        inputs=("modules",),
+        debian=("python3",),
+    ),
+    Program(
+        "perl words",
+        "interpreter",
+        REPORT,
+        "counts words",
+        (
+            "perl",
+            "-ne",
+            "$n{$_}++ for split; END { print qq($_ $n{$_}\\n) for sort keys %n }",
+            "{in}/text",
+        ),
+        inputs=("text",),
+        debian=("perl",),
+    ),
+    # ---- pipelines
+    Program(
+        "sort | uniq",
+        "pipeline",
+        DEVELOP,
+        "lists the most frequent words of a text",
+        _sh("tr -s ' ' '\\n' <{in}/text | head -n 1500000 | sort | uniq -c | sort -rn | head -n 20"),
+        inputs=("text",),
+        debian=("coreutils",),
+    ),
+    Program(
+        "zcat | awk",
+        "pipeline",
+        REPORT,
+        "lists who asks a web server most",
+        _sh(
+            "zcat {in}/access.log.gz | awk '{ sum[$1] += $10 } END { for (who in sum) print sum[who], who }'"
+            " | sort -rn | head -n 20"
+        ),
+        inputs=("access_log",),
+        debian=("gzip", "mawk"),
+    ),
+    # ---- databases
+    Program(
+        "sqlite3 commits",
+        "database",
+        DEVELOP,
+        "writes rows in transactions that are safe on the disk",
+        _sh("sqlite3 {out}/rows.db <{in}/commits.sql"),
+        inputs=("commits",),
+        debian=("sqlite3",),
+    ),
+    Program(
+        "pgbench",
+        "database",
+        REPORT,
+        "asks PostgreSQL for transactions, as four clients",
+        (
+            "pgbench",
+            "-h",
+            "127.0.0.1",
+            "-p",
+            "45432",
+            "-U",
+            "latlab",
+            "-c",
+            "4",
+            "-j",
+            "2",
+            "-t",
+            "150",
+            "-n",
+            "postgres",
+        ),
+        inputs=("cluster",),
+        server=("{postgres}/postgres", "-D", "{in}/cluster", "-p", "45432", "-k", ""),
+        port=45432,
+        before=(
+            "pgbench",
+            "-i",
+            "-q",
+            "-s",
+            "2",
+            "-h",
+            "127.0.0.1",
+            "-p",
+            "45432",
+            "-U",
+            "latlab",
+            "postgres",
+        ),
+        debian=("postgresql-15",),
+    ),
+    # ---- servers under load
+    Program(
+        "redis-server",
+        "server under load",
+        DEVELOP,
+        "keeps values in memory for others",
+        (),
+        server=("redis-server", "--port", "46379", "--save", "", "--dir", "{out}"),
+        port=46379,
+        load=(
+            "redis-benchmark",
+            "-p",
+            "46379",
+            "-t",
+            "set,get",
+            "-n",
+            "100000000",
+            "-c",
+            "20",
+            "-r",
+            "100000",
+            "-q",
+        ),
+        seconds=2.0,
+        debian=("redis-server", "redis-tools"),
+    ),
+    Program(
+        "nginx",
+        "server under load",
+        REPORT,
+        "serves files to browsers",
+        (),
+        server=("nginx", "-e", "stderr", "-c", "{in}/nginx.conf"),
+        port=48080,
+        load=("ab", "-q", "-n", "100000000", "-c", "10", "-t", "60", "http://127.0.0.1:48080/piece"),
+        seconds=2.0,
+        inputs=("site",),
+        debian=("nginx-light", "apache2-utils"),
+    ),
+    # ---- numerical libraries
+    Program(
+        "numpy svd",
+        "numerical library",
+        DEVELOP,
+        "decomposes a matrix",
+        ("env", "PYTHONPATH={wheels}", "/usr/bin/python3", "-c", _SVD),
+        debian=("python3",),
+        wheels=("numpy",),
+    ),
+    Program(
+        "pandas groupby",
+        "numerical library",
+        REPORT,
+        "sums up a table by a column",
+        ("env", "PYTHONPATH={wheels}", "/usr/bin/python3", "-c", _GROUPS, "{in}/requests.csv"),
+        inputs=("requests",),
+        debian=("python3",),
+        wheels=("pandas",),
+    ),
+    # ---- language runtimes with a collector: Java, Go
+    Program(
+        "javac",
+        "runtime with a collector",
+        DEVELOP,
+        "compiles Java programs, itself in Java",
+        _sh("exec javac -J-Xmx64m -J-Xlog:gc*:file={out}/gc.log -d {out} {in}/java/*.java"),
+        inputs=("java",),
+        debian=("openjdk-17-jdk-headless",),
+        collector="java",
+    ),
+    Program(
+        "gofmt",
+        "runtime with a collector",
+        REPORT,
+        "formats Go programs, itself in Go",
+        ("env", "GODEBUG=gctrace=1", "gofmt", "-l", "{go}/net", "{go}/runtime"),
+        debian=("golang-go",),
+        collector="go",
+    ),
+    # ---- language runtimes with a collector: JavaScript
+    Program(
+        "tsc",
+        "JavaScript",
+        DEVELOP,
+        "checks the types of TypeScript programs",
+        (
+            "node",
+            "{npm}/typescript/bin/tsc",
+            "--noEmit",
+            "--skipLibCheck",
+            "false",
+            "--lib",
+            "esnext",
+            "{in}/hello.ts",
+        ),
+        inputs=("hello",),
+        debian=("nodejs",),
+        npm=("typescript@5.9",),
+        collector="node",
+        polls="locks",
+    ),
+    Program(
+        "prettier",
+        "JavaScript",
+        REPORT,
+        "formats JavaScript and TypeScript programs",
+        (
+            "node",
+            "{npm}/prettier/bin/prettier.cjs",
+            "--with-node-modules",
+            "{npm}/typescript/lib/lib.es5.d.ts",
+        ),
+        debian=("nodejs",),
+        npm=("prettier@3", "typescript@5.9"),
+        collector="node",
+        polls="locks",
+    ),
+    # ---- network clients
+    Program(
+        "curl --limit-rate",
+        "network client",
+        DEVELOP,
+        "downloads a file, no faster than it is told",
+        ("curl", "-s", "--limit-rate", "12M", "-o", "{out}/file", "http://127.0.0.1:48081/text"),
+        inputs=("text",),
+        server=(
+            "/usr/bin/python3",
+            "-m",
+            "http.server",
+            "--bind",
+            "127.0.0.1",
+            "--directory",
+            "{in}",
+            "48081",
+        ),
+        port=48081,
+        debian=("curl", "python3"),
+    ),
+    Program(
+        "wget -r",
+        "network client",
+        REPORT,
+        "downloads a site of many small files",
+        ("wget", "-q", "-r", "-l", "2", "-P", "{out}", "http://127.0.0.1:48082/"),
+        inputs=("pages",),
+        server=(
+            "/usr/bin/python3",
+            "-m",
+            "http.server",
+            "--bind",
+            "127.0.0.1",
+            "--directory",
+            "{in}/pages",
+            "48082",
+        ),
+        port=48082,
+        debian=("wget", "python3"),
+    ),
+    # ---- parallel builds
+    Program(
+        "make -j2",
+        "parallel build",
+        DEVELOP,
+        "compiles the files of a C program side by side",
+        ("make", "-s", "-j2", "-C", "{in}/project", "OUT={out}"),
+        inputs=("project",),
+        debian=("make", "gcc"),
+        polls="waiting-for-children",
+    ),
+    Program(
+        "go build",
+        "parallel build",
+        REPORT,
+        "compiles the packages of a Go program side by side",
+        (
+            "env",
+            "GOCACHE={out}/cache",
+            "HOME={out}",
+            "GOFLAGS=-buildvcs=false",
+            "go",
+            "build",
+            "-C",
+            "{in}/go",
+            "-o",
+            "{out}/program",
+            ".",
+        ),
+        inputs=("go_project",),
+        before=("cp", "-r", "{in}/go-cache", "{out}/cache"),
+        debian=("golang-go",),
+        polls="pipe",
+    ),
+    # ---- file tree walkers
+    Program(
+        "grep -r, cold",
+        "file tree walker",
+        DEVELOP,
+        "looks for a word in all files of a directory that was not read before",
+        ("grep", "-r", "-c", "zyzzyva", "{in}/tree"),
+        inputs=("tree",),
+        cold=("tree",),
+        debian=("grep",),
+    ),
+    Program(
+        "rsync -a, cold",
+        "file tree walker",
+        REPORT,
+        "copies a directory that was not read before",
+        ("rsync", "-a", "{in}/tree", "{out}/copy"),
+        inputs=("tree",),
+        cold=("tree",),
+        debian=("rsync",),
+        polls="pipe",
+    ),
+    # ---- compressors
+    Program(
+        "xz -T2",
+        "compressor",
+        DEVELOP,
+        "compresses a file well, with two threads",
+        ("xz", "-T2", "-2", "-k", "-c", "--block-size=2MiB", "{in}/6/text"),
+        inputs=("text_6",),
+        debian=("xz-utils",),
+    ),
+    Program(
+        "zstd -T2",
+        "compressor",
+        REPORT,
+        "compresses a file fast, with two threads",
+        ("zstd", "-q", "-T2", "-7", "-c", "{in}/text"),
+        inputs=("text",),
+        debian=("zstd",),
+    ),
+    # ---- what mostly sleeps
+    Program(
+        "sleep loop",
+        "sleeper",
+        DEVELOP,
+        "waits for a file to appear, as scripts do",
+        _sh("for i in $(seq 20); do test -e {out}/ready; sleep 0.1; done"),
+        debian=("dash", "coreutils"),
+    ),
+    Program(
+        "ping",
+        "sleeper",
+        REPORT,
+        "asks a machine whether it is there",
+        ("ping", "-q", "-i", "0.1", "-c", "20", "127.0.0.1"),
+        debian=("iputils-ping",),
+    ),
+    # ---- version control
+    Program(
+        "git repack",
+        "version control",
+        DEVELOP,
+        "packs a repository, with two threads",
+        (
+            "git",
+            "-c",
+            "safe.directory=*",
+            "-c",
+            "pack.threads=2",
+            "-C",
+            "{in}/repository.git",
+            "repack",
+            "-a",
+            "-d",
+            "-f",
+            "-q",
+        ),
+        inputs=("repository",),
+        debian=("git",),
+        polls="pipe",
+    ),
+    Program(
+        "git clone",
+        "version control",
+        REPORT,
+        "copies a repository and checks it out",
+        ("git", "-c", "safe.directory=*", "clone", "-q", "file://{in}/repository.git", "{out}/clone"),
+        inputs=("repository",),
+        debian=("git",),
+        polls="pipe",
+    ),
+    # ---- pictures and films
+    Program(
+        "ffmpeg x264",
+        "media",
+        DEVELOP,
+        "encodes a film",
+        (
+            "ffmpeg",
+            "-v",
+            "error",
+            "-nostdin",
+            "-f",
+            "lavfi",
+            "-i",
+            "testsrc2=duration=4:size=960x540:rate=25",
+            "-c:v",
+            "libx264",
+            "-threads",
+            "2",
+            "-f",
+            "null",
+            "-",
+        ),
+        debian=("ffmpeg",),
+    ),
+    Program(
+        "convert",
+        "media",
+        REPORT,
+        "blurs and shrinks a picture",
+        (
+            "/usr/bin/convert",
+            "-seed",
+            "1",
+            "-size",
+            "1600x1200",
+            "plasma:red-blue",
+            "-blur",
+            "0x6",
+            "-resize",
+            "40%",
+            "{out}/small.png",
+        ),
+        debian=("imagemagick",),
+    ),
+)
+"""The thirty."""
+
+
+def half(which: Half) -> list[Program]:
+    """The entries of a half, in their order."""
+    return [program for program in CORPUS if program.half == which]
+
+
+def placed(words: Sequence[str], places: Mapping[str, str]) -> list[str]:
+    """A command with the directories of this machine in it."""
+    made = []
+    for word in words:
+        for name, place in places.items():
+            word = word.replace(f"{{{name}}}", place)  # noqa: PLW2901 - one name after the other
+        made.append(word)
+    return made

@@ -84,15 +84,20 @@ def explain_program(
     level: int = 1,
     runs: int = 1,
     kept: str = "[]",
+    overhead: float | None = None,
 ) -> str:
     """Runs a program and returns the ledger of its wall time.
+
+    `overhead`: share of its CPU time that recording may cost (otherwise 5 %); infinite: all is recorded.
 
     `kept`: calibrations of this machine, as the `calibration` of ledgers before; others are measured.
 
     ChildProcessError: it could not be started; `errno` is the exit code of a shell, `strerror` the reason.
     """
 
-def explain_process(pid: int, seconds: float, level: int = 1, kept: str = "[]") -> str:
+def explain_process(
+    pid: int, seconds: float, level: int = 1, kept: str = "[]", overhead: float | None = None
+) -> str:
     """The same of a process that runs already. ValueError: there is none, or it may not be looked at."""
 
 # ---- what the network probes measure against

@@ -90,6 +90,21 @@ def parse_seconds(text: str | float) -> float:
     return seconds
 
 
+def parse_share(text: str) -> float:
+    """The share of `5%` or `0.5 %`, above 0 and at most 1.
+
+    Raises:
+        UserError: it is not one.
+    """
+    number, unit = _split(text, "a share", "such as 5%")
+    if unit != "%":
+        raise UserError(f"{_quoted(text)} is no share; write it in percent, such as 5%")
+    share = number / 100
+    if not 0 < share <= 1:
+        raise UserError(f"{_quoted(text)} is not above 0 % and at most 100 %")
+    return share
+
+
 def parse_count(text: str | float) -> int:
     """A whole number that is not negative: `4`, `1,000`, `1e6`, `10k` (decimal).
 

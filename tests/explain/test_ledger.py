@@ -194,6 +194,8 @@ def test_a_script_without_its_interpreter_says_which_is_missing(tmp_path: Path) 
         ([], 2, "name a program"),
         (["--level", "4", "--", "true"], 2, "'4'"),
         (["--runs", "0", "--", "true"], 2, "--runs"),
+        (["--overhead", "0%", "--", "true"], 2, "--overhead: '0%'"),
+        (["--overhead", "much", "--", "true"], 2, "or `unlimited`"),
         (["--for", "1s", "--", "true"], 2, "--for"),
         (["--pid", "x"], 2, "--pid"),
         (["--pid", "1", "--", "true"], 2, "--pid"),

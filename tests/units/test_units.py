@@ -63,7 +63,7 @@ def test_counts_and_cpu_lists_are_read() -> None:
 
 
 @pytest.mark.parametrize(
-    "parse", [units.parse_size, units.parse_seconds, units.parse_count, units.parse_cpus]
+    "parse", [units.parse_size, units.parse_seconds, units.parse_count, units.parse_cpus, units.parse_share]
 )
 @pytest.mark.parametrize(
     "text",
@@ -95,6 +95,14 @@ def test_what_is_no_quantity_is_named_in_one_line(parse: object, text: str) -> N
     assert error.value.exit_code == 2
     if text.strip().isascii() and text.isprintable() and len(text) < 50:
         assert f"'{text}'" in message
+
+
+def test_a_share_is_a_percentage_above_nothing_and_at_most_all() -> None:
+    assert units.parse_share("5%") == pytest.approx(0.05)
+    assert units.parse_share("0.5 %") == pytest.approx(0.005)
+    for text in ("0%", "101%", "0.05", "5 s"):
+        with pytest.raises(UserError, match=f"'{text}'"):
+            units.parse_share(text)
 
 
 @pytest.mark.parametrize("text", ["0", "0s", "1e9s", "8 days"])

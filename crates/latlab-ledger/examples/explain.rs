@@ -21,7 +21,7 @@ fn main() {
     } else {
         Subject::Program(arguments)
     };
-    let request = Request { subject, level, runs: 1, kept: Vec::new() };
+    let request = Request { subject, level, overhead: Request::USUAL_OVERHEAD, runs: 1, kept: Vec::new() };
     match explain(&request, || true) {
         Ok(explained) => {
             let text = serde_json::to_string(&explained).expect("plain data");

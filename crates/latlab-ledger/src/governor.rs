@@ -23,8 +23,6 @@ pub(crate) struct Price {
     pub start_ns: f64,
 }
 
-/// Share of the program's CPU time that recording may cost; of its wall time that is as much or less.
-pub(crate) const SHARE: f64 = 0.02;
 /// Page faults are recorded in one of this many slices of time.
 pub(crate) const FAULT_SLICES: u64 = 10;
 /// A slice shorter than this, of CPU time, says little of what the program does.
@@ -79,11 +77,11 @@ impl Price {
     }
 
     /// Time on the CPU between samples, nanoseconds, from `least` on: samples take at most half of what recording may cost, as they come
-    /// whatever the program does.
-    pub(crate) fn period_ns(&self, least: u64) -> u64 {
+    /// whatever the program does. `overhead`: see [`Governor::with`].
+    pub(crate) fn period_ns(&self, least: u64, overhead: f64) -> u64 {
         // Slower than this is no sampling any more.
         const MOST_NS: f64 = 10_007_000.0;
-        let fair = (self.sample_ns / (SHARE / 2.0)).min(MOST_NS);
+        let fair = (self.sample_ns / (overhead / 2.0)).min(MOST_NS);
         crate::time::whole_ns(fair).max(least)
     }
 
@@ -113,6 +111,7 @@ struct Slice {
 #[derive(Clone, Debug)]
 pub(crate) struct Governor {
     price: Price,
+    overhead: f64,
     /// Cost of the samples per nanosecond.
     sampling: f64,
     /// CPU time of the runs before this one.
@@ -131,10 +130,12 @@ pub(crate) struct Governor {
 }
 
 impl Governor {
-    /// Recording is off, and nothing is known of the program. `period_ns`: CPU time between samples.
-    pub(crate) fn with(price: Price, period_ns: u64) -> Self {
+    /// Recording is off, and nothing is known of the program. `period_ns`: CPU time between samples; `overhead`: share of the program's CPU time
+    /// that recording may cost, of its wall time as much or less. Without a bound, all is recorded.
+    pub(crate) fn with(price: Price, period_ns: u64, overhead: f64) -> Self {
         Self {
             price,
+            overhead,
             sampling: price.sample_ns / (period_ns as f64).max(1.0),
             earlier_ns: 0,
             spent_ns: 0.0,
@@ -209,8 +210,12 @@ impl Governor {
 
     /// Whether recording is to be on from now on. `cpu_ns` is what this run has used, of which `threads` run now.
     pub(crate) fn decide(&mut self, cpu_ns: u64, threads: usize) -> bool {
+        if self.overhead.is_infinite() {
+            self.on = true;
+            return true;
+        }
         let now = self.earlier_ns + cpu_ns;
-        let allowed = SHARE * now as f64;
+        let allowed = self.overhead * now as f64;
         if self.on {
             let past = now.saturating_sub(self.slice.begun) as f64;
             let cost = self.spent_ns - self.slice.before_ns;
@@ -239,6 +244,7 @@ mod tests {
     use super::*;
 
     const MS: u64 = 1_000_000;
+    const SHARE: f64 = 0.02;
     const PRICE: Price = Price {
         switch_ns: 8000.0,
         sample_ns: 4000.0,
@@ -253,7 +259,7 @@ mod tests {
 
     /// Runs a program that switches this often; the time recorded of it, and what that cost, as shares, and when recording began.
     fn governed(switches_per_ms: impl Fn(u64) -> u64, ms: u64) -> (f64, f64, u64) {
-        let mut governor = Governor::with(PRICE, MS);
+        let mut governor = Governor::with(PRICE, MS, SHARE);
         governor.begin(switches(0));
         let (mut recorded, mut counted, mut began) = (0_u64, 0, 0);
         for at in 1..=ms {
@@ -274,7 +280,7 @@ mod tests {
 
     #[test]
     fn nothing_is_recorded_before_the_counters_have_told_how_often_a_program_switches() {
-        let mut governor = Governor::with(PRICE, MS);
+        let mut governor = Governor::with(PRICE, MS, SHARE);
         governor.begin(switches(1000));
         assert!(!governor.decide(100 * MS, 1));
         governor.counted(100 * MS, Some(switches(1001)));
@@ -283,7 +289,7 @@ mod tests {
 
     #[test]
     fn recording_that_was_put_off_begins_later_and_has_cost_nothing() {
-        let mut governor = Governor::with(PRICE, MS);
+        let mut governor = Governor::with(PRICE, MS, SHARE);
         governor.begin(switches(0));
         governor.counted(100 * MS, Some(switches(1)));
         assert!(governor.decide(100 * MS, 1));
@@ -302,9 +308,19 @@ mod tests {
 
     #[test]
     fn dear_samples_are_taken_less_often() {
-        assert_eq!(PRICE.period_ns(997_009), 997_009);
+        assert_eq!(PRICE.period_ns(997_009, SHARE), 997_009);
         let dear = Price { sample_ns: 40_000.0, ..PRICE };
-        assert_eq!(dear.period_ns(997_009), 4_000_000);
+        assert_eq!(dear.period_ns(997_009, SHARE), 4_000_000);
+        assert_eq!(dear.period_ns(997_009, f64::INFINITY), 997_009);
+    }
+
+    #[test]
+    fn without_a_bound_all_is_recorded_from_the_first_instruction_on() {
+        let mut governor = Governor::with(PRICE, MS, f64::INFINITY);
+        governor.begin(switches(0));
+        assert!(governor.decide(0, 1));
+        governor.recorded(switches(100_000), 0);
+        assert!(governor.decide(MS, 4));
     }
 
     #[test]
@@ -321,7 +337,7 @@ mod tests {
     fn who_comes_late_waits_until_as_much_has_been_earned() {
         // Of two threads that switch all the time; on a busy machine each slice goes on until the watcher gets a CPU.
         for (late_ms, learns) in [(0, true), (40, true), (40, false)] {
-            let mut governor = Governor::with(PRICE, MS);
+            let mut governor = Governor::with(PRICE, MS, SHARE);
             governor.begin(switches(0));
             let (mut at, mut worst) = (0, 0.0_f64);
             while at < 4000 {
@@ -358,7 +374,7 @@ mod tests {
 
     #[test]
     fn what_counters_do_not_know_of_is_learned_from_the_last_slice() {
-        let mut governor = Governor::with(PRICE, MS);
+        let mut governor = Governor::with(PRICE, MS, SHARE);
         governor.begin(Counts::default());
         let mut recorded = 0;
         for at in 1..=2000_u64 {
@@ -376,7 +392,7 @@ mod tests {
 
     #[test]
     fn a_second_run_begins_with_what_the_first_has_taught() {
-        let mut governor = Governor::with(PRICE, MS);
+        let mut governor = Governor::with(PRICE, MS, SHARE);
         for run in 0..40 {
             governor.begin(switches(0));
             let on = governor.decide(0, 1);
@@ -393,7 +409,7 @@ mod tests {
 
     #[test]
     fn without_counters_a_slice_tells() {
-        let mut governor = Governor::with(PRICE, MS);
+        let mut governor = Governor::with(PRICE, MS, SHARE);
         governor.begin(Counts::default());
         governor.counted(10 * MS, None);
         assert!(governor.decide(10 * MS, 1));

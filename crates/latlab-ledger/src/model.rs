@@ -225,6 +225,8 @@ pub struct Closure {
 pub struct Observer {
     /// Estimated share of the program's CPU time that recording took, in its own threads: records, and opening and closing events.
     pub share: f64,
+    /// The share that recording may take; `None`: it may take whatever it takes.
+    pub allowed_share: Option<f64>,
     /// CPU time of the watching process beside it while the program ran, all its threads, as a share of one CPU.
     pub watcher_share: f64,
     /// Share of wall time in which perf records were on; the rest was filled by looking.

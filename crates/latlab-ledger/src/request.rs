@@ -25,10 +25,17 @@ pub struct Request {
     pub subject: Subject,
     /// At most this level of sight: 1 the most, 3 the least.
     pub level: u8,
+    /// Share of the program's CPU time that recording may cost; infinite: all is recorded, whatever it costs.
+    pub overhead: f64,
     /// Runs of the program, at least one. It does all that it does in each of them; only the first one's output is shown.
     pub runs: u32,
     /// What was measured of this machine before: that which holds for what may be recorded now is used again.
     pub kept: Vec<Calibration>,
+}
+
+impl Request {
+    /// What recording may cost when nothing else is asked for.
+    pub const USUAL_OVERHEAD: f64 = 0.05;
 }
 
 /// Why nothing can be explained.

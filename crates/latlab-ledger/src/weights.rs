@@ -15,7 +15,6 @@
 use std::collections::HashMap;
 
 use crate::by_stage::Samples;
-use crate::governor::SHARE;
 use crate::mix::{Kinds, Mix};
 
 /// A stretch that was not recorded is cut when it is as long as a slice, of CPU time; a recorded one at half of it, so that a slice which goes on
@@ -25,8 +24,8 @@ const UNRECORDED_NS: f64 = 5_000_000.0;
 pub(crate) const RECORDED_NS: f64 = 2_500_000.0;
 /// Costs so many times apart are alike: of a hundred switches chance alone makes 80 to 120, and programs are not as even as chance.
 const ALIKE: f64 = 3.0;
-/// What costs less than this is recorded all the time, and alike.
-const CHEAP: f64 = SHARE / 2.0;
+/// What costs less than this is recorded all the time, and alike: half of the least overhead that is allowed by name.
+const CHEAP: f64 = 0.01;
 /// Samples on each side that stand for what was not recorded between them: one alone would be all or nothing.
 const NEAR: f64 = 3.0;
 /// More than as much again as the looks have met is of processes that came and went between them, nobody knows when: it is as all the rest.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -25,6 +26,13 @@ _MOST_RUNS = 10_000
 _BY_SIGNAL = 128
 
 
+class _Sight(NamedTuple):
+    """How much is looked at."""
+
+    level: int
+    overhead: float | None
+
+
 @click.command(
     "explain",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
@@ -37,6 +45,12 @@ _BY_SIGNAL = 128
     type=click.Choice(["1", "2", "3"]),
     help="Use at most this sight: 1 kernel and user samples, 2 user samples, 3 /proc alone (default: the most"
     " that this user may have).",
+)
+@click.option(
+    "--overhead",
+    metavar="SHARE",
+    help="What recording may cost, of the program's CPU time: 2%, 10%, or `unlimited` to record all of it."
+    " More gives narrower intervals (default: 5%).",
 )
 @click.option(
     "--runs",
@@ -102,6 +116,7 @@ def command(
     pid: str | None,
     duration: str | None,
     level: str | None,
+    overhead: str | None,
     runs: str | None,
     run_name: str | None,
     no_limits: bool,
@@ -135,7 +150,7 @@ def command(
       latlab explain --prove -- ./program     what would help, by trying it
     """
     files = _Files.checked(json_file, html_file, trace_file, firefox_file)
-    most = int(level or 1)
+    sight = _Sight(int(level or 1), _overhead(overhead))
     if best is not None and (runs is not None or pid is not None or prove):
         raise UserError("--best-of: runs the program itself, so --runs, --pid and --prove do not go with it")
     if yes and not prove:
@@ -145,7 +160,7 @@ def command(
     if pid is not None:
         if prove:
             raise UserError("--prove: a process that runs already cannot be run again")
-        explained, plain = _process(program, pid, duration, runs, most)
+        explained, plain = _process(program, pid, duration, runs, sight)
         judgement = _judged(explained, (), by, wanted=not no_limits)
     else:
         if duration is not None:
@@ -160,11 +175,11 @@ def command(
         watch = Watch(program)
         with watch if prove else contextlib.nullcontext():
             if best is None:
-                explained, plain = explain(program, level=most, runs=count or 1)
+                explained, plain = explain(program, **sight._asdict(), runs=count or 1)
             else:
                 from latlab.explain.best import best_of  # noqa: PLC0415 - loads the extension
 
-                explained, plain = best_of(_runs(best, "--best-of") or 1, program, level=most)
+                explained, plain = best_of(_runs(best, "--best-of") or 1, program, **sight._asdict())
         judgement = _judged(explained, watch.files, by, wanted=not no_limits)
         if streams is not None:
             proof = _proved(explained, judgement, program, watch.files, streams, yes=yes)
@@ -325,7 +340,7 @@ def _firefox(explained: Explained) -> bytes:
 
 
 def _process(
-    program: tuple[str, ...], pid: str, duration: str | None, runs: str | None, level: int
+    program: tuple[str, ...], pid: str, duration: str | None, runs: str | None, sight: _Sight
 ) -> tuple[Explained, bytes]:
     from latlab.explain.run import explain_process  # noqa: PLC0415 - loads the extension
     from latlab.units import parse_seconds  # noqa: PLC0415 - not needed for --help
@@ -342,7 +357,20 @@ def _process(
         raise UserError(f"--for: {error}") from None
     if seconds > _LONGEST_S:
         raise UserError(f"--for: {duration!r} is more than a day")
-    return explain_process(int(pid), seconds, level=level)
+    return explain_process(int(pid), seconds, **sight._asdict())
+
+
+def _overhead(text: str | None) -> float | None:
+    if text is None:
+        return None
+    if text == "unlimited":
+        return math.inf
+    from latlab.units import parse_share  # noqa: PLC0415 - not needed for --help
+
+    try:
+        return parse_share(text)
+    except UserError as error:
+        raise UserError(f"--overhead: {error}, or `unlimited`") from None
 
 
 def _runs(text: str | None, option: str = "--runs") -> int | None:

@@ -17,7 +17,9 @@ from latlab.explain.run import explain
 _INPUT, _OUTPUT = 0, 1
 
 
-def best_of(times: int, arguments: Sequence[str], *, level: int = 1) -> tuple[Explained, bytes]:
+def best_of(
+    times: int, arguments: Sequence[str], *, level: int = 1, overhead: float | None = None
+) -> tuple[Explained, bytes]:
     """Runs a program so often and returns the ledger of the fastest run, decoded and as JSON.
 
     A run that fails or is interrupted is the last, and its ledger is returned. The output of the first run is
@@ -43,7 +45,7 @@ def best_of(times: int, arguments: Sequence[str], *, level: int = 1) -> tuple[Ex
             if place is not None:
                 os.lseek(_INPUT, place, os.SEEK_SET)
             with contextlib.nullcontext() if number == 0 else _thrown_away(nowhere):
-                found.append(explain(arguments, level=level, runs=1))
+                found.append(explain(arguments, level=level, runs=1, overhead=overhead))
             program = found[-1][0].program
             if program.exit_code or program.signal is not None or program.left_running:
                 return found[-1] if number == 0 else _named(found[-1], found)

@@ -89,6 +89,8 @@ class Observer(msgspec.Struct, frozen=True):
     samples: int
     switches: int
     lost: int
+    allowed_share: float | None = None
+    """Nothing: whatever it costs."""
 
 
 class Cost(msgspec.Struct, frozen=True):

@@ -23,20 +23,24 @@ class NotStartedError(LatlabError):
         self.exit_code = exit_code
 
 
-def explain(arguments: Sequence[str], *, level: int = 1, runs: int = 1) -> tuple[Explained, bytes]:
+def explain(
+    arguments: Sequence[str], *, level: int = 1, runs: int = 1, overhead: float | None = None
+) -> tuple[Explained, bytes]:
     """Runs a program on this terminal and returns its ledger, decoded and as JSON.
 
     Args:
         arguments: Name and arguments.
         level: At most this level of sight; 1 is the most.
         runs: How often it is run; from the second time on its output is thrown away.
+        overhead: Share of its CPU time that recording may cost (otherwise 5 %); infinite: all is recorded.
 
     Raises:
         NotStartedError: There is no such program, or it cannot be executed.
     """
     kept = Kept()
     try:
-        text = core().explain_program([os.fspath(word) for word in arguments], level, runs, _for_core(kept))
+        words = [os.fspath(word) for word in arguments]
+        text = core().explain_program(words, level, runs, _for_core(kept), overhead)
     except ChildProcessError as error:
         raise NotStartedError(clean(error.strerror, most=300), error.errno or 127) from None
     except OSError as error:
@@ -44,7 +48,9 @@ def explain(arguments: Sequence[str], *, level: int = 1, runs: int = 1) -> tuple
     return _decoded(text, kept)
 
 
-def explain_process(pid: int, seconds: float, *, level: int = 1) -> tuple[Explained, bytes]:
+def explain_process(
+    pid: int, seconds: float, *, level: int = 1, overhead: float | None = None
+) -> tuple[Explained, bytes]:
     """Watches a process that runs already, and returns its ledger, decoded and as JSON.
 
     Raises:
@@ -52,7 +58,7 @@ def explain_process(pid: int, seconds: float, *, level: int = 1) -> tuple[Explai
     """
     kept = Kept()
     try:
-        text = core().explain_process(pid, seconds, level, _for_core(kept))
+        text = core().explain_process(pid, seconds, level, _for_core(kept), overhead)
     except ValueError as error:
         raise UserError(clean(error, most=300)) from None
     except OSError as error:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from latlab.explain.kept import day_and_time
-from latlab.explain.model import Explained, Row, SourceLine, Stage, Symbol
+from latlab.explain.model import Explained, Observer, Row, SourceLine, Stage, Symbol
 from latlab.explain.verdict import interval, percent
 from latlab.text import clean
 from latlab.units import format_bytes, format_count, format_ns, format_rate
@@ -114,7 +114,7 @@ def facts(explained: Explained) -> list[str]:
     )
     lines.append(_seen(explained))
     lines.append(
-        f"observer: {percent(observer.share)} of the program's CPU time,"
+        f"observer: {percent(observer.share)} of the program's CPU time{_allowed(observer)},"
         f" {percent(observer.watcher_share)} of a CPU beside it;"
         f" {observer.looks:,} looks, {observer.samples:,} samples"
     )
@@ -134,6 +134,11 @@ def _from_disk(device: float, read: float) -> str:
         return "nothing came from a disk"
     came = f"{format_bytes(device)} came from a disk"
     return f"{came}, with whole pages, read-ahead and mapped files" if device > read else came
+
+
+def _allowed(observer: Observer) -> str:
+    """What recording might have taken."""
+    return f" (at most {percent(observer.allowed_share)})" if observer.allowed_share else ""
 
 
 def _seen(explained: Explained) -> str:

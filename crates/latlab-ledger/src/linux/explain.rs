@@ -31,7 +31,7 @@ const SHORT_NS: u64 = 50_000_000;
 const MARKS: u32 = 1 << 17;
 
 fn governor(levels: &Levels) -> Governor {
-    Governor::with(levels.sight.price, levels.sight.period_ns())
+    Governor::with(levels.sight.price, levels.sight.period_ns(), levels.sight.overhead)
 }
 
 fn seconds(ns: u64) -> f64 {
@@ -45,7 +45,7 @@ fn seconds(ns: u64) -> f64 {
 /// The program cannot be started, there is no such process, or the system refuses what is needed.
 pub fn explain(request: &Request, go_on: impl FnMut() -> bool) -> Result<Explained, ExplainError> {
     let rules = Rules::built_in();
-    let levels = levels::find(request.level, &request.kept);
+    let levels = levels::find(request.level, request.overhead, &request.kept);
     match &request.subject {
         Subject::Program(arguments) => {
             // Without it, stages go unheard.
@@ -91,7 +91,7 @@ pub fn explain(request: &Request, go_on: impl FnMut() -> bool) -> Result<Explain
 
 /// What was kept, or what is measured now.
 fn calibration(levels: &Levels) -> Calibration {
-    let Sight { recording, price } = levels.sight;
+    let Sight { recording, price, .. } = levels.sight;
     levels.kept.unwrap_or_else(|| Calibration {
         recording,
         measured_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
@@ -272,6 +272,7 @@ fn assemble(
         observer: Observer {
             share: tally.recording_ns as f64
                 / ((tally.usage.user_ns + tally.usage.system_ns) as f64).max(1.0),
+            allowed_share: levels.sight.overhead.is_finite().then_some(levels.sight.overhead),
             watcher_share: tally.watcher_ns as f64 / wall,
             recorded_share: tally.recorded.wall as f64 / wall,
             looks: tally.looks,
@@ -285,11 +286,7 @@ fn assemble(
         processes: processes(first, rules),
         counters: counters(tally, runs),
         nameless_share: tally.mix.nameless(),
-        notes: ledger
-            .contradiction
-            .into_iter()
-            .chain(notes(tally, first, &heard, levels.sight.recording.is_some()))
-            .collect(),
+        notes: ledger.contradiction.into_iter().chain(notes(tally, first, &heard, levels.sight)).collect(),
     }
 }
 
@@ -357,24 +354,24 @@ fn course(
     first.course.shown(&shares, &ledger.on_cpu, seconds(first.tally.wall_ns))
 }
 
-fn notes(tally: &Tally, first: &Watched, heard: &Heard, may_record: bool) -> Vec<String> {
+fn notes(tally: &Tally, first: &Watched, heard: &Heard, sight: Sight) -> Vec<String> {
     let mut notes = Vec::new();
+    let allowed = 100.0 * sight.overhead;
     if let Some(reason) = &first.unrecorded {
         notes.push(format!(
             "Not everything could be recorded of this program, which was looked at instead: {reason}."
         ));
     }
     let recorded = tally.recorded.wall as f64 / (tally.wall_ns as f64).max(1.0);
-    if may_record && first.unrecorded.is_none() && tally.recorded.wall == 0 {
-        notes.push(
+    if sight.recording.is_some() && first.unrecorded.is_none() && tally.recorded.wall == 0 {
+        notes.push(format!(
             "Nothing was recorded of this program: it was over before it was known how often it switches, or recording would have slowed \
-             it by more than 2 %; it was looked at instead."
-                .to_owned(),
-        );
+             it by more than {allowed} %; it was looked at instead."
+        ));
     } else if tally.recorded.wall > 0 && recorded < 0.9 {
         notes.push(format!(
-            "{:.0} % of the time was recorded: as much as slows the program by no more than 2 %. The rest of the time its threads were looked \
-             at.",
+            "{:.0} % of the time was recorded: as much as slows the program by no more than {allowed} %. The rest of the time its threads were \
+             looked at.",
             100.0 * recorded
         ));
     }

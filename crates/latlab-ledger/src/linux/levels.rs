@@ -34,8 +34,8 @@ fn rung(level: u8, missing: Option<String>) -> Rung {
     }
 }
 
-/// Tries them from the most to the least, from `most` on. Prices are measured where none of `kept` hold.
-pub(crate) fn find(most: u8, kept: &[Calibration]) -> Levels {
+/// Tries them from the most to the least, from `most` on. Prices are measured where none of `kept` hold. `overhead`: what recording may cost.
+pub(crate) fn find(most: u8, overhead: f64, kept: &[Calibration]) -> Levels {
     let mut rungs = Vec::new();
     let mut level = 3;
     for candidate in 1..=2 {
@@ -65,7 +65,7 @@ pub(crate) fn find(most: u8, kept: &[Calibration]) -> Levels {
         }
         price.join().ok().flatten()
     });
-    let sight = Sight { recording, price: price.unwrap_or_default() };
+    let sight = Sight { recording, price: price.unwrap_or_default(), overhead };
     Levels { level, raise: (level > most).then(|| raise(level)), rungs, sight, kept }
 }
 

@@ -68,12 +68,14 @@ pub(crate) struct Sight {
     pub(crate) recording: Option<bool>,
     /// What it costs.
     pub(crate) price: Price,
+    /// What it may cost: see [`Governor::with`].
+    pub(crate) overhead: f64,
 }
 
 impl Sight {
     /// CPU time between samples, nanoseconds.
     pub(crate) fn period_ns(&self) -> u64 {
-        self.price.period_ns(LEAST_PERIOD_NS)
+        self.price.period_ns(LEAST_PERIOD_NS, self.overhead)
     }
 }
 

@@ -17,7 +17,7 @@ from latlab.text import clean
 # Longer than any quantity: what is longer is no typing error but something else, and is not looked at.
 _LONGEST = 64
 _QUANTITY = re.compile(
-    r"([+-]?(?:\d+(?:[_,]\d{3})*|\d*)(?:\.\d*)?(?:[eE][+-]?\d+)?)\s*([A-Za-zµμ]*)", re.ASCII
+    r"([+-]?(?:\d+(?:[_,]\d{3})*|\d*)(?:\.\d*)?(?:[eE][+-]?\d+)?)\s*([A-Za-zµμ]*|%)", re.ASCII
 )
 
 _SIZES = {

@@ -1,10 +1,12 @@
 use std::io::Write as _;
 
 use super::*;
+use crate::Request;
 
 const FREE: Sight = Sight {
     recording: None,
     price: Price { switch_ns: 0.0, sample_ns: 0.0, fault_ns: 0.0, open_ns: 0.0, start_ns: 0.0 },
+    overhead: Request::USUAL_OVERHEAD,
 };
 const FAR_NS: u64 = 60_000_000_000;
 
@@ -17,7 +19,7 @@ fn watching(governor: &mut Governor) -> Watching<'_> {
 }
 
 fn governor() -> Governor {
-    Governor::with(FREE.price, 1_000_000)
+    Governor::with(FREE.price, 1_000_000, FREE.overhead)
 }
 
 #[test]

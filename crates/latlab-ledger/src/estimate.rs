@@ -25,6 +25,8 @@ const WAITED: f64 = 0.05;
 /// Waits that the looks met, as a share of those that the counters know of: less, and they say nothing.
 const RARE: f64 = 0.1;
 const CLOSED: f64 = 0.005;
+/// Two counts of a process that runs already, user and system time, are in hundredths of a second.
+const TWO_COUNTS_NS: f64 = 2e7;
 /// Exact CPU time and the watcher's wall time agree no better than this, as a share of wall time.
 const CLOCKS: f64 = 0.002;
 /// A sample that comes due while its thread leaves the CPU comes when the thread has been back for 10 us (the kernel's `perf_swevent_start_hrtimer`),
@@ -157,7 +159,7 @@ pub(crate) fn ledger(tally: &Tally, rules: &Rules, costs: &Costs) -> Ledger {
 fn contradiction(tally: &Tally) -> Option<String> {
     let (cpu, cpus) = (tally.usage.cpu_ns() as f64, f64::from(tally.cpus.max(1)));
     let most = cpus * tally.wall_ns as f64;
-    (cpu > most * (1.0 + CLOCKS) + cpus * TICK_NS).then(|| {
+    (cpu > most * (1.0 + CLOCKS) + cpus * TICK_NS + TWO_COUNTS_NS).then(|| {
         let seconds = |ns: f64| ns / 1e9 / f64::from(tally.runs.max(1));
         format!(
             "The kernel counted {:.3} s of CPU time, more than {cpus} CPUs have in {:.3} s: where threads were sampled, nothing can be said \

@@ -651,7 +651,7 @@ impl<'a> Watching<'a> {
     /// Recording ends: the run-queue delay since it began.
     fn count_recorded_delay(&mut self) {
         let (_, delay) = self.looker.delays();
-        self.recorded_delay_ns += delay - self.delay_at_start_ns;
+        self.recorded_delay_ns += delay.saturating_sub(self.delay_at_start_ns);
     }
 
     /// How the run-queue delay of the whole time came about.
@@ -840,10 +840,10 @@ impl<'a> Watching<'a> {
             let cpu_ns = counted.saturating_sub(before.system_ns);
             (cpu_ns, user_of(cpu_ns, used.user_ns, counted))
         } else {
-            // Threads count exactly, those of its children too; ticks say what of it was user code.
-            let cpu_ns = delays.0.saturating_sub(self.delays_before.0);
+            // Its own counters know of threads that have ended, those of threads of its children. What of it was user code, ticks say.
             let user_ns = used.user_ns.saturating_sub(before.user_ns);
             let system_ns = used.system_ns.saturating_sub(before.system_ns);
+            let cpu_ns = delays.0.saturating_sub(self.delays_before.0).max(user_ns + system_ns);
             (cpu_ns, user_of(cpu_ns, user_ns, user_ns + system_ns))
         };
         let system_ns = cpu_ns - user_ns;

@@ -114,6 +114,8 @@ class Place:
         now = contents(self.root)
         assert {name: now.get(name, "gone") for name in self.foreign} == self.foreign
         expected = {"data", "home", "tmp", "here", "data/latlab", "data/latlab/runs", *self.foreign}
+        # What explain measured of the machine.
+        expected.add("data/latlab/runs/calibration.json")
         return sorted(
             name
             for path in self.root.rglob("*")

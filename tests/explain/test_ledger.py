@@ -20,7 +20,7 @@ from tests.explain.in_process import explain
 from tests.explain.ledgers import ledger as made
 from tests.some import some
 
-from latlab.explain.model import Explained
+from latlab.explain.model import USER_CODE, Explained
 from latlab.explain.run import explain_process
 from latlab.explain.table import facts, table
 from latlab.explain.verdict import verdict
@@ -208,6 +208,23 @@ def test_a_mistake_is_one_line(arguments: list[str], code: int, says: str) -> No
     assert told.stderr.startswith("latlab: ")
     assert says in told.stderr
     assert len(told.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("level", ["1", "2", "3"])
+def test_no_more_runs_at_once_than_there_are_cpus_nor_longer_than_the_kernel_counted(
+    tmp_path: Path, level: str
+) -> None:
+    file = tmp_path / "ledger.json"
+    hashes = "import hashlib; [hashlib.sha256(bytes(2_000_000)).hexdigest() for _ in range(20)]"
+    script = f"seq 6 | xargs -P 6 -I{{}} '{sys.executable}' -I -S -c '{hashes}'"
+    told = explain("--no-limits", "--level", level, "--json", str(file), "--", "sh", "-c", script)
+    assert told.returncode == 0, told.stderr
+    ledger = json.loads(file.read_text())
+    cpu_s = ledger["counters"]["user_s"] + ledger["counters"]["system_s"]
+    assert 1 <= ledger["threads"]["parallelism"] <= len(os.sched_getaffinity(0)) + 1e-9
+    user = [row for row in ledger["categories"] if row["name"] in (*USER_CODE, "user-cpu")]
+    assert 0 < sum(row["seconds"] for row in user) <= min(cpu_s, ledger["wall_s"]) + 1e-9
+    assert not any("The kernel counted" in note for note in ledger.get("notes", ()))
 
 
 def test_ctrl_c_ends_the_watching_of_a_process_and_what_was_seen_is_told() -> None:

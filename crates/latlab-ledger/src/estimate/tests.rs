@@ -68,6 +68,13 @@ fn assert_shares<const N: usize>(ledger: &Ledger, within: f64, shares: [(Categor
 fn closed(tally: &Tally, costs: &Costs) -> Ledger {
     let ledger = ledger(tally, rules(), costs);
     assert_closed(&ledger);
+    let (cpu, wall) = (tally.usage.cpu_ns() as f64, tally.wall_ns as f64);
+    if ledger.contradiction.is_none() {
+        let allowed = cpu / f64::from(tally.cpus.max(1)) - 1.0..=cpu.min(wall) + 1.0;
+        assert!(allowed.contains(&ledger.running_ns), "{} of {allowed:?}", ledger.running_ns);
+        let most = (tally.usage.queue_ns.unwrap_or(0) + tally.delay.unread_ns) as f64;
+        assert!(share(&ledger, Category::RunQueueWait) * wall <= most + 1.0, "{:?}", ledger.rows);
+    }
     ledger
 }
 

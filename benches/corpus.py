@@ -216,7 +216,7 @@ def broken(said: Record, cpus: int) -> list[str]:
     if queue is not None and rows.get(_QUEUE, 0.0) > queue + slack:
         found.append(f"{rows[_QUEUE]:.3f} s of waiting for a CPU, {queue:.3f} s counted")
     if not said["closure"]["holds"]:
-        found.append("the books do not close")
+        found.append("the categories do not sum to 100 %")
     return found
 
 

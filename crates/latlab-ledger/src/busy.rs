@@ -72,7 +72,7 @@ pub(crate) fn busy(seen: &Seen<'_>, exact: &Exact) -> Busy {
     let running = of(estimate.running, fewer.running, more.running, running);
     let left = seen.wall - running.of;
     // One thread alone is ready for as long as was counted; of several, the others may run meanwhile.
-    let least = if cpus > 1.0 || seen.most_threads > 1 { 0.0 } else { exact.queue.min(left) };
+    let least = if seen.most_threads > 1 { 0.0 } else { exact.queue.min(left) };
     let ready = Range { low: least, high: (exact.queue + exact.uncounted).min(left) };
     let ready = of(estimate.ready, fewer.ready, more.ready, ready);
     Busy { running, ready, uncounted: estimate.uncounted.min(ready.of) }

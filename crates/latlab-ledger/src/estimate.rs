@@ -189,20 +189,19 @@ impl Estimate<'_> {
         self.account.exact(self.whole(Category::StartAndExit), sums.absent as f64);
         let each = woken::delay_of_each(self.tally);
         let by_others = woken::caused_by_others(self.tally);
-        let (mut woken, mut most) = (0.0, 0.0);
+        let mut ends = 0.0;
         for (reason, ns) in sums.waits.each() {
             let end = (each * sums.all_waited.of(reason) as f64).min(ns as f64);
-            woken += end * by_others;
-            most += end;
+            ends += end;
             self.but_for_its_end(reason, ns as f64, end * by_others, end);
         }
         let unknown = sums.unknown as f64;
         let end = (each * sums.unknown_all_waited as f64).min(unknown);
-        woken += end * by_others;
-        most += end;
+        ends += end;
         self.unknown(unknown - end * by_others);
         let ready = sums.ready as f64;
-        let most = ready + (2.0 * woken).max(most);
+        let woken = ends * by_others;
+        let most = ready + (2.0 * woken).max(ends);
         let range =
             Range { low: ready, high: most.min(woken::recorded_delay(self.tally)).max(ready + woken) };
         self.account.add(self.whole(Category::RunQueueWait), ready + woken, range, method_of(woken));
@@ -415,7 +414,7 @@ impl Estimate<'_> {
     /// where that was much.
     fn ticks(&self) -> (f64, f64) {
         let usage = &self.tally.usage;
-        let cpu = (usage.user_ns + usage.system_ns) as f64;
+        let cpu = usage.cpu_ns() as f64;
         if cpu <= 0.0 {
             return (0.5, 0.0);
         }
@@ -593,7 +592,7 @@ impl Estimate<'_> {
     /// Without samples: user code as a whole, the kernel's work by counts.
     fn by_counters(&mut self, ns: f64, range: Range) {
         let usage = &self.tally.usage;
-        let cpu = (usage.user_ns + usage.system_ns) as f64;
+        let cpu = usage.cpu_ns() as f64;
         let (of_user, ticks) = self.ticks();
         let counted = 1.0 - of_user;
         let ticks = of_share(counted, ticks.max(1.0));
@@ -733,7 +732,7 @@ impl Estimate<'_> {
     }
 
     fn kernel(&mut self, ns: f64, range: Range, on_cpu: f64) {
-        let cpu = (self.tally.usage.user_ns + self.tally.usage.system_ns) as f64;
+        let cpu = self.tally.usage.cpu_ns() as f64;
         // From CPU time of all threads to wall time of the part in question.
         let scale = if cpu > 0.0 { on_cpu / cpu } else { 0.0 };
         let parts: Vec<(Reason, Cost)> =

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
-import tempfile
 import time
 from collections.abc import Mapping
 from datetime import datetime
@@ -21,6 +20,7 @@ import msgspec
 
 from latlab.explain.model import Calibration
 from latlab.run.core import core
+from latlab.run.saving import replace_file
 from latlab.run.store import Store
 from latlab.text import clean
 
@@ -151,7 +151,8 @@ class Kept:
             why = "the kernel does not say which start of it this is"
         else:
             try:
-                _replace(self._path, msgspec.json.encode(_Content(_VERSION, self._machine, users)))
+                content = msgspec.json.encode(_Content(_VERSION, self._machine, users))
+                replace_file(self._path, content, mode=0o600)
             except OSError as error:
                 why = f"{clean(self._path, most=200)}: {clean(error.strerror or error)}"
             else:
@@ -162,19 +163,6 @@ class Kept:
 def day_and_time(measured_s: float) -> str:
     """When something was measured, as this user's clock shows it."""
     return f"{datetime.fromtimestamp(measured_s):%d %b %H:%M}"
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Who reads meanwhile finds the old file or the new one."""
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor
-            file.write(content)
-        os.replace(name, path)  # noqa: PTH105 - a name
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(name)  # noqa: PTH108 - a name
-        raise
 
 
 def _bytes_of(path: Path) -> bytes:

@@ -35,7 +35,7 @@ def save(target: Path, content: bytes, *, replace: bool = True) -> Path:
         elif target.exists() and not stat.S_ISREG(target.stat().st_mode):
             target.write_bytes(content)
         elif not _save_new(target, content):
-            _replace(target, content)
+            replace_file(target, content)
     except FileExistsError:
         raise UserError(f"{clean(target, most=300)} exists already") from None
     except (OSError, ValueError) as error:
@@ -63,11 +63,22 @@ def _save_new(target: Path, content: bytes, mode: int | None = None) -> bool:
     return True
 
 
-def _replace(target: Path, content: bytes) -> None:
-    # A link stays one: what it points to is replaced.
+def replace_file(target: Path, content: bytes, *, mode: int | None = None) -> None:
+    """Whoever reads a file meanwhile finds the old one or the new one.
+
+    A link stays one: what it points to is replaced.
+
+    Args:
+        target: the file.
+        content: all of it.
+        mode: otherwise that of the file which is replaced, or of any new file.
+
+    Raises:
+        OSError: it cannot be written.
+    """
     target = target.resolve()
     part = target.with_name(f".{target.name[:200]}.{secrets.token_hex(4)}")
-    mode = _mode_of(target)
+    mode = _mode_of(target) if mode is None else mode
     if not _save_new(part, content, mode):
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
         descriptor = os.open(part, flags, 0o600)

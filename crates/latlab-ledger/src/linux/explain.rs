@@ -270,8 +270,7 @@ fn assemble(
         about_lines,
         python: tally.python.told(),
         observer: Observer {
-            share: tally.recording_ns as f64
-                / ((tally.usage.user_ns + tally.usage.system_ns) as f64).max(1.0),
+            share: tally.recording_ns as f64 / (tally.usage.cpu_ns() as f64).max(1.0),
             allowed_share: levels.sight.overhead.is_finite().then_some(levels.sight.overhead),
             watcher_share: tally.watcher_ns as f64 / wall,
             recorded_share: tally.recorded.wall as f64 / wall,

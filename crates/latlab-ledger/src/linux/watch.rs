@@ -648,9 +648,8 @@ impl<'a> Watching<'a> {
         self.hear(last);
     }
 
-    /// Recording ends: the run-queue delay since it began.
-    fn count_recorded_delay(&mut self) {
-        let (_, delay) = self.looker.delays();
+    /// Recording ends: the run-queue delay since it began, of all that there is.
+    fn count_recorded_delay(&mut self, delay: u64) {
         self.recorded_delay_ns += delay.saturating_sub(self.delay_at_start_ns);
     }
 
@@ -667,7 +666,8 @@ impl<'a> Watching<'a> {
         // Closing takes milliseconds, in which more and more is missing: what came before counts.
         let now = now_ns();
         self.stop_recording(false);
-        self.count_recorded_delay();
+        let (_, delay) = self.looker.delays();
+        self.count_recorded_delay(delay);
         let Some(recording) = &mut self.recording else {
             return;
         };
@@ -726,8 +726,9 @@ impl<'a> Watching<'a> {
 
     /// `io`: its counters of bytes and calls, if they could be read; `ended`: how it ended, and these counters by another way.
     fn finish(mut self, end: u64, io: Option<Io>, ended: impl FnOnce() -> (Ended, Option<Io>)) -> Watched {
+        let delays = self.looker.delays();
         if self.recording.as_ref().is_some_and(|recording| recording.on) {
-            self.count_recorded_delay();
+            self.count_recorded_delay(delays.1);
         }
         self.stop_recording(true);
         if let Some(recording) = &mut self.recording {
@@ -737,7 +738,6 @@ impl<'a> Watching<'a> {
         }
         let end = end.max(self.sweep.now()).max(self.begin + 1);
         let watcher_ns = process_cpu_ns() - self.cpu_begin;
-        let delays = self.looker.delays();
         let delay = self.delay();
         if let Some(recording) = &mut self.recording {
             // What was recorded to the end, or what was not.

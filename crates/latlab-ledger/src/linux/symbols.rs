@@ -416,7 +416,6 @@ mod tests {
         }
         assert!(!symbols.files[&name].symbols.is_empty());
         assert!(symbols.budget.is_some(), "it is lent only");
-        assert!(!symbols.are_left_out());
         let anonymous = Rc::from("//anon");
         assert!(symbols.learn(&anonymous), "there is nothing to know");
     }

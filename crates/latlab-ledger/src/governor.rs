@@ -203,11 +203,6 @@ impl Governor {
         self.late_ns = (self.late_ns * FORGET).max(ns as f64);
     }
 
-    /// Recording could not begin yet.
-    pub(crate) fn put_off(&mut self) {
-        self.on = false;
-    }
-
     /// Whether recording is to be on from now on. `cpu_ns` is what this run has used, of which `threads` run now.
     pub(crate) fn decide(&mut self, cpu_ns: u64, threads: usize) -> bool {
         if self.overhead.is_infinite() {
@@ -285,18 +280,6 @@ mod tests {
         assert!(!governor.decide(100 * MS, 1));
         governor.counted(100 * MS, Some(switches(1001)));
         assert!(governor.decide(100 * MS, 1));
-    }
-
-    #[test]
-    fn recording_that_was_put_off_begins_later_and_has_cost_nothing() {
-        let mut governor = Governor::with(PRICE, MS, SHARE);
-        governor.begin(switches(0));
-        governor.counted(100 * MS, Some(switches(1)));
-        assert!(governor.decide(100 * MS, 1));
-        governor.put_off();
-        assert!(governor.decide(101 * MS, 1));
-        assert!(governor.spent_ns() < 1.0);
-        assert_eq!(governor.slice.begun, 101 * MS);
     }
 
     #[test]

@@ -92,8 +92,8 @@ pub(crate) trait Names {
     fn mapped(&mut self, pid: u32, map: &Map) -> Rc<str>;
     /// The kernel's function.
     fn kernel(&mut self, address: u64) -> Rc<str>;
-    /// A function of user code: an offset in a file, or an address of a process where no file is.
-    fn user(&mut self, file: Option<(&Rc<str>, u64)>, pid: u32, address: u64) -> Place;
+    /// A function of user code: an offset in a file, or an address of a process where no file is. `None`: the file is still being read.
+    fn user(&mut self, file: Option<(&Rc<str>, u64)>, pid: u32, address: u64) -> Option<Place>;
 }
 
 /// What an event of a sample stands for.
@@ -197,15 +197,16 @@ impl<'a, N: Names> Stream<'a, N> {
         self.unexplained
     }
 
-    /// The next record; times never decrease.
-    pub(crate) fn take(&mut self, record: &Record, sweep: &mut Sweep<'_>) {
+    /// The next record; times never decrease. Whether it was taken: if not, the names of its functions are still being read, and it is to come again.
+    #[must_use]
+    pub(crate) fn take(&mut self, record: &Record, sweep: &mut Sweep<'_>) -> bool {
         let (time, pid, tid) = (record.time, record.pid, record.tid);
         let recorded = sweep.source() == Source::Recorded;
         match &record.what {
             What::Sample { event, kernel, user } => match self.events.get(event).copied() {
                 Some(Event::Cpu(period)) if recorded => {
                     sweep.advance(time);
-                    self.on_cpu(record, kernel, user, period, sweep);
+                    return self.on_cpu(record, kernel, user, period, sweep).is_some();
                 }
                 Some(Event::Switch) => {
                     let reason = self.waits_for(kernel);
@@ -213,7 +214,7 @@ impl<'a, N: Names> Stream<'a, N> {
                         self.leaving.insert(tid, (time, reason));
                     }
                 }
-                Some(Event::Fault) => self.fault(pid, tid, user),
+                Some(Event::Fault) => return self.fault(pid, tid, user).is_some(),
                 _ => {}
             },
             What::Out { preempted } if recorded => {
@@ -275,6 +276,7 @@ impl<'a, N: Names> Stream<'a, N> {
             }
             What::Learned { .. } | What::Out { .. } | What::In => {}
         }
+        true
     }
 
     /// The state of a thread that has left its CPU.
@@ -367,7 +369,7 @@ impl<'a, N: Names> Stream<'a, N> {
         Some((Rc::clone(&map.path), (address - map.start).saturating_add(map.offset)))
     }
 
-    fn place(&mut self, pid: u32, address: u64) -> Place {
+    fn place(&mut self, pid: u32, address: u64) -> Option<Place> {
         let file = self.file(pid, address);
         let file = file.as_ref().map(|(path, offset)| (path, *offset));
         self.names.user(file, pid, address)
@@ -384,14 +386,14 @@ impl<'a, N: Names> Stream<'a, N> {
         found
     }
 
-    /// The places of a chain, the running one first, with what they say together.
-    fn places(&mut self, pid: u32, tid: u32, user: &[u64]) -> (Vec<Place>, u64) {
+    /// The places of a chain, the running one first, with what they say together; `None`: names of them are still being read.
+    fn places(&mut self, pid: u32, tid: u32, user: &[u64]) -> Option<(Vec<Place>, u64)> {
         let mut fit = self.threads.get(&tid).map_or(0, |name| self.rules.thread_fit(name));
         let mut places = Vec::with_capacity(user.len());
         for (at, address) in user.iter().enumerate() {
             // A caller's address is where it will go on: the call is before it.
             let address = if at == 0 { *address } else { address.wrapping_sub(1) };
-            let place = self.place(pid, address);
+            let place = self.place(pid, address)?;
             if at <= CALLERS {
                 let name = place.function.clone().unwrap_or_default();
                 let key = (name, Rc::clone(&place.object));
@@ -400,12 +402,20 @@ impl<'a, N: Names> Stream<'a, N> {
             }
             places.push(place);
         }
-        (places, fit)
+        Some((places, fit))
     }
 
-    fn on_cpu(&mut self, record: &Record, kernel: &[u64], user: &[u64], period: u64, sweep: &mut Sweep<'_>) {
+    /// `None`: names of its functions are still being read, and nothing was done.
+    fn on_cpu(
+        &mut self,
+        record: &Record,
+        kernel: &[u64],
+        user: &[u64],
+        period: u64,
+        sweep: &mut Sweep<'_>,
+    ) -> Option<()> {
+        let (places, fit) = self.places(record.pid, record.tid, user)?;
         let weight = period as f64 / f64::from(sweep.running());
-        let (places, fit) = self.places(record.pid, record.tid, user);
         let mut names: Vec<Rc<str>> = Vec::new();
         let mut stack = Fit::default();
         for address in kernel {
@@ -450,15 +460,18 @@ impl<'a, N: Names> Stream<'a, N> {
         let frames = places.iter().rev().map(shown).chain(names.iter().rev().map(Rc::clone));
         let side = if kernel.is_empty() { Side::User } else { Side::Kernel };
         self.mix.stack(category, side, frames.collect(), weight);
+        Some(())
     }
 
-    fn fault(&mut self, pid: u32, tid: u32, user: &[u64]) {
+    /// As [`Self::on_cpu`].
+    fn fault(&mut self, pid: u32, tid: u32, user: &[u64]) -> Option<()> {
+        let (_, fit) = self.places(pid, tid, user)?;
         if let Some((path, offset)) = user.first().and_then(|address| self.file(pid, *address)) {
             self.mix.touched(&path, offset, 0.0);
         }
-        let (_, fit) = self.places(pid, tid, user);
         let reason = self.rules.user_by(fit).unwrap_or(self.compute);
         self.mix.fault(reason);
+        Some(())
     }
 }
 

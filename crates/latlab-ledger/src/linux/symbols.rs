@@ -225,6 +225,8 @@ pub(crate) struct Symbols {
     demangler: Demangler,
     budget: Option<Rc<Budget>>,
     until: Option<u64>,
+    /// Who asks for a name waits until its file is read.
+    pub(crate) waits: bool,
 }
 
 thread_local! {
@@ -265,8 +267,9 @@ impl Symbols {
         self.kernel.get_or_insert_with(kernel);
     }
 
-    /// Has the names of a file read beside, if they are not known: for a large program this takes many milliseconds. Whether they are known.
-    pub(crate) fn learn(&mut self, path: &Rc<str>) -> bool {
+    /// Has the names of a file read beside, if they are not known: for a large program this takes many milliseconds, in which nobody would govern
+    /// what recording costs. Whether they are known.
+    fn learn(&mut self, path: &Rc<str>) -> bool {
         if self.reading.as_ref().is_some_and(|(_, reading)| !reading.is_finished()) {
             return false;
         }
@@ -353,9 +356,9 @@ impl Names for Symbols {
         Rc::from(symbol.map_or(WITHOUT_NAME, |symbol| &symbol.name))
     }
 
-    fn user(&mut self, file: Option<(&Rc<str>, u64)>, pid: u32, address: u64) -> Place {
+    fn user(&mut self, file: Option<(&Rc<str>, u64)>, pid: u32, address: u64) -> Option<Place> {
         const MOST_PLACES: usize = 200_000;
-        let nowhere = |object: &str, function| Place { function, object: Rc::from(object) };
+        let nowhere = |object: &str, function| Some(Place { function, object: Rc::from(object) });
         let Some((path, offset)) = file else {
             let function = self.at_run_time(pid, address);
             return nowhere("made at run time", function);
@@ -369,17 +372,21 @@ impl Names for Symbols {
             return nowhere("made at run time", function);
         }
         if let Some(place) = self.places.get(&(Rc::clone(path), offset)) {
-            return place.clone();
+            return Some(place.clone());
         }
-        self.know(path);
+        if self.waits {
+            self.know(path);
+        } else if !self.learn(path) {
+            return None;
+        }
         let table = self.files.get_mut(path);
         let function = table.and_then(|table| table.function(offset, &mut self.demangler));
-        let place = nowhere(path.rsplit('/').next().unwrap_or(path), function);
+        let place = Place { function, object: Rc::from(path.rsplit('/').next().unwrap_or(path)) };
         if self.places.len() >= MOST_PLACES {
             self.places.clear();
         }
         self.places.insert((Rc::clone(path), offset), place.clone());
-        place
+        Some(place)
     }
 }
 
@@ -411,10 +418,12 @@ mod tests {
         let mut symbols = Symbols::default();
         let name = symbols.mapped(std::process::id(), own);
         assert!(!symbols.learn(&name), "it has just begun");
+        assert_eq!(symbols.user(Some((&name, 0)), 1, 0), None, "who does not wait comes again");
         while !symbols.learn(&name) {
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
         assert!(!symbols.files[&name].symbols.is_empty());
+        assert!(symbols.user(Some((&name, 0)), 1, 0).is_some());
         assert!(symbols.budget.is_some(), "it is lent only");
         let anonymous = Rc::from("//anon");
         assert!(symbols.learn(&anonymous), "there is nothing to know");

@@ -30,6 +30,7 @@ use crate::model;
 use crate::rules::Rules;
 use crate::sweep::{Seen, Source, State, Sweep};
 use crate::tally::{Delay, Tally, Usage};
+use crate::time::whole_ns;
 use crate::timeline::Course;
 
 mod before;
@@ -47,8 +48,10 @@ const LATER_NS: u64 = 4_000_000;
 const LATER_FROM_NS: u64 = 30_000_000_000;
 /// Thousands of threads take milliseconds to look at: seldom, but not never.
 const FARTHEST_NS: u64 = 100_000_000;
-/// Looking may take one part in so many of one CPU.
-const SHARE: u64 = 100;
+/// Looking may take this part of one CPU for each part of the program's time that recording may take, and no more and no less than so much.
+const OF_OVERHEAD: f64 = 0.5;
+/// See [`OF_OVERHEAD`].
+const LOOKING: std::ops::RangeInclusive<f64> = 0.01..=0.1;
 /// Stages that the program marks by lines get the time at which they are heard, which is promised to 10 ms; and a ring of 2^17 marks
 /// is read before it is full, at whatever rate one can be written.
 const HEAR_NS: u64 = 5_000_000;
@@ -76,6 +79,11 @@ impl Sight {
     /// CPU time between samples, nanoseconds.
     pub(crate) fn period_ns(&self) -> u64 {
         self.price.period_ns(LEAST_PERIOD_NS, self.overhead)
+    }
+
+    /// Share of a CPU that looks may take.
+    fn looking(&self) -> f64 {
+        (self.overhead * OF_OVERHEAD).clamp(*LOOKING.start(), *LOOKING.end())
     }
 }
 
@@ -179,14 +187,14 @@ fn is_closed(pipe: &OwnedFd) -> bool {
     rustix::io::read(pipe, &mut byte) == Ok(0)
 }
 
-/// Distance to the next look.
-fn distance(running_for: u64, look_ns: u64, random: &mut Rng) -> u64 {
+/// Distance to the next look, which may take this share of a CPU.
+fn distance(running_for: u64, look_ns: u64, share: f64, random: &mut Rng) -> u64 {
     let usual = match running_for {
         0..FIRST_FOR_NS => FIRST_NS,
         FIRST_FOR_NS..LATER_FROM_NS => USUAL_NS,
         _ => LATER_NS,
     };
-    let mean = usual.max((look_ns * SHARE).min(FARTHEST_NS));
+    let mean = usual.max(whole_ns(look_ns as f64 / share).min(FARTHEST_NS));
     mean / 2 + random.next_u64() % mean.max(1)
 }
 
@@ -331,6 +339,8 @@ struct Watching<'a> {
     cpu_begin: u64,
     random: Rng,
     look_ns: u64,
+    /// Share of a CPU that looks may take.
+    looking: f64,
     looks: u64,
     /// When threads are to be looked at, or records read, again; when stages were heard.
     next: u64,
@@ -408,6 +418,7 @@ impl<'a> Watching<'a> {
             cpu_begin: process_cpu_ns(),
             random: Rng::new(now ^ u64::from(pid)),
             look_ns: 0,
+            looking: sight.looking(),
             looks: 0,
             next: now,
             heard: now,
@@ -539,7 +550,7 @@ impl<'a> Watching<'a> {
                 if running_for > FIRST_FOR_NS { DRAIN_NS } else { FIRST_NS * 2 }
             }
             // Reasons are asked for as often as threads would be looked at.
-            _ => distance(running_for, self.look_ns, &mut self.random),
+            _ => distance(running_for, self.look_ns, self.looking, &mut self.random),
         }
     }
 
@@ -606,7 +617,7 @@ impl<'a> Watching<'a> {
                 recording.recorder.switch_faults(recording.faults_on);
             }
         }
-        recording.take(now.saturating_sub(LATE_NS), &mut self.sweep);
+        let all = recording.take(now.saturating_sub(LATE_NS), false, &mut self.sweep);
         recording.cut(&mut self.sweep, false, self.governor.price());
         if recording.recorder.sees_kernel {
             recording.ask_what_is_polled(&mut self.looker);
@@ -615,9 +626,14 @@ impl<'a> Watching<'a> {
             recording.seldom = now + SELDOM_NS;
             self.looker.look(&mut self.states);
             self.io = io_of(self.pid).or(self.io);
+        } else if !all {
+            // Records that wait for names do not tell what the program has used.
+            self.looker.look(&mut self.states);
         }
         let (cpu_ns, swept_ns) = recording.from;
-        self.cpu_ns = self.cpu_ns.max(cpu_ns + self.sweep.cpu_ns() - swept_ns);
+        let recorded = cpu_ns + self.sweep.cpu_ns() - swept_ns;
+        let ran = if all { 0 } else { self.looker.ran_ns().saturating_sub(self.delays_before.0) };
+        self.cpu_ns = self.cpu_ns.max(recorded).max(ran);
         self.took();
     }
 
@@ -671,19 +687,15 @@ impl<'a> Watching<'a> {
         let Some(recording) = &mut self.recording else {
             return;
         };
-        recording.take(now, &mut self.sweep);
+        recording.take(now, true, &mut self.sweep);
         recording.forget_waits();
         self.sweep.switch_source(now, Source::Looked);
         recording.cut(&mut self.sweep, true, self.governor.price());
         // Of the rest only mappings and names are of use.
-        recording.take(u64::MAX, &mut self.sweep);
+        recording.take(u64::MAX, true, &mut self.sweep);
     }
 
     fn resume(&mut self) {
-        if self.recording.as_mut().is_some_and(|recording| !recording.knows_names(&self.looker)) {
-            self.governor.put_off();
-            return;
-        }
         let threads = self.looker.all_threads();
         if threads.is_empty() {
             return;
@@ -734,7 +746,7 @@ impl<'a> Watching<'a> {
         if let Some(recording) = &mut self.recording {
             recording.stream.names.has_ended();
             // What it leaves running goes on.
-            recording.take(end + 1, &mut self.sweep);
+            recording.take(end + 1, true, &mut self.sweep);
         }
         let end = end.max(self.sweep.now()).max(self.begin + 1);
         let watcher_ns = process_cpu_ns() - self.cpu_begin;
@@ -792,7 +804,7 @@ impl<'a> Watching<'a> {
         tally.wall_range_ns = (tally.wall_ns, tally.wall_ns);
         if let Some(recording) = self.recording {
             tally.sees_kernel = recording.recorder.sees_kernel;
-            tally.recording_ns = crate::time::whole_ns(self.governor.spent_ns());
+            tally.recording_ns = whole_ns(self.governor.spent_ns());
             tally.switches = recording.stream.switches;
             tally.lost = recording.stream.lost;
             tally.names_left_out = recording.stream.names.are_left_out();

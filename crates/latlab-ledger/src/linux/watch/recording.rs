@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::governor::{Counts, Price};
 use crate::records::{Record, What};
 use crate::rules::Rules;
-use crate::stream::{self, Names as _, Stream};
+use crate::stream::{self, Stream};
 use crate::sweep::{State, Sweep};
 use crate::system::look::Looker;
 use crate::system::proc_file::text;
@@ -131,20 +131,6 @@ impl Recording {
         weighed
     }
 
-    /// Whether the names of the functions in files that are mapped are known; if not, they are read beside. To be read before anything is
-    /// recorded: those of a large program take many milliseconds, in which nobody would look at it, or govern what recording costs.
-    pub(super) fn knows_names(&mut self, looker: &Looker) -> bool {
-        for pid in looker.pids() {
-            for map in maps::of(pid) {
-                let path = self.stream.names.mapped(pid, &map);
-                if !self.stream.names.learn(&path) {
-                    return false;
-                }
-            }
-        }
-        true
-    }
-
     /// Mappings and names of processes that ran before.
     pub(super) fn knows_already(&mut self, looker: &Looker) {
         for (pid, threads) in looker.threads() {
@@ -179,14 +165,16 @@ impl Recording {
         (from, counts, samples)
     }
 
-    /// Hands records before `until` to the stream, in order.
-    pub(super) fn take(&mut self, until: u64, sweep: &mut Sweep<'_>) {
+    /// Hands records before `until` to the stream, in order: where it does not wait for the names of functions, as far as they are known. Whether
+    /// that is all of them.
+    pub(super) fn take(&mut self, until: u64, waits: bool, sweep: &mut Sweep<'_>) -> bool {
         self.pending.sort_by_key(|record| record.time);
-        let until = if self.pending.len() > MOST_PENDING { u64::MAX } else { until };
-        let ready = self.pending.partition_point(|record| record.time < until);
-        for record in self.pending.drain(..ready) {
-            self.stream.take(&record, sweep);
-        }
+        let is_full = self.pending.len() > MOST_PENDING;
+        let ready = self.pending.partition_point(|record| is_full || record.time < until);
+        self.stream.names.waits = is_full || waits;
+        let left = self.pending[..ready].iter().position(|record| !self.stream.take(record, sweep));
+        self.pending.drain(..left.unwrap_or(ready));
+        left.is_none()
     }
 
     /// What threads wait for is not followed any more.

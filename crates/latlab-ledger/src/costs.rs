@@ -64,6 +64,8 @@ pub(crate) struct Costs {
     pub unmap: Cost,
     /// A read or write call of a file, without its bytes.
     pub call: Cost,
+    /// A piece of data handed to TCP, with its way to the other end of the loopback, and the answer that confirms it.
+    pub send: Cost,
     /// A byte copied between a file in memory and the program.
     pub byte: Cost,
     /// A byte that came from a disk, beyond that: into a page that was just taken, which a host may have to find first.
@@ -89,6 +91,7 @@ impl Costs {
             fault_in_user: of(|costs| costs.fault_in_user),
             unmap: of(|costs| costs.unmap).at_another_time(),
             call: of(|costs| costs.call).at_another_time(),
+            send: of(|costs| costs.send).at_another_time(),
             byte: of(|costs| costs.byte),
             cold_byte: of(|costs| costs.cold_byte),
             device: of(|costs| costs.device),
@@ -100,9 +103,9 @@ impl Costs {
 
     /// Whether they can have been measured.
     pub(crate) fn are_possible(&self) -> bool {
-        let Self { fault, fault_in_user, unmap, call, byte, cold_byte, device, switch, sleep, process } =
+        let Self { fault, fault_in_user, unmap, call, send, byte, cold_byte, device, switch, sleep, process } =
             *self;
-        [fault, fault_in_user, unmap, call, byte, cold_byte, device, switch, sleep, process]
+        [fault, fault_in_user, unmap, call, send, byte, cold_byte, device, switch, sleep, process]
             .into_iter()
             .all(Cost::is_possible)
     }
@@ -117,6 +120,7 @@ impl Default for Costs {
             fault_in_user: cost(0.0, 0.03, 0.15),
             unmap: cost(30.0, 100.0, 300.0),
             call: cost(100.0, 300.0, 1000.0),
+            send: cost(1000.0, 4000.0, 20_000.0),
             byte: cost(0.05, 0.1, 1.0),
             cold_byte: cost(0.05, 0.2, 2.5),
             device: cost(3000.0, 12_000.0, 80_000.0),

@@ -9,10 +9,12 @@ use std::collections::BTreeMap;
 use crate::busy::{Busy, Exact, Seen, busy};
 use crate::costs::{Cost, Costs};
 use crate::interval::{Range, of_share};
+use crate::io::Io;
 use crate::mix::{Mix, Side};
 use crate::model::{Closure, Function, Method, Part, Row, Stack, Within};
 use crate::rules::{Reason, Rules};
 use crate::sampled::{Sampled, Share};
+use crate::sweep::Sums;
 use crate::tally::Tally;
 use crate::woken;
 use crate::{Category, Counted};
@@ -20,7 +22,7 @@ use crate::{Category, Counted};
 /// The kernel's tick, by which it divides CPU time between user code and itself, nanoseconds. 250 Hz is what distributions build with;
 /// kernels with 1000 Hz know it better than is said here.
 const TICK_NS: f64 = 4e6;
-/// Share of wall time that threads must wait for pipes and sockets before reads and writes are taken for theirs.
+/// Share of waits that must be for pipes and sockets before reads and writes are taken for theirs.
 const WAITED: f64 = 0.05;
 /// Waits that the looks met, as a share of those that the counters know of: less, and they say nothing.
 const RARE: f64 = 0.1;
@@ -418,8 +420,8 @@ impl Estimate<'_> {
         if cpu <= 0.0 {
             return (0.5, 0.0);
         }
-        let waits = self.waits();
-        let sleeps = self.many(&waits) == 0 && waits.of_category(Category::Sleep, self.rules) > 0;
+        let woken = self.woken();
+        let sleeps = 2 * woken.of_category(Category::Sleep, self.rules) > woken.total();
         let around = usage.voluntary_switches as f64 * self.costs.sleep.mid / cpu;
         let (most, unseen) = if sleeps {
             let unseen = (around * UNSEEN_OF_SLEEP).min(1.0);
@@ -615,22 +617,16 @@ impl Estimate<'_> {
         self.kernel(ns * system, kernel, ns);
     }
 
-    /// Waits of all threads by reason, recorded or met by looks.
-    fn waits(&self) -> Counted {
-        let mut waits = self.tally.looked.thread_waits.clone();
-        waits.add(&self.tally.recorded.thread_waits);
-        waits
-    }
-
-    /// Few switches are made for it, however long it lasts.
-    fn is_rare(&self, reason: Reason) -> bool {
-        matches!(self.rules.category(reason), Category::WaitingForChildren | Category::Sleep)
-    }
-
-    /// Time of the waits for which many are made.
-    fn many(&self, waits: &Counted) -> u64 {
-        let often = waits.each().filter(|(reason, _)| !self.is_rare(*reason));
-        often.map(|(_, ns)| ns).sum()
+    /// How often threads were woken, by what they had waited for; where no counter tells, for how long they waited.
+    fn woken(&self) -> Counted {
+        let of = |sums: fn(&Sums) -> &Counted| {
+            let mut all = sums(&self.tally.looked).clone();
+            all.add(sums(&self.tally.recorded));
+            all
+        };
+        let unknown = self.tally.looked.unknown_wakes + self.tally.recorded.unknown_wakes;
+        let woken = of(|sums| &sums.wakes);
+        if woken.total() + unknown > 0 { woken } else { of(|sums| &sums.thread_waits) }
     }
 
     /// What counts of kernel work cost: nanoseconds of CPU time, of all the program's.
@@ -646,47 +642,35 @@ impl Estimate<'_> {
         let ending = costs.unmap.times(pages).plus(costs.process.times(self.tally.processes as f64));
         parts.push((self.whole(Category::StartAndExit), ending));
         // Giving up the CPU is part of what it was given up for.
-        let waits = self.waits();
-        let many = self.many(&waits);
-        let total = if many > 0 { many } else { waits.total() };
-        let of = |category| waits.of_category(category, self.rules) as f64 / (total as f64).max(1.0);
-        let switches = usage.voluntary_switches as f64;
-        for (reason, ns) in waits.each().filter(|(reason, _)| many == 0 || !self.is_rare(*reason)) {
-            let switches = switches * ns as f64 / total as f64;
+        let woken = self.woken();
+        for (reason, times) in woken.each() {
+            let switches = usage.voluntary_switches as f64 * times as f64 / woken.total() as f64;
             let (category, cost) = match self.rules.category(reason) {
                 Category::StorageWait => (Category::FileIoCpu, costs.switch.plus(costs.device)),
                 category => (category, costs.switch),
             };
             parts.push((self.whole(category), cost.times(switches)));
         }
+        let traffic = &usage.traffic;
+        let mut uncounted = 1.0;
         if let Some(io) = usage.io {
-            // Where the positions of files have moved, those were read and written. The other reads and writes do not say of what: where
-            // threads wait for pipes or sockets, of those.
-            let calls = costs.call.times((io.read_calls + io.write_calls) as f64);
-            let (pipe, network) = (of(Category::Pipe), of(Category::Network));
-            let waited = waits.total() as f64 / (self.tally.wall_ns as f64).max(1.0);
-            let (pipe, network) =
-                if waited * (pipe + network) > WAITED { (pipe, network) } else { (0.0, 0.0) };
             let chars = (io.read_chars + io.written_chars) as f64;
-            // What was on its way to or from a disk was a file's, too.
-            let file_chars = usage
-                .file_chars
-                .max(io.read_bytes.min(io.read_chars) + io.written_bytes.min(io.written_chars));
-            let others = 1.0 - (file_chars as f64 / chars.max(1.0)).min(1.0);
+            let [pipe, network, tcp] = self.of_no_file(&io);
+            uncounted -= (tcp * chars / (traffic.bytes as f64).max(1.0)).min(1.0);
             // What is thrown away is copied by nobody; at most it is what went neither to a disk nor through the positions of files.
             let kept = io.written_bytes.min(io.written_chars);
-            let thrown = ((io.written_chars - kept) as f64).min(others * chars);
+            let thrown = ((io.written_chars - kept) as f64).min(self.of_others(&io) * chars);
             let (least, likely, most) = usage.discards.part();
             let bytes = Cost {
                 low: costs.byte.low * (chars - most * thrown),
                 mid: costs.byte.mid * (chars - likely * thrown),
                 high: costs.byte.high * (chars - least * thrown),
             };
-            let (pipe, network) = (others * pipe, others * network);
+            let calls = costs.call.times((io.read_calls + io.write_calls) as f64);
             for (category, share) in [
                 (Category::Pipe, pipe),
-                (Category::Network, network),
-                (Category::FileIoCpu, (1.0 - pipe - network).max(0.0)),
+                (Category::Network, network + tcp),
+                (Category::FileIoCpu, (1.0 - pipe - network - tcp).max(0.0)),
             ] {
                 if share > 0.0 {
                     parts.push((self.whole(category), calls.plus(bytes).times(share)));
@@ -694,7 +678,43 @@ impl Estimate<'_> {
             }
             parts.push((self.whole(Category::FileIoCpu), costs.cold_byte.times(io.read_bytes as f64)));
         }
+        if traffic.bytes > 0 {
+            let (least, most) = traffic.sends;
+            let sent = Cost {
+                low: costs.send.low * least,
+                mid: costs.send.mid * (least * most).sqrt(),
+                high: costs.send.high * most,
+            };
+            // Bytes and calls that the counters of processes have are above.
+            let received = costs.call.times(traffic.receives as f64);
+            let others = received.plus(costs.byte.times(traffic.bytes as f64)).times(uncounted);
+            parts.push((self.whole(Category::Network), sent.plus(others)));
+        }
         parts
+    }
+
+    /// Share of the bytes read and written that were of no regular file, as far as the positions of files have moved, and disks.
+    fn of_others(&self, io: &Io) -> f64 {
+        let chars = (io.read_chars + io.written_chars) as f64;
+        // What was on its way to or from a disk was a file's, too.
+        let disk = io.read_bytes.min(io.read_chars) + io.written_bytes.min(io.written_chars);
+        1.0 - (self.tally.usage.file_chars.max(disk) as f64 / chars.max(1.0)).min(1.0)
+    }
+
+    /// Of it, what was of pipes, of sockets that are not TCP's, and of TCP's, which the kernel counts. The others do not say of what they are: where
+    /// threads wait for pipes or sockets, of those.
+    fn of_no_file(&self, io: &Io) -> [f64; 3] {
+        let others = self.of_others(io);
+        let chars = (io.read_chars + io.written_chars) as f64;
+        let carried = self.tally.usage.traffic.bytes as f64;
+        let tcp = (carried / chars.max(1.0)).min(others);
+        let woken = self.woken();
+        let of = |category| woken.of_category(category, self.rules) as f64 / (woken.total() as f64).max(1.0);
+        // Waits for the network are TCP's where that was used.
+        let network = if carried > 0.0 { 0.0 } else { of(Category::Network) };
+        let pipe = of(Category::Pipe);
+        let rest = if pipe + network > WAITED { others - tcp } else { 0.0 };
+        [rest * pipe, rest * network, tcp]
     }
 
     /// Where giving memory back counts: with the allocator's work, where that can be told from user code.
@@ -752,7 +772,9 @@ impl Estimate<'_> {
                 (cost.mid - down * (cost.mid - cost.low)) * squeeze
             };
             given += part;
-            let bounds = Range { low: cost.low.min(part), high: cost.high.max(part).min(range.high) };
+            // The others take at least what they cost at least.
+            let left = range.high - (total.low - cost.low);
+            let bounds = Range { low: cost.low.min(part), high: cost.high.min(left).max(part) };
             self.spend((Side::Kernel, reason), part, bounds, Method::Modelled);
         }
         let rest = (ns - given).max(0.0);

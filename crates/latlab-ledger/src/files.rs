@@ -6,6 +6,8 @@
 //! that being the only open one says nothing. Calls are known for times in which one file alone was used.
 //!
 //! Descriptors that were copied (`dup`, `fork`) share one position: however many of them see it move, it has moved once.
+//!
+//! What TCP sockets carried the kernel counts itself ([`crate::tcp`]).
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{HashMap, HashSet};
@@ -13,6 +15,7 @@ use std::hash::{Hash as _, Hasher as _};
 
 use crate::io::Io;
 use crate::model;
+use crate::tcp::{self, Connections, Traffic};
 
 /// Files of all processes together; more are counted.
 const MOST_ROWS: usize = 2048;
@@ -160,6 +163,8 @@ struct Row {
     opened: u64,
     seeks: u64,
     looks: u64,
+    /// It was there before its process was watched.
+    was_there: bool,
     seen: (u64, u64),
     /// By [`Way`].
     moved: [Moved; 2],
@@ -183,6 +188,7 @@ pub(crate) struct Files {
     by_key: HashMap<(u32, String), usize>,
     processes: HashMap<u32, Process>,
     places: HashMap<u64, Place>,
+    connections: Connections,
     /// What was found and not kept: hashes of process and name.
     left_out: HashSet<u64>,
     looks: u64,
@@ -318,6 +324,7 @@ impl Files {
                     opened: 0,
                     seeks: 0,
                     looks: 0,
+                    was_there: look.inherits,
                     seen: (look.at, look.at),
                     moved: Default::default(),
                 });
@@ -422,6 +429,34 @@ impl Files {
         }
     }
 
+    /// Whether a process has a socket that was seen at this moment or later.
+    pub(crate) fn has_sockets(&self, since: u64) -> bool {
+        self.rows.iter().any(|row| row.kind == Kind::Socket && row.seen.1 >= since)
+    }
+
+    /// TCP sockets of this machine, by number: those that the program has are followed.
+    pub(crate) fn sockets(&mut self, all: &[(u64, tcp::Socket)]) {
+        let all: HashMap<u64, &tcp::Socket> = all.iter().map(|(number, socket)| (*number, socket)).collect();
+        // Of a socket that several processes have, the first one has the bytes.
+        let mut told = HashSet::new();
+        for row in &mut self.rows {
+            let Some(number) = row.socket() else { continue };
+            if let Some(socket) = all.get(&number) {
+                self.connections.take(number, **socket, row.was_there);
+            }
+            if let Some((_, counters)) = self.connections.of(number)
+                && told.insert(number)
+            {
+                row.carried(&counters);
+            }
+        }
+    }
+
+    /// What TCP sockets carried.
+    pub(crate) fn traffic(&self) -> Traffic {
+        self.connections.traffic()
+    }
+
     /// Each process's counters when it began to be watched, and at the last look.
     pub(crate) fn counters(&self) -> impl Iterator<Item = (u32, Io, Io)> {
         let of = |(id, process): (&u32, &Process)| Some((*id, process.began, process.io?.1));
@@ -461,8 +496,9 @@ impl Files {
         model::Files {
             rows: rows
                 .into_iter()
-                .map(|row| model::File {
-                    name: row.target.clone(),
+                .map(|row| (row, row.socket().and_then(|number| self.connections.of(number))))
+                .map(|(row, tcp)| model::File {
+                    name: tcp.map_or_else(|| row.target.clone(), |(socket, _)| socket.name()),
                     kind: row.kind.to_string(),
                     process: row.process,
                     process_name: name(row.process),
@@ -473,6 +509,10 @@ impl Files {
                     to_s: seconds(row.seen.1),
                     read: row.moved[Way::Read as usize].shown(),
                     written: row.moved[Way::Write as usize].shown(),
+                    round_trip_s: tcp
+                        .map(|(socket, _)| f64::from(socket.round_trip_us) / 1e6)
+                        .filter(|round_trip_s| *round_trip_s > 0.0),
+                    sent_again: tcp.map(|(_, counters)| counters.sent_again),
                 })
                 .collect(),
             looks: self.looks,
@@ -488,6 +528,20 @@ impl Files {
 }
 
 impl Row {
+    /// The number of its socket.
+    fn socket(&self) -> Option<u64> {
+        self.target.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
+    }
+
+    /// What the kernel counted of its connection.
+    fn carried(&mut self, counters: &tcp::Counters) {
+        let busy_ns = self.seen.1 - self.seen.0;
+        for (way, bytes) in [(Way::Read, counters.received_bytes), (Way::Write, counters.sent_bytes)] {
+            let waited = self.moved[way as usize].waited;
+            self.moved[way as usize] = Moved { bytes: bytes as f64, waited, busy_ns, ..Moved::default() };
+        }
+    }
+
     fn total(&self) -> f64 {
         self.moved.iter().map(|moved| moved.bytes).sum()
     }

@@ -39,6 +39,7 @@ mod simulated;
 mod stream;
 mod sweep;
 mod tally;
+mod tcp;
 mod time;
 mod timeline;
 mod unread;

@@ -399,7 +399,7 @@ pub struct Files {
 #[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct File {
-    /// Its path, or what the kernel calls it: `pipe:[4711]`.
+    /// Its path, both ends of a TCP connection, or what the kernel calls it: `pipe:[4711]`.
     pub name: String,
     /// `file`, `pipe`, `socket`, `terminal`, `device`.
     pub kind: String,
@@ -421,6 +421,10 @@ pub struct File {
     pub read: Option<Moved>,
     /// What was written.
     pub written: Option<Moved>,
+    /// Of a TCP connection: its smoothed round trip when it was last looked at, seconds.
+    pub round_trip_s: Option<f64>,
+    /// Of a TCP connection: segments that were sent again.
+    pub sent_again: Option<u64>,
 }
 
 /// Bytes read or written.

@@ -107,6 +107,7 @@ fn costs() -> Costs {
         fault_in_user: none,
         unmap: none,
         call: none,
+        send: none,
         byte: none,
         cold_byte: none,
         device: none,

@@ -58,7 +58,8 @@ pub(crate) struct Sums {
     pub thread_waits: Counted,
     /// The same where the reason is not known.
     pub thread_unknown: u64,
-    /// Recorded waits that ended, by reason, and those of which it is not known: each ends with some time ready, which no record tells.
+    /// Waits that ended, by reason, and those of which it is not known: each ends with some time ready, which no record tells. While threads were
+    /// looked at, how often they came to a CPU, by what they were met waiting for.
     pub wakes: Counted,
     /// See `wakes`.
     pub unknown_wakes: u64,

@@ -6,6 +6,7 @@ use crate::io::Io;
 use crate::mix::Mix;
 use crate::stream::Mapped;
 use crate::sweep::Sums;
+use crate::tcp::Traffic;
 use crate::unread::Unread;
 use crate::weights::Unlike;
 
@@ -32,6 +33,8 @@ pub(crate) struct Usage {
     pub io: Option<Io>,
     /// Bytes of regular files among what was read and written: their positions have moved so far.
     pub file_chars: u64,
+    /// What TCP sockets carried.
+    pub traffic: Traffic,
     /// What may have gone to `/dev/null`.
     pub discards: Discards,
 }
@@ -76,6 +79,7 @@ impl Usage {
             a
         });
         self.file_chars += other.file_chars;
+        self.traffic.add(&other.traffic);
         self.discards.add(&other.discards);
     }
 }

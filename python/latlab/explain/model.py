@@ -226,6 +226,10 @@ class File(msgspec.Struct, frozen=True):
     to_s: float
     read: Moved | None = None
     written: Moved | None = None
+    round_trip_s: float | None = None
+    """Of a TCP connection."""
+    sent_again: int | None = None
+    """Segments of a TCP connection."""
 
 
 class Files(msgspec.Struct, frozen=True):

@@ -2,6 +2,7 @@ use std::rc::Rc;
 
 use super::*;
 use crate::io::Io;
+use crate::tcp::Traffic;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -16,6 +17,7 @@ fn costs() -> Costs {
         fault_in_user: exactly(0.0),
         unmap: exactly(0.0),
         call: exactly(200.0),
+        send: exactly(10_000.0),
         byte: exactly(0.1),
         cold_byte: exactly(0.0),
         device: exactly(0.0),
@@ -44,6 +46,7 @@ fn looked(busy: u64, waits: Category) -> Tally {
     tally.looked.by_runnable[0] = vec![SECOND - ns, ns];
     tally.looked.waits.count(rules().whole(waits), SECOND - ns);
     tally.looked.thread_waits.count(rules().whole(waits), SECOND - ns);
+    tally.looked.wakes.count(rules().whole(waits), u64::from(busy < 100));
     tally.usage.user_ns = ns;
     tally.usage.queue_ns = Some(0);
     tally
@@ -273,6 +276,43 @@ fn what_is_thrown_away_is_no_work_on_files() {
     // What went to a disk was not thrown away.
     tally.usage.io.as_mut().unwrap().written_bytes = 1_000_000_000;
     assert!((of(&tally) - 0.12).abs() < 0.01);
+}
+
+#[test]
+fn what_the_kernel_does_for_tcp_is_the_networks() {
+    let mut tally = looked(90, Category::Network);
+    (tally.usage.user_ns, tally.usage.system_ns) = (200_000_000, 700_000_000);
+    let traffic = Traffic { bytes: 20_000_000, sends: (50_000.0, 50_000.0), receives: 50_000 };
+    // By `send` and `recv`, which the counters of a process do not know: 10 us a piece that is sent, 200 ns a call, 0.1 ns a byte.
+    tally.usage.traffic = traffic;
+    let of = |tally: &Tally, category| share(&closed(tally, &costs()), category);
+    assert!((of(&tally, Category::Network) - 0.1 - 0.512).abs() < 1e-6);
+    let rest = of(&tally, Category::Unexplained);
+    assert!((0.1..0.19).contains(&rest), "{rest}");
+    // By `read` and `write`: nothing counts twice, and nothing of it is work on files.
+    tally.usage.io = Some(Io {
+        read_chars: 10_000_000,
+        read_calls: 50_000,
+        written_chars: 10_000_000,
+        write_calls: 50_000,
+        ..Io::default()
+    });
+    assert!((of(&tally, Category::Network) - 0.1 - 0.522).abs() < 1e-6);
+    assert!(of(&tally, Category::FileIoCpu) < 1e-9);
+    // What is waited for is not taken for what is read where TCP says what that was.
+    tally.usage.io.as_mut().unwrap().read_chars += 1_000_000_000;
+    assert!((of(&tally, Category::FileIoCpu) - 0.1).abs() < 0.03);
+}
+
+#[test]
+fn a_part_of_the_kernels_work_is_at_most_what_the_others_leave() {
+    let mut tally = looked(100, Category::Sleep);
+    (tally.usage.user_ns, tally.usage.system_ns) = (200_000_000, 800_000_000);
+    tally.usage.minor_faults = 500_000;
+    tally.usage.traffic = Traffic { bytes: 1, sends: (30_000.0, 30_000.0), receives: 0 };
+    let costs = Costs { send: Cost { low: 1_000.0, mid: 10_000.0, high: 1e6 }, ..costs() };
+    let network = row(&ledger(&tally, rules(), &costs), Category::Network).clone();
+    assert!(network.high < 0.45, "{network:?}");
 }
 
 #[test]
@@ -641,7 +681,7 @@ fn what_nothing_like_it_was_recorded_of_is_unexplained_in_user_code_and_counted_
         tally.sees_kernel = sees_kernel;
         (tally.usage.user_ns, tally.usage.system_ns) = (4_100_000_000, 900_000_000);
         tally.usage.voluntary_switches = 10_000;
-        tally.looked.thread_waits.count(rules().whole(Category::StorageWait), 10 * SECOND);
+        tally.looked.wakes.count(rules().whole(Category::StorageWait), 10_000);
         for at in 0..4000 {
             let name = if at % 2 == 0 { "wanted" } else { "other" };
             tally.mix.sample(rules().whole(Category::Compute), 1e6);

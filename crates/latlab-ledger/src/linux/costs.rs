@@ -1,7 +1,8 @@
 //! What kernel work costs on this machine, measured when the program has ended, if it is not known yet.
 
 use std::fs::File;
-use std::io::{Read as _, Write as _, pipe};
+use std::io::{self, Read as _, Write as _, pipe};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::fs::FileExt as _;
 use std::ptr;
 use std::time::Duration;
@@ -46,6 +47,11 @@ fn once(recording: Option<bool>) -> Costs {
         fault_in_user: recording.and_then(fault_in_user).unwrap_or(usual.fault_in_user),
         unmap: Cost::of(unmaps).unwrap_or(usual.unmap),
         call: Cost::of(calls).unwrap_or(usual.call),
+        send: Cost::of(sends().unwrap_or_default()).map_or(usual.send, |cost| Cost {
+            // Nobody waited for it: a thread that is woken by what comes may be on another CPU.
+            high: cost.high * 3.0,
+            ..cost
+        }),
         // What was measured lay in a cache; a file of any size is copied from memory.
         byte: Cost::of(bytes).map_or(usual.byte, |cost| Cost {
             low: cost.low,
@@ -152,6 +158,27 @@ fn copies() -> (Vec<f64>, Vec<f64>) {
         bytes.push((whole - call / BLOCK as f64).max(0.01));
     }
     (calls, bytes)
+}
+
+/// Sending a few bytes through TCP on the loopback, where nobody waits for them.
+fn sends() -> io::Result<Vec<f64>> {
+    const ROUNDS: usize = 32;
+    const BYTES: usize = 64;
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let mut here = TcpStream::connect(listener.local_addr()?)?;
+    let (mut there, _) = listener.accept()?;
+    here.set_nodelay(true)?;
+    // Another process may have connected first.
+    there.set_read_timeout(Some(Duration::from_millis(100)))?;
+    (0..REPETITIONS)
+        .map(|_| {
+            let mut sent = Ok(());
+            let cost = per(ROUNDS, || sent = (0..ROUNDS).try_for_each(|_| here.write_all(&[1; BYTES])));
+            sent?;
+            there.read_exact(&mut [0; BYTES * ROUNDS])?;
+            Ok(cost)
+        })
+        .collect()
 }
 
 /// Waiting on a pipe that another thread fills: CPU time of one wait and wake.

@@ -7,10 +7,12 @@ use rustix::fs::{CWD, FileType};
 use super::calls;
 use super::clock::{now_ns, thread_cpu_ns};
 use super::proc_file::{io_of, is_of_kind, text, value};
+use super::sockets;
 use crate::discards::Discarding;
 use crate::files::{Access, Descriptor, Files, Kind, Look};
 use crate::io::{Account, Io, Whole, whole};
 use crate::model;
+use crate::tcp::Traffic;
 
 /// Looking may take one part in so many of one CPU.
 const SHARE: u64 = 200;
@@ -90,6 +92,20 @@ impl Descriptors {
         for process in processes.iter().take(MOST_PROCESSES) {
             self.look(*process, &[], true);
         }
+        self.ask_for_sockets(self.begin);
+    }
+
+    /// What the kernel counts of the sockets that were seen since then.
+    fn ask_for_sockets(&mut self, since: u64) {
+        if self.files.has_sockets(since) {
+            self.files.sockets(&sockets::all());
+        }
+    }
+
+    /// Looks once more before the end, whatever it costs.
+    pub(crate) fn last(&mut self, processes: impl Iterator<Item = (u32, Vec<u32>)>) {
+        self.next = 0;
+        self.step(processes);
     }
 
     /// Looks at these processes, when it is time to.
@@ -111,6 +127,7 @@ impl Descriptors {
         for (process, threads) in processes.into_iter().take(MOST_PROCESSES) {
             self.look(process, &asked(process, threads, self.looks, each), false);
         }
+        self.ask_for_sockets(now);
         self.looks += 1;
         self.last = now;
         let cost = thread_cpu_ns() - before;
@@ -225,6 +242,11 @@ impl Descriptors {
     /// Bytes read from and written to regular files.
     pub(crate) fn of_regular_files(&self) -> u64 {
         self.files.of_regular_files()
+    }
+
+    /// What its TCP sockets carried.
+    pub(crate) fn traffic(&self) -> Traffic {
+        self.files.traffic()
     }
 
     /// What was found. `io`: the counters of all processes.

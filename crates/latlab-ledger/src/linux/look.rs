@@ -40,6 +40,47 @@ struct Thread {
     delays: Delays,
     /// When `delays` were read last; before that, when it was first seen.
     read_at: u64,
+    /// What it was met waiting for since then, and how often.
+    met: Vec<(Reason, u64)>,
+}
+
+impl Thread {
+    fn meet(&mut self, reason: Reason) {
+        match self.met.iter_mut().find(|met| met.0 == reason) {
+            Some(met) => met.1 += 1,
+            None => self.met.push((reason, 1)),
+        }
+    }
+}
+
+/// How often threads came to a CPU, by what they had been met waiting for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Came {
+    pub(crate) by_reason: crate::Counted,
+    /// They were not met waiting.
+    pub(crate) unknown: u64,
+    /// Nothing counts now.
+    pauses: bool,
+}
+
+impl Came {
+    /// A thread came so often, and was met waiting for these.
+    fn count(&mut self, times: u64, met: &[(Reason, u64)]) {
+        if self.pauses {
+            return;
+        }
+        let all: u64 = met.iter().map(|met| met.1).sum();
+        let mut left = times;
+        for (reason, seen) in met {
+            let part = times * seen / all;
+            left -= part;
+            self.by_reason.count(*reason, part);
+        }
+        match met.first() {
+            Some((reason, _)) => self.by_reason.count(*reason, left),
+            None => self.unknown += left,
+        }
+    }
 }
 
 /// `/proc/TID/schedstat`: CPU time and run-queue delay, nanoseconds, and how often the thread came to a CPU.
@@ -142,6 +183,7 @@ pub(crate) struct Looker {
     orphans: HashSet<u32>,
     /// Says how many threads of the machine are runnable.
     load: Option<ProcFile>,
+    came: Came,
 }
 
 impl Looker {
@@ -165,6 +207,7 @@ impl Looker {
             overflown: false,
             orphans: HashSet::new(),
             load: ProcFile::open("/proc/loadavg").ok(),
+            came: Came::default(),
         };
         looker.follow(root, 0);
         looker
@@ -238,6 +281,17 @@ impl Looker {
         (sum.ran, sum.waited)
     }
 
+    /// How often threads came to a CPU since this was asked for the last time, while they were not recorded.
+    pub(crate) fn came(&mut self) -> Came {
+        let pauses = self.came.pauses;
+        std::mem::replace(&mut self.came, Came { pauses, ..Came::default() })
+    }
+
+    /// Whether every switch is recorded from now on: what threads do meanwhile is not counted here.
+    pub(crate) fn is_recorded(&mut self, is_recorded: bool) {
+        self.came.pauses = is_recorded;
+    }
+
     /// Time for which threads were there, or may have been, after their counters were last read, nanoseconds.
     pub(crate) fn unread_ns(&self) -> u64 {
         self.unread_ns
@@ -298,6 +352,9 @@ impl Looker {
                 None => Delays::parse(&text(&path())),
             };
             if let Some(read) = read {
+                let times = read.came.saturating_sub(thread.delays.came);
+                self.came.count(times, &thread.met);
+                thread.met.clear();
                 thread.delays = read;
                 thread.read_at = now_ns();
             }
@@ -472,6 +529,7 @@ impl Looker {
                     counters: None,
                     delays: Delays::default(),
                     read_at: now_ns(),
+                    met: Vec::new(),
                 }
             });
         }
@@ -510,6 +568,9 @@ impl Looker {
                     };
                     if let Some(thread) = self.processes[at].threads.get_mut(&tid) {
                         thread.last = state;
+                        if let State::Waiting(Some(reason)) = state {
+                            thread.meet(reason);
+                        }
                     }
                     into.push((tid, pid, state));
                 }
@@ -713,6 +774,19 @@ mod tests {
         let delays = Delays::parse("500 60 7\n").unwrap();
         assert_eq!((delays.ran, delays.waited, delays.came), (500, 60, 7));
         assert_eq!(Delays::parse(""), None);
+    }
+
+    #[test]
+    fn a_thread_came_to_a_cpu_by_what_it_was_met_waiting_for() {
+        let rules = Rules::built_in();
+        let (pipe, sleep) = (rules.whole(Category::Pipe), rules.whole(Category::Sleep));
+        let mut came = Came::default();
+        came.count(10, &[(pipe, 1), (sleep, 2)]);
+        assert_eq!((came.by_reason.of(pipe), came.by_reason.of(sleep)), (4, 6));
+        // An idle thread is met waiting all the time.
+        came.count(0, &[(sleep, 1000)]);
+        came.count(7, &[]);
+        assert_eq!((came.by_reason.total(), came.unknown), (10, 7));
     }
 
     #[test]

@@ -28,6 +28,7 @@ pub(crate) mod rounds;
 #[cfg(test)]
 pub(crate) mod sample;
 pub(crate) mod segments;
+mod sockets;
 pub(crate) mod symbols;
 pub(crate) mod watch;
 

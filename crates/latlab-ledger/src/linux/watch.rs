@@ -293,6 +293,7 @@ pub(crate) fn attach(
         watching.step(ending.as_ref().map(OwnedFd::as_fd), || now_ns() >= until);
     }
     let end = now_ns().min(until.max(watching.begin + 1));
+    watching.descriptors.last(watching.looker.threads());
     let io = io_of(pid);
     // Not ours to wait for: what it used meanwhile, by its own counters.
     let ended = || Ended { used: before::of_running(pid), ..Ended::default() };
@@ -448,6 +449,7 @@ impl<'a> Watching<'a> {
     fn begin(&mut self, before: Usage) {
         self.before = before;
         self.delays_before = self.looker.delays();
+        self.looker.came();
         self.delay_at_start_ns = self.delays_before.1;
         self.stolen_before_ns = stolen_ns();
         self.cpu_begin = process_cpu_ns();
@@ -462,6 +464,7 @@ impl<'a> Watching<'a> {
         self.descriptors.inherit(&running);
         if self.recording.as_ref().is_some_and(|recording| recording.on) {
             // Everything goes on with the exec: the first states are those of its record.
+            self.looker.is_recorded(true);
             self.sweep.switch_source(self.begin, Source::Recorded);
         }
     }
@@ -683,6 +686,7 @@ impl<'a> Watching<'a> {
         let now = now_ns();
         self.stop_recording(false);
         let (_, delay) = self.looker.delays();
+        self.looker.is_recorded(false);
         self.count_recorded_delay(delay);
         let Some(recording) = &mut self.recording else {
             return;
@@ -731,6 +735,7 @@ impl<'a> Watching<'a> {
         self.sweep.look(now, &self.states);
         self.looks += 1;
         self.sweep.switch_source(now, Source::Recorded);
+        self.looker.is_recorded(true);
         if let Some(recording) = &mut self.recording {
             recording.from = (self.cpu_ns, self.sweep.cpu_ns());
         }
@@ -800,6 +805,8 @@ impl<'a> Watching<'a> {
             python: self.python.finish(end),
             ..Tally::default()
         };
+        let came = self.looker.came();
+        (tally.looked.wakes, tally.looked.unknown_wakes) = (came.by_reason, came.unknown);
         debug_assert!(wall_ns >= tally.wall_ns, "{wall_ns} {}", tally.wall_ns);
         tally.wall_range_ns = (tally.wall_ns, tally.wall_ns);
         if let Some(recording) = self.recording {
@@ -870,6 +877,7 @@ impl<'a> Watching<'a> {
             max_resident_bytes: used.max_resident_bytes,
             io,
             file_chars: self.descriptors.of_regular_files(),
+            traffic: self.descriptors.traffic(),
             discards: self.descriptors.discarding.found(),
         }
     }

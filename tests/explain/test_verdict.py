@@ -82,4 +82,4 @@ def test_other_programs_are_blamed_for_a_share_that_they_surely_took(width: floa
 
 @pytest.mark.parametrize("shares", [(), (0.6,), (0.02, 0.03), (0.0, 0.01, 0.6)])
 def test_without_processes_that_wait_at_pipes_nothing_is_said_of_stages(shares: tuple[float, ...]) -> None:
-    assert "stage" not in said(pipeline(*shares))
+    assert "its pipeline" not in said(pipeline(*shares))

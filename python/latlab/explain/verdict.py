@@ -8,6 +8,7 @@ from typing import Final
 
 from latlab.explain.answer import GROUPS, SMALL, UNEXPLAINED, Answer, Share, answer, narrowing, together
 from latlab.explain.model import Explained, Process, Row, Rung
+from latlab.explain.named import most_of
 from latlab.text import clean
 from latlab.units import format_ns
 
@@ -213,13 +214,13 @@ def signal_name(number: int) -> str:
 
 
 def _what_leads(explained: Explained, found: Answer) -> str:
-    named = found.leading.of
-    if not named:
+    leading = found.leading.of
+    if not leading:
         return "; nothing was seen of what it did"
-    first = named[0]
-    listed = [f"{_is(explained, share)} ({_known(share)})" for share in named[:_MOST_NAMED]]
-    if len(named) > _MOST_NAMED:
-        listed[-1] = f"one of {len(named) - _MOST_NAMED + 1} others"
+    first = leading[0]
+    listed = [f"{_is(explained, share)} ({_known(share)})" for share in leading[:_MOST_NAMED]]
+    if len(leading) > _MOST_NAMED:
+        listed[-1] = f"one of {len(leading) - _MOST_NAMED + 1} others"
     if found.leading.is_tie:
         return f". It is about as much {_joined(listed, 'as')}: which is more cannot be told"
     if not found.leading.is_known:
@@ -228,11 +229,12 @@ def _what_leads(explained: Explained, found: Answer) -> str:
     if first.name == UNEXPLAINED:
         much = "Most of it" if first.low > _LARGER_HALF else "More of it than anything else took"
         return f". {much} could not be explained ({sure})"
+    named = most_of(explained, first.name)
     if first.low > _LARGER_HALF:
         mostly = "mostly " if first.name in _STATES else ""
-        return f". It is {mostly}{_is(explained, first)} ({sure})"
+        return f". It is {mostly}{_is(explained, first)} ({sure}){named}"
     few = "No one thing takes half of it; most" if first.high <= _LARGER_HALF else "Most"
-    return f". {few} of all it is {_is(explained, first)} ({sure})"
+    return f". {few} of all it is {_is(explained, first)} ({sure}){named}"
 
 
 def _known(share: Share) -> str:

@@ -214,6 +214,10 @@ def _note(row: File) -> str | None:
         notes.append("inferred")
     if row.seeks:
         notes.append(f"{format_count(row.seeks)} seeks seen")
+    if row.round_trip_s:
+        notes.append(f"round trip {format_ns(1e9 * row.round_trip_s)}")
+    if row.sent_again:
+        notes.append(f"{format_count(row.sent_again)} segments sent again")
     if row.opened > 1:
         notes.append(f"found open {format_count(row.opened)} times")
     return "; ".join(notes) or None

@@ -1,0 +1,114 @@
+"""What the largest share is most of all, by name: a function, a process, a file, or the other end."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import PurePath
+from typing import Final
+
+from latlab.explain.answer import GROUPS
+from latlab.explain.model import Explained, File
+from latlab.text import clean
+from latlab.units import format_bytes
+
+_STANDS_OUT: Final = 0.1
+"""Share of wall time from which on a function is worth a name in the first sentence."""
+_LONGEST: Final = 60
+_HALF: Final = 0.5
+_SEVERAL: Final = 2
+
+
+def most_of(explained: Explained, group: str) -> str:
+    """Completes "it is bound by …"; empty where nothing stands out.
+
+    `group` is one of `GROUPS`. Shares of functions are of wall time.
+    """
+    if group in {"computing", "memory-management"}:
+        return _function(explained, group) or _process(explained)
+    if group == "storage":
+        return _bytes(_by_name(explained, "file"))
+    if group == "network":
+        return _bytes(_by_end(explained))
+    return ""
+
+
+def _function(explained: Explained, group: str) -> str:
+    named = [
+        (place.share, f"{clean(place.name, most=_LONGEST)} of {_file(place.file)}")
+        for place in (explained.python.functions if explained.python else ())
+        # Who imports and compiles modules on the interpreter's behalf is nobody's own code.
+        if not place.name.startswith(("[", "<")) and not (place.file or "").startswith("<frozen ")
+    ]
+    rows = (row for row in explained.categories if row.name in GROUPS[group])
+    named = named or [
+        (function.share, f"{clean(function.name, most=_LONGEST)} of {clean(function.object, most=_LONGEST)}")
+        for row in rows
+        for function in row.functions
+        if not function.name.startswith("[")
+    ]
+    share, name = max(named, default=(0.0, ""))
+    return f"; {100 * share:.0f} % in {name}" if share >= _STANDS_OUT else ""
+
+
+def _file(path: str | None) -> str:
+    return clean(PurePath(path).name if path else "?", most=_LONGEST)
+
+
+def _process(explained: Explained) -> str:
+    """The process that ran for most of the time in which any did."""
+    ran: dict[str, float] = defaultdict(float)
+    for process in explained.processes:
+        ran[process.name] += process.running * process.wall_s
+    if len(ran) < _SEVERAL:
+        return ""
+    most = max(ran, key=lambda name: ran[name])
+    part = ran[most] / (sum(ran.values()) or 1.0)
+    return f"; {100 * part:.0f} % of that in {clean(most, most=24)}" if most and part > _HALF else ""
+
+
+def _by_name(explained: Explained, kind: str) -> dict[str, list[File]]:
+    rows: dict[str, list[File]] = defaultdict(list)
+    for row in explained.files.rows:
+        if row.kind == kind:
+            rows[clean(row.name, most=4096)].append(row)
+    return rows
+
+
+def _by_end(explained: Explained) -> dict[str, list[File]]:
+    """TCP connections by the address that several have in common: who serves is told by its own."""
+    ends: dict[str, list[File]] = defaultdict(list)
+    rows = [row for row in explained.files.rows if row.name.startswith("tcp ") and " to " in row.name]
+    own = defaultdict[str, int](int)
+    for row in rows:
+        own[row.name.partition(" to ")[0]] += 1
+    for row in rows:
+        here, _, there = row.name.partition(" to ")
+        serves = own[here] > 1
+        ends[f"connections at {here.removeprefix('tcp ')}" if serves else there].append(row)
+    return ends
+
+
+def _bytes(rows: dict[str, list[File]]) -> str:
+    """What has more than half of all bytes, and which way."""
+
+    def moved(files: Sequence[File]) -> tuple[float, float]:
+        return (
+            sum(file.read.bytes for file in files if file.read),
+            sum(file.written.bytes for file in files if file.written),
+        )
+
+    if not rows:
+        return ""
+    most = max(rows, key=lambda name: sum(moved(rows[name])))
+    read, written = moved(rows[most])
+    if not read + written > _HALF * sum(sum(moved(files)) for files in rows.values()):
+        return ""
+    ways = [
+        f"{verb} {format_bytes(amount)}"
+        for verb, amount in (("read", read), ("written", written))
+        if amount >= (1 - _HALF) / 2 * (read + written)
+    ]
+    many = f"{len(rows[most])} " if most.startswith("connections") else ""
+    name = most if len(most) <= _LONGEST else f"…{most[1 - _LONGEST :]}"
+    return f"; most bytes: {many}{name}, {' and '.join(ways)}"

@@ -1,0 +1,93 @@
+"""What the first sentence names."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from tests.explain.ledgers import ledger
+
+from latlab.explain.model import Explained, File, Files, Function, Moved, Process, PythonCode, PythonPlace
+from latlab.explain.named import most_of
+from latlab.explain.verdict import verdict
+
+
+def computing(*functions: tuple[str, float]) -> Explained:
+    """A program that computes, with these functions."""
+    explained = ledger({"compute": 0.9})
+    rows = tuple(
+        msgspec.structs.replace(
+            row, functions=tuple(Function(name, "a.out", share, share, share) for name, share in functions)
+        )
+        if row.name == "compute"
+        else row
+        for row in explained.categories
+    )
+    return msgspec.structs.replace(explained, categories=rows)
+
+
+def python(*places: tuple[str, str, float]) -> PythonCode:
+    functions = tuple(
+        PythonPlace(name, share, share, share, share, 1.0, file) for name, file, share in places
+    )
+    return PythonCode(("3.11",), 100, 0, 0.0, functions, ())
+
+
+def file(name: str, kind: str, read: float | None, written: float | None) -> File:
+    def moved(amount: float | None) -> Moved | None:
+        return None if amount is None else Moved(amount, 0.0, 1.0, 1.0)
+
+    return File(name, kind, 1, "program", (3,), 1, 0, 0.0, 1.0, moved(read), moved(written))
+
+
+def using(*rows: File) -> Explained:
+    return msgspec.structs.replace(ledger({"network": 0.9}), files=Files(rows=rows))
+
+
+def test_the_heaviest_function_is_in_the_first_sentence() -> None:
+    explained = computing(("[no name]", 0.6), ("work", 0.21), ("rest", 0.1))
+    assert verdict(explained)[0].endswith("; 21 % in work of a.out.")
+
+
+@pytest.mark.parametrize("functions", [(), (("work", 0.09),), (("[no name]", 0.9),)])
+def test_a_function_that_is_small_or_nameless_is_not_named(functions: tuple[tuple[str, float], ...]) -> None:
+    assert most_of(computing(*functions), "computing") == ""
+
+
+def test_a_python_function_is_named_before_the_interpreters() -> None:
+    explained = msgspec.structs.replace(
+        computing(("_PyEval_EvalFrameDefault", 0.5)),
+        python=python(("_call", "<frozen importlib._bootstrap>", 0.4), ("count", "/home/me/words.py", 0.3)),
+    )
+    assert most_of(explained, "computing") == "; 30 % in count of words.py"
+
+
+def test_without_a_function_the_process_that_ran_most_is_named() -> None:
+    processes = tuple(
+        Process(pid=at, parent=0, name=name, wall_s=wall_s, running=0.9)
+        for at, (name, wall_s) in enumerate((("make", 0.1), ("cc1", 2.0), ("cc1", 2.0), ("as", 0.9)))
+    )
+    explained = msgspec.structs.replace(computing(), processes=processes)
+    assert most_of(explained, "computing") == "; 80 % of that in cc1"
+    assert most_of(msgspec.structs.replace(explained, processes=processes[1:2]), "computing") == ""
+
+
+def test_a_server_is_told_by_its_own_address_and_a_client_by_the_other_end() -> None:
+    to = "tcp 10.0.0.1:80 to 10.0.0.2"
+    served = using(*(file(f"{to}:{port}", "socket", 10.0, 2**20) for port in (4001, 4002, 4003)))
+    assert most_of(served, "network") == "; most bytes: 3 connections at 10.0.0.1:80, written 3 MiB"
+    asks = using(
+        file("tcp 10.0.0.2:4001 to 10.0.0.1:80", "socket", 2**21, 2**20),
+        file("tcp 10.0.0.2:4002 to 10.0.0.9:443", "socket", 2**20, 0.0),
+        file("tcp 10.0.0.2:9000, listening", "socket", 0.0, 0.0),
+        file("/a/file", "file", 2**30, None),
+    )
+    assert most_of(asks, "network") == "; most bytes: 10.0.0.1:80, read 2 MiB and written 1 MiB"
+
+
+def test_the_file_with_more_than_half_of_the_bytes_is_named() -> None:
+    rows = (file("/a/rows.db", "file", None, 2**20), file("/b", "file", 2**10, None))
+    assert most_of(using(*rows), "storage") == "; most bytes: /a/rows.db, written 1 MiB"
+    even = tuple(file(f"/{at}", "file", 2**20, None) for at in range(4))
+    assert most_of(using(*even), "storage") == ""
+    assert most_of(using(), "storage") == ""
+    assert most_of(using(*rows), "sleeping") == ""

@@ -148,10 +148,10 @@ impl Group {
         if let Some(first) = first.filter(|first| rules.is_outside(*first)) {
             return Some(first);
         }
-        // An unknown reason stands among the others where locks stand: it hides neither the disk nor the network.
+        // An unknown reason hides neither the disk nor the network, and locks do not hide it: idle threads of a pool wait for one all the time.
         let order = |reason: Option<Reason>| {
             let category = reason.map_or(Category::Locks, |reason| rules.category(reason));
-            (category.wait_order(), reason.is_none(), reason)
+            (category.wait_order(), reason)
         };
         self.waits().map(|(reason, _)| reason).min_by_key(|reason| order(*reason)).flatten()
     }

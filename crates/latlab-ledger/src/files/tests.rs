@@ -67,6 +67,34 @@ fn seeks_farther_than_numbers_go_take_nothing_from_others() {
     assert_eq!(read_bytes(&shown), 8192);
 }
 
+/// A connection that has received so much.
+fn connection(received_bytes: u64) -> tcp::Socket {
+    tcp::Socket {
+        here: ([127, 0, 0, 1], 80).into(),
+        there: Some(([127, 0, 0, 1], 4711).into()),
+        counters: tcp::Counters { received_bytes, sent_again: 2, ..tcp::Counters::default() },
+        segment_bytes: 1448,
+        round_trip_us: 45,
+    }
+}
+
+#[test]
+fn what_a_socket_carried_is_what_tcp_counts_of_it() {
+    let mut files = begun(vec![file(3, "socket:[77]", 0)]);
+    files.sockets(&[(77, connection(1_000)), (78, connection(5))]);
+    // It was inherited, and another process has it too: that counts once.
+    let other = Look { process: 2, inherits: false, ..look(10, (0, 0), vec![file(4, "socket:[77]", 0)]) };
+    files.take(&look(10, (900, 3), vec![file(3, "socket:[77]", 0), file(5, "socket:[99]", 0)]));
+    files.take(&other);
+    files.sockets(&[(77, connection(4_000))]);
+    let found = shown(&files, 900);
+    assert_eq!(found.rows[0].name, "tcp 127.0.0.1:80 to 127.0.0.1:4711");
+    assert_eq!(read_bytes(&found), 3_000);
+    assert_eq!((found.rows[0].round_trip_s, found.rows[0].sent_again), (Some(45e-6), Some(0)));
+    assert!(found.rows[1..].iter().all(|row| row.read.is_none()), "{:?}", found.rows);
+    assert_eq!(files.traffic().bytes, 3_000);
+}
+
 #[test]
 fn where_a_descriptor_stood_before_is_not_the_programs() {
     let mut files = begun(vec![file(0, "/input", 5_000_000)]);

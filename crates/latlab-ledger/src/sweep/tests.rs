@@ -153,6 +153,18 @@ fn the_main_threads_wait_for_the_outside_comes_before_that_of_idle_threads() {
 }
 
 #[test]
+fn idle_threads_at_a_lock_take_nothing_from_a_wait_whose_reason_comes_later() {
+    let mut sweep = sweep();
+    sweep.set(0, 2, 1, wait(Category::Locks));
+    sweep.set(0, 1, 1, State::Waiting(None));
+    sweep.learn(2 * MS, 1, rules().whole(Category::Network));
+    sweep.set(3 * MS, 1, 1, State::Waiting(None));
+    let swept = sweep.end(4 * MS);
+    assert_eq!((ms(&swept, Category::Network), ms(&swept, Category::Locks)), (3, 0));
+    assert_eq!(swept.recorded.unknown, MS);
+}
+
+#[test]
 fn a_reason_that_is_learned_late_counts_from_the_beginning_of_the_wait() {
     let mut sweep = sweep();
     sweep.set(0, 1, 1, State::Waiting(None));

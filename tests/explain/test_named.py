@@ -6,8 +6,21 @@ import msgspec
 import pytest
 from tests.explain.ledgers import ledger
 
-from latlab.explain.model import Explained, File, Files, Function, Moved, Process, PythonCode, PythonPlace
+from latlab.explain.model import (
+    Explained,
+    File,
+    Files,
+    Function,
+    Holder,
+    Lock,
+    Moved,
+    Process,
+    PythonCode,
+    PythonPlace,
+)
 from latlab.explain.named import most_of
+from latlab.explain.page import tables
+from latlab.explain.table import locks
 from latlab.explain.verdict import verdict
 
 
@@ -91,3 +104,25 @@ def test_the_file_with_more_than_half_of_the_bytes_is_named() -> None:
     assert most_of(using(*even), "storage") == ""
     assert most_of(using(), "storage") == ""
     assert most_of(using(*rows), "sleeping") == ""
+
+
+def test_the_lock_that_is_waited_for_most_is_named_with_who_has_it() -> None:
+    holders = (Holder(12, "writer", 0.7), Holder(13, "reader", 0.3))
+    first = Lock("server", "0x4040", 1, 6.0, 3, 40, "table_lock", holders)
+    other = Lock("[heap]", "0x55d0", 1, 3.0, 2, 20)
+    explained = msgspec.structs.replace(ledger({"locks": 0.8}), locks=(first, other))
+    assert verdict(explained)[0].endswith(
+        "; most at table_lock of server, which writer (12) had most of the time."
+    )
+    assert (
+        most_of(msgspec.structs.replace(explained, locks=(other,)), "locks") == "; most at 0x55d0 in [heap]"
+    )
+    assert most_of(msgspec.structs.replace(explained, locks=(other, other)), "locks") == ""
+    header, *rows = locks(explained)
+    assert header.split() == ["lock", "waited", "for", "by", "looks", "held", "meanwhile", "by"]
+    assert rows[0].startswith("table_lock of server")
+    assert rows[0].endswith("writer (12) 70 %, reader (13) 30 %")
+    assert rows[1].endswith("–")
+    assert len(tables.locks(explained).rows) == 2
+    little = msgspec.structs.replace(other, waited_s=0.01)
+    assert locks(msgspec.structs.replace(explained, locks=(little,))) == []

@@ -26,6 +26,7 @@ mod grain;
 mod interval;
 mod io;
 mod lanes;
+mod locks;
 mod marks;
 mod mix;
 pub mod model;

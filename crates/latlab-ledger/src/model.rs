@@ -53,6 +53,9 @@ pub struct Explained {
     pub timeline: Timeline,
     /// Which files it read and wrote, in the same run.
     pub files: Files,
+    /// Locks at which its threads were met waiting in the same run, longest first; at most 16.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub locks: Vec<Lock>,
     /// Sampled stacks, heaviest first; at most 512.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stacks: Vec<Stack>,
@@ -425,6 +428,40 @@ pub struct File {
     pub round_trip_s: Option<f64>,
     /// Of a TCP connection: segments that were sent again.
     pub sent_again: Option<u64>,
+}
+
+/// A lock, by the address at which threads wait for it. Each look stands for the time since the one before.
+#[skip_serializing_none]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Lock {
+    /// The variable; absent where its file names none, or it is no variable of a file.
+    pub name: Option<String>,
+    /// The file it is in, without its folder; `[heap]`, `[stack]`, `memory`.
+    pub object: String,
+    /// Hexadecimal.
+    pub address: String,
+    /// Its process.
+    pub process: u32,
+    /// Time waited for it, of all threads together, seconds.
+    pub waited_s: f64,
+    /// Threads that were met waiting for it.
+    pub threads: usize,
+    /// Looks that met one.
+    pub looks: u64,
+    /// Threads that had it meanwhile, longest first, at most 4; none where the lock does not tell.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub holders: Vec<Holder>,
+}
+
+/// A thread that had a lock.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Holder {
+    /// Its id.
+    pub thread: u32,
+    /// Its name.
+    pub name: String,
+    /// Of the time that others waited for the lock.
+    pub share: f64,
 }
 
 /// Bytes read or written.

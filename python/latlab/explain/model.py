@@ -250,6 +250,36 @@ class Files(msgspec.Struct, frozen=True):
     """The kernel did not say which descriptors share a position: those that stood together count as one."""
 
 
+class Holder(msgspec.Struct, frozen=True):
+    """A thread that had a lock while others waited for it."""
+
+    thread: int
+    name: str
+    share: float
+    """Of the time waited."""
+
+
+class Lock(msgspec.Struct, frozen=True):
+    """A lock at which threads were met waiting; each look stands for the time since the one before."""
+
+    object: str
+    """The file that its variable is in, without its folder; `[heap]`, `[stack]`, `memory`."""
+    address: str
+    process: int
+    waited_s: float
+    """Of all threads together."""
+    threads: int
+    looks: int
+    name: str | None = None
+    """The variable, where its file names one."""
+    holders: tuple[Holder, ...] = ()
+
+    @property
+    def called(self) -> str:
+        """`counter_lock of server`, or where it lies and its address."""
+        return f"{self.name} of {self.object}" if self.name else f"{self.address} in {self.object}"
+
+
 class Times(msgspec.Struct, frozen=True):
     """A distribution of times, encoded as in run files."""
 
@@ -378,6 +408,8 @@ class Explained(msgspec.Struct, frozen=True):
     calibration_kept: bool = False
     """It was measured before this program."""
     files: Files = Files()
+    locks: tuple[Lock, ...] = ()
+    """Of the same run, longest first."""
     raise_: str | None = msgspec.field(default=None, name="raise")
     nameless_share: float | None = None
     stacks: tuple[Stack, ...] = ()

@@ -30,7 +30,18 @@ def most_of(explained: Explained, group: str) -> str:
         return _bytes(_by_name(explained, "file"))
     if group == "network":
         return _bytes(_by_end(explained))
-    return ""
+    return _lock(explained) if group == "locks" else ""
+
+
+def _lock(explained: Explained) -> str:
+    """The lock that was waited for most, if that is more than half of all."""
+    locks = explained.locks
+    if not locks or not locks[0].waited_s > _HALF * sum(lock.waited_s for lock in locks):
+        return ""
+    first = locks[0]
+    holder = next((each for each in first.holders if each.share > _HALF), None)
+    held = f", which {clean(holder.name, most=24)} ({holder.thread}) had most of the time" if holder else ""
+    return f"; most at {clean(first.called, most=_LONGEST)}{held}"
 
 
 def _function(explained: Explained, group: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from latlab.explain.answer import SMALL
 from latlab.explain.kept import day_and_time
 from latlab.explain.model import Explained, Observer, Row, SourceLine, Stage, Symbol
 from latlab.explain.verdict import interval, percent
@@ -17,6 +18,7 @@ _PART_SHOWN: Final = 0.005
 _MOST_PARTS: Final = 4
 _MOST_FUNCTIONS: Final = 3
 _MOST_PROCESSES: Final = 8
+_MOST_LOCKS: Final = 4
 _LEVELS: Final = {
     1: "kernel and user samples, the kernel's stack at each switch",
     2: "user samples, exact switches, reasons from /proc",
@@ -89,6 +91,28 @@ def processes(explained: Explained) -> list[str]:
     lines = aligned(cells)
     more = len(explained.processes) - _MOST_PROCESSES
     return [*lines, f"  and {more} more"] if more > 0 else lines
+
+
+def locks(explained: Explained) -> list[str]:
+    """A row a lock, those waited for longest first; empty where hardly any was."""
+    shown = [lock for lock in explained.locks if lock.waited_s >= SMALL * explained.wall_s]
+    if not shown:
+        return []
+    cells = [("lock", "waited for", "by", "looks", "held meanwhile by")]
+    for lock in shown[:_MOST_LOCKS]:
+        held = ", ".join(
+            f"{clean(each.name, most=24)} ({each.thread}) {percent(each.share)}" for each in lock.holders[:2]
+        )
+        cells.append(
+            (
+                clean(lock.called, most=48),
+                format_ns(1e9 * lock.waited_s),
+                _threads(lock.threads).removeprefix("at most "),
+                f"{lock.looks:,}",
+                held or "–",
+            )
+        )
+    return aligned(cells)
 
 
 def facts(explained: Explained) -> list[str]:

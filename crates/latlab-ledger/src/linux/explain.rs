@@ -261,6 +261,7 @@ fn assemble(
         stages: stages(tally, &ledger, rules, &heard),
         timeline: course(tally, first, &ledger, rules, calibration),
         files: first.files.clone(),
+        locks: first.locks.clone(),
         categories: ledger.rows,
         closure: ledger.closure,
         stacks: ledger.stacks,

@@ -7,10 +7,13 @@ use std::time::Duration;
 
 use super::calls;
 use super::clock::now_ns;
+use super::futex::{self, Naming, Place};
 use super::polled::{Polled, kind};
 use super::proc_file::{ProcFile, field, letter, text};
 use crate::Category;
 use crate::governor::{Counts, FAULT_SLICES};
+use crate::locks::{Locks, Waiting};
+use crate::model;
 use crate::rules::{Kind, Reason, Rules};
 use crate::sweep::State;
 
@@ -21,6 +24,10 @@ const OF_PROCESS: usize = 3;
 /// One look may take this long; threads that are left keep the state they had, and each look begins with others. The kernel makes whoever
 /// reads `syscall` wait for a tick when the thread is just about to wait itself.
 const LONGEST_NS: u64 = 20_000_000;
+/// Locks of which it is asked where they lie, and threads of which the names are kept.
+const MOST_PLACES: usize = 256;
+/// Of a lock that are told.
+const MOST_HOLDERS: usize = 4;
 /// More threads than this are not followed; said in a note.
 const MOST_THREADS: usize = 8192;
 /// Of an environment in which something was not found: while its process is being loaded it is cut short or empty.
@@ -184,6 +191,13 @@ pub(crate) struct Looker {
     /// Says how many threads of the machine are runnable.
     load: Option<ProcFile>,
     came: Came,
+    /// Threads met in `futex` at this look; when the look before was.
+    waits: Vec<Waiting>,
+    looked: u64,
+    locks: Locks,
+    /// What the addresses of locks are of, and what threads that had them are called.
+    places: HashMap<(u32, u64), Place>,
+    holders: HashMap<u32, String>,
 }
 
 impl Looker {
@@ -208,6 +222,11 @@ impl Looker {
             orphans: HashSet::new(),
             load: ProcFile::open("/proc/loadavg").ok(),
             came: Came::default(),
+            waits: Vec::new(),
+            looked: now_ns(),
+            locks: Locks::default(),
+            places: HashMap::new(),
+            holders: HashMap::new(),
         };
         looker.follow(root, 0);
         looker
@@ -426,11 +445,62 @@ impl Looker {
         for pid in gone {
             self.forget(pid);
         }
+        self.meet_locks(now);
         if seldom {
             self.counted = now;
             self.read_delays();
         }
         seldom
+    }
+
+    /// What threads wait at, for the time since the look before.
+    fn meet_locks(&mut self, now: u64) {
+        let waits = std::mem::take(&mut self.waits);
+        for wait in &waits {
+            let key = (wait.process, wait.address);
+            // Where a lock lies can only be asked while its process is there; that takes longer than a look.
+            if wait.is_lock && self.places.len() < MOST_PLACES && !self.places.contains_key(&key) {
+                self.places.insert(key, futex::place(wait.process, wait.address));
+            }
+            if let Some(holder) = wait.holder.filter(|holder| !self.holders.contains_key(holder))
+                && self.holders.len() < MOST_PLACES
+            {
+                let name = text(&format!("/proc/{}/task/{holder}/comm", wait.process));
+                self.holders.insert(holder, name.trim_end().to_owned());
+            }
+        }
+        self.locks.take(now.saturating_sub(self.looked), &waits);
+        self.looked = now;
+        self.waits = waits;
+        self.waits.clear();
+    }
+
+    /// Locks that threads waited at, longest first; at most so many.
+    pub(crate) fn locks(&self, most: usize) -> Vec<model::Lock> {
+        let mut naming = Naming::begin();
+        let rows = self.locks.rows(most).into_iter().filter(|(_, _, row)| row.is_lock());
+        rows.map(|(process, address, row)| {
+            let place = self.places.get(&(process, address)).unwrap_or(&Place::Memory);
+            let (name, object) = naming.name(process, place);
+            let holders = row.holders().into_iter().take(MOST_HOLDERS);
+            model::Lock {
+                name: name.map(|name| name.to_string()),
+                object: object.to_string(),
+                address: format!("{address:#x}"),
+                process,
+                waited_s: row.ns as f64 / 1e9,
+                threads: row.threads(),
+                looks: row.looks,
+                holders: holders
+                    .map(|(thread, share)| model::Holder {
+                        thread,
+                        name: self.holders.get(&thread).cloned().unwrap_or_default(),
+                        share,
+                    })
+                    .collect(),
+            }
+        })
+        .collect()
     }
 
     fn names(&mut self) {
@@ -632,7 +702,14 @@ impl Looker {
                 Some(_) => Err(()),
             };
         };
-        Ok(self.of_line(pid, line.trim_end()))
+        let line = line.trim_end();
+        if let Some(arguments) = futex_arguments(line)
+            && self.waits.len() < MOST_THREADS
+        {
+            let threads = &self.processes[at].threads;
+            self.waits.extend(futex::waiting(pid, tid, arguments, |tid| threads.contains_key(&tid)));
+        }
+        Ok(self.of_line(pid, line))
     }
 
     fn of_line(&mut self, pid: u32, line: &str) -> Option<State> {
@@ -698,6 +775,16 @@ impl Looker {
         }
         reason
     }
+}
+
+/// The first three arguments of a thread that waits in `futex`.
+fn futex_arguments(line: &str) -> Option<[u64; 3]> {
+    let mut words = line.split(' ');
+    if calls::name(words.next()?.parse().ok()?)? != "futex" {
+        return None;
+    }
+    let mut argument = || u64::from_str_radix(words.next()?.trim_start_matches("0x"), 16).ok();
+    Some([argument()?, argument()?, argument()?])
 }
 
 /// The runnable threads of a line of `/proc/loadavg`.

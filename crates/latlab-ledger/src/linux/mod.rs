@@ -8,6 +8,7 @@ pub(crate) mod costs;
 pub(crate) mod demangle;
 mod explain;
 pub(crate) mod files;
+mod futex;
 pub(crate) mod image;
 pub(crate) mod interpreter;
 pub(crate) mod launch;

@@ -64,6 +64,9 @@ const FAULT_SLICE_NS: u64 = 10_000_000;
 /// Counters and names are read this often while everything is recorded.
 const SELDOM_NS: u64 = 50_000_000;
 
+/// Locks that are told.
+const MOST_LOCKS: usize = 16;
+
 /// What may be recorded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sight {
@@ -96,6 +99,7 @@ pub(crate) struct Watched {
     pub(crate) left_running: u32,
     pub(crate) course: Course,
     pub(crate) files: model::Files,
+    pub(crate) locks: Vec<model::Lock>,
     pub(crate) processes: HashMap<u32, Seen>,
     pub(crate) about: HashMap<u32, About>,
     pub(crate) refused: bool,
@@ -837,6 +841,7 @@ impl<'a> Watching<'a> {
             left_running,
             course: swept.course,
             files,
+            locks: self.looker.locks(MOST_LOCKS),
             processes: swept.processes,
             refused: self.looker.refused,
             overflown: self.looker.overflown,

@@ -71,6 +71,7 @@ def document(
             _files(explained),
             _roofline(explained, runs, judgement),
             _processes(explained),
+            _locks(explained),
             Section(id="seen", title="How was it seen?", statements=_seen(explained)),
         )
     name = _name(explained)
@@ -324,5 +325,20 @@ def _processes(explained: Explained) -> Section | None:
             Listing(
                 "Its processes, the busiest first; shares of their own time", tables.processes(explained)
             ),
+        ),
+    )
+
+
+def _locks(explained: Explained) -> Section | None:
+    if not explained.locks:
+        return None
+    return Section(
+        id="locks",
+        title="Which locks?",
+        listings=(Listing("Locks at which threads were met waiting, of one run", tables.locks(explained)),),
+        statements=(
+            "By looks at what threads wait at (futex), each for the time since the one before; times are of"
+            " all threads together. Who had a lock is known of mutexes of the C library, and of those that"
+            " pass their priority on. Condition variables and joins are no locks, and not listed.",
         ),
     )

@@ -90,6 +90,26 @@ def _stage(stage: Stage) -> tuple[Cell, ...]:
     )
 
 
+def locks(explained: Explained) -> Table:
+    """A row a lock, those that threads waited for longest first."""
+    columns = (
+        Column("lock"),
+        Column("waited for", "seconds"),
+        Column("threads", "count"),
+        Column("looks", "count"),
+        Column("held meanwhile by"),
+        Column("process", "count"),
+    )
+    rows: list[tuple[Cell, ...]] = []
+    for lock in explained.locks:
+        held = ", ".join(
+            f"{clean(each.name, most=24)} ({each.thread}) {percent(each.share)}" for each in lock.holders
+        )
+        name = shortened(lock.called)
+        rows.append((name, lock.waited_s, lock.threads, lock.looks, held or None, lock.process))
+    return Table(columns, tuple(rows))
+
+
 def processes(explained: Explained) -> Table:
     """A row a process."""
     columns = (

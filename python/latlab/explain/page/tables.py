@@ -98,7 +98,7 @@ def locks(explained: Explained) -> Table:
         Column("threads", "count"),
         Column("looks", "count"),
         Column("held meanwhile by"),
-        Column("process", "count"),
+        Column("process"),
     )
     rows: list[tuple[Cell, ...]] = []
     for lock in explained.locks:
@@ -106,7 +106,7 @@ def locks(explained: Explained) -> Table:
             f"{clean(each.name, most=24)} ({each.thread}) {percent(each.share)}" for each in lock.holders
         )
         name = shortened(lock.called)
-        rows.append((name, lock.waited_s, lock.threads, lock.looks, held or None, lock.process))
+        rows.append((name, lock.waited_s, lock.threads, lock.looks, held or None, str(lock.process)))
     return Table(columns, tuple(rows))
 
 
@@ -273,7 +273,8 @@ def files_statements(explained: Explained) -> tuple[str, ...]:
         f"By {files.looks:,} looks at where descriptors stand in /proc{apart}: a file that is open for less"
         " than the time between two looks may be missing, and so may the last bytes before one is closed.",
         "Bytes a call are known from times in which the process used nothing else. Inferred: no position"
-        " moved, and no other descriptor was one that a thread was seen waiting in.",
+        " moved, and no other descriptor was one that a thread was seen waiting in. Bytes of TCP connections,"
+        " their round trips and what was sent again are the kernel's own figures.",
     ]
     if files.by_position:
         lines.append(

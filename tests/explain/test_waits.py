@@ -1,0 +1,104 @@
+"""What a program waits for by name: its locks, and who is at the other end of its connections."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from tests.explain.in_process import explain
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="it asks Linux")]
+
+SENT: Final = 100_000
+ANSWERED: Final = 7_000
+
+LOCKED: Final = """
+#include <pthread.h>
+#include <time.h>
+
+pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void *wait_for_it(void *nothing) {
+    pthread_mutex_lock(&table_lock);
+    pthread_mutex_unlock(&table_lock);
+    return nothing;
+}
+
+int main(void) {
+    struct timespec half = {0, 500000000};
+    pthread_t other;
+    pthread_mutex_lock(&table_lock);
+    pthread_create(&other, 0, wait_for_it, 0);
+    nanosleep(&half, 0);
+    pthread_mutex_unlock(&table_lock);
+    return pthread_join(other, 0);
+}
+"""
+
+ASKS: Final = """
+import socket, sys, time
+asks = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+asks.sendall(bytes(int(sys.argv[2])))
+left = int(sys.argv[3])
+while left:
+    left -= len(asks.recv(left))
+time.sleep(0.3)
+"""
+
+
+def explained(folder: Path, *program: str, level: str) -> dict[str, Any]:
+    file = folder / "where.json"
+    told = explain("--no-limits", "--level", level, "--json", str(file), "--", *program)
+    assert told.returncode == 0, told.stderr
+    ledger: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return ledger
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no gcc here")
+@pytest.mark.parametrize("level", ["1", "3"])
+def test_a_lock_has_the_name_of_its_variable_and_the_thread_that_has_it(tmp_path: Path, level: str) -> None:
+    (tmp_path / "locked.c").write_text(LOCKED, encoding="utf-8")
+    subprocess.run(["gcc", "-pthread", "-o", "locked", "locked.c"], cwd=tmp_path, check=True)
+    ledger = explained(tmp_path, str(tmp_path / "locked"), level=level)
+    (lock,) = ledger["locks"]
+    assert (lock["name"], lock["object"], lock["threads"]) == ("table_lock", "locked", 1)
+    assert 0 < lock["waited_s"] <= ledger["wall_s"]
+    assert [(each["thread"], each["name"]) for each in lock["holders"]] == [
+        (ledger["program"]["pid"], "locked")
+    ]
+
+
+@pytest.mark.parametrize("level", ["1", "3"])
+def test_a_connection_has_both_its_ends_and_all_of_its_bytes(tmp_path: Path, level: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(60)
+        port = server.getsockname()[1]
+
+        def answer() -> None:
+            taken, _ = server.accept()
+            with taken:
+                taken.settimeout(60)
+                left = SENT
+                while left:
+                    left -= len(taken.recv(left))
+                taken.sendall(bytes(ANSWERED))
+                # The program ends before its connection does.
+                taken.recv(1)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        ledger = explained(
+            tmp_path, sys.executable, "-c", ASKS, str(port), str(SENT), str(ANSWERED), level=level
+        )
+        thread.join()
+    rows = [row for row in ledger["files"]["rows"] if row["name"].endswith(f" to 127.0.0.1:{port}")]
+    assert [row["kind"] for row in rows] == ["socket"]
+    assert (rows[0]["written"]["bytes"], rows[0]["read"]["bytes"]) == (SENT, ANSWERED)
+    assert rows[0]["sent_again"] >= 0

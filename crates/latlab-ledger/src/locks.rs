@@ -49,7 +49,8 @@ impl Row {
     /// Who had it, the longest first: thread, share of the time waited.
     pub(crate) fn holders(&self) -> Vec<(u32, f64)> {
         let share = |ns: u64| ns as f64 / (self.ns as f64).max(1.0);
-        let mut holders: Vec<(u32, f64)> = self.held.iter().map(|(thread, ns)| (*thread, share(*ns))).collect();
+        let mut holders: Vec<(u32, f64)> =
+            self.held.iter().map(|(thread, ns)| (*thread, share(*ns))).collect();
         holders.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         holders
     }
@@ -90,7 +91,8 @@ impl Locks {
 
     /// Process, address and what was seen there, locks before others, those with the longest waits first; at most so many.
     pub(crate) fn rows(&self, most: usize) -> Vec<(u32, u64, &Row)> {
-        let mut rows: Vec<(u32, u64, &Row)> = self.0.iter().map(|((pid, at), row)| (*pid, *at, row)).collect();
+        let mut rows: Vec<(u32, u64, &Row)> =
+            self.0.iter().map(|((pid, at), row)| (*pid, *at, row)).collect();
         let key = |row: &Row| (!row.is_lock(), std::cmp::Reverse(row.ns));
         rows.sort_by(|a, b| key(a.2).cmp(&key(b.2)).then(a.1.cmp(&b.1)));
         rows.truncate(most);

@@ -139,7 +139,8 @@ fn data(process: u32, map: &Map, budget: &Rc<Budget>, demangler: &mut Demangler)
     for symbol in file.symbols().chain(file.dynamic_symbols()) {
         budget.step(1)?;
         let is_data = symbol.is_definition() && symbol.kind() == SymbolKind::Data && symbol.size() > 0;
-        if let (true, Some(behind), Ok(name)) = (is_data, symbol.address().checked_sub(begin), symbol.name()) {
+        if let (true, Some(behind), Ok(name)) = (is_data, symbol.address().checked_sub(begin), symbol.name())
+        {
             budget.take(64 + name.len() as u64)?;
             found.push(Variable { behind, bytes: symbol.size(), name: demangler.name(name) });
         }

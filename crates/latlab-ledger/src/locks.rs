@@ -3,7 +3,7 @@
 //! A look stands for the time since the one before. What a thread waits at is the address that it passes; mutexes of the C library, and those that
 //! pass their priority on, say which thread has them. Condition variables, joins and queues use the same call, and have no holder.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Rows kept; of more, those that come later are left out.
 const MOST: usize = 1024;
@@ -36,7 +36,7 @@ pub(crate) struct Row {
     pub lock_ns: u64,
     /// Looks that met somebody there.
     pub looks: u64,
-    threads: Vec<u32>,
+    threads: HashSet<u32>,
     held: BTreeMap<u32, u64>,
 }
 
@@ -68,7 +68,7 @@ pub(crate) struct Locks(HashMap<(u32, u64), Row>);
 impl Locks {
     /// All threads were looked at, so long after the time before: these wait.
     pub(crate) fn take(&mut self, past_ns: u64, waits: &[Waiting]) {
-        let mut met = std::collections::HashSet::new();
+        let mut met = HashSet::new();
         for wait in waits {
             let key = (wait.process, wait.address);
             if self.0.len() >= MOST && !self.0.contains_key(&key) {
@@ -78,8 +78,8 @@ impl Locks {
             row.ns += past_ns;
             row.lock_ns += if wait.is_lock { past_ns } else { 0 };
             row.looks += u64::from(met.insert(key));
-            if row.threads.len() < MOST_THREADS && !row.threads.contains(&wait.thread) {
-                row.threads.push(wait.thread);
+            if row.threads.len() < MOST_THREADS {
+                row.threads.insert(wait.thread);
             }
             if let Some(holder) = wait.holder
                 && (row.held.len() < MOST_HOLDERS || row.held.contains_key(&holder))

@@ -26,6 +26,8 @@ const OF_PROCESS: usize = 3;
 const LONGEST_NS: u64 = 20_000_000;
 /// Locks of which it is asked where they lie, and threads of which the names are kept.
 const MOST_PLACES: usize = 256;
+/// Of these, at one look: the list of what a large process has mapped is long.
+const MOST_ASKED: usize = 4;
 /// Of a lock that are told.
 const MOST_HOLDERS: usize = 4;
 /// More threads than this are not followed; said in a note.
@@ -456,10 +458,11 @@ impl Looker {
     /// What threads wait at, for the time since the look before.
     fn meet_locks(&mut self, now: u64) {
         let waits = std::mem::take(&mut self.waits);
+        let most = MOST_PLACES.min(self.places.len() + MOST_ASKED);
         for wait in &waits {
             let key = (wait.process, wait.address);
             // Where a lock lies can only be asked while its process is there; that takes longer than a look.
-            if wait.is_lock && self.places.len() < MOST_PLACES && !self.places.contains_key(&key) {
+            if wait.is_lock && self.places.len() < most && !self.places.contains_key(&key) {
                 self.places.insert(key, futex::place(wait.process, wait.address));
             }
             if let Some(holder) = wait.holder.filter(|holder| !self.holders.contains_key(holder))
@@ -477,11 +480,11 @@ impl Looker {
 
     /// Locks that threads waited at, longest first; at most so many.
     pub(crate) fn locks(&self, most: usize) -> Vec<model::Lock> {
-        let mut naming = Naming::begin();
+        let mut naming = None;
         let rows = self.locks.rows(most).into_iter().filter(|(_, _, row)| row.is_lock());
         rows.map(|(process, address, row)| {
             let place = self.places.get(&(process, address)).unwrap_or(&Place::Memory);
-            let (name, object) = naming.name(process, place);
+            let (name, object) = naming.get_or_insert_with(Naming::begin).name(process, place);
             let holders = row.holders().into_iter().take(MOST_HOLDERS);
             model::Lock {
                 name: name.map(|name| name.to_string()),

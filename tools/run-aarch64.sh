@@ -10,7 +10,7 @@ coverage-*)
         exit 0
     fi
     ;;
-latlab_ledger-* | latlab_probes*)
+latlab_explain-* | latlab_probes*)
     # One at a time: the emulator makes every child by fork. That write-protects the pages of the tests beside it, and those that
     # count page faults would count that; and a lock of the emulator that a test beside it holds is held in the child for ever.
     export RUST_TEST_THREADS=1

@@ -19,7 +19,7 @@ CRATES = [
     "latlab-stages",
     "latlab-perf",
     "latlab-observe",
-    "latlab-ledger",
+    "latlab-explain",
     "latlab-storage",
     "latlab-net",
     "latlab-harness",

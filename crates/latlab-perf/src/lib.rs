@@ -1,6 +1,6 @@
 //! Perf events of Linux: `perf_event_open(2)`, the ring that the kernel writes records to, the records, and the tracepoints of tracefs.
 //!
-//! Two crates use it. `latlab-observe` records its own thread and the tracepoints of its CPU, and drains between timed blocks. `latlab-ledger`
+//! Two crates use it. `latlab-observe` records its own thread and the tracepoints of its CPU, and drains between timed blocks. `latlab-explain`
 //! follows whole programs on all CPUs. Each says what it wants as an [`Event`], adds events to a [`Ring`], and iterates over the [`Record`]s
 //! that [`Ring::drain`] copied out.
 //!

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use latlab_ledger::{Calibration, ExplainError, Request, Subject};
+use latlab_explain::{Calibration, ExplainError, Request, Subject};
 use pyo3::exceptions::{PyChildProcessError, PyOSError, PyValueError};
 use pyo3::prelude::*;
 
@@ -74,6 +74,6 @@ fn explained(
     let request = Request { subject, level, overhead, runs, kept };
     // Ctrl-C ends the watching of a process, and what was seen until then is told.
     let not_interrupted = || Python::attach(|py| py.check_signals().is_ok());
-    let explained = py.detach(|| latlab_ledger::explain(&request, not_interrupted));
+    let explained = py.detach(|| latlab_explain::explain(&request, not_interrupted));
     crate::text::json(&explained.map_err(|error| raised(&error))?)
 }

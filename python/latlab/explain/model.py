@@ -1,4 +1,4 @@
-"""The ledger of a program's wall time, decoded. `crates/latlab-ledger/src/model.rs` owns the names."""
+"""The ledger of a program's wall time, decoded. `crates/latlab-explain/src/model.rs` owns the names."""
 
 from __future__ import annotations
 

@@ -1,0 +1,925 @@
+//! From sums to rows: shares of wall time with intervals.
+//!
+//! What records give is exact. What looks give is a sample of instants; where the kernel's counters know better (CPU time, run-queue delay), they
+//! correct it. Time on the CPU is divided by samples; without any, into user code, which is left whole, and the kernel's work, which is
+//! modelled from counts and the cost of one, measured on this machine.
+
+use std::collections::BTreeMap;
+
+use crate::account::busy::{Busy, Exact, Seen, busy};
+use crate::account::interval::{Range, of_share};
+use crate::account::io::Io;
+use crate::account::mix::{Mix, Side};
+use crate::account::sampled::{Sampled, Share};
+use crate::account::sweep::Sums;
+use crate::account::tally::Tally;
+use crate::account::woken;
+use crate::costs::{Cost, Costs};
+use crate::model::{Closure, Function, Method, Part, Row, Stack, Within};
+use crate::rules::{Reason, Rules};
+use crate::{Category, Counted};
+
+/// The kernel's tick, by which it divides CPU time between user code and itself, nanoseconds. 250 Hz is what distributions build with;
+/// kernels with 1000 Hz know it better than is said here.
+const TICK_NS: f64 = 4e6;
+/// Share of waits that must be for pipes and sockets before reads and writes are taken for theirs.
+const WAITED: f64 = 0.05;
+/// Waits that the looks met, as a share of those that the counters know of: less, and they say nothing.
+const RARE: f64 = 0.1;
+const CLOSED: f64 = 0.005;
+/// Two counts of a process that runs already, user and system time, are in hundredths of a second.
+const TWO_COUNTS_NS: f64 = 2e7;
+/// Exact CPU time and the watcher's wall time agree no better than this, as a share of wall time.
+const CLOCKS: f64 = 0.002;
+/// A sample that comes due while its thread leaves the CPU comes when the thread has been back for 10 us (the kernel's `perf_swevent_start_hrtimer`),
+/// wherever it is by then; that a timer of a virtual machine is late does as much again.
+const DISPLACED_NS: f64 = 15_000.0;
+/// The kernel's work around a timed sleep in which no tick comes, as a multiple of what a sleep costs when that is measured: a timer is only
+/// set where none comes before it, and setting it is the host's work in a virtual machine.
+const UNSEEN_OF_SLEEP: f64 = 1.1;
+/// The same around a wait that something else ends: a tick that is due when an idle CPU wakes comes before the program does.
+const UNSEEN_OF_WAIT: f64 = 0.5;
+/// And no more of the CPU time than this: where threads run for microseconds between waits, their CPU often runs another one meanwhile.
+const UNSEEN_AT_MOST: f64 = 0.2;
+/// Samples in the kernel that the model of its work counts as much as.
+const MODELLED: f64 = 20.0;
+/// Less of the CPU time, of which nothing alike was recorded, is taken for the rest: no interval would show it.
+pub(crate) const LEAST_UNLIKE: f64 = 0.02;
+const MOST_FUNCTIONS: usize = 16;
+const MOST_STACKS: usize = 512;
+/// Bytes of their functions' names together; of a large C++ program they are less.
+const MOST_TEXT: usize = 4 << 20;
+
+/// Nanoseconds of wall time by reason, each with how far it may be off.
+#[derive(Debug, Default)]
+struct Account {
+    sums: BTreeMap<Reason, Vec<(Share, Method)>>,
+}
+
+impl Account {
+    fn add(&mut self, reason: Reason, ns: f64, range: Range, method: Method) {
+        if ns <= 0.0 && range.high <= 0.0 {
+            return;
+        }
+        let share = Share::within(ns.max(0.0), range);
+        self.sums.entry(reason).or_default().push((share, method));
+    }
+
+    fn exact(&mut self, reason: Reason, ns: f64) {
+        self.add(reason, ns, Range { low: ns, high: ns }, Method::Counted);
+    }
+
+    fn total(&self) -> f64 {
+        self.sums.values().flatten().map(|(share, _)| share.of).sum()
+    }
+}
+
+/// The ledger of a tally.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    /// Largest first.
+    pub rows: Vec<Row>,
+    /// Whether all of wall time was given away.
+    pub closure: Closure,
+    /// Stacks with their share of wall time.
+    pub stacks: Vec<Stack>,
+    /// Shares of time on the CPU, for the timeline.
+    pub on_cpu: Vec<(Category, f64)>,
+    /// What the samples stand for.
+    pub sampled: Sampled,
+    /// Wall time in which at least one thread ran, nanoseconds.
+    pub running_ns: f64,
+    /// The counter that no ledger can satisfy, if there is one: what was sampled is unexplained then.
+    pub contradiction: Option<String>,
+}
+
+/// Ends of page faults that were seen as user code, shares of time on the CPU.
+struct Tails {
+    /// Part of what was seen at instructions that touched pages.
+    part: f64,
+    of: Vec<(Reason, f64)>,
+    /// All together, at least and at most.
+    least: f64,
+    most: f64,
+}
+
+impl Tails {
+    fn of(&self, reason: Reason) -> f64 {
+        let of = self.of.iter().filter(|of| of.0 == reason);
+        of.map(|of| of.1).sum()
+    }
+}
+
+struct Estimate<'a> {
+    tally: &'a Tally,
+    rules: &'a Rules,
+    costs: &'a Costs,
+    account: Account,
+    /// Nanoseconds of wall time in which a thread ran.
+    on_cpu: BTreeMap<(Category, Side), Share>,
+    /// Part of the samples at instructions that touched new pages which were ends of the faults.
+    tail: f64,
+    /// User code of which nothing is known, at most, nanoseconds of wall time.
+    unseen: f64,
+    /// At least one thread ran, nanoseconds of wall time.
+    running: f64,
+}
+
+/// As many samples as would by chance be as far off as these are of which this share is in the wrong place.
+fn worth_with(samples: f64, misplaced: f64) -> f64 {
+    if samples > 0.0 { 1.0 / (1.0 / samples + misplaced.min(1.0).powi(2)) } else { 0.0 }
+}
+
+/// How records are known of which so much had to be divided by what the counters say.
+fn method_of(divided: f64) -> Method {
+    if divided > 0.0 { Method::Sampled } else { Method::Counted }
+}
+
+/// The ledger of these runs, with the costs of kernel work on this machine.
+pub(crate) fn ledger(tally: &Tally, rules: &Rules, costs: &Costs) -> Ledger {
+    let mut estimate = Estimate {
+        tally,
+        rules,
+        costs,
+        account: Account::default(),
+        on_cpu: BTreeMap::new(),
+        tail: 0.0,
+        unseen: 0.0,
+        running: 0.0,
+    };
+    estimate.recorded();
+    let contradiction = contradiction(tally);
+    if contradiction.is_none() {
+        estimate.looked();
+    } else {
+        estimate.untold();
+    }
+    Ledger { contradiction, ..estimate.finish() }
+}
+
+/// CPU time that was more than the CPUs had, beyond what the clocks may differ.
+fn contradiction(tally: &Tally) -> Option<String> {
+    let (cpu, cpus) = (tally.usage.cpu_ns() as f64, f64::from(tally.cpus.max(1)));
+    let most = cpus * tally.wall_ns as f64;
+    (cpu > most * (1.0 + CLOCKS) + cpus * TICK_NS + TWO_COUNTS_NS).then(|| {
+        let seconds = |ns: f64| ns / 1e9 / f64::from(tally.runs.max(1));
+        format!(
+            "The kernel counted {:.3} s of CPU time, more than {cpus} CPUs have in {:.3} s: where threads were sampled, nothing can be said \
+             of their time.",
+            seconds(cpu),
+            seconds(tally.wall_ns as f64)
+        )
+    })
+}
+
+impl Estimate<'_> {
+    fn whole(&self, category: Category) -> Reason {
+        self.rules.whole(category)
+    }
+
+    /// CPU time that fell into the time in which threads were sampled.
+    fn sampled_cpu(&self) -> f64 {
+        let cpu = self.tally.usage.cpu_ns() as f64;
+        (cpu - self.tally.recorded.thread_running as f64).max(0.0)
+    }
+
+    fn recorded(&mut self) {
+        let sums = &self.tally.recorded;
+        if sums.wall == 0 {
+            return;
+        }
+        self.account.exact(self.whole(Category::StartAndExit), sums.absent as f64);
+        let each = woken::delay_of_each(self.tally);
+        let by_others = woken::caused_by_others(self.tally);
+        let mut ends = 0.0;
+        for (reason, ns) in sums.waits.each() {
+            let end = (each * sums.all_waited.of(reason) as f64).min(ns as f64);
+            ends += end;
+            self.but_for_its_end(reason, ns as f64, end * by_others, end);
+        }
+        let unknown = sums.unknown as f64;
+        let end = (each * sums.unknown_all_waited as f64).min(unknown);
+        ends += end;
+        self.unknown(unknown - end * by_others);
+        let ready = sums.ready as f64;
+        let woken = ends * by_others;
+        let most = ready + (2.0 * woken).max(ends);
+        let range =
+            Range { low: ready, high: most.min(woken::recorded_delay(self.tally)).max(ready + woken) };
+        self.account.add(self.whole(Category::RunQueueWait), ready + woken, range, method_of(woken));
+        // Records also have on a CPU what the kernel does not count: while it served interrupts, or the host ran others.
+        let running = sums.running as f64;
+        let counted = (self.tally.usage.cpu_ns() as f64 / (sums.thread_running as f64).max(1.0)).min(1.0);
+        self.account.exact(self.whole(Category::InterruptsForOthers), running * (1.0 - counted));
+        let running = running * counted;
+        self.on_cpu(running, Range { low: running, high: running }, 0.0);
+    }
+
+    /// A recorded wait without what of it was spent ready, at its end; at most so much.
+    fn but_for_its_end(&mut self, reason: Reason, ns: f64, end: f64, most: f64) {
+        let range = Range { low: (ns - most.max(2.0 * end)).max(0.0), high: ns };
+        self.account.add(reason, ns - end, range, method_of(most));
+    }
+
+    /// Waits that were over before their reason could be read are taken for those of the same program that could be read in time.
+    fn unknown(&mut self, ns: f64) {
+        let mut given = 0.0;
+        for (reason, share, from) in self.tally.unread.reasons() {
+            let range = of_share(share, from).times(ns);
+            given += share;
+            self.account.add(reason, ns * share, range, Method::Sampled);
+        }
+        let rest = ns * (1.0 - given).max(0.0);
+        // Where none was read in time, they are taken for those that looks met.
+        let (looked, looks) = (&self.tally.looked, self.tally.looks as f64);
+        let met = (looked.waits.total() + looked.unknown) as f64;
+        let mut left = rest;
+        for (reason, seen) in looked.waits.each().filter(|_| rest > 0.0) {
+            let share = seen as f64 / met;
+            let range = of_share(share, looks).times(rest);
+            left -= rest * share;
+            self.account.add(reason, rest * share, range, Method::Sampled);
+        }
+        let unexplained = self.whole(Category::Unexplained);
+        self.account.exact(unexplained, left.max(0.0));
+    }
+
+    /// What was sampled contradicts what was counted.
+    fn untold(&mut self) {
+        let ns = self.tally.looked.wall as f64;
+        self.account.add(
+            self.whole(Category::Unexplained),
+            ns,
+            Range { low: 0.0, high: ns },
+            Method::Sampled,
+        );
+    }
+
+    fn looked(&mut self) {
+        let sums = &self.tally.looked;
+        let loading = (self.tally.loading_ns as f64).min(sums.absent as f64);
+        self.account.exact(self.whole(Category::StartAndExit), loading);
+        let wall = sums.wall as f64 - loading;
+        if wall <= 0.0 {
+            return;
+        }
+        let samples = (self.tally.looks as f64).max(1.0);
+        let cpu = self.sampled_cpu();
+        let delay = self.tally.delay;
+        let (unread, stolen) = (delay.unread_ns as f64, delay.stolen_ns as f64);
+        let seen =
+            Seen { by_runnable: &sums.by_runnable, wall, samples, most_threads: self.tally.most_threads };
+        let exact = Exact {
+            cpu,
+            queue: woken::sampled_delay(self.tally),
+            uncounted: unread + stolen,
+            cpus: self.tally.cpus,
+        };
+        let Busy { running, ready, uncounted } = busy(&seen, &exact);
+        let of_host = if uncounted > 0.0 { uncounted * stolen / (unread + stolen) } else { 0.0 };
+        let method = if self.tally.most_threads <= 1 { Method::Counted } else { Method::Sampled };
+        self.account.add(
+            self.whole(Category::InterruptsForOthers),
+            of_host,
+            Range { low: 0.0, high: uncounted },
+            method,
+        );
+        let range = ready.range_ns();
+        let range = Range { low: (range.low - of_host).max(0.0), high: range.high };
+        self.account.add(self.whole(Category::RunQueueWait), ready.of - of_host, range, method);
+        let all = self.tally.usage.cpu_ns() as f64;
+        let unlike = (self.unlike() * all / cpu.max(1.0)).min(1.0);
+        self.on_cpu(running.of, running.range_ns(), unlike);
+        let idle = (wall - running.of - ready.of).max(0.0);
+        let most = wall - running.range_ns().low - ready.range_ns().low;
+        self.idle(wall, Range { low: idle, high: most.max(idle) }, loading, samples);
+    }
+
+    /// The time in which nothing ran, divided as the looks saw it.
+    ///
+    /// `idle`: the estimate, and at most.
+    fn idle(&mut self, wall: f64, Range { low: idle, high: most }: Range, loading: f64, looks: f64) {
+        let sums = &self.tally.looked;
+        let absent = (sums.absent as f64 - loading).max(0.0);
+        let mut parts: Vec<(Reason, f64)> =
+            sums.waits.each().map(|(reason, ns)| (reason, ns as f64)).collect();
+        parts.push((self.whole(Category::StartAndExit), absent));
+        parts.push((self.whole(Category::Unexplained), sums.unknown as f64));
+        let mut total: f64 = parts.iter().map(|part| part.1).sum();
+        // A program that waits for microseconds is hardly ever met waiting: where its switches were recorded, they say why.
+        let recorded = &self.tally.recorded.waits;
+        if total < RARE * idle && recorded.total() > 0 {
+            parts = recorded.each().map(|(reason, ns)| (reason, ns as f64)).collect();
+            total = recorded.total() as f64;
+        }
+        if total <= 0.0 {
+            // No look met the program waiting: it did, for this long, and nobody knows why.
+            let range = Range { low: 0.0, high: most };
+            let unexplained = self.whole(Category::Unexplained);
+            self.account.add(unexplained, idle, range, Method::Sampled);
+            return;
+        }
+        for (reason, seen) in parts {
+            let ns = idle * seen / total;
+            let range = of_share(ns / wall, looks).times(wall);
+            let range = Range { low: range.low, high: range.high.min(most) };
+            if ns > 0.0 {
+                self.account.add(reason, ns, range, Method::Sampled);
+            }
+        }
+    }
+
+    /// Part of the CPU time that samples do not stand for.
+    fn unlike(&self) -> f64 {
+        let unlike = self.tally.unlike.of_cpu();
+        if unlike > LEAST_UNLIKE { unlike.min(1.0) } else { 0.0 }
+    }
+
+    /// Time on the CPU, of which this part was like nothing that was recorded.
+    fn on_cpu(&mut self, ns: f64, range: Range, unlike: f64) {
+        self.running += ns;
+        if ns <= 0.0 && range.high <= 0.0 {
+            return;
+        }
+        let (ns, range) = if unlike > 0.0 && self.tally.mix.total().samples > 0 {
+            self.unlike_on_cpu(ns * unlike, range.times(unlike));
+            (ns * (1.0 - unlike), range.times(1.0 - unlike))
+        } else {
+            (ns, range)
+        };
+        let sampled = self.tally.mix.total();
+        let worth = self.tally.mix.worth();
+        if sampled.samples == 0 {
+            self.by_counters(ns, range);
+        } else if self.tally.sees_kernel {
+            let mix = &self.tally.mix;
+            let parts: Vec<_> = mix
+                .reasons()
+                .map(|(reason, weight)| {
+                    (reason, weight.sum / sampled.sum, mix.kernel_of(reason) / sampled.sum)
+                })
+                .collect();
+            let kernel: f64 = parts.iter().map(|part| part.2).sum();
+            let (user, taken) = self.user_share(1.0 - kernel, worth);
+            // A handful of samples in the kernel may have missed half of what it does there: what the counts say stands beside them.
+            let of_model = 1.0 / (1.0 + worth * kernel / MODELLED);
+            let scale = |to: f64, from: f64| if from > 0.0 { to / from } else { 0.0 };
+            let of_user = scale(user, 1.0 - kernel);
+            let of_kernel = scale((1.0 - user) * (1.0 - of_model), kernel);
+            let touching = mix.touching();
+            let tails =
+                self.tails(&touching.user, of_user / sampled.sum, touching.kernel * of_user / sampled.sum);
+            for (reason, share, kernel) in parts {
+                let user = (share - kernel) * of_user - tails.of(reason);
+                let sides = [(Side::User, share - kernel, user), (Side::Kernel, kernel, kernel * of_kernel)];
+                for (side, _, share) in sides.into_iter().filter(|side| side.1 > 0.0) {
+                    self.sampled((side, reason), share, self.steady(worth), ns, range);
+                }
+            }
+            self.tail(&tails, ns);
+            if self.sees_user() {
+                self.unmet(self.steady(worth) * (1.0 - kernel), user * range.high);
+            } else {
+                let whole = self.whole(Category::UserCpu);
+                self.sampled((Side::User, whole), user, taken, ns, range);
+            }
+            let modelled = (1.0 - user) * of_model;
+            let range = Range { low: modelled * range.low, high: modelled * range.high };
+            self.kernel(ns * modelled, range, ns * of_model * self.counts_left());
+        } else {
+            self.by_user_samples(ns, range, sampled.sum, worth);
+        }
+    }
+
+    /// Share of user code in time on the CPU, and of how many samples it is known: besides those that were taken, of which there may be few,
+    /// the kernel's ticks, which are samples of the whole program that tell nothing else.
+    fn user_share(&self, sampled: f64, taken: f64) -> (f64, f64) {
+        let taken = self.steady(taken);
+        if self.unlike() > 0.0 {
+            // Ticks say what the whole is.
+            return (sampled, taken);
+        }
+        let (counted, ticks) = self.ticks();
+        if taken + ticks <= 0.0 {
+            return (sampled, taken);
+        }
+        ((sampled * taken + counted * ticks) / (taken + ticks), taken + ticks)
+    }
+
+    /// What so many samples are worth where some of them are not where they came due.
+    fn steady(&self, samples: f64) -> f64 {
+        let ran = self.tally.recorded.thread_running as f64;
+        worth_with(samples, self.tally.switches as f64 * DISPLACED_NS / ran.max(1.0))
+    }
+
+    /// Share of user code by the kernel's ticks, with what of the kernel's work they cannot see; and how many came, or what they are worth
+    /// where that was much.
+    fn ticks(&self) -> (f64, f64) {
+        let usage = &self.tally.usage;
+        let cpu = usage.cpu_ns() as f64;
+        if cpu <= 0.0 {
+            return (0.5, 0.0);
+        }
+        let woken = self.woken();
+        let sleeps = 2 * woken.of_category(Category::Sleep, self.rules) > woken.total();
+        let around = usage.voluntary_switches as f64 * self.costs.sleep.mid / cpu;
+        let (most, unseen) = if sleeps {
+            let unseen = (around * UNSEEN_OF_SLEEP).min(1.0);
+            (unseen, unseen)
+        } else {
+            let most = around * UNSEEN_OF_WAIT;
+            (most, (most * self.found_idle()).min(UNSEEN_AT_MOST))
+        };
+        let seen = 1.0 - unseen;
+        // Disks, pipes and other CPUs wake in different ways: half of it may be otherwise.
+        let off = most - unseen / 2.0;
+        (usage.user_ns as f64 / cpu * seen, worth_with(seen * cpu / TICK_NS, off))
+    }
+
+    /// Share of waits at whose end the CPU idled, by how long they then waited for it: others who have it keep its tick going.
+    fn found_idle(&self) -> f64 {
+        let usage = &self.tally.usage;
+        let switches = (usage.voluntary_switches + usage.involuntary_switches).max(1) as f64;
+        let queue = usage.queue_ns.unwrap_or(0) as f64 / switches;
+        let sleep = self.costs.sleep.mid;
+        if queue > 0.0 { sleep / (sleep + queue) } else { 1.0 }
+    }
+
+    /// Whether a sample fell in user code.
+    fn sees_user(&self) -> bool {
+        let mix = &self.tally.mix;
+        mix.reasons().any(|(reason, weight)| weight.sum > mix.kernel_of(reason))
+    }
+
+    /// Share of page faults in the kernel's time, by counts and costs.
+    fn modelled_faults(&self) -> f64 {
+        let model = self.model();
+        let of = |faults: bool| {
+            let parts = model.iter().filter(|part| !faults || self.rules.is_fault(part.0));
+            parts.map(|part| part.1.mid).sum::<f64>()
+        };
+        let all = of(false);
+        if all > 0.0 { of(true) / all } else { 0.0 }
+    }
+
+    /// What of user code, by reason and times `scale`, was the end of a page fault; `faults` is what was seen of them in the kernel.
+    fn tails(&self, user: &[(Reason, f64)], scale: f64, faults: f64) -> Tails {
+        let all: f64 = user.iter().map(|of| of.1).sum::<f64>() * scale;
+        let at_most = |share: f64| (faults * share / (1.0 - share.min(0.9))).min(all);
+        let Cost { low, mid, high } = self.costs.fault_in_user;
+        let part = if all > 0.0 { at_most(mid) / all } else { 0.0 };
+        Tails {
+            part,
+            of: user.iter().map(|(reason, of)| (*reason, of * scale * part)).collect(),
+            least: at_most(low),
+            most: at_most(high),
+        }
+    }
+
+    /// Gives the ends of page faults, shares of time on the CPU, to those.
+    fn tail(&mut self, tails: &Tails, ns: f64) {
+        self.tail = tails.part;
+        let all: f64 = tails.of.iter().map(|of| of.1).sum();
+        let (inside, outside) = self.fault_reasons();
+        for (reason, share) in &tails.of {
+            let allocates = self.rules.category(*reason) == Category::Allocator;
+            let range = Range {
+                low: tails.least * share / all.max(1e-12) * ns,
+                high: tails.most * share / all.max(1e-12) * ns,
+            };
+            let to = if allocates { inside } else { outside };
+            self.spend((Side::Kernel, to), share * ns, range, Method::Modelled);
+        }
+    }
+
+    fn sampled(&mut self, what: (Side, Reason), share: f64, worth: f64, ns: f64, range: Range) {
+        let of = of_share(share, worth);
+        let range = Range { low: of.low * range.low, high: of.high * range.high };
+        self.spend(what, share * ns, range, Method::Sampled);
+    }
+
+    fn spend(&mut self, (side, reason): (Side, Reason), ns: f64, range: Range, method: Method) {
+        let spent = self.on_cpu.entry((self.rules.category(reason), side)).or_default();
+        *spent = spent.and(Share::within(ns, range));
+        self.account.add(reason, ns, range, method);
+    }
+
+    /// Samples of user code: what of the time on the CPU they do not cover is the kernel's.
+    fn by_user_samples(&mut self, ns: f64, range: Range, sampled: f64, worth: f64) {
+        let mix = &self.tally.mix;
+        let user = (sampled / self.sampled_ns()).min(1.0);
+        let (user, taken) = self.user_share(user, worth / user.max(1e-6));
+        // A sample that a virtual machine has missed, as it did not run itself, would count as the kernel's: ticks bound that.
+        let (counted, ticks) = self.ticks();
+        let counted = of_share(counted, ticks);
+        let user =
+            if ticks > 0.0 && self.unlike() <= 0.0 { user.clamp(counted.low, counted.high) } else { user };
+        let of_user = of_share(user, taken);
+        let parts: Vec<_> = mix.reasons().collect();
+        let faults = self.modelled_faults() * (1.0 - user);
+        let tails = self.tails(&mix.touching().user, user / sampled, faults);
+        // Ticks tell how much user code there is; of what it is, only as many samples tell as there are.
+        let in_user = self.steady(worth);
+        for (reason, weight) in parts {
+            let part = weight.sum / sampled;
+            let of_part = of_share(part, in_user);
+            let share = part * user - tails.of(reason);
+            let off = |part_off: f64, user_off: f64| (user * part_off).hypot(part * user_off);
+            let within = Range {
+                low: (share - off(part - of_part.low, user - of_user.low)).max(0.0) * range.low,
+                high: (share + off(of_part.high - part, of_user.high - user)).min(1.0) * range.high,
+            };
+            self.spend((Side::User, reason), share * ns, within, Method::Sampled);
+        }
+        self.unmet(in_user, of_user.high * range.high);
+        self.tail(&tails, ns);
+        let kernel = Range { low: (1.0 - of_user.high) * range.low, high: (1.0 - of_user.low) * range.high };
+        self.kernel(ns * (1.0 - user), kernel, ns * self.counts_left());
+    }
+
+    /// What nothing like it was recorded of: user code by what the ticks of the whole leave to it, which is unexplained, and the kernel by its
+    /// counters.
+    fn unlike_on_cpu(&mut self, ns: f64, range: Range) {
+        let unlike = self.unlike();
+        let mix = &self.tally.mix;
+        let sampled = if self.tally.sees_kernel {
+            let kernel: f64 = mix.reasons().map(|(reason, _)| mix.kernel_of(reason)).sum();
+            1.0 - kernel / mix.total().sum.max(1e-12)
+        } else {
+            (mix.total().sum / self.sampled_ns()).min(1.0)
+        };
+        let (counted, ticks) = self.ticks();
+        let left = |whole: f64, like: f64| ((whole - (1.0 - unlike) * like) / unlike).clamp(0.0, 1.0);
+        let user = left(counted, sampled);
+        let (whole, like) = (of_share(counted, ticks), of_share(sampled, self.steady(mix.worth())));
+        let below = (whole.low - counted).hypot((1.0 - unlike) * (like.high - sampled)) / unlike;
+        let above = (whole.high - counted).hypot((1.0 - unlike) * (sampled - like.low)) / unlike;
+        let (least, most) = ((user - below).max(0.0), (user + above).min(1.0));
+        let of_user = Range { low: least * range.low, high: most * range.high };
+        let unexplained = self.whole(Category::Unexplained);
+        self.spend((Side::User, unexplained), user * ns, of_user, Method::Sampled);
+        // It may have been any of these.
+        for category in Category::OF_USER_CODE {
+            let range = Range { low: 0.0, high: of_user.high };
+            self.account.add(self.whole(category), 0.0, range, Method::Sampled);
+        }
+        self.unseen = self.unseen.max(of_user.high);
+        let kernel = Range { low: (1.0 - most) * range.low, high: (1.0 - least) * range.high };
+        let counts = self.tally.unlike.of_switches() * ns / unlike;
+        self.kernel((1.0 - user) * ns, kernel, counts);
+    }
+
+    /// Counts of switches and all else that are left to what samples stand for, beside what would be its part by time.
+    fn counts_left(&self) -> f64 {
+        let unlike = self.unlike();
+        if unlike > 0.0 && unlike < 1.0 {
+            (1.0 - self.tally.unlike.of_switches()) / (1.0 - unlike)
+        } else {
+            1.0
+        }
+    }
+
+    /// What no sample of user code fell into may yet have had a part of it, of which there is this much at most.
+    fn unmet(&mut self, samples: f64, user: f64) {
+        let most = of_share(0.0, samples).high * user;
+        for category in Category::OF_USER_CODE {
+            let met = |reason| self.rules.category(reason) == category;
+            if !self.tally.mix.reasons().any(|(reason, _)| met(reason)) {
+                let range = Range { low: 0.0, high: most };
+                self.spend((Side::User, self.whole(category)), 0.0, range, Method::Sampled);
+            }
+        }
+    }
+
+    /// Without samples: user code as a whole, the kernel's work by counts.
+    fn by_counters(&mut self, ns: f64, range: Range) {
+        let usage = &self.tally.usage;
+        let cpu = usage.cpu_ns() as f64;
+        let (of_user, ticks) = self.ticks();
+        let counted = 1.0 - of_user;
+        let ticks = of_share(counted, ticks.max(1.0));
+        // The tick knows a short program's kernel time badly; counts bound it from below, and most of it from above.
+        let model = self.model();
+        let total = model.iter().fold((0.0, 0.0), |sum, part| (sum.0 + part.1.low, sum.1 + part.1.high));
+        let share = |part: f64| if cpu > 0.0 { part / cpu } else { 0.0 };
+        let system = counted.max(share(total.0)).min(share(total.1)).clamp(ticks.low, ticks.high);
+        let user = 1.0 - system;
+        let of_user = Range { low: (1.0 - ticks.high).min(user), high: (1.0 - ticks.low).max(user) };
+        let whole = Range { low: of_user.low * range.low, high: of_user.high * range.high };
+        let counted = [(self.whole(Category::UserCpu), user)];
+        let tails = self.tails(&counted, 1.0, self.modelled_faults() * system);
+        let tail = tails.of(counted[0].0);
+        let whole = Range { low: (whole.low - tails.most * ns).max(0.0), ..whole };
+        let rest = (user - tail) * ns;
+        self.spend((Side::User, counted[0].0), rest, whole, Method::Counted);
+        self.tail(&tails, ns);
+        let kernel = Range { low: (1.0 - of_user.high) * range.low, high: (1.0 - of_user.low) * range.high };
+        self.kernel(ns * system, kernel, ns);
+    }
+
+    /// How often threads were woken, by what they had waited for; where no counter tells, for how long they waited.
+    fn woken(&self) -> Counted {
+        let of = |sums: fn(&Sums) -> &Counted| {
+            let mut all = sums(&self.tally.looked).clone();
+            all.add(sums(&self.tally.recorded));
+            all
+        };
+        let unknown = self.tally.looked.unknown_wakes + self.tally.recorded.unknown_wakes;
+        let woken = of(|sums| &sums.wakes);
+        if woken.total() + unknown > 0 { woken } else { of(|sums| &sums.thread_waits) }
+    }
+
+    /// What counts of kernel work cost: nanoseconds of CPU time, of all the program's.
+    fn model(&self) -> Vec<(Reason, Cost)> {
+        let (usage, costs) = (&self.tally.usage, self.costs);
+        let pages = usage.max_resident_bytes as f64 / 4096.0 * f64::from(self.tally.runs);
+        let faults = costs.fault.times((usage.minor_faults + usage.major_faults) as f64);
+        let mut parts = self.faults(faults);
+        // More was touched than the processes can have held at their ends: it was given back before.
+        let touched = (usage.minor_faults + usage.major_faults) as f64;
+        let held = usage.max_resident_bytes as f64 / 4096.0 * self.tally.processes as f64;
+        parts.push((self.gives_back(), costs.unmap.times((touched - held).max(0.0))));
+        let ending = costs.unmap.times(pages).plus(costs.process.times(self.tally.processes as f64));
+        parts.push((self.whole(Category::StartAndExit), ending));
+        // Giving up the CPU is part of what it was given up for.
+        let woken = self.woken();
+        for (reason, times) in woken.each() {
+            let switches = usage.voluntary_switches as f64 * times as f64 / woken.total() as f64;
+            let (category, cost) = match self.rules.category(reason) {
+                Category::StorageWait => (Category::FileIoCpu, costs.switch.plus(costs.device)),
+                category => (category, costs.switch),
+            };
+            parts.push((self.whole(category), cost.times(switches)));
+        }
+        let traffic = &usage.traffic;
+        let mut uncounted = 1.0;
+        if let Some(io) = usage.io {
+            let chars = (io.read_chars + io.written_chars) as f64;
+            let [pipe, network, tcp] = self.of_no_file(&io);
+            uncounted -= (tcp * chars / (traffic.bytes as f64).max(1.0)).min(1.0);
+            // What is thrown away is copied by nobody; at most it is what went neither to a disk nor through the positions of files.
+            let kept = io.written_bytes.min(io.written_chars);
+            let thrown = ((io.written_chars - kept) as f64).min(self.of_others(&io) * chars);
+            let (least, likely, most) = usage.discards.part();
+            let bytes = Cost {
+                low: costs.byte.low * (chars - most * thrown),
+                mid: costs.byte.mid * (chars - likely * thrown),
+                high: costs.byte.high * (chars - least * thrown),
+            };
+            let calls = costs.call.times((io.read_calls + io.write_calls) as f64);
+            for (category, share) in [
+                (Category::Pipe, pipe),
+                (Category::Network, network + tcp),
+                (Category::FileIoCpu, (1.0 - pipe - network - tcp).max(0.0)),
+            ] {
+                if share > 0.0 {
+                    parts.push((self.whole(category), calls.plus(bytes).times(share)));
+                }
+            }
+            parts.push((self.whole(Category::FileIoCpu), costs.cold_byte.times(io.read_bytes as f64)));
+        }
+        if traffic.bytes > 0 {
+            let (least, most) = traffic.sends;
+            let sent = Cost {
+                low: costs.send.low * least,
+                mid: costs.send.mid * (least * most).sqrt(),
+                high: costs.send.high * most,
+            };
+            // Bytes and calls that the counters of processes have are above.
+            let received = costs.call.times(traffic.receives as f64);
+            let others = received.plus(costs.byte.times(traffic.bytes as f64)).times(uncounted);
+            parts.push((self.whole(Category::Network), sent.plus(others)));
+        }
+        parts
+    }
+
+    /// Share of the bytes read and written that were of no regular file, as far as the positions of files have moved, and disks.
+    fn of_others(&self, io: &Io) -> f64 {
+        let chars = (io.read_chars + io.written_chars) as f64;
+        // What was on its way to or from a disk was a file's, too.
+        let disk = io.read_bytes.min(io.read_chars) + io.written_bytes.min(io.written_chars);
+        1.0 - (self.tally.usage.file_chars.max(disk) as f64 / chars.max(1.0)).min(1.0)
+    }
+
+    /// Of it, what was of pipes, of sockets that are not TCP's, and of TCP's, which the kernel counts. The others do not say of what they are: where
+    /// threads wait for pipes or sockets, of those.
+    fn of_no_file(&self, io: &Io) -> [f64; 3] {
+        let others = self.of_others(io);
+        let chars = (io.read_chars + io.written_chars) as f64;
+        let carried = self.tally.usage.traffic.bytes as f64;
+        let tcp = (carried / chars.max(1.0)).min(others);
+        let woken = self.woken();
+        let of = |category| woken.of_category(category, self.rules) as f64 / (woken.total() as f64).max(1.0);
+        // Waits for the network are TCP's where that was used.
+        let network = if carried > 0.0 { 0.0 } else { of(Category::Network) };
+        let pipe = of(Category::Pipe);
+        let rest = if pipe + network > WAITED { others - tcp } else { 0.0 };
+        [rest * pipe, rest * network, tcp]
+    }
+
+    /// Where giving memory back counts: with the allocator's work, where that can be told from user code.
+    fn gives_back(&self) -> Reason {
+        if self.sees_user() {
+            let part = self.rules.named(Category::Allocator, "in the kernel");
+            part.unwrap_or(self.whole(Category::Allocator))
+        } else {
+            self.whole(Category::PageFaults)
+        }
+    }
+
+    /// Page faults of the allocator, and of other code, where user code can be told apart.
+    fn fault_reasons(&self) -> (Reason, Reason) {
+        let part = |name| {
+            let part = self.rules.named(Category::PageFaults, name);
+            let part = part.filter(|_| self.sees_user());
+            part.unwrap_or(self.whole(Category::PageFaults))
+        };
+        (part("in the allocator"), part("in other code"))
+    }
+
+    /// Page faults by whose code touched the page, where that was sampled.
+    fn faults(&self, cost: Cost) -> Vec<(Reason, Cost)> {
+        let mix = &self.tally.mix;
+        let all: f64 = mix.faults().map(|of| of.1).sum();
+        let allocates = |reason| self.rules.category(reason) == Category::Allocator;
+        let allocating: f64 = mix.faults().filter(|of| allocates(of.0)).map(|of| of.1).sum();
+        if all <= 0.0 {
+            return vec![(self.whole(Category::PageFaults), cost)];
+        }
+        let (inside, outside) = self.fault_reasons();
+        let share = allocating / all;
+        vec![(inside, cost.times(share)), (outside, cost.times(1.0 - share))]
+    }
+
+    fn kernel(&mut self, ns: f64, range: Range, on_cpu: f64) {
+        let cpu = self.tally.usage.cpu_ns() as f64;
+        // From CPU time of all threads to wall time of the part in question.
+        let scale = if cpu > 0.0 { on_cpu / cpu } else { 0.0 };
+        let parts: Vec<(Reason, Cost)> =
+            self.model().into_iter().map(|(reason, cost)| (reason, cost.times(scale))).collect();
+        let total = parts.iter().fold(Cost::default(), |sum, part| sum.plus(part.1));
+        let toward = |from: f64, to: f64| {
+            if to > from { ((ns - from) / (to - from)).clamp(0.0, 1.0) } else { 0.0 }
+        };
+        let up = toward(total.mid, total.high);
+        let down = 1.0 - toward(total.low, total.mid);
+        let squeeze = if ns < total.low && total.low > 0.0 { ns / total.low } else { 1.0 };
+        let mut given = 0.0;
+        for (reason, cost) in parts {
+            let part = if ns >= total.mid {
+                cost.mid + up * (cost.high - cost.mid)
+            } else {
+                (cost.mid - down * (cost.mid - cost.low)) * squeeze
+            };
+            given += part;
+            // The others take at least what they cost at least.
+            let left = range.high - (total.low - cost.low);
+            let bounds = Range { low: cost.low.min(part), high: cost.high.min(left).max(part) };
+            self.spend((Side::Kernel, reason), part, bounds, Method::Modelled);
+        }
+        let rest = (ns - given).max(0.0);
+        let bounds = Range {
+            low: (range.low - total.high).max(0.0).min(rest),
+            high: (range.high - total.low).max(rest),
+        };
+        let other = self.whole(Category::Unexplained);
+        self.spend((Side::Kernel, other), rest, bounds, Method::Modelled);
+    }
+
+    fn finish(self) -> Ledger {
+        let wall = (self.tally.wall_ns as f64).max(1.0);
+        let runs = f64::from(self.tally.runs.max(1));
+        let sum = self.account.total() / wall;
+        let closure = Closure { sum, holds: (sum - 1.0).abs() <= CLOSED };
+        // Rounding of the clocks is spread over all rows; more than that is what `closure` says.
+        let scale = if sum > 0.0 { 1.0 / sum } else { 1.0 };
+        let told = self.told(scale / wall);
+        let functions = functions(&self.tally.mix, &told);
+        let levels_user = !self.sees_user();
+        let mut rows = Vec::new();
+        for &category in Category::ALL {
+            let unseen = Category::OF_USER_CODE.contains(&category) && levels_user;
+            let of: Vec<(Reason, &Vec<(Share, Method)>)> = self
+                .account
+                .sums
+                .iter()
+                .filter(|(reason, _)| self.rules.category(**reason) == category)
+                .map(|(reason, sums)| (*reason, sums))
+                .collect();
+            if of.is_empty() && (unseen || category == Category::UserCpu) {
+                continue;
+            }
+            let functions = functions.get(&category).map_or(&[][..], Vec::as_slice);
+            rows.push(self.row(category, &of, wall, scale, runs, functions));
+        }
+        if let Some(user) = rows.iter_mut().find(|row| row.name == Category::UserCpu) {
+            user.within =
+                Category::OF_USER_CODE.map(|name| Within { name, low: 0.0, high: user.high }).to_vec();
+        }
+        rows.sort_by(|a, b| b.share.total_cmp(&a.share).then(a.name.cmp(&b.name)));
+        let stacks = self.tally.mix.stacks().into_iter().take(MOST_STACKS);
+        let mut text = 0;
+        let mut stacks: Vec<Stack> = stacks
+            .take_while(|stack| {
+                text += stack.2.iter().map(|name| name.len()).sum::<usize>();
+                text <= MOST_TEXT
+            })
+            .map(|(name, side, frames, weight)| Stack {
+                name,
+                frames: frames.iter().map(ToString::to_string).collect(),
+                share: told.any(name, side, weight).of,
+            })
+            .collect();
+        stacks.sort_by(|a, b| b.share.total_cmp(&a.share));
+        let mut on_cpu: BTreeMap<Category, f64> = BTreeMap::new();
+        for ((category, _), spent) in &self.on_cpu {
+            *on_cpu.entry(*category).or_default() += spent.of;
+        }
+        Ledger {
+            rows,
+            closure,
+            stacks,
+            on_cpu: on_cpu.into_iter().collect(),
+            sampled: told,
+            running_ns: self.running,
+            contradiction: None,
+        }
+    }
+
+    /// Nanoseconds of wall time in which a thread ran that the samples stand for, with those that fell in the kernel unseen.
+    fn sampled_ns(&self) -> f64 {
+        let ns = self.tally.sampled_ns;
+        if ns > 0.0 { ns } else { (self.tally.recorded.running as f64).max(1.0) }
+    }
+
+    /// What the samples stand for; `share`: of wall time, of a nanosecond.
+    fn told(&self, share: f64) -> Sampled {
+        let mix = &self.tally.mix;
+        let sampled = (mix.total().sum / self.sampled_ns()).clamp(1e-6, 1.0);
+        let worth = if self.tally.sees_kernel { mix.worth() } else { mix.worth() / sampled };
+        let spent = self.on_cpu.iter().map(|(key, spent)| (*key, spent.times(share)));
+        let steady = self.steady(mix.worth());
+        let told = Sampled::of(&spent.collect(), mix, self.rules, self.tail, worth, steady);
+        told.beside(self.unseen * share)
+    }
+
+    fn row(
+        &self,
+        category: Category,
+        of: &[(Reason, &Vec<(Share, Method)>)],
+        wall: f64,
+        scale: f64,
+        runs: f64,
+        functions: &[Function],
+    ) -> Row {
+        let all = || of.iter().flat_map(|(_, sums)| sums.iter());
+        let share = all().map(|(share, _)| share.of).sum::<f64>().max(0.0) / wall * scale;
+        let root =
+            |side: fn(&Share) -> f64| all().map(|(share, _)| side(share).powi(2)).sum::<f64>().sqrt() / wall;
+        let method = all().filter(|(share, _)| share.of > 0.0).map(|(_, method)| *method).max();
+        let mut parts: Vec<Part> = of
+            .iter()
+            .filter(|(reason, _)| !self.rules.part(*reason).is_empty())
+            .map(|(reason, sums)| {
+                let share = sums.iter().map(|(share, _)| share.of).sum::<f64>() / wall * scale;
+                Part { name: self.rules.part(*reason).to_owned(), share, seconds: share * wall / 1e9 / runs }
+            })
+            .collect();
+        parts.sort_by(|a, b| b.share.total_cmp(&a.share));
+        Row {
+            name: category,
+            share,
+            low: (share - root(|share| share.below)).max(0.0),
+            high: (share + root(|share| share.above)).clamp(0.0, 1.0),
+            seconds: share * wall / 1e9 / runs,
+            method: method.unwrap_or(Method::Counted),
+            parts,
+            functions: functions.to_vec(),
+            within: Vec::new(),
+        }
+    }
+}
+
+/// The heaviest functions of each category.
+fn functions(mix: &Mix, told: &Sampled) -> BTreeMap<Category, Vec<Function>> {
+    let mut of: BTreeMap<Category, Vec<Function>> = BTreeMap::new();
+    for (category, name, object, weight) in mix.functions(told.tail) {
+        let share = told.own(category, Side::of(object), weight);
+        let range = share.range();
+        of.entry(category).or_default().push(Function {
+            name: name.to_owned(),
+            object: object.to_owned(),
+            share: share.of,
+            low: range.low,
+            high: range.high,
+        });
+    }
+    for functions in of.values_mut() {
+        functions.sort_by(|a, b| b.share.total_cmp(&a.share).then_with(|| a.name.cmp(&b.name)));
+        functions.truncate(MOST_FUNCTIONS);
+    }
+    of
+}
+
+#[cfg(test)]
+mod tests;

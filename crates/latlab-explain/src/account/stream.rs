@@ -1,0 +1,479 @@
+//! Records in order of time: the states of the sweep, and samples by what they fell in.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use crate::Category;
+use crate::account::mix::{KERNEL, Mix, Side, Spot, WITHOUT_NAME};
+use crate::account::records::{FileId, Record, What};
+use crate::account::sweep::{Source, State, Sweep};
+use crate::rules::{CALLERS, Fit, Reason, Rules};
+
+/// More than a program has; beyond, mappings are no longer followed: of one process, and of many together.
+const MOST_MAPS: usize = 8192;
+const MOST_MAPS_TOGETHER: usize = 1 << 18;
+/// Paths of which it is known what is mapped from them.
+const MOST_FILES: usize = 8192;
+/// Different files with one path, one after the other or in different containers.
+const MOST_OF_ONE: usize = 16;
+const MOST_PROCESSES: usize = 4096;
+const MOST_THREADS: usize = 65_536;
+
+/// A mapping of a file, as code addresses are looked up in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Map {
+    /// First address.
+    pub start: u64,
+    /// One past the last.
+    pub end: u64,
+    /// Of `start` in the file.
+    pub offset: u64,
+    /// The file.
+    pub path: Rc<str>,
+    /// Which one it is: other files may have had this path.
+    pub file: FileId,
+}
+
+/// Which files mappings were of: by name, the process and the mapping that had it last.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Mapped(HashMap<Rc<str>, (u32, Map)>);
+
+impl Mapped {
+    /// The name for the file of a mapping: its path, with a number where another file had the same path.
+    pub(crate) fn name(&mut self, pid: u32, map: &Map) -> Rc<str> {
+        for number in 1..=MOST_OF_ONE {
+            let name =
+                if number == 1 { Rc::clone(&map.path) } else { Rc::from(format!("{} ({number})", map.path)) };
+            let Some((known, _)) = self.0.get_key_value(&name) else {
+                if self.0.len() < MOST_FILES {
+                    self.0.insert(Rc::clone(&name), (pid, map.clone()));
+                }
+                return name;
+            };
+            // One text for all that have it.
+            let known = Rc::clone(known);
+            let of = self.0.get_mut(&known).filter(|of| of.1.file == map.file);
+            if let Some(of) = of {
+                let path = Rc::clone(&of.1.path);
+                *of = (pid, Map { path, ..map.clone() });
+                return known;
+            }
+        }
+        Rc::from(format!("{} (another)", map.path))
+    }
+
+    /// The process and the mapping that had the file of this name last.
+    pub(crate) fn of(&self, name: &str) -> Option<&(u32, Map)> {
+        self.0.get(name)
+    }
+
+    /// Adds what another run had mapped.
+    pub(crate) fn add(&mut self, other: &Self) {
+        for (name, of) in &other.0 {
+            if self.0.len() < MOST_FILES {
+                self.0.entry(Rc::clone(name)).or_insert_with(|| of.clone());
+            }
+        }
+    }
+}
+
+/// A function of user code, or where its name would be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// Its name; `None`: the file has none for it.
+    pub function: Option<Rc<str>>,
+    /// The file, without its folder.
+    pub object: Rc<str>,
+}
+
+/// Who knows the names of addresses.
+pub(crate) trait Names {
+    /// The name for the file of a mapping that a process has now.
+    fn mapped(&mut self, pid: u32, map: &Map) -> Rc<str>;
+    /// The kernel's function.
+    fn kernel(&mut self, address: u64) -> Rc<str>;
+    /// A function of user code: an offset in a file, or an address of a process where no file is. `None`: the file is still being read.
+    fn user(&mut self, file: Option<(&Rc<str>, u64)>, pid: u32, address: u64) -> Option<Place>;
+}
+
+/// What an event of a sample stands for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Event {
+    /// Time on the CPU: nanoseconds of thread time.
+    Cpu(u64),
+    /// The thread leaves its CPU now; the stack says why.
+    Switch,
+    /// A page fault.
+    Fault,
+}
+
+struct Function {
+    name: Rc<str>,
+    wait: Fit,
+    busy: Fit,
+}
+
+/// See the module.
+pub(crate) struct Stream<'a, N> {
+    rules: &'a Rules,
+    /// Who knows names.
+    pub names: N,
+    events: HashMap<u64, Event>,
+    maps: HashMap<u32, Rc<Vec<Map>>>,
+    threads: HashMap<u32, Rc<str>>,
+    children: HashMap<u32, u32>,
+    kernel: HashMap<u64, Rc<Function>>,
+    user: HashMap<(Rc<str>, Rc<str>), (u64, u64)>,
+    /// Of a thread, the reason that its stack gave just before it left its CPU.
+    leaving: HashMap<u32, (u64, Option<Reason>)>,
+    /// When the thread left its CPU to wait.
+    pub waiting: HashMap<u32, u64>,
+    /// Threads that wait for descriptors of which nobody has said lately what they are: processes, and since when.
+    pub polling: HashMap<u32, (u32, u64)>,
+    /// What threads wait for that poll, and when that was found out.
+    polled: HashMap<u32, (Reason, u64)>,
+    /// Samples.
+    pub mix: Mix,
+    /// Threads that left a CPU.
+    pub switches: u64,
+    /// Threads and processes that were started.
+    pub starts: u64,
+    /// Records lost.
+    pub lost: u64,
+    unexplained: Reason,
+    compute: Reason,
+}
+
+impl<'a, N: Names> Stream<'a, N> {
+    /// Without any mappings. `events`: what the ids of samples stand for.
+    pub(crate) fn of(rules: &'a Rules, names: N, events: HashMap<u64, Event>) -> Self {
+        Self {
+            rules,
+            names,
+            events,
+            maps: HashMap::new(),
+            threads: HashMap::new(),
+            children: HashMap::new(),
+            kernel: HashMap::new(),
+            user: HashMap::new(),
+            leaving: HashMap::new(),
+            waiting: HashMap::new(),
+            polling: HashMap::new(),
+            polled: HashMap::new(),
+            mix: Mix::default(),
+            switches: 0,
+            starts: 0,
+            lost: 0,
+            unexplained: rules.whole(Category::Unexplained),
+            compute: rules.whole(Category::Compute),
+        }
+    }
+
+    /// What the ids of samples stand for from now on.
+    pub(crate) fn has(&mut self, events: HashMap<u64, Event>) {
+        self.events = events;
+    }
+
+    /// Processes that were started and have not ended: their parents.
+    pub(crate) fn started_processes(&self) -> &HashMap<u32, u32> {
+        &self.children
+    }
+
+    /// The mappings of a process that ran before it was followed.
+    pub(crate) fn has_mapped(&mut self, pid: u32, mut maps: Vec<Map>) {
+        for map in &mut maps {
+            map.path = self.names.mapped(pid, map);
+        }
+        self.maps.insert(pid, Rc::new(maps));
+    }
+
+    /// The name of a thread that ran before.
+    pub(crate) fn is_named(&mut self, tid: u32, name: &str) {
+        self.threads.insert(tid, Rc::from(name));
+    }
+
+    /// What stands for waits of which no rule speaks.
+    pub(crate) fn unexplained(&self) -> Reason {
+        self.unexplained
+    }
+
+    /// The next record; times never decrease. Whether it was taken: if not, the names of its functions are still being read, and it is to come again.
+    #[must_use]
+    pub(crate) fn take(&mut self, record: &Record, sweep: &mut Sweep<'_>) -> bool {
+        let (time, pid, tid) = (record.time, record.pid, record.tid);
+        let recorded = sweep.source() == Source::Recorded;
+        match &record.what {
+            What::Sample { event, kernel, user } => match self.events.get(event).copied() {
+                Some(Event::Cpu(period)) if recorded => {
+                    sweep.advance(time);
+                    return self.on_cpu(record, kernel, user, period, sweep).is_some();
+                }
+                Some(Event::Switch) => {
+                    let reason = self.waits_for(kernel);
+                    if self.leaving.len() < MOST_THREADS {
+                        self.leaving.insert(tid, (time, reason));
+                    }
+                }
+                Some(Event::Fault) => return self.fault(pid, tid, user).is_some(),
+                _ => {}
+            },
+            What::Out { preempted } if recorded => {
+                self.switches += 1;
+                self.waiting.remove(&tid);
+                let state = self.left(time, tid, *preempted);
+                sweep.set(time, tid, pid, self.with_descriptors(record, state));
+                if !preempted && self.waiting.len() < MOST_THREADS {
+                    self.waiting.insert(tid, time);
+                }
+            }
+            What::In if recorded => {
+                self.waiting.remove(&tid);
+                self.polling.remove(&tid);
+                sweep.set(time, tid, pid, State::Running);
+            }
+            What::Name { exec, name } => {
+                if *exec {
+                    self.maps.insert(pid, Rc::default());
+                    if recorded {
+                        sweep.set(time, tid, pid, State::Running);
+                    }
+                }
+                if self.threads.len() < MOST_THREADS {
+                    self.threads.insert(tid, Rc::from(name.as_str()));
+                }
+            }
+            What::Start { parent } => self.started(record, *parent, sweep),
+            What::End => {
+                self.threads.remove(&tid);
+                self.leaving.remove(&tid);
+                self.waiting.remove(&tid);
+                self.polling.remove(&tid);
+                self.polled.remove(&tid);
+                if pid == tid {
+                    self.children.remove(&pid);
+                    self.maps.remove(&pid);
+                }
+                if recorded {
+                    sweep.remove(time, tid);
+                }
+            }
+            What::Map { start, bytes, offset, path, file } => {
+                let map = Map {
+                    start: *start,
+                    end: start.saturating_add(*bytes),
+                    offset: *offset,
+                    path: Rc::from(path.as_str()),
+                    file: *file,
+                };
+                self.map(pid, map);
+            }
+            What::Lost(records) => self.lost += records,
+            What::Learned { since, reason } if recorded && self.waiting.get(&tid) == Some(since) => {
+                sweep.learn(time, tid, *reason);
+                if self.polling.remove(&tid).is_some() && self.polled.len() < MOST_THREADS {
+                    self.polled.insert(tid, (*reason, time));
+                }
+            }
+            What::Learned { .. } | What::Out { .. } | What::In => {}
+        }
+        true
+    }
+
+    /// The state of a thread that has left its CPU.
+    fn left(&mut self, time: u64, tid: u32, preempted: bool) -> State {
+        // The stack was taken in the same switch: more than this before it belongs to another one, whose record was lost.
+        const SAME_SWITCH_NS: u64 = 1_000_000;
+        let stack = self.leaving.remove(&tid);
+        if preempted {
+            return State::Ready;
+        }
+        let reason = match stack {
+            Some((at, reason)) if time.saturating_sub(at) < SAME_SWITCH_NS => {
+                Some(reason.unwrap_or(self.unexplained))
+            }
+            _ => None,
+        };
+        let gave_up = reason.is_some_and(|reason| self.rules.category(reason) == Category::RunQueueWait);
+        if gave_up { State::Ready } else { State::Waiting(reason) }
+    }
+
+    /// The kernel's stack does not say what descriptors a thread waits for that polls; what it waited for the last time does.
+    fn with_descriptors(&mut self, record: &Record, state: State) -> State {
+        const LATELY_NS: u64 = 50_000_000;
+        let State::Waiting(Some(reason)) = state else {
+            return state;
+        };
+        if !self.rules.is_readiness(reason) {
+            return state;
+        }
+        let known = self.polled.get(&record.tid);
+        if known.is_none_or(|known| known.1 + LATELY_NS < record.time) && self.polling.len() < MOST_THREADS {
+            self.polling.insert(record.tid, (record.pid, record.time));
+        }
+        State::Waiting(Some(known.map_or(reason, |known| known.0)))
+    }
+
+    fn started(&mut self, record: &Record, parent: u32, sweep: &mut Sweep<'_>) {
+        let (pid, tid) = (record.pid, record.tid);
+        self.starts += 1;
+        if pid != parent && self.children.len() < MOST_PROCESSES {
+            self.children.insert(pid, parent);
+        }
+        let inherited = self.maps.get(&parent).cloned();
+        if let Some(maps) = inherited.filter(|_| pid != parent && self.maps.len() < MOST_PROCESSES) {
+            self.maps.insert(pid, maps);
+        }
+        if sweep.source() == Source::Recorded {
+            sweep.set(record.time, tid, pid, State::Ready);
+        }
+    }
+
+    fn map(&mut self, pid: u32, mut new: Map) {
+        if self.maps.len() >= MOST_PROCESSES && !self.maps.contains_key(&pid) {
+            return;
+        }
+        new.path = self.names.mapped(pid, &new);
+        let most = MOST_MAPS.min(MOST_MAPS_TOGETHER / (self.maps.len() + 1));
+        let maps = Rc::make_mut(self.maps.entry(pid).or_default());
+        maps.retain(|map| map.end <= new.start || map.start >= new.end);
+        if maps.len() < most {
+            maps.push(new);
+        }
+    }
+
+    fn function(&mut self, address: u64) -> Rc<Function> {
+        if let Some(known) = self.kernel.get(&address) {
+            return Rc::clone(known);
+        }
+        let name = self.names.kernel(address);
+        let function =
+            Rc::new(Function { wait: self.rules.wait_fit(&name), busy: self.rules.busy_fit(&name), name });
+        if self.kernel.len() < MOST_THREADS {
+            self.kernel.insert(address, Rc::clone(&function));
+        }
+        function
+    }
+
+    fn waits_for(&mut self, kernel: &[u64]) -> Option<Reason> {
+        let mut stack = Fit::default();
+        for address in kernel {
+            stack = stack.and(self.function(*address).wait);
+        }
+        self.rules.wait_by(stack)
+    }
+
+    /// The file that is mapped at an address, and the offset in it.
+    fn file(&self, pid: u32, address: u64) -> Option<(Rc<str>, u64)> {
+        let maps = self.maps.get(&pid)?.iter().rev();
+        let map = maps.into_iter().find(|map| (map.start..map.end).contains(&address))?;
+        Some((Rc::clone(&map.path), (address - map.start).saturating_add(map.offset)))
+    }
+
+    fn place(&mut self, pid: u32, address: u64) -> Option<Place> {
+        let file = self.file(pid, address);
+        let file = file.as_ref().map(|(path, offset)| (path, *offset));
+        self.names.user(file, pid, address)
+    }
+
+    fn user_fit(&mut self, key: (Rc<str>, Rc<str>)) -> (u64, u64) {
+        if let Some(known) = self.user.get(&key) {
+            return *known;
+        }
+        let found = self.rules.user_fit(&key.0, &key.1);
+        if self.user.len() < MOST_THREADS {
+            self.user.insert(key, found);
+        }
+        found
+    }
+
+    /// The places of a chain, the running one first, with what they say together; `None`: names of them are still being read.
+    fn places(&mut self, pid: u32, tid: u32, user: &[u64]) -> Option<(Vec<Place>, u64)> {
+        let mut fit = self.threads.get(&tid).map_or(0, |name| self.rules.thread_fit(name));
+        let mut places = Vec::with_capacity(user.len());
+        for (at, address) in user.iter().enumerate() {
+            // A caller's address is where it will go on: the call is before it.
+            let address = if at == 0 { *address } else { address.wrapping_sub(1) };
+            let place = self.place(pid, address)?;
+            if at <= CALLERS {
+                let name = place.function.clone().unwrap_or_default();
+                let key = (name, Rc::clone(&place.object));
+                let (leaf, caller) = self.user_fit(key);
+                fit |= if at == 0 { leaf } else { caller };
+            }
+            places.push(place);
+        }
+        Some((places, fit))
+    }
+
+    /// `None`: names of its functions are still being read, and nothing was done.
+    fn on_cpu(
+        &mut self,
+        record: &Record,
+        kernel: &[u64],
+        user: &[u64],
+        period: u64,
+        sweep: &mut Sweep<'_>,
+    ) -> Option<()> {
+        let (places, fit) = self.places(record.pid, record.tid, user)?;
+        let weight = period as f64 / f64::from(sweep.running());
+        let mut names: Vec<Rc<str>> = Vec::new();
+        let mut stack = Fit::default();
+        for address in kernel {
+            let function = self.function(*address);
+            stack = stack.and(function.busy);
+            names.push(Rc::clone(&function.name));
+        }
+        let reason = if kernel.is_empty() {
+            self.rules.user_by(fit).unwrap_or(self.compute)
+        } else {
+            let allocating = self.rules.is_allocating(fit);
+            self.rules.busy_by(stack, allocating).unwrap_or(self.unexplained)
+        };
+        let category = self.rules.category(reason);
+        self.mix.sample(reason, weight);
+        let stages = sweep.stages();
+        if stages.is_used() {
+            stages.sample(record.pid, record.tid, reason, weight);
+        }
+        sweep.sample(record.time, record.tid, category, weight);
+        let file = user.first().and_then(|address| self.file(record.pid, *address));
+        if let Some(leaf) = names.first() {
+            self.mix.in_kernel(reason, weight);
+            self.mix.function(category, leaf, KERNEL, weight);
+            if let Some((path, offset)) = file.filter(|_| self.rules.is_fault(reason)) {
+                self.mix.touched(&path, offset, weight);
+            }
+        } else if let Some(leaf) = places.first() {
+            self.mix.is_named(leaf.function.is_some(), weight);
+            let name = leaf.function.as_deref().unwrap_or(WITHOUT_NAME);
+            self.mix.function(category, name, &leaf.object, weight);
+            if let Some((path, offset)) = file {
+                self.mix.at(&path, offset, reason, weight);
+                let spot = Spot { function: leaf.function.clone(), object: Rc::clone(&leaf.object), weight };
+                self.mix.spot(category, &path, offset, spot);
+            }
+        }
+        let shown = |place: &Place| match &place.function {
+            Some(name) => Rc::clone(name),
+            None => Rc::from(format!("[{}]", place.object)),
+        };
+        let frames = places.iter().rev().map(shown).chain(names.iter().rev().map(Rc::clone));
+        let side = if kernel.is_empty() { Side::User } else { Side::Kernel };
+        self.mix.stack(category, side, frames.collect(), weight);
+        Some(())
+    }
+
+    /// As [`Self::on_cpu`].
+    fn fault(&mut self, pid: u32, tid: u32, user: &[u64]) -> Option<()> {
+        let (_, fit) = self.places(pid, tid, user)?;
+        if let Some((path, offset)) = user.first().and_then(|address| self.file(pid, *address)) {
+            self.mix.touched(&path, offset, 0.0);
+        }
+        let reason = self.rules.user_by(fit).unwrap_or(self.compute);
+        self.mix.fault(reason);
+        Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,286 @@
+//! Perf events that follow a program, its threads and its children.
+
+use std::collections::HashMap;
+
+use latlab_perf::{Detail, Flags, Kind, Ring, Whose, cpus, page_bytes, reason};
+
+use crate::account::records::{FileId, Record, What};
+use crate::account::stream::Event;
+use crate::watch::proc_file::text;
+
+/// Least time on the CPU between samples: a thousand a second, out of step with whatever comes in whole milliseconds.
+pub(crate) const LEAST_PERIOD_NS: u64 = 997_009;
+/// One fault of this many is recorded.
+pub(crate) const FAULT_PERIOD: u64 = 61;
+/// Deeper callers say nothing of what the running function does.
+const DEEPEST: u16 = 48;
+/// More than the kernel records: a damaged record takes no more.
+const LONGEST_CHAIN: usize = 64;
+/// CPUs that are followed.
+const MOST_CPUS: u32 = 1024;
+/// Records of all rings together, and the least and the most of one, bytes.
+const ALL_BYTES: usize = 32 << 20;
+const LEAST_BYTES: usize = 32 << 10;
+const MOST_BYTES: usize = 2 << 20;
+/// What an ordinary user may lock for each CPU where the kernel does not say it, KiB: its own default with pages of 4 KiB.
+const USUAL_LOCK_KIB: usize = 516;
+
+/// Threads times CPUs that events may be opened for: three descriptors each, of the usual 1024.
+const MOST_FOLLOWED: usize = 200;
+
+/// See the module. While it is stopped no event exists: even one that is off costs the program at every switch.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    /// One for each CPU, owned by an event of the watcher's own that never fires.
+    rings: Vec<(u32, Ring)>,
+    pub(crate) period_ns: u64,
+    pub(crate) events: HashMap<u64, Event>,
+    pub(crate) sees_kernel: bool,
+}
+
+fn event(kind: Kind, period: u64, flags: Flags) -> latlab_perf::Event {
+    latlab_perf::Event {
+        kind,
+        period,
+        flags: flags | Flags::INHERIT | Flags::EXCLUDE_HV,
+        detail: Detail::Chain,
+        clock: libc::CLOCK_MONOTONIC,
+        deepest: DEEPEST,
+    }
+}
+
+impl From<latlab_perf::Record<'_>> for Record {
+    fn from(told: latlab_perf::Record<'_>) -> Self {
+        use latlab_perf::What as Told;
+        let what = match told.what {
+            Told::Sample(sample) => {
+                let (kernel, user) = sample.divided(LONGEST_CHAIN);
+                What::Sample { event: told.event, kernel, user }
+            }
+            Told::SwitchedOut { preempted } => What::Out { preempted },
+            Told::SwitchedIn => What::In,
+            Told::Mapped(mapping) => What::Map {
+                start: mapping.start,
+                bytes: mapping.bytes,
+                offset: mapping.offset,
+                path: mapping.path,
+                file: mapping.file.map_or_else(FileId::default, |file| FileId {
+                    major: file.major,
+                    minor: file.minor,
+                    inode: file.inode,
+                }),
+            },
+            Told::Named { exec, name } => What::Name { exec, name: name.into() },
+            Told::Started { parent } => What::Start { parent },
+            Told::Ended => What::End,
+            Told::Lost(records) => What::Lost(records),
+        };
+        Self { time: told.time_ns, pid: told.pid, tid: told.tid, what }
+    }
+}
+
+/// Bytes of records that each CPU's ring has: a power of two of whole pages. `lock_bytes`: what may be locked for each CPU, together with the
+/// page that comes before the records; `None`: as much as is wanted.
+fn bytes_of_each(cpus: usize, page_bytes: usize, lock_bytes: Option<usize>) -> usize {
+    let share = (ALL_BYTES / cpus.max(1)).clamp(LEAST_BYTES, MOST_BYTES);
+    let allowed = lock_bytes.map_or(share, |bytes| share.min(bytes.saturating_sub(page_bytes)));
+    page_bytes << (allowed / page_bytes).max(1).ilog2()
+}
+
+/// What an ordinary user may lock for each CPU.
+fn lock_bytes() -> usize {
+    let kib = text("/proc/sys/kernel/perf_event_mlock_kb").trim().parse();
+    kib.unwrap_or(USUAL_LOCK_KIB).saturating_mul(1024)
+}
+
+impl Recorder {
+    /// Nothing is open yet: while any process has an event of a task, every switch of every thread takes a little longer.
+    pub(crate) fn of(sees_kernel: bool, period_ns: u64) -> Self {
+        Self { rings: Vec::new(), period_ns, events: HashMap::new(), sees_kernel }
+    }
+
+    /// Makes room for records.
+    fn open(sees_kernel: bool) -> Result<Vec<(u32, Ring)>, String> {
+        let cpus = cpus().clamp(1, MOST_CPUS);
+        let bytes = bytes_of_each(cpus as usize, page_bytes(), (!sees_kernel).then(lock_bytes));
+        let own = event(Kind::Dummy, 1, Flags::EXCLUDE_KERNEL);
+        let mut rings = Vec::new();
+        for cpu in 0..cpus {
+            match Ring::open(own, Whose::Thread { tid: this_thread(), cpu }, bytes) {
+                Ok((ring, _)) => rings.push((cpu, ring)),
+                // A CPU that is switched off has no events.
+                Err(error) if error.raw_os_error() == Some(libc::ENODEV) => {}
+                Err(error) => return Err(reason(&error)),
+            }
+        }
+        Ok(rings)
+    }
+
+    /// Opens all events for these threads and whatever they start. `on_exec`: they go on with the next exec; else at once.
+    pub(crate) fn start(&mut self, threads: &[u32], on_exec: bool) -> Result<(), String> {
+        if self.rings.is_empty() {
+            self.rings = Self::open(self.sees_kernel)?;
+        }
+        if threads.len() * self.rings.len() > MOST_FOLLOWED {
+            return Err(format!(
+                "{} threads on {} CPUs are too many to attach to",
+                threads.len(),
+                self.rings.len()
+            ));
+        }
+        // Records of the events before have been read.
+        self.events.clear();
+        let hidden = if self.sees_kernel { Flags::empty() } else { Flags::EXCLUDE_KERNEL };
+        let start = if on_exec { Flags::ENABLE_ON_EXEC } else { Flags::empty() };
+        let tree = Flags::EXCLUDE_KERNEL
+            | start
+            | Flags::MMAP
+            | Flags::MMAP2
+            | Flags::COMM
+            | Flags::COMM_EXEC
+            | Flags::TASK;
+        let kinds = [
+            (event(Kind::Dummy, 1, tree), None),
+            (
+                event(Kind::CpuClock, self.period_ns, hidden | start | Flags::CONTEXT_SWITCH),
+                Some(Event::Cpu(self.period_ns)),
+            ),
+            if self.sees_kernel {
+                let flags = start | Flags::EXCLUDE_CALLCHAIN_USER;
+                (event(Kind::ContextSwitches, 1, flags), Some(Event::Switch))
+            } else {
+                (event(Kind::PageFaults, FAULT_PERIOD, hidden | start), Some(Event::Fault))
+            },
+        ];
+        for &tid in threads {
+            for (cpu, ring) in &mut self.rings {
+                for (followed, event) in kinds {
+                    let id = match ring.join(followed, Whose::Thread { tid, cpu: *cpu }) {
+                        Ok(id) => id,
+                        // It has ended meanwhile.
+                        Err(error) if !on_exec && error.raw_os_error() == Some(libc::ESRCH) => continue,
+                        Err(error) => {
+                            let told = reason(&error);
+                            self.stop();
+                            return Err(told);
+                        }
+                    };
+                    if let Some(event) = event {
+                        self.events.insert(id, event);
+                    }
+                }
+            }
+        }
+        if !on_exec {
+            for (_, ring) in &self.rings {
+                ring.switch_all(true);
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes all events; what they have recorded stays to be read.
+    pub(crate) fn stop(&mut self) {
+        for (_, ring) in &mut self.rings {
+            ring.leave();
+        }
+    }
+
+    /// Fault records on or off; where the kernel is seen there are none.
+    pub(crate) fn switch_faults(&self, on: bool) {
+        if !self.sees_kernel {
+            for (_, ring) in &self.rings {
+                // After the ring's own come three a thread, the faults last.
+                for at in (3..ring.events()).step_by(3) {
+                    ring.switch(at, on);
+                }
+            }
+        }
+    }
+
+    /// All records so far.
+    pub(crate) fn drain(&mut self, into: &mut Vec<Record>) {
+        for (_, ring) in &mut self.rings {
+            into.extend(ring.drain(|_| Detail::Chain).map(Record::from));
+        }
+    }
+}
+
+/// The calling thread.
+pub(crate) fn this_thread() -> u32 {
+    rustix::thread::gettid().as_raw_pid().cast_unsigned()
+}
+
+#[cfg(test)]
+mod tests {
+    use latlab_perf::{Inode, Mapping, What as Told};
+
+    use super::*;
+
+    #[test]
+    fn a_mapping_of_which_the_kernel_does_not_say_the_inode_is_of_no_known_file() {
+        let mapping = Mapping { start: 1, bytes: 2, offset: 3, file: None, path: "/lib/a".to_owned() };
+        let told = latlab_perf::Record {
+            time_ns: 50,
+            pid: 7,
+            tid: 8,
+            event: 5,
+            what: Told::Mapped(Box::new(mapping)),
+        };
+        let (path, file) = ("/lib/a".to_owned(), FileId::default());
+        let what = What::Map { start: 1, bytes: 2, offset: 3, path, file };
+        assert_eq!(Record::from(told), Record { time: 50, pid: 7, tid: 8, what });
+    }
+
+    #[test]
+    fn what_perf_tells_is_kept_with_its_thread_and_time() {
+        let inode = Inode { major: 8, minor: 1, inode: 99, inode_generation: 5 };
+        let mapping = Mapping { start: 1, bytes: 2, offset: 3, file: Some(inode), path: "/lib/a".to_owned() };
+        let file = FileId { major: 8, minor: 1, inode: 99 };
+        let told = [
+            (Told::SwitchedOut { preempted: true }, What::Out { preempted: true }),
+            (Told::SwitchedOut { preempted: false }, What::Out { preempted: false }),
+            (Told::SwitchedIn, What::In),
+            (
+                Told::Mapped(Box::new(mapping)),
+                What::Map { start: 1, bytes: 2, offset: 3, path: "/lib/a".to_owned(), file },
+            ),
+            (
+                Told::Named { exec: true, name: "cat".into() },
+                What::Name { exec: true, name: "cat".to_owned() },
+            ),
+            (Told::Named { exec: false, name: "b".into() }, What::Name { exec: false, name: "b".to_owned() }),
+            (Told::Started { parent: 6 }, What::Start { parent: 6 }),
+            (Told::Ended, What::End),
+            (Told::Lost(41), What::Lost(41)),
+        ];
+        for (what, kept) in told {
+            let told = latlab_perf::Record { time_ns: 50, pid: 7, tid: 8, event: 5, what };
+            assert_eq!(Record::from(told), Record { time: 50, pid: 7, tid: 8, what: kept });
+        }
+    }
+
+    #[test]
+    fn rings_are_whole_pages_within_what_may_be_locked_on_any_machine() {
+        for page in [4 << 10, 16 << 10, 64 << 10] {
+            // The kernel's own default: 512 KiB and a page.
+            let usual = (512 << 10) + page;
+            for cpus in 1..=512 {
+                for lock in [None, Some(usual), Some(64 << 10), Some(0)] {
+                    let bytes = bytes_of_each(cpus, page, lock);
+                    assert!(bytes.is_multiple_of(page) && (bytes / page).is_power_of_two(), "{cpus} {page}");
+                    assert!(cpus * bytes <= ALL_BYTES || bytes <= LEAST_BYTES.max(page), "{cpus} {page}");
+                    assert!(bytes <= MOST_BYTES);
+                    // One page is the least that the kernel makes.
+                    assert!(bytes == page || lock.is_none_or(|lock| bytes + page <= lock), "{cpus} {page}");
+                }
+                assert_eq!(
+                    bytes_of_each(cpus, page, Some(usual)),
+                    bytes_of_each(cpus, page, None).min(512 << 10)
+                );
+            }
+        }
+        assert_eq!(bytes_of_each(2, 4096, None), MOST_BYTES);
+        assert_eq!(bytes_of_each(512, 64 << 10, None), 64 << 10);
+    }
+}

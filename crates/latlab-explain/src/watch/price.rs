@@ -22,6 +22,8 @@ const PERIOD_NS: u64 = LEAST_PERIOD_NS / 10;
 const WORK_NS: f64 = 10.0 * PERIOD_NS as f64;
 /// Work during which events are opened and closed again and again.
 const OPEN_WORK_NS: f64 = 3e6;
+/// Steps of work of which it is measured how long they take.
+const TRIED: u64 = 50_000;
 /// Threads started at once.
 const STARTS: u32 = 16;
 /// Where it cannot be measured: as seen on virtual machines, where the timer behind the clock event costs an exit; bare metal is below.
@@ -138,11 +140,17 @@ fn work(steps: u64) -> f64 {
     (thread_cpu_ns() - before) as f64
 }
 
-/// Steps of work that take about this long.
+/// Steps of work that take about this long. On a virtual machine whose host is busy, the clock of a thread has been seen to stand still for a moment.
 fn steps(ns: f64) -> u64 {
-    const TRIED: u64 = 50_000;
-    let took = (0..REPETITIONS).map(|_| work(TRIED)).fold(f64::INFINITY, f64::min);
-    crate::time::whole_ns(TRIED as f64 * ns / took.max(1.0))
+    let took = middle((0..REPETITIONS).map(|_| work(TRIED)).collect());
+    steps_for(ns, took.unwrap_or(0.0))
+}
+
+/// The same where so many as were tried took so long.
+fn steps_for(ns: f64, took_ns: f64) -> u64 {
+    /// A step takes no less than a tenth of a nanosecond.
+    const LEAST_NS: f64 = TRIED as f64 / 10.0;
+    crate::time::whole_ns(TRIED as f64 * ns / took_ns.max(LEAST_NS))
 }
 
 /// What opening events takes from a thread that runs, and closing them: the kernel interrupts it on its CPU for each.
@@ -187,4 +195,16 @@ fn start(sees_kernel: bool) -> Option<f64> {
     recorder.start(&[this_thread()], false).ok()?;
     let watched = typical()?;
     Some(watched - plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_stands_still_makes_no_work_without_end() {
+        assert_eq!(steps_for(1e6, 100_000.0), 500_000);
+        // Ten milliseconds of work at a nanosecond a step.
+        assert!(steps_for(1e6, 0.0) <= 10_000_000);
+    }
 }

@@ -32,11 +32,11 @@ static void *wait_for_it(void *nothing) {
 }
 
 int main(void) {
-    struct timespec half = {0, 500000000};
+    struct timespec second = {1, 0};
     pthread_t other;
     pthread_mutex_lock(&table_lock);
     pthread_create(&other, 0, wait_for_it, 0);
-    nanosleep(&half, 0);
+    nanosleep(&second, 0);
     pthread_mutex_unlock(&table_lock);
     return pthread_join(other, 0);
 }
@@ -49,7 +49,7 @@ asks.sendall(bytes(int(sys.argv[2])))
 left = int(sys.argv[3])
 while left:
     left -= len(asks.recv(left))
-time.sleep(0.3)
+time.sleep(1.5)
 """
 
 

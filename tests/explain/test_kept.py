@@ -69,7 +69,7 @@ def test_a_limit_is_kept_by_name_and_file_system(store: Store) -> None:
         lambda whole: whole[: len(whole) // 2],
         lambda whole: bytes(len(whole)),
         lambda whole: whole.replace(b'"mid":2.0', b'"mid":"2.0"'),
-        lambda whole: whole.replace(b'"version":1', b'"version":2'),
+        lambda whole: whole.replace(b'"version":', b'"version":1', 1),
         lambda _: b"[" * 100_000,
         lambda _: b'{"version":1}',
         lambda _: b"\xff\xfe",

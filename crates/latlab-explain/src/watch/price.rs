@@ -127,7 +127,7 @@ fn sample(sees_kernel: bool) -> Option<f64> {
     let mut recorder = Recorder::of(sees_kernel, PERIOD_NS);
     recorder.start(&[this_thread()], false).ok()?;
     let watched = typical()?;
-    Some((watched - plain) / (plain / PERIOD_NS as f64))
+    (plain > 0.0).then(|| (watched - plain) / (plain / PERIOD_NS as f64))
 }
 
 /// Some work: its CPU time.

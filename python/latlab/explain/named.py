@@ -16,6 +16,8 @@ _STANDS_OUT: Final = 0.1
 """Share of wall time from which on a function is worth a name in the first sentence."""
 _LONGEST: Final = 60
 _HALF: Final = 0.5
+_QUARTER: Final = 0.25
+_LONG: Final = 64
 _SEVERAL: Final = 2
 
 
@@ -82,7 +84,7 @@ def _by_name(explained: Explained, kind: str) -> dict[str, list[File]]:
     rows: dict[str, list[File]] = defaultdict(list)
     for row in explained.files.rows:
         if row.kind == kind:
-            rows[clean(row.name, most=4096)].append(row)
+            rows[row.name].append(row)
     return rows
 
 
@@ -118,8 +120,13 @@ def _bytes(rows: dict[str, list[File]]) -> str:
     ways = [
         f"{verb} {format_bytes(amount)}"
         for verb, amount in (("read", read), ("written", written))
-        if amount >= (1 - _HALF) / 2 * (read + written)
+        if amount >= _QUARTER * (read + written)
     ]
     many = f"{len(rows[most])} " if most.startswith("connections") else ""
-    name = most if len(most) <= _LONGEST else f"…{most[1 - _LONGEST :]}"
-    return f"; most bytes: {many}{name}, {' and '.join(ways)}"
+    return f"; most bytes: {many}{shortened(most)}, {' and '.join(ways)}"
+
+
+def shortened(name: str) -> str:
+    """A path by its end, which says more than its beginning."""
+    plain = clean(name, most=4096)
+    return plain if len(plain) <= _LONG else f"…{plain[1 - _LONG :]}"

@@ -7,7 +7,7 @@ from typing import Final
 
 from latlab.explain.answer import SMALL
 from latlab.explain.kept import day_and_time
-from latlab.explain.model import Explained, Observer, Row, SourceLine, Stage, Symbol
+from latlab.explain.model import Explained, Lock, Observer, Row, SourceLine, Stage, Symbol
 from latlab.explain.verdict import interval, percent
 from latlab.text import clean
 from latlab.units import format_bytes, format_count, format_ns, format_rate
@@ -98,21 +98,23 @@ def locks(explained: Explained) -> list[str]:
     shown = [lock for lock in explained.locks if lock.waited_s >= SMALL * explained.wall_s]
     if not shown:
         return []
-    cells = [("lock", "waited for", "by", "looks", "held meanwhile by")]
-    for lock in shown[:_MOST_LOCKS]:
-        held = ", ".join(
-            f"{clean(each.name, most=24)} ({each.thread}) {percent(each.share)}" for each in lock.holders[:2]
+    cells = [
+        (
+            clean(lock.called, most=48),
+            format_ns(1e9 * lock.waited_s),
+            _threads(lock.threads).removeprefix("at most "),
+            f"{lock.looks:,}",
+            held_by(lock, 2) or "–",
         )
-        cells.append(
-            (
-                clean(lock.called, most=48),
-                format_ns(1e9 * lock.waited_s),
-                _threads(lock.threads).removeprefix("at most "),
-                f"{lock.looks:,}",
-                held or "–",
-            )
-        )
-    return aligned(cells)
+        for lock in shown[:_MOST_LOCKS]
+    ]
+    return aligned([("lock", "waited for", "by", "looks", "held meanwhile by"), *cells])
+
+
+def held_by(lock: Lock, most: int) -> str:
+    """Who had a lock while others waited for it, the longest first; empty where it does not tell."""
+    holders = lock.holders[:most]
+    return ", ".join(f"{clean(each.name, most=24)} ({each.thread}) {percent(each.share)}" for each in holders)
 
 
 def facts(explained: Explained) -> list[str]:

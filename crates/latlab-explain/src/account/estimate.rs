@@ -654,12 +654,13 @@ impl Estimate<'_> {
         let traffic = &usage.traffic;
         let mut uncounted = 1.0;
         if let Some(io) = usage.io {
-            let chars = (io.read_chars + io.written_chars) as f64;
-            let [pipe, network, tcp] = self.of_no_file(&io);
+            let chars = io.chars() as f64;
+            let others = self.of_others(&io);
+            let [pipe, network, tcp] = self.of_no_file(&io, others, &woken);
             uncounted -= (tcp * chars / (traffic.bytes as f64).max(1.0)).min(1.0);
             // What is thrown away is copied by nobody; at most it is what went neither to a disk nor through the positions of files.
             let kept = io.written_bytes.min(io.written_chars);
-            let thrown = ((io.written_chars - kept) as f64).min(self.of_others(&io) * chars);
+            let thrown = ((io.written_chars - kept) as f64).min(others * chars);
             let (least, likely, most) = usage.discards.part();
             let bytes = Cost {
                 low: costs.byte.low * (chars - most * thrown),
@@ -695,7 +696,7 @@ impl Estimate<'_> {
 
     /// Share of the bytes read and written that were of no regular file, as far as the positions of files have moved, and disks.
     fn of_others(&self, io: &Io) -> f64 {
-        let chars = (io.read_chars + io.written_chars) as f64;
+        let chars = io.chars() as f64;
         // What was on its way to or from a disk was a file's, too.
         let disk = io.read_bytes.min(io.read_chars) + io.written_bytes.min(io.written_chars);
         1.0 - (self.tally.usage.file_chars.max(disk) as f64 / chars.max(1.0)).min(1.0)
@@ -703,12 +704,9 @@ impl Estimate<'_> {
 
     /// Of it, what was of pipes, of sockets that are not TCP's, and of TCP's, which the kernel counts. The others do not say of what they are: where
     /// threads wait for pipes or sockets, of those.
-    fn of_no_file(&self, io: &Io) -> [f64; 3] {
-        let others = self.of_others(io);
-        let chars = (io.read_chars + io.written_chars) as f64;
+    fn of_no_file(&self, io: &Io, others: f64, woken: &Counted) -> [f64; 3] {
         let carried = self.tally.usage.traffic.bytes as f64;
-        let tcp = (carried / chars.max(1.0)).min(others);
-        let woken = self.woken();
+        let tcp = (carried / (io.chars() as f64).max(1.0)).min(others);
         let of = |category| woken.of_category(category, self.rules) as f64 / (woken.total() as f64).max(1.0);
         // Waits for the network are TCP's where that was used.
         let network = if carried > 0.0 { 0.0 } else { of(Category::Network) };

@@ -59,6 +59,11 @@ impl Io {
         }
     }
 
+    /// Bytes read and written.
+    pub(crate) fn chars(&self) -> u64 {
+        self.read_chars + self.written_chars
+    }
+
     /// What was added since `before`.
     pub(crate) fn since(&self, before: &Self) -> Self {
         self.with(before, u64::saturating_sub)

@@ -6,6 +6,17 @@ macro_rules! names {
     };
 }
 
+/// The name of the call of a line of `/proc/PID/task/TID/syscall`; `None`: it is of none, or of one that no rule speaks of.
+pub(crate) fn of_line(line: &str) -> Option<&'static str> {
+    name(line.split(' ').next()?.parse().ok()?)
+}
+
+/// An argument of the call of such a line.
+pub(crate) fn argument(line: &str, at: usize) -> Option<u64> {
+    let word = line.split(' ').nth(at + 1)?;
+    u64::from_str_radix(word.trim_start_matches("0x"), 16).ok()
+}
+
 /// The name of a call; `None` for those that no rule speaks of.
 pub(crate) fn name(number: i64) -> Option<&'static str> {
     let number = libc::c_long::try_from(number).ok()?;

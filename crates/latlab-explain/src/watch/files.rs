@@ -319,14 +319,12 @@ fn flags(about: &str) -> Option<libc::c_int> {
 /// In which descriptor's call a thread waits, and whether it writes.
 fn waits_in(process: u32, thread: u32) -> Option<(u32, bool)> {
     let line = text(&format!("/proc/{process}/task/{thread}/syscall"));
-    let mut words = line.split(' ');
-    let writes = match calls::name(words.next()?.parse().ok()?)? {
+    let writes = match calls::of_line(&line)? {
         "read" | "readv" | "pread64" | "preadv" | "preadv2" => false,
         "write" | "writev" | "pwrite64" | "pwritev" | "pwritev2" => true,
         _ => return None,
     };
-    let number = u32::from_str_radix(words.next()?.trim_start_matches("0x"), 16).ok()?;
-    Some((number, writes))
+    Some((u32::try_from(calls::argument(&line, 0)?).ok()?, writes))
 }
 
 fn descriptor(process: u32, number: u32) -> Option<Descriptor> {

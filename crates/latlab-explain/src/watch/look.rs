@@ -50,16 +50,7 @@ struct Thread {
     /// When `delays` were read last; before that, when it was first seen.
     read_at: u64,
     /// What it was met waiting for since then, and how often.
-    met: Vec<(Reason, u64)>,
-}
-
-impl Thread {
-    fn meet(&mut self, reason: Reason) {
-        match self.met.iter_mut().find(|met| met.0 == reason) {
-            Some(met) => met.1 += 1,
-            None => self.met.push((reason, 1)),
-        }
-    }
+    met: crate::Counted,
 }
 
 /// How often threads came to a CPU, by what they had been met waiting for.
@@ -74,19 +65,18 @@ pub(crate) struct Came {
 
 impl Came {
     /// A thread came so often, and was met waiting for these.
-    fn count(&mut self, times: u64, met: &[(Reason, u64)]) {
+    fn count(&mut self, times: u64, met: &crate::Counted) {
         if self.pauses {
             return;
         }
-        let all: u64 = met.iter().map(|met| met.1).sum();
         let mut left = times;
-        for (reason, seen) in met {
-            let part = times * seen / all;
+        for (reason, seen) in met.each() {
+            let part = times * seen / met.total();
             left -= part;
-            self.by_reason.count(*reason, part);
+            self.by_reason.count(reason, part);
         }
-        match met.first() {
-            Some((reason, _)) => self.by_reason.count(*reason, left),
+        match met.each().next() {
+            Some((reason, _)) => self.by_reason.count(reason, left),
             None => self.unknown += left,
         }
     }
@@ -375,7 +365,7 @@ impl Looker {
             if let Some(read) = read {
                 let times = read.came.saturating_sub(thread.delays.came);
                 self.came.count(times, &thread.met);
-                thread.met.clear();
+                thread.met = crate::Counted::default();
                 thread.delays = read;
                 thread.read_at = now_ns();
             }
@@ -602,7 +592,7 @@ impl Looker {
                     counters: None,
                     delays: Delays::default(),
                     read_at: now_ns(),
-                    met: Vec::new(),
+                    met: crate::Counted::default(),
                 }
             });
         }
@@ -642,7 +632,7 @@ impl Looker {
                     if let Some(thread) = self.processes[at].threads.get_mut(&tid) {
                         thread.last = state;
                         if let State::Waiting(Some(reason)) = state {
-                            thread.meet(reason);
+                            thread.met.count(reason, 1);
                         }
                     }
                     into.push((tid, pid, state));
@@ -721,10 +711,7 @@ impl Looker {
         }
         let mut words = line.split(' ');
         let number: i64 = words.next()?.parse().ok()?;
-        let argument = |at: usize| {
-            let word = line.split(' ').nth(at + 1)?;
-            u64::from_str_radix(word.trim_start_matches("0x"), 16).ok()
-        };
+        let argument = |at: usize| calls::argument(line, at);
         if number == -1 {
             // Without a stack pointer it is a thread that has ended.
             let ended = words.next().is_none_or(|pointer| pointer == "0x0");
@@ -782,12 +769,8 @@ impl Looker {
 
 /// The first three arguments of a thread that waits in `futex`.
 fn futex_arguments(line: &str) -> Option<[u64; 3]> {
-    let mut words = line.split(' ');
-    if calls::name(words.next()?.parse().ok()?)? != "futex" {
-        return None;
-    }
-    let mut argument = || u64::from_str_radix(words.next()?.trim_start_matches("0x"), 16).ok();
-    Some([argument()?, argument()?, argument()?])
+    let argument = |at| calls::argument(line, at);
+    (calls::of_line(line)? == "futex").then(|| Some([argument(0)?, argument(1)?, argument(2)?]))?
 }
 
 /// The runnable threads of a line of `/proc/loadavg`.
@@ -870,12 +853,19 @@ mod tests {
     fn a_thread_came_to_a_cpu_by_what_it_was_met_waiting_for() {
         let rules = Rules::built_in();
         let (pipe, sleep) = (rules.whole(Category::Pipe), rules.whole(Category::Sleep));
+        let met = |of: &[(Reason, u64)]| {
+            let mut met = crate::Counted::default();
+            for (reason, times) in of {
+                met.count(*reason, *times);
+            }
+            met
+        };
         let mut came = Came::default();
-        came.count(10, &[(pipe, 1), (sleep, 2)]);
+        came.count(10, &met(&[(pipe, 1), (sleep, 2)]));
         assert_eq!((came.by_reason.of(pipe), came.by_reason.of(sleep)), (4, 6));
         // An idle thread is met waiting all the time.
-        came.count(0, &[(sleep, 1000)]);
-        came.count(7, &[]);
+        came.count(0, &met(&[(sleep, 1000)]));
+        came.count(7, &met(&[]));
         assert_eq!((came.by_reason.total(), came.unknown), (10, 7));
     }
 

@@ -629,13 +629,14 @@ impl<'a> Watching<'a> {
         if recording.recorder.sees_kernel {
             recording.ask_what_is_polled(&mut self.looker);
         }
-        if now >= recording.seldom {
+        let seldom = now >= recording.seldom;
+        // Records that wait for names do not tell what the program has used.
+        if seldom || !all {
+            self.looker.look(&mut self.states);
+        }
+        if seldom {
             recording.seldom = now + SELDOM_NS;
-            self.looker.look(&mut self.states);
             self.io = io_of(self.pid).or(self.io);
-        } else if !all {
-            // Records that wait for names do not tell what the program has used.
-            self.looker.look(&mut self.states);
         }
         let (cpu_ns, swept_ns) = recording.from;
         let recorded = cpu_ns + self.sweep.cpu_ns() - swept_ns;

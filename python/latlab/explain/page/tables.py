@@ -17,7 +17,8 @@ from latlab.explain.model import (
     Stage,
     Symbol,
 )
-from latlab.explain.table import counts_as
+from latlab.explain.named import shortened
+from latlab.explain.table import counts_as, held_by
 from latlab.explain.verdict import interval, percent
 from latlab.text import clean
 from latlab.units import format_bytes, format_count, format_ns
@@ -27,7 +28,6 @@ _MOST_PARTS: Final = 6
 _MOST_FILES: Final = 40
 _MOST_NAMED: Final = 6
 _MOST_PLACES: Final = 12
-_LONG: Final = 64
 
 
 def ledger(explained: Explained) -> Table:
@@ -102,9 +102,7 @@ def locks(explained: Explained) -> Table:
     )
     rows: list[tuple[Cell, ...]] = []
     for lock in explained.locks:
-        held = ", ".join(
-            f"{clean(each.name, most=24)} ({each.thread}) {percent(each.share)}" for each in lock.holders
-        )
+        held = held_by(lock, len(lock.holders))
         name = shortened(lock.called)
         rows.append((name, lock.waited_s, lock.threads, lock.looks, held or None, str(lock.process)))
     return Table(columns, tuple(rows))
@@ -216,12 +214,6 @@ def files(explained: Explained) -> Table:
             (shortened(row.name), *process, *_moved(row.read), *_moved(row.written), numbers, _note(row))
         )
     return Table(tuple(columns), tuple(rows))
-
-
-def shortened(name: str) -> str:
-    """A path by its end, which says more than its beginning."""
-    plain = clean(name, most=4096)
-    return plain if len(plain) <= _LONG else f"…{plain[1 - _LONG :]}"
 
 
 def _moved(moved: Moved | None) -> tuple[Cell, Cell, Cell]:

@@ -14,8 +14,8 @@ and that is no wider than ±10 points. Where the truths differ by more than 5 po
 inconclusive, and neither held nor missed. Waiting for a CPU is other programs' doing, and not the same in all
 runs: the other shares of the truth are scaled as if it had been what the explained run says. That itself is
 compared unscaled, and with the kernel's counter of that same run. Rows of which both have less than 1 % are
-left out. Prints a row for each share, and the totals. Nothing here is a pass mark: tests must not depend on
-timing.
+left out. What is not divided (`user-cpu`, `kernel-cpu`) is compared together with what may be in it. Prints a
+row for each share, and the totals. Nothing here is a pass mark: tests must not depend on timing.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from explain import events, programs
 from explain.made import USER
 from explain.programs import Program
 from explain.running import Place, started
-from latlab.explain.answer import GROUPS
+from latlab.explain.answer import GROUPS, Share, together
 from latlab.explain.model import USER_CODE
 
 _LATLAB: Final = Path(sys.executable).with_name("latlab")
@@ -45,15 +45,26 @@ _WIDEST: Final = 0.10
 _SMALL: Final = 0.01
 _QUEUE: Final = "run-queue-wait"
 _NONE: Final = (0.0, 0.0)
+_UNDIVIDED: Final = {"user-cpu": USER_CODE, "kernel-cpu": ("file-io-cpu",)}
+"""Rows that are not divided, and what may be in them: both are compared as one where more than small."""
 _CLOCKS: Final = 0.02
 """Counters of the kernel are read a little earlier or later than each other."""
 _COUNTED: Final = 0.15
 """A truth may have so much less or more CPU time than the kernel counted: recording is some of it."""
 _START_S: Final = 0.02
 """CPU time before a program is loaded, and of its end."""
-_RUNNING: Final = (*USER_CODE, "user-cpu", "page-faults", "file-io-cpu", "interrupts-for-others")
+_RUNNING: Final = (
+    *USER_CODE,
+    "user-cpu",
+    "page-faults",
+    "file-io-cpu",
+    "kernel-cpu",
+    "interrupts-for-others",
+)
 """Rows that have no waits in them."""
 
+Range = tuple[float, float]
+T = TypeVar("T")
 Record = dict[str, Any]
 """What a run of a program said or was: as it stands in the file of results."""
 
@@ -148,23 +159,31 @@ def tried(
     return {"name": program.name, "alone": asdict(alone), "truths": truths, "told": explained}
 
 
-def shares(one: Record, *, separable: bool) -> dict[str, tuple[float, float]]:
-    """The truth of a run by row, from and to: what has no name may be any row of user code."""
+def shares(one: Record, undivided: Collection[str]) -> dict[str, Range]:
+    """The truth of a run by row, from and to. `undivided`: rows that have all that may be of them."""
     found: dict[str, float] = one["shares"]
-    rows = {name: (share, share) for name, share in found.items() if name not in (*USER_CODE, "other")}
-    unexplained = found.get("other", 0.0) + found.get("unexplained", 0.0)
-    rows["unexplained"] = (unexplained, unexplained)
-    unnamed = one["unnamed"]
-    of_user = {name: found.get(name, 0.0) for name in USER_CODE}
-    if separable:
-        rows |= {name: (share, share + unnamed) for name, share in of_user.items()}
-    else:
-        together = sum(of_user.values()) + unnamed
-        rows["user-cpu"] = (together, together)
+    rows = {name: (share, share) for name, share in found.items() if name != "other"}
+    rows["unexplained"] = (found.get("other", 0.0),) * 2
+    rows["user-cpu"] = (one["unnamed"],) * 2
+    rows = _together(rows, undivided, lambda of: (sum(low for low, _ in of), sum(high for _, high in of)))
+    if "user-cpu" not in undivided:
+        # What has no name may be any of them.
+        _, unnamed = rows.pop("user-cpu")
+        rows |= {name: (found.get(name, 0.0), found.get(name, 0.0) + unnamed) for name in USER_CODE}
     return rows
 
 
-def as_busy(rows: Mapping[str, tuple[float, float]], queue: float) -> dict[str, tuple[float, float]]:
+def _together(rows: dict[str, T], undivided: Collection[str], add: Callable[[list[T]], T]) -> dict[str, T]:
+    """The same with each of these rows and what it may be of as one."""
+    for whole in undivided:
+        names = [name for name in (whole, *_UNDIVIDED[whole]) if name in rows]
+        rows = {name: row for name, row in rows.items() if name not in names} | {
+            whole: add([rows[name] for name in names])
+        }
+    return rows
+
+
+def as_busy(rows: Mapping[str, Range], queue: float) -> dict[str, Range]:
     """A truth as it had been if other programs had taken as much of the CPUs as in the run explained."""
     scale = (1 - queue) / max(1 - rows.get(_QUEUE, _NONE)[0], _SMALL)
     return {name: (low * scale, high * scale) for name, (low, high) in rows.items() if name != _QUEUE}
@@ -172,28 +191,36 @@ def as_busy(rows: Mapping[str, tuple[float, float]], queue: float) -> dict[str, 
 
 def lines(truths: Sequence[Record], said: Record) -> Iterator[Line]:
     """Each row that is more than small by either."""
-    rows = {row["name"]: row for row in said["categories"]}
-    each = [shares(one, separable="user-cpu" not in rows) for one in truths]
-    scaled = [as_busy(one, rows[_QUEUE]["share"]) for one in each]
-    for name in dict.fromkeys([*rows, *(name for one in each for name in one)]):
+    told = {
+        row["name"]: Share(row["name"], row["share"], row["low"], row["high"]) for row in said["categories"]
+    }
+    undivided = [name for name in _UNDIVIDED if name in told and told[name].share >= _SMALL]
+    told = _together(told, undivided, lambda of: together("", of))
+    each = [shares(one, undivided) for one in truths]
+    scaled = [as_busy(one, told[_QUEUE].share) for one in each]
+    for name in dict.fromkeys([*told, *(name for one in each for name in one)]):
         known = [one.get(name, _NONE) for one in (each if name == _QUEUE else scaled)]
         least, most = min(low for low, _ in known), max(high for _, high in known)
-        row = rows.get(name, {"share": 0.0, "low": 0.0, "high": 0.0})
-        if max(most, row["share"]) >= _SMALL:
-            yield Line(name, (least, most), row["share"], row["low"], row["high"])
+        row = told.get(name, Share(name, 0.0, 0.0, 0.0))
+        if max(most, row.share) >= _SMALL:
+            yield Line(name, (least, most), row.share, row.low, row.high)
 
 
 def headline(truths: Sequence[Record], said: Record) -> str:
     """Whether what is said to take most does: `right`, `WRONG`, `inconclusive`, or that nothing is said."""
-    if not said["verdict"]["known"]:
+    leading = said["verdict"]["leading"][0]["name"] if said["verdict"]["known"] else "unexplained"
+    if leading == "unexplained":
         return "about as much" if "about as much" in said["verdict"]["says"][0] else "cannot be told"
-    leading = said["verdict"]["leading"][0]["name"]
     queue = next(row["share"] for row in said["categories"] if row["name"] == _QUEUE)
     answers = set()
     for one in truths:
-        rows = {**as_busy(shares(one, separable=False), queue), _QUEUE: (queue, queue)}
-        sums = {group: sum(rows.get(name, _NONE)[1] for name in names) for group, names in GROUPS.items()}
-        answers.add(sums[leading] >= max(sums.values()) - _TOLERANCE)
+        rows = {**as_busy(shares(one, ["user-cpu"]), queue), _QUEUE: (queue, queue)}
+        groups = {**GROUPS, "kernel": ("kernel-cpu", *_UNDIVIDED["kernel-cpu"])}
+        sums = {group: sum(rows.get(name, _NONE)[1] for name in names) for group, names in groups.items()}
+        others = [
+            share for group, share in sums.items() if group in (leading, "storage") or group != "kernel"
+        ]
+        answers.add(sums[leading] >= max(others) - _TOLERANCE)
     return "inconclusive" if len(answers) > 1 else "right" if answers.pop() else "WRONG"
 
 

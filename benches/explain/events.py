@@ -285,7 +285,7 @@ def doing(event: Event, collector: str) -> str:
 def _in_kernel(names: Sequence[str]) -> str:
     if any(map(_SWITCHING.match, names)) and any(map(_PREEMPTED.match, names)):
         return "run-queue-wait"
-    found = first(_KERNEL, names) or "unexplained"
+    found = first(_KERNEL, names) or "kernel-cpu"
     return "file-io-cpu" if found == "page-faults" and any(map(_READING.match, names)) else found
 
 

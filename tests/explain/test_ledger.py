@@ -38,6 +38,7 @@ NAMES = {
     "user-cpu",
     "page-faults",
     "file-io-cpu",
+    "kernel-cpu",
     "storage-wait",
     "network",
     "pipe",

@@ -36,6 +36,8 @@ pub enum Category {
     PageFaults,
     /// The kernel's work on files: copying, metadata, submitting.
     FileIoCpu,
+    /// The kernel's work of which no other row speaks: calls that it does not count, where it cannot be sampled.
+    KernelCpu,
     /// Waiting for a disk.
     StorageWait,
     /// The kernel's work on sockets, and waiting for them.
@@ -65,6 +67,10 @@ impl Category {
     /// What only samples of user code can tell apart.
     pub const OF_USER_CODE: [Self; 4] =
         [Self::Compute, Self::MemoryCopy, Self::Allocator, Self::GarbageCollection];
+
+    /// What the kernel's work may be that is not divided.
+    pub const OF_THE_KERNEL: [Self; 5] =
+        [Self::FileIoCpu, Self::Network, Self::Pipe, Self::Locks, Self::PageFaults];
 
     /// Where it stands in [`Category::ALL`].
     #[must_use]
@@ -113,7 +119,7 @@ mod tests {
         }
         // Files have these: another name of a variant is another format.
         let names: Vec<String> = Category::ALL.iter().map(ToString::to_string).collect();
-        let told = "compute memory-copy allocator garbage-collection user-cpu page-faults file-io-cpu storage-wait \
+        let told = "compute memory-copy allocator garbage-collection user-cpu page-faults file-io-cpu kernel-cpu storage-wait \
                     network pipe locks run-queue-wait sleep waiting-for-children start-and-exit \
                     interrupts-for-others unexplained";
         assert_eq!(names.join(" "), told);

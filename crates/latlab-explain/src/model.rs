@@ -172,7 +172,7 @@ pub struct Row {
     /// Functions with their share of wall time, heaviest first; at most 16.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub functions: Vec<Function>,
-    /// For `user-cpu`: what may be in it, and how much at least and at most.
+    /// For `user-cpu` and `kernel-cpu`: what may be in it, and how much at least and at most.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub within: Vec<Within>,
 }

@@ -168,8 +168,8 @@ fn notes(tally: &Tally, first: &Watched, heard: &Heard, sight: Sight) -> Vec<Str
     let unlike = tally.unlike.of_cpu();
     if unlike > estimate::LEAST_UNLIKE {
         notes.push(format!(
-            "Of parts with {:.0} % of the CPU time nothing was recorded, nor of any that switch as often: what the program's own code did in them is \
-             unexplained, and the kernel's work is known from its counters.",
+            "Of parts with {:.0} % of the CPU time nothing was recorded, nor of any that switch as often: what the program's own code did in them is not \
+             divided, and the kernel's work is known from its counters.",
             100.0 * unlike
         ));
     }

@@ -32,6 +32,7 @@ UNEXPLAINED: Final = "unexplained"
 GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "computing": ("compute", "user-cpu", "memory-copy", "garbage-collection", "allocator"),
     "memory-management": ("page-faults",),
+    "kernel": ("kernel-cpu",),
     "storage": ("storage-wait", "file-io-cpu"),
     "network": ("network",),
     "pipes": ("pipe",),
@@ -44,6 +45,11 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
     UNEXPLAINED: (UNEXPLAINED,),
 }
 """What a program can be bound by, and the categories that make it so."""
+_UNDIVIDED: Final = {
+    "kernel-cpu": ("file-io-cpu", "network", "locks", "page-faults"),
+    "user-cpu": ("allocator",),
+}
+"""Rows that may be more of other rows."""
 _SUSPECTS: Final = (
     "storage-wait",
     "file-io-cpu",
@@ -132,7 +138,7 @@ def leading(shares: Sequence[Share]) -> Leading:
     return Leading((first, *sorted(rivals, key=lambda share: (-share.share, -share.high))))
 
 
-def together(name: str, rows: Sequence[Row]) -> Share:
+def together(name: str, rows: Sequence[Row | Share]) -> Share:
     """Rows as one: their intervals add up as those of independent figures."""
     share = sum(row.share for row in rows)
     below = sum((row.share - row.low) ** 2 for row in rows) ** 0.5
@@ -170,11 +176,11 @@ def _rows(explained: Explained, names: Sequence[str]) -> list[Row]:
 
 def _ruled_out(explained: Explained) -> tuple[Share, ...]:
     """Those that are small, even if all that was not explained were of one of them."""
-    unexplained = explained.row(UNEXPLAINED)
-    hidden = unexplained.high if unexplained else 0.0
     found = []
     for name in _SUSPECTS:
         row = explained.row(name)
+        others = [UNEXPLAINED, *(whole for whole, of in _UNDIVIDED.items() if name in of)]
+        hidden = sum(other.high for other in _rows(explained, others))
         if row is not None and row.high < SMALL and row.high + hidden < _RULED_OUT:
             found.append(Share(name, row.share, row.low, min(row.high + hidden, 1.0)))
     return tuple(found)

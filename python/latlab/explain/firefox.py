@@ -28,6 +28,7 @@ _COLORS: Final = {
     "on-cpu-or-ready": "blue",
     "page-faults": "brown",
     "file-io-cpu": "green",
+    "kernel-cpu": "green",
     "storage-wait": "magenta",
     "network": "purple",
     "pipe": "purple",

@@ -26,6 +26,7 @@ _NOT_ASKED_FOR: Final = "not asked for"
 _IS: Final[dict[str, str]] = {
     "computing": "bound by computing",
     "memory-management": "bound by memory management",
+    "kernel": "bound by the kernel's work, which is not divided further",
     "storage": "bound by storage",
     "network": "bound by the network",
     "pipes": "bound by pipes",
@@ -46,9 +47,10 @@ NAMES: Final[dict[str, str]] = {
     "memory-copy": "copying memory",
     "allocator": "the allocator",
     "garbage-collection": "garbage collection",
-    "user-cpu": "its own code, which this level cannot look into",
+    "user-cpu": "its own code as a whole",
     "page-faults": "page faults",
     "file-io-cpu": "the kernel's work on files",
+    "kernel-cpu": "other work of the kernel",
     "storage-wait": "waiting for storage",
     "network": "the network",
     "pipe": "pipes",
@@ -70,6 +72,7 @@ _NEXT: Final[dict[str, str]] = {
     "garbage-collection": "give the collector more memory, or allocate less",
     "page-faults": "reuse memory instead of giving it back, or ask for huge pages",
     "file-io-cpu": "use larger blocks and fewer calls",
+    "kernel-cpu": "raise the level to see what the kernel does for it",
     "storage-wait": "read ahead, read more at once, or keep the file in memory",
     "network": "make fewer round trips, or several at once",
     "pipe": "look at the slower end of the pipe, in the list of processes",
@@ -227,14 +230,21 @@ def _what_leads(explained: Explained, found: Answer) -> str:
         return f". What takes most of it cannot be told: it may be {_joined(listed, 'or')}"
     sure = f"{percent(first.share)} of that time, {percent(first.low)} to {percent(first.high)}"
     if first.name == UNEXPLAINED:
-        much = "Most of it" if first.low > _LARGER_HALF else "More of it than anything else took"
-        return f". {much} could not be explained ({sure})"
+        return f". {_not_explained(explained, first)} ({sure})"
     named = most_of(explained, first.name)
     if first.low > _LARGER_HALF:
         mostly = "mostly " if first.name in _STATES else ""
         return f". It is {mostly}{_is(explained, first)} ({sure}){named}"
     few = "No one thing takes half of it; most" if first.high <= _LARGER_HALF else "Most"
     return f". {few} of all it is {_is(explained, first)} ({sure}){named}"
+
+
+def _not_explained(explained: Explained, share: Share) -> str:
+    much = "most of it" if share.low > _LARGER_HALF else "more of it than anything else took"
+    running_s = explained.threads.cpu_s / max(explained.threads.parallelism, 1.0)
+    if share.share + running_s / max(explained.wall_s, 1e-9) <= 1.0 + SMALL:
+        return f"For {much} it waited, and what for could not be read"
+    return f"{much.capitalize()} could not be explained"
 
 
 def _known(share: Share) -> str:
@@ -317,8 +327,14 @@ def _doubts(explained: Explained) -> list[str]:
     user = explained.row("user-cpu")
     if user and user.share >= SMALL:
         doubts.append(
-            f"Of {percent(user.share)} in its own code this level cannot say what is computing and what the"
+            f"Of {percent(user.share)} in its own code it is not known what is computing and what the"
             " allocator, copying or garbage collection: each is between none and all of it."
+        )
+    kernel = explained.row("kernel-cpu")
+    if kernel and kernel.share >= SMALL and kernel.within:
+        doubts.append(
+            f"{percent(kernel.share)} was work of the kernel that it does not count: most often on names of"
+            " files, but any of its other work may be in it."
         )
     others = together(
         "others",
@@ -339,7 +355,7 @@ def _next(explained: Explained, found: Answer) -> str | None:
         return f"Next: {_to_know_more(explained, found)}."
     first = found.categories.of[0].name
     step = _step(explained, first)
-    if first not in {"user-cpu", UNEXPLAINED}:
+    if first not in {"user-cpu", "kernel-cpu", UNEXPLAINED}:
         return f"Next: {step}."
     higher = _higher(explained)
     if higher:

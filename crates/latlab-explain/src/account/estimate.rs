@@ -41,6 +41,8 @@ const UNSEEN_OF_SLEEP: f64 = 1.1;
 const UNSEEN_OF_WAIT: f64 = 0.5;
 /// And no more of the CPU time than this: where threads run for microseconds between waits, their CPU often runs another one meanwhile.
 const UNSEEN_AT_MOST: f64 = 0.2;
+/// What is counted nowhere may be any part of the kernel's work: the standard deviation of such a share, which is as likely to be any.
+const UNCOUNTED: f64 = 0.289;
 /// Samples in the kernel that the model of its work counts as much as.
 const MODELLED: f64 = 20.0;
 /// Less of the CPU time, of which nothing alike was recorded, is taken for the rest: no interval would show it.
@@ -108,6 +110,13 @@ impl Tails {
         let of = self.of.iter().filter(|of| of.0 == reason);
         of.map(|of| of.1).sum()
     }
+}
+
+/// What counts of kernel work cost, nanoseconds of CPU time.
+struct Model {
+    parts: Vec<(Reason, Cost)>,
+    /// So much of what is taken for pipes and sockets may have been work on files.
+    files_instead: f64,
 }
 
 struct Estimate<'a> {
@@ -453,7 +462,7 @@ impl Estimate<'_> {
 
     /// Share of page faults in the kernel's time, by counts and costs.
     fn modelled_faults(&self) -> f64 {
-        let model = self.model();
+        let model = self.model().parts;
         let of = |faults: bool| {
             let parts = model.iter().filter(|part| !faults || self.rules.is_fault(part.0));
             parts.map(|part| part.1.mid).sum::<f64>()
@@ -537,8 +546,7 @@ impl Estimate<'_> {
         self.kernel(ns * (1.0 - user), kernel, ns * self.counts_left());
     }
 
-    /// What nothing like it was recorded of: user code by what the ticks of the whole leave to it, which is unexplained, and the kernel by its
-    /// counters.
+    /// What nothing like it was recorded of: user code by what the ticks of the whole leave to it, as a whole, and the kernel by its counters.
     fn unlike_on_cpu(&mut self, ns: f64, range: Range) {
         let unlike = self.unlike();
         let mix = &self.tally.mix;
@@ -556,8 +564,7 @@ impl Estimate<'_> {
         let above = (whole.high - counted).hypot((1.0 - unlike) * (sampled - like.low)) / unlike;
         let (least, most) = ((user - below).max(0.0), (user + above).min(1.0));
         let of_user = Range { low: least * range.low, high: most * range.high };
-        let unexplained = self.whole(Category::Unexplained);
-        self.spend((Side::User, unexplained), user * ns, of_user, Method::Sampled);
+        self.spend((Side::User, self.whole(Category::UserCpu)), user * ns, of_user, Method::Sampled);
         // It may have been any of these.
         for category in Category::OF_USER_CODE {
             let range = Range { low: 0.0, high: of_user.high };
@@ -599,7 +606,7 @@ impl Estimate<'_> {
         let counted = 1.0 - of_user;
         let ticks = of_share(counted, ticks.max(1.0));
         // The tick knows a short program's kernel time badly; counts bound it from below, and most of it from above.
-        let model = self.model();
+        let model = self.model().parts;
         let total = model.iter().fold((0.0, 0.0), |sum, part| (sum.0 + part.1.low, sum.1 + part.1.high));
         let share = |part: f64| if cpu > 0.0 { part / cpu } else { 0.0 };
         let system = counted.max(share(total.0)).min(share(total.1)).clamp(ticks.low, ticks.high);
@@ -630,8 +637,9 @@ impl Estimate<'_> {
     }
 
     /// What counts of kernel work cost: nanoseconds of CPU time, of all the program's.
-    fn model(&self) -> Vec<(Reason, Cost)> {
+    fn model(&self) -> Model {
         let (usage, costs) = (&self.tally.usage, self.costs);
+        let mut instead = 0.0;
         let pages = usage.max_resident_bytes as f64 / 4096.0 * f64::from(self.tally.runs);
         let faults = costs.fault.times((usage.minor_faults + usage.major_faults) as f64);
         let mut parts = self.faults(faults);
@@ -668,15 +676,20 @@ impl Estimate<'_> {
                 high: costs.byte.high * (chars - least * thrown),
             };
             let calls = costs.call.times((io.read_calls + io.write_calls) as f64);
-            for (category, share) in [
-                (Category::Pipe, pipe),
-                (Category::Network, network + tcp),
-                (Category::FileIoCpu, (1.0 - pipe - network - tcp).max(0.0)),
+            // Of what only waits say that it was of pipes or sockets, all may have been of files.
+            let waited = |cost: Cost| Cost { low: 0.0, ..cost };
+            let all = calls.plus(bytes);
+            for (category, cost) in [
+                (Category::Pipe, waited(all.times(pipe))),
+                (Category::Network, waited(all.times(network))),
+                (Category::Network, all.times(tcp)),
+                (Category::FileIoCpu, all.times((1.0 - pipe - network - tcp).max(0.0))),
             ] {
-                if share > 0.0 {
-                    parts.push((self.whole(category), calls.plus(bytes).times(share)));
+                if cost.high > 0.0 {
+                    parts.push((self.whole(category), cost));
                 }
             }
+            instead += all.high * (pipe + network);
             parts.push((self.whole(Category::FileIoCpu), costs.cold_byte.times(io.read_bytes as f64)));
         }
         if traffic.bytes > 0 {
@@ -691,7 +704,7 @@ impl Estimate<'_> {
             let others = received.plus(costs.byte.times(traffic.bytes as f64)).times(uncounted);
             parts.push((self.whole(Category::Network), sent.plus(others)));
         }
-        parts
+        Model { parts, files_instead: instead }
     }
 
     /// Share of the bytes read and written that were of no regular file, as far as the positions of files have moved, and disks.
@@ -749,23 +762,29 @@ impl Estimate<'_> {
         vec![(inside, cost.times(share)), (outside, cost.times(1.0 - share))]
     }
 
+    /// Divides the kernel's work by what its counts cost. What they leave is work that it does not count, or each of them took longer than
+    /// usual: both by their variances.
     fn kernel(&mut self, ns: f64, range: Range, on_cpu: f64) {
         let cpu = self.tally.usage.cpu_ns() as f64;
         // From CPU time of all threads to wall time of the part in question.
         let scale = if cpu > 0.0 { on_cpu / cpu } else { 0.0 };
+        let model = self.model();
         let parts: Vec<(Reason, Cost)> =
-            self.model().into_iter().map(|(reason, cost)| (reason, cost.times(scale))).collect();
+            model.parts.into_iter().map(|(reason, cost)| (reason, cost.times(scale))).collect();
         let total = parts.iter().fold(Cost::default(), |sum, part| sum.plus(part.1));
-        let toward = |from: f64, to: f64| {
-            if to > from { ((ns - from) / (to - from)).clamp(0.0, 1.0) } else { 0.0 }
+        let variance = |cost: &Cost| ((cost.high - cost.mid) / 2.0).powi(2);
+        let of_counts = parts.iter().map(|part| variance(&part.1)).sum::<f64>();
+        let longer = (ns - total.mid).max(0.0) / (of_counts + (UNCOUNTED * ns).powi(2)).max(f64::MIN_POSITIVE);
+        let down = if ns < total.mid && total.mid > total.low {
+            ((total.mid - ns) / (total.mid - total.low)).min(1.0)
+        } else {
+            0.0
         };
-        let up = toward(total.mid, total.high);
-        let down = 1.0 - toward(total.low, total.mid);
         let squeeze = if ns < total.low && total.low > 0.0 { ns / total.low } else { 1.0 };
         let mut given = 0.0;
         for (reason, cost) in parts {
             let part = if ns >= total.mid {
-                cost.mid + up * (cost.high - cost.mid)
+                (cost.mid + longer * variance(&cost)).min(cost.high)
             } else {
                 (cost.mid - down * (cost.mid - cost.low)) * squeeze
             };
@@ -775,13 +794,14 @@ impl Estimate<'_> {
             let bounds = Range { low: cost.low.min(part), high: cost.high.min(left).max(part) };
             self.spend((Side::Kernel, reason), part, bounds, Method::Modelled);
         }
+        let files = Range { low: 0.0, high: (model.files_instead * scale).min(range.high) };
+        self.spend((Side::Kernel, self.whole(Category::FileIoCpu)), 0.0, files, Method::Modelled);
         let rest = (ns - given).max(0.0);
         let bounds = Range {
             low: (range.low - total.high).max(0.0).min(rest),
             high: (range.high - total.low).max(rest),
         };
-        let other = self.whole(Category::Unexplained);
-        self.spend((Side::Kernel, other), rest, bounds, Method::Modelled);
+        self.spend((Side::Kernel, self.whole(Category::KernelCpu)), rest, bounds, Method::Modelled);
     }
 
     fn finish(self) -> Ledger {
@@ -810,9 +830,14 @@ impl Estimate<'_> {
             let functions = functions.get(&category).map_or(&[][..], Vec::as_slice);
             rows.push(self.row(category, &of, wall, scale, runs, functions));
         }
-        if let Some(user) = rows.iter_mut().find(|row| row.name == Category::UserCpu) {
-            user.within =
-                Category::OF_USER_CODE.map(|name| Within { name, low: 0.0, high: user.high }).to_vec();
+        for row in &mut rows {
+            let may_be = match row.name {
+                Category::UserCpu => &Category::OF_USER_CODE[..],
+                Category::KernelCpu if !self.tally.sees_kernel => &Category::OF_THE_KERNEL,
+                _ => &[],
+            };
+            let high = row.high;
+            row.within = may_be.iter().map(|name| Within { name: *name, low: 0.0, high }).collect();
         }
         rows.sort_by(|a, b| b.share.total_cmp(&a.share).then(a.name.cmp(&b.name)));
         let stacks = self.tally.mix.stacks().into_iter().take(MOST_STACKS);

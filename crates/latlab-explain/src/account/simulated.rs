@@ -371,9 +371,8 @@ fn assert_allowed(about: &str, tally: &Tally, truth: &Truth, ledger: &Ledger) {
         assert!(row.low <= row.share && row.share <= row.high, "{row:?} of {about}");
         let most = match row.name {
             Category::RunQueueWait => queue,
-            Category::UserCpu => cpu.min(wall),
-            // What the kernel did for the program may be unknown, too.
-            Category::Unexplained => wall,
+            // A part of the time on a CPU may be the kernel's.
+            Category::UserCpu | Category::KernelCpu => cpu.min(wall),
             _ => wall - cpu / cpus,
         };
         assert!(row.high * wall <= most + 1.0, "{row:?} above {most} of {about}");

@@ -141,6 +141,7 @@ pub(crate) struct Stream<'a, N> {
     /// Records lost.
     pub lost: u64,
     unexplained: Reason,
+    other_kernel_work: Reason,
     compute: Reason,
 }
 
@@ -165,6 +166,7 @@ impl<'a, N: Names> Stream<'a, N> {
             starts: 0,
             lost: 0,
             unexplained: rules.whole(Category::Unexplained),
+            other_kernel_work: rules.whole(Category::KernelCpu),
             compute: rules.whole(Category::Compute),
         }
     }
@@ -427,7 +429,7 @@ impl<'a, N: Names> Stream<'a, N> {
             self.rules.user_by(fit).unwrap_or(self.compute)
         } else {
             let allocating = self.rules.is_allocating(fit);
-            self.rules.busy_by(stack, allocating).unwrap_or(self.unexplained)
+            self.rules.busy_by(stack, allocating).unwrap_or(self.other_kernel_work)
         };
         let category = self.rules.category(reason);
         self.mix.sample(reason, weight);

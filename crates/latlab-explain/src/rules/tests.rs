@@ -155,7 +155,7 @@ fn work_in_the_kernel_is_named_by_the_call_and_not_by_the_leaf() {
     assert_eq!(busy(&["unmap_page_range", "exit_mmap", "mmput", "do_exit"], false).0, Category::StartAndExit);
     assert_eq!(busy(&["anon_pipe_write", "vfs_write", "ksys_write"], false).0, Category::Pipe);
     let other = busy(&["__do_sys_getppid", "do_syscall_64", "entry_SYSCALL_64_after_hwframe"], false);
-    assert_eq!(other, (Category::Unexplained, "other system calls"));
+    assert_eq!(other, (Category::KernelCpu, "other system calls"));
 }
 
 #[test]

@@ -1137,7 +1137,7 @@ _LEDGER: Final = {
     "own": ("its own code", ("compute", "user-cpu")),
     "busy": ("on a CPU or ready", ("on-cpu-or-ready",)),
     "queue": ("ready, waiting for a CPU", ("run-queue-wait",)),
-    "unexplained": ("not explained", ("unexplained",)),
+    "unexplained": ("not explained", ("unexplained", "kernel-cpu")),
     "rest": ("the rest", ()),
 }
 
@@ -1360,6 +1360,7 @@ _OF_READING: Final = (
     "garbage-collection",
     "page-faults",
     "file-io-cpu",
+    "kernel-cpu",
     "storage-wait",
     "locks",
     "sleep",

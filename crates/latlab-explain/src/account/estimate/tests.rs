@@ -182,14 +182,14 @@ fn a_counter_that_no_ledger_can_satisfy_is_named() {
 }
 
 #[test]
-fn kernel_time_is_divided_by_what_its_pieces_cost_and_the_rest_is_unexplained() {
+fn kernel_time_is_divided_by_what_its_pieces_cost_and_the_rest_is_other_work() {
     let mut tally = looked(100, Category::Sleep);
     (tally.usage.user_ns, tally.usage.system_ns) = (200_000_000, 800_000_000);
     tally.usage.minor_faults = 300_000;
     tally.usage.io = Some(Io { read_chars: 1_000_000_000, read_calls: 500_000, ..Io::default() });
     let ledger = closed(&tally, &costs());
     assert_shares(&ledger, 0.01, [(Category::PageFaults, 0.3), (Category::FileIoCpu, 0.2)]);
-    let rest = row(&ledger, Category::Unexplained);
+    let rest = row(&ledger, Category::KernelCpu);
     assert!((rest.share - 0.3).abs() < 0.1, "{rest:?}");
     assert!(rest.high > 0.25);
 }
@@ -287,7 +287,7 @@ fn what_the_kernel_does_for_tcp_is_the_networks() {
     tally.usage.traffic = traffic;
     let of = |tally: &Tally, category| share(&closed(tally, &costs()), category);
     assert!((of(&tally, Category::Network) - 0.1 - 0.512).abs() < 1e-6);
-    let rest = of(&tally, Category::Unexplained);
+    let rest = of(&tally, Category::KernelCpu);
     assert!((0.1..0.19).contains(&rest), "{rest}");
     // By `read` and `write`: nothing counts twice, and nothing of it is work on files.
     tally.usage.io = Some(Io {
@@ -671,7 +671,7 @@ fn a_function_of_a_quiet_part_that_was_recorded_more_has_its_share_of_the_whole_
 }
 
 #[test]
-fn what_nothing_like_it_was_recorded_of_is_unexplained_in_user_code_and_counted_in_the_kernel() {
+fn what_nothing_like_it_was_recorded_of_is_user_code_as_a_whole_and_counted_in_the_kernel() {
     for sees_kernel in [true, false] {
         // Four seconds of a program that does nothing but compute, half of it in one function, after one that waits all the time, of which nothing
         // was recorded: a tenth of it in user code, the rest in the kernel.
@@ -695,7 +695,7 @@ fn what_nothing_like_it_was_recorded_of_is_unexplained_in_user_code_and_counted_
         assert_shares(
             &found,
             0.01,
-            [(Category::Compute, 0.8), (Category::Unexplained, 0.02), (Category::FileIoCpu, 0.18)],
+            [(Category::Compute, 0.8), (Category::UserCpu, 0.02), (Category::FileIoCpu, 0.18)],
         );
         let symbols = crate::account::by_place::symbols(&tally.mix, &found.sampled);
         let wanted = &symbols.iter().find(|symbol| symbol.name == "wanted").unwrap().on_cpu;

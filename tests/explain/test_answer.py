@@ -12,7 +12,7 @@ from tests.explain.ledgers import ledger
 from latlab.cli.explain import _whole
 from latlab.explain.answer import Answer, Share, answer, leading, together
 from latlab.explain.judge import Judgement
-from latlab.explain.model import Counts, Explained, Function, Row, Rung, Symbol
+from latlab.explain.model import Bounds, Counts, Explained, Function, Row, Rung, Symbol
 from latlab.explain.places import places
 from latlab.explain.table import table
 from latlab.explain.verdict import verdict
@@ -35,6 +35,41 @@ def rows(
 
 def names(found: Answer) -> list[str]:
     return [share.name for share in found.leading.of]
+
+
+def test_of_computing_as_a_whole_more_is_known_than_of_its_rows() -> None:
+    known = (("compute", 0.4, 0.2, 0.7), ("allocator", 0.3, 0.1, 0.6), ("network", 0.3, 0.28, 0.32))
+    wide = rows(*known)
+    assert answer(wide).leading.of[0].high == pytest.approx(1.0)
+    close = rows(*known, computing=Bounds(0.66, 0.73))
+    assert answer(close).leading.of == (Share("computing", 0.7, 0.66, 0.73),)
+
+
+def test_what_the_kernel_does_uncounted_may_be_any_of_its_work() -> None:
+    others = (("file-io-cpu", 0.01, 0.0, 0.015), ("compute", 0.3, 0.2, 0.35))
+    sentences = verdict(rows(("kernel-cpu", 0.6, 0.5, 0.7), *others))
+    assert "it is bound by the kernel's work, which is not divided further (60 %" in sentences[0]
+    assert not any("Ruled out" in sentence for sentence in sentences)
+    sentences = verdict(rows(*others))
+    assert any("Ruled out: the kernel's work on files" in sentence for sentence in sentences)
+
+
+def test_a_program_that_waited_for_what_cannot_be_read_is_said_to_have_waited() -> None:
+    waited = rows(("unexplained", 0.99, 0.97, 1.0))
+    idle = msgspec.structs.replace(waited.threads, cpu_s=0.001, parallelism=1.0)
+    sentence = verdict(msgspec.structs.replace(waited, threads=idle))[0]
+    assert "For most of it it waited, and what for could not be read (99 %" in sentence
+
+
+def test_one_run_that_may_cost_more_is_named_beside_several_runs() -> None:
+    close = rows(("compute", 0.4, 0.3, 0.5), ("network", 0.35, 0.25, 0.45))
+    observer = msgspec.structs.replace(close.observer, samples=50, recorded_share=0.05, allowed_share=0.001)
+    step = verdict(msgspec.structs.replace(close, observer=observer))[-1]
+    assert step.startswith("Next: record more of it: --overhead "), step
+    assert ", or run it again" in step
+    all_of_it = msgspec.structs.replace(observer, recorded_share=0.9)
+    step = verdict(msgspec.structs.replace(close, observer=all_of_it))[-1]
+    assert step.startswith("Next: run it again"), step
 
 
 def test_intervals_of_a_group_add_up_as_those_of_independent_figures() -> None:

@@ -33,6 +33,8 @@ pub struct Explained {
     pub raise: Option<String>,
     /// The ledger. Shares of wall time that sum to 1, largest first; `unexplained` always among them.
     pub categories: Vec<Row>,
+    /// All user code, with what the kernel does for its allocator: of the whole more is known than of its rows.
+    pub computing: Bounds,
     /// Whether the books close.
     pub closure: Closure,
     /// What watching cost.
@@ -209,6 +211,15 @@ pub struct Within {
     /// The category.
     pub name: Category,
     /// Share of wall time, at least.
+    pub low: f64,
+    /// At most.
+    pub high: f64,
+}
+
+/// Shares of wall time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Bounds {
+    /// At least.
     pub low: f64,
     /// At most.
     pub high: f64,

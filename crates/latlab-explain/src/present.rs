@@ -53,6 +53,7 @@ pub(crate) fn assemble(
         files: first.files.clone(),
         locks: first.locks.clone(),
         categories: ledger.rows,
+        computing: model::Bounds { low: ledger.computing.low, high: ledger.computing.high },
         closure: ledger.closure,
         stacks: ledger.stacks,
         symbols,

@@ -148,10 +148,20 @@ def together(name: str, rows: Sequence[Row | Share]) -> Share:
 
 def answer(explained: Explained) -> Answer:
     """See the module."""
-    groups = leading([together(name, _rows(explained, names)) for name, names in GROUPS.items()])
+    groups = leading([_group(explained, name) for name in GROUPS])
     first = GROUPS[groups.of[0].name] if groups.of else ()
     categories = leading([together(row.name, (row,)) for row in _rows(explained, first)])
     return Answer(groups, categories, _ruled_out(explained), _again(explained, groups, categories))
+
+
+def _group(explained: Explained, name: str) -> Share:
+    """One of `GROUPS`."""
+    found = together(name, _rows(explained, GROUPS[name]))
+    if name != "computing":
+        return found
+    known = explained.computing
+    low, high = max(found.low, known.low), min(found.high, known.high)
+    return Share(name, found.share, min(low, found.share), max(high, found.share))
 
 
 def narrowing(explained: Explained) -> int | None:

@@ -79,6 +79,13 @@ class Closure(msgspec.Struct, frozen=True):
     holds: bool
 
 
+class Bounds(msgspec.Struct, frozen=True):
+    """Shares of wall time, at least and at most."""
+
+    low: float = 0.0
+    high: float = 1.0
+
+
 class Observer(msgspec.Struct, frozen=True):
     """What watching cost."""
 
@@ -403,6 +410,8 @@ class Explained(msgspec.Struct, frozen=True):
     processes: tuple[Process, ...]
     counters: Counters
     timeline: Timeline
+    computing: Bounds = Bounds()
+    """All user code, with what the kernel does for its allocator: more is known of it than of its rows."""
     calibration: Calibration | None = None
     """By which the counts of kernel work became time."""
     calibration_kept: bool = False

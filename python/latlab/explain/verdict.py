@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 from collections.abc import Sequence
 from typing import Final
@@ -18,6 +19,8 @@ _AT_A_PIPE: Final = 0.1
 """Share of its time that some process waits at a pipe before there is a pipeline to speak of."""
 _SLOWER: Final = 0.1
 """So much less of its time at its pipes than the next, and a stage is the slow one: twice level 3's error."""
+_MOST_OVERHEAD: Final = 50
+"""Per cent: beyond, a program is another one."""
 _EXACT: Final = 0.9
 """Share of wall time that was recorded, from which on processes are known by more than looks."""
 _NOT_ASKED_FOR: Final = "not asked for"
@@ -366,16 +369,27 @@ def _next(explained: Explained, found: Answer) -> str | None:
 def _to_know_more(explained: Explained, found: Answer) -> str:
     """What tells apart what cannot be told now."""
     if found.again is not None:
-        return (
+        runs = (
             "run it again and put the runs together (whatever it does, it does each time):"
             f" --runs {found.again}"
         )
+        overhead = _more_overhead(explained, found.again / explained.runs)
+        return f"{overhead}, or {runs}" if overhead else runs
     if not explained.program.arguments:
         return "watch it for longer (--for)"
     higher = _higher(explained)
     if higher:
         return f"raise the level, which tells more of them apart: {higher}"
     return _to_record(explained) or "look at each of them, as nothing here tells which is more"
+
+
+def _more_overhead(explained: Explained, times: float) -> str | None:
+    """One run that records this many times as much, where that does not change the program too much."""
+    observer = explained.observer
+    if observer.samples == 0 or observer.recorded_share * times > 1 or observer.allowed_share is None:
+        return None
+    wanted = math.ceil(100 * observer.allowed_share * times)
+    return f"record more of it: --overhead {wanted}%" if wanted <= _MOST_OVERHEAD else None
 
 
 def _higher(explained: Explained) -> str | None:

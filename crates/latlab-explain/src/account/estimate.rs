@@ -83,6 +83,8 @@ pub(crate) struct Ledger {
     pub rows: Vec<Row>,
     /// Whether all of wall time was given away.
     pub closure: Closure,
+    /// All user code, with what the kernel does for its allocator: shares of wall time, from and to.
+    pub computing: Range,
     /// Stacks with their share of wall time.
     pub stacks: Vec<Stack>,
     /// Shares of time on the CPU, for the timeline.
@@ -130,6 +132,8 @@ struct Estimate<'a> {
     tail: f64,
     /// User code of which nothing is known, at most, nanoseconds of wall time.
     unseen: f64,
+    /// All user code, nanoseconds of wall time: of the whole more is known than of what it consists of.
+    user: Share,
     /// At least one thread ran, nanoseconds of wall time.
     running: f64,
 }
@@ -154,6 +158,7 @@ pub(crate) fn ledger(tally: &Tally, rules: &Rules, costs: &Costs) -> Ledger {
         on_cpu: BTreeMap::new(),
         tail: 0.0,
         unseen: 0.0,
+        user: Share::default(),
         running: 0.0,
     };
     estimate.recorded();
@@ -370,6 +375,7 @@ impl Estimate<'_> {
                 .collect();
             let kernel: f64 = parts.iter().map(|part| part.2).sum();
             let (user, taken) = self.user_share(1.0 - kernel, worth);
+            let of_all = of_share(user, taken);
             // A handful of samples in the kernel may have missed half of what it does there: what the counts say stands beside them.
             let of_model = 1.0 / (1.0 + worth * kernel / MODELLED);
             let scale = |to: f64, from: f64| if from > 0.0 { to / from } else { 0.0 };
@@ -386,6 +392,7 @@ impl Estimate<'_> {
                 }
             }
             self.tail(&tails, ns);
+            self.user_code(user, of_all, &tails, ns, range);
             if self.sees_user() {
                 self.unmet(self.steady(worth) * (1.0 - kernel), user * range.high);
             } else {
@@ -501,6 +508,15 @@ impl Estimate<'_> {
         }
     }
 
+    /// User code was this part of some time on the CPU, within which the ends of page faults are none of it.
+    fn user_code(&mut self, share: f64, of_share: Range, tails: &Tails, ns: f64, range: Range) {
+        let tail: f64 = tails.of.iter().map(|of| of.1).sum();
+        let low = (of_share.low * range.low - tails.most * ns).max(0.0);
+        let high = (of_share.high * range.high - tails.least * ns).max(low);
+        let of = ((share - tail) * ns).clamp(low, high);
+        self.user = self.user.and(Share::within(of, Range { low, high }));
+    }
+
     fn sampled(&mut self, what: (Side, Reason), share: f64, worth: f64, ns: f64, range: Range) {
         let of = of_share(share, worth);
         let range = Range { low: of.low * range.low, high: of.high * range.high };
@@ -542,6 +558,7 @@ impl Estimate<'_> {
         }
         self.unmet(in_user, of_user.high * range.high);
         self.tail(&tails, ns);
+        self.user_code(user, of_user, &tails, ns, range);
         let kernel = Range { low: (1.0 - of_user.high) * range.low, high: (1.0 - of_user.low) * range.high };
         self.kernel(ns * (1.0 - user), kernel, ns * self.counts_left());
     }
@@ -565,6 +582,7 @@ impl Estimate<'_> {
         let (least, most) = ((user - below).max(0.0), (user + above).min(1.0));
         let of_user = Range { low: least * range.low, high: most * range.high };
         self.spend((Side::User, self.whole(Category::UserCpu)), user * ns, of_user, Method::Sampled);
+        self.user = self.user.and(Share::within(user * ns, of_user));
         // It may have been any of these.
         for category in Category::OF_USER_CODE {
             let range = Range { low: 0.0, high: of_user.high };
@@ -619,6 +637,7 @@ impl Estimate<'_> {
         let whole = Range { low: (whole.low - tails.most * ns).max(0.0), ..whole };
         let rest = (user - tail) * ns;
         self.spend((Side::User, counted[0].0), rest, whole, Method::Counted);
+        self.user = self.user.and(Share::within(rest, whole));
         self.tail(&tails, ns);
         let kernel = Range { low: (1.0 - of_user.high) * range.low, high: (1.0 - of_user.low) * range.high };
         self.kernel(ns * system, kernel, ns);
@@ -854,6 +873,9 @@ impl Estimate<'_> {
             })
             .collect();
         stacks.sort_by(|a, b| b.share.total_cmp(&a.share));
+        let of_user = |category| category == Category::UserCpu || Category::OF_USER_CODE.contains(&category);
+        let for_it = self.on_cpu.iter().filter(|(key, _)| key.1 == Side::Kernel && of_user(key.0));
+        let computing = for_it.fold(self.user, |sum, (_, spent)| sum.and(*spent)).times(scale / wall).range();
         let mut on_cpu: BTreeMap<Category, f64> = BTreeMap::new();
         for ((category, _), spent) in &self.on_cpu {
             *on_cpu.entry(*category).or_default() += spent.of;
@@ -861,6 +883,7 @@ impl Estimate<'_> {
         Ledger {
             rows,
             closure,
+            computing,
             stacks,
             on_cpu: on_cpu.into_iter().collect(),
             sampled: told,

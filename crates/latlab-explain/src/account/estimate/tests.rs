@@ -77,8 +77,28 @@ fn closed(tally: &Tally, costs: &Costs) -> Ledger {
         assert!(allowed.contains(&ledger.running_ns), "{} of {allowed:?}", ledger.running_ns);
         let most = (tally.usage.queue_ns.unwrap_or(0) + tally.delay.unread_ns) as f64;
         assert!(share(&ledger, Category::RunQueueWait) * wall <= most + 1.0, "{:?}", ledger.rows);
+        let Range { low, high } = ledger.computing;
+        let user: f64 = Category::OF_USER_CODE.iter().map(|category| share(&ledger, *category)).sum();
+        let user = user + share(&ledger, Category::UserCpu);
+        assert!(low - 1e-6 <= user && user <= high + 1e-6, "{user} in {low} to {high}: {:?}", ledger.rows);
     }
     ledger
+}
+
+#[test]
+fn of_all_user_code_more_is_known_than_of_what_it_consists_of() {
+    let mut tally = ran(false);
+    (tally.usage.user_ns, tally.usage.system_ns) = (900_000_000, 100_000_000);
+    for at in 0..18 {
+        let what = Category::OF_USER_CODE[at % 4];
+        tally.mix.sample(rules().whole(what), 5e7);
+    }
+    tally.sampled_ns = 1e9;
+    let ledger = closed(&tally, &costs());
+    let Range { low, high } = ledger.computing;
+    let widest = ledger.rows.iter().map(|row| row.high - row.low).fold(0.0, f64::max);
+    // Ticks know of some 250 samples how much user code there is.
+    assert!(high - low < 0.1 && widest > 0.25, "{low} to {high}, {widest}");
 }
 
 fn assert_closed(ledger: &Ledger) {

@@ -85,7 +85,7 @@ CORPUS: Final = (
         "compiler",
         REPORT,
         "compiles Rust programs",
-        ("rustc", "--edition", "2021", "-O", "-o", "{out}/a.out", "{in}/functions.rs"),
+        ("/usr/bin/rustc", "--edition", "2021", "-O", "-o", "{out}/a.out", "{in}/functions.rs"),
         inputs=("functions",),
         debian=("rustc",),
     ),

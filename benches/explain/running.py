@@ -147,8 +147,8 @@ def evict(path: Path) -> None:
 
 
 def _has(package: str) -> bool:
-    """Whether a Debian package is installed, or a program of its name is there by another way."""
-    ways = {"golang-go": "go", "rustc": "rustc", "nodejs": "node"}
+    """Whether a Debian package is installed, or its program is there by another way."""
+    ways = {"golang-go": "go", "nodejs": "node"}
     if shutil.which(ways.get(package, "")):
         return True
     command = ["dpkg-query", "-W", "-f", "${Status}", package]

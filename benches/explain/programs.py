@@ -383,7 +383,8 @@ CORPUS: Final = (
             ".",
         ),
         inputs=("go_project",),
-        before=("cp", "-r", "{in}/go-cache", "{out}/cache"),
+        # As root: who builds has to write there.
+        before=_sh("cp -r {in}/go-cache {out}/cache && chmod -R a+rwX {out}/cache"),
         debian=("golang-go",),
         polls="pipe",
     ),

@@ -325,6 +325,11 @@ def repository(place: Path) -> None:
     subprocess.run(["chmod", "-R", "a+rwX", directory], check=True)
 
 
+def git_settings(place: Path) -> None:
+    """Lets git read a repository of another user; it does not pass such a setting of its command line on."""
+    place.joinpath("git.config").write_text("[safe]\n\tdirectory = *\n", encoding="ascii")
+
+
 MAKERS: Final[dict[str, Callable[[Path], None]]] = {
     maker.__name__: maker
     for maker in (
@@ -345,6 +350,7 @@ MAKERS: Final[dict[str, Callable[[Path], None]]] = {
         go_project,
         tree,
         repository,
+        git_settings,
     )
 }
 

@@ -163,10 +163,15 @@ def postgres() -> str:
 
 
 def site(place: Path) -> None:
-    """A web server's configuration, and a file of 16 KiB."""
+    """A file of 16 KiB, and the configuration of a web server that serves it."""
     (place / "site").mkdir()
     place.joinpath("site/piece").write_bytes(_chance().randbytes(16 << 10))
-    place.joinpath("nginx.conf").write_text(
+    _nginx(place / "nginx.conf", 48080, place / "site")
+
+
+def _nginx(file: Path, port: int, root: Path) -> None:
+    """Writes the configuration of an nginx that serves a directory."""
+    file.write_text(
         f"""
 daemon off;
 master_process off;
@@ -180,23 +185,26 @@ http {{
     uwsgi_temp_path /tmp/latlab-nginx;
     scgi_temp_path /tmp/latlab-nginx;
     sendfile on;
-    server {{ listen 127.0.0.1:48080; root {place}/site; }}
+    server {{ listen 127.0.0.1:{port}; root {root}; }}
 }}
 """,
         encoding="ascii",
     )
 
 
-def pages(place: Path) -> None:
-    """A site of 150 small pages, all named by the first."""
+def web_pages(place: Path) -> None:
+    """A site of 600 small pages, all named by the first; its server's configuration."""
     directory = place / "pages"
     directory.mkdir()
-    links = "".join(f'<a href="{at}.html">{at}</a>\n' for at in range(150))
+    links = "".join(f'<a href="{at}.html">{at}</a>\n' for at in range(600))
     directory.joinpath("index.html").write_text(f"<html><body>{links}</body></html>", encoding="ascii")
-    for at in range(150):
+    for at in range(600):
         directory.joinpath(f"{at}.html").write_text(
             f"<html><body>{at} {'word ' * 500}</body></html>", encoding="ascii"
         )
+    # This server keeps connections open. `wget` sleeps for a second when one that it means to use again is
+    # closed, and Python's own server closes each without saying so.
+    _nginx(place / "pages.conf", 48082, directory)
 
 
 def java(place: Path) -> None:
@@ -343,7 +351,7 @@ MAKERS: Final[dict[str, Callable[[Path], None]]] = {
         commits,
         cluster,
         site,
-        pages,
+        web_pages,
         java,
         hello,
         project,

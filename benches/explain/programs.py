@@ -339,19 +339,10 @@ CORPUS: Final = (
         REPORT,
         "downloads a site of many small files",
         ("wget", "-q", "-r", "-l", "2", "-P", "{out}", "http://127.0.0.1:48082/"),
-        inputs=("pages",),
-        server=(
-            "/usr/bin/python3",
-            "-m",
-            "http.server",
-            "--bind",
-            "127.0.0.1",
-            "--directory",
-            "{in}/pages",
-            "48082",
-        ),
+        inputs=("web_pages",),
+        server=("nginx", "-e", "stderr", "-c", "{in}/pages.conf"),
         port=48082,
-        debian=("wget", "python3"),
+        debian=("wget", "nginx-light"),
     ),
     # ---- parallel builds
     Program(

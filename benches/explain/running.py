@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 
 from explain.made import USER, make, postgres
@@ -60,7 +61,8 @@ class Place:
             command = ["apt-get", "install", "--yes", "--no-install-recommends", "-qq", *absent]
             subprocess.run(command, env=policy, check=True)
         wheels = {name for program in programs for name in program.wheels}
-        missing = sorted(name for name in wheels if not Path(self.places["wheels"], name).exists())
+        present = {each.name for each in metadata.distributions(path=[self.places["wheels"]])}
+        missing = sorted(wheels - present)
         if missing:
             target = ["--target", self.places["wheels"]]
             subprocess.run([sys.executable, "-m", "pip", "install", "-q", *target, *missing], check=True)

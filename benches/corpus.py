@@ -4,7 +4,7 @@
         [--latlab PATH] [--user-latlab PATH] [--truths 3] [--out told.json]
     .venv/bin/python benches/corpus.py --table told.json
 
-The programs are those of `explain/programs.py`: `develop` is the half to work with, `report` the half whose
+The programs are those of `explain/programs.py`: `develop` is the part to work with, `report` the part whose
 first run after the code is frozen is reported. As root: packages and inputs that are missing are made first.
 `--user-latlab` is a latlab that an ordinary user may run, for the same at that user's levels.
 
@@ -305,10 +305,10 @@ def _points(low: float, high: float) -> str:
 
 
 def main() -> None:
-    """Runs a half, or prints the table of what was run."""
+    """Runs a part, or prints the table of what was run."""
     form = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=form)
-    parser.add_argument("half", nargs="?", choices=[programs.DEVELOP, programs.REPORT])
+    parser.add_argument("part", nargs="?", choices=[programs.DEVELOP, programs.REPORT])
     parser.add_argument("--table", type=Path, metavar="FILE", help="print the table of these results")
     parser.add_argument(
         "--dir", type=Path, help="for inputs and packages; every user must be able to read it"
@@ -325,15 +325,15 @@ def main() -> None:
     if asked.table:
         print("\n".join(table(json.loads(asked.table.read_bytes()))))
         return
-    if not asked.half or not asked.dir or os.geteuid() != 0:
-        parser.error("name a half and --dir, and be root")
-    chosen = [program for program in programs.half(asked.half) if asked.only in program.name]
+    if not asked.part or not asked.dir or os.geteuid() != 0:
+        parser.error("name a part and --dir, and be root")
+    chosen = [program for program in programs.part(asked.part) if asked.only in program.name]
     users = {"root": [asked.latlab]}
     if asked.user_latlab:
         users["user"] = [*USER, asked.user_latlab]
     place = Place(asked.dir.absolute())
     place.install(chosen)
-    results: Record = {"half": asked.half, "cpus": len(os.sched_getaffinity(0)), "programs": []}
+    results: Record = {"part": asked.part, "cpus": len(os.sched_getaffinity(0)), "programs": []}
     for program in chosen:
         begin = time.monotonic()
         try:

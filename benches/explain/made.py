@@ -6,10 +6,12 @@ Each function has the name by which `programs.py` asks for it and makes files in
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import random
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
@@ -121,6 +123,16 @@ def access_log(place: Path) -> None:
             file.write(block)
 
 
+def records(place: Path) -> None:
+    """120,000 requests, each an object of JSON."""
+    chance = _chance()
+    with place.joinpath("records.json").open("w", encoding="ascii") as file:
+        for _ in range(120_000):
+            host, path = chance.randrange(_HOSTS), chance.randrange(_PATHS)
+            record = {"host": f"host{host}", "path": f"/page/{path}", "bytes": chance.randrange(100_000)}
+            file.write(json.dumps(record) + "\n")
+
+
 def requests(place: Path) -> None:
     """A table of 600,000 requests."""
     chance = _chance()
@@ -193,7 +205,7 @@ http {{
 
 
 def web_pages(place: Path) -> None:
-    """A site of 600 small pages, all named by the first; its server's configuration."""
+    """A site of 600 small pages, all named by the first; its server's configuration, and addresses of 100."""
     directory = place / "pages"
     directory.mkdir()
     links = "".join(f'<a href="{at}.html">{at}</a>\n' for at in range(600))
@@ -205,6 +217,8 @@ def web_pages(place: Path) -> None:
     # This server keeps connections open. `wget` sleeps for a second when one that it means to use again is
     # closed, and Python's own server closes each without saying so.
     _nginx(place / "pages.conf", 48082, directory)
+    addresses = "".join(f"http://127.0.0.1:48082/{at}.html\n" for at in range(100))
+    place.joinpath("addresses").write_text(addresses, encoding="ascii")
 
 
 def java(place: Path) -> None:
@@ -294,6 +308,49 @@ def go_project(place: Path) -> None:
     subprocess.run(["go", "build", "fmt", "os", "sort", "strings"], env=environment, check=True)
 
 
+def crates(place: Path) -> None:
+    """A Rust program of five crates, three of which need none of the others."""
+    one = """
+pub fn f{0}(words: &[String]) -> Vec<String> {{
+    let mut found: Vec<String> = words.iter().filter(|word| word.len() > {0}).cloned().collect();
+    found.sort_by_key(|word| word.chars().rev().collect::<String>());
+    found.iter().map(|word| format!("{{}} {{}}", word, {0})).collect()
+}}
+"""
+    directory = place / "crates"
+    parts = [f"part{at}" for at in range(3)]
+    needs: dict[str, list[str]] = {part: [] for part in parts} | {"all": parts, "program": ["all"]}
+    for name, needed in needs.items():
+        source = directory / name / "src"
+        source.mkdir(parents=True)
+        depends = "".join(f'{other} = {{ path = "../{other}" }}\n' for other in needed)
+        source.parent.joinpath("Cargo.toml").write_text(
+            f'[package]\nname = "{name}"\nversion = "0.1.0"\nedition = "2021"\n\n[dependencies]\n{depends}',
+            encoding="ascii",
+        )
+    members = ", ".join(f'"{name}"' for name in needs)
+    directory.joinpath("Cargo.toml").write_text(f"[workspace]\nmembers = [{members}]\n", encoding="ascii")
+    functions = "".join(one.format(at) for at in range(2))
+    for part in parts:
+        directory.joinpath(part, "src/lib.rs").write_text(functions, encoding="ascii")
+    calls = " + ".join(f"{part}::f1(words).len()" for part in parts)
+    directory.joinpath("all/src/lib.rs").write_text(
+        f"pub fn all(words: &[String]) -> usize {{ {calls} }}\n", encoding="ascii"
+    )
+    directory.joinpath("program/src/main.rs").write_text(
+        'fn main() { println!("{}", all::all(&std::env::args().collect::<Vec<_>>())); }\n', encoding="ascii"
+    )
+    # Cargo.lock, which the ordinary user may not write.
+    command = [
+        "/usr/bin/cargo",
+        "generate-lockfile",
+        "--offline",
+        "--manifest-path",
+        str(directory / "Cargo.toml"),
+    ]
+    subprocess.run(command, env={**os.environ, "RUSTC": "/usr/bin/rustc"}, check=True)
+
+
 def tree(place: Path) -> None:
     """2,000 files of 2 to 62 KB in 80 directories; the word that is looked for is in the last."""
     chance = _chance()
@@ -338,6 +395,36 @@ def git_settings(place: Path) -> None:
     place.joinpath("git.config").write_text("[safe]\n\tdirectory = *\n", encoding="ascii")
 
 
+def subversion(place: Path) -> None:
+    """A Subversion repository of 300 files."""
+    directory, chance = place / "subversion", _chance()
+    subprocess.run(["svnadmin", "create", directory], check=True)
+    with tempfile.TemporaryDirectory() as files:
+        for at in range(300):
+            folder = Path(files, str(at % 15))
+            folder.mkdir(exist_ok=True)
+            lines = "\n".join(f"line {chance.random()}" for _ in range(chance.randint(50, 800)))
+            folder.joinpath(f"{at}.txt").write_text(lines, encoding="ascii")
+        subprocess.run(["svn", "import", "-q", "-m", "All", files, f"file://{directory}"], check=True)
+    subprocess.run(["chmod", "-R", "a+rX", directory], check=True)
+
+
+def drawing(place: Path) -> None:
+    """A PostScript document of four pages of text and curves."""
+    page = """
+/Times-Roman findfont 11 scalefont setfont
+0 1 60 { dup 12 mul 40 add 40 exch moveto
+  (Moving data takes time, and this line is number ) show 3 string cvs show } for
+/x { sin 250 mul 300 add } def
+/y { cos 350 mul 400 add } def
+0 1 1500 { /at exch def
+  newpath at 360 mod 500 div 0.2 0.6 setrgbcolor
+  300 400 moveto at x at y at 50 add x at 90 add y at 130 add x at 170 add y curveto stroke } for
+showpage
+"""
+    place.joinpath("drawing.ps").write_text("%!PS\n" + page * 4, encoding="ascii")
+
+
 MAKERS: Final[dict[str, Callable[[Path], None]]] = {
     maker.__name__: maker
     for maker in (
@@ -347,6 +434,7 @@ MAKERS: Final[dict[str, Callable[[Path], None]]] = {
         functions,
         modules,
         access_log,
+        records,
         requests,
         commits,
         cluster,
@@ -356,9 +444,12 @@ MAKERS: Final[dict[str, Callable[[Path], None]]] = {
         hello,
         project,
         go_project,
+        crates,
         tree,
         repository,
         git_settings,
+        subversion,
+        drawing,
     )
 }
 

@@ -1,8 +1,9 @@
-"""Thirty programs that people know, none of them written for latlab: what `explain` is tried on.
+"""Forty-five programs that people know, none of them written for latlab: what `explain` is tried on.
 
-Two of each kind. One of the two is in the half `DEVELOP`, which `explain` may be changed by. The other is in
-`REPORT`: its first run after the code is frozen is what counts, and before that only the list was looked at,
-and whether a command runs at all.
+Three of each kind. Two of the three are in the part `DEVELOP`, which `explain` may be changed by; the second
+of these was in the part to report until that had been run once. The third is in `REPORT`: its first run after
+the code is frozen is what counts. Before that only the list was looked at, and whether a command runs at all
+and for how long.
 
 In commands `{in}` is the directory of inputs (made once, always the same; see `made.py`), `{out}` one that
 is empty before each run, `{wheels}` and `{npm}` those of the packages, `{go}` Go's own sources, `{postgres}`
@@ -15,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-Half = Literal["develop", "report"]
+Part = Literal["develop", "report"]
 DEVELOP: Final = "develop"
 REPORT: Final = "report"
 
@@ -26,7 +27,7 @@ class Program:
 
     name: str
     kind: str
-    half: Half
+    part: Part
     use: str
     """What people use it for."""
     command: tuple[str, ...]
@@ -68,6 +69,32 @@ table = pandas.read_csv(sys.argv[1])
 print(table.groupby("host")["bytes"].agg(["sum", "mean", "count"]).sort_values("sum").tail())
 print(table.merge(table.drop_duplicates("path"), on="path")["bytes_x"].median())
 """
+_SUMS: Final = """
+$file = fopen($argv[1], "r");
+fgetcsv($file);
+while ($row = fgetcsv($file)) {
+    $sums[$row[0]][$row[1]] = ($sums[$row[0]][$row[1]] ?? 0) + (int) $row[2];
+}
+ksort($sums);
+foreach ($sums as $host => $paths) {
+    printf("%s %d %d\\n", $host, count($paths), array_sum($paths));
+}
+"""
+_TABLE: Final = """
+import sys, duckdb
+table = duckdb.connect(sys.argv[2], config={"threads": 2})
+table.execute("SET enable_progress_bar = false")
+table.execute("CREATE TABLE requests AS SELECT * FROM read_csv(?) ORDER BY path, seconds", [sys.argv[1]])
+sums = "SELECT host, sum(bytes), median(seconds) FROM requests GROUP BY host ORDER BY 2 DESC"
+print(table.execute(sums).fetchmany(5))
+"""
+_CLASSES: Final = """
+import numpy
+from sklearn.ensemble import RandomForestClassifier
+table = numpy.random.default_rng(1).random((8_000, 20))
+classes = (table[:, 0] * table[:, 1] > table[:, 2]).astype(int)
+print(RandomForestClassifier(30, n_jobs=2, random_state=1).fit(table, classes).score(table, classes))
+"""
 
 CORPUS: Final = (
     # ---- compilers
@@ -83,11 +110,20 @@ CORPUS: Final = (
     Program(
         "rustc",
         "compiler",
-        REPORT,
+        DEVELOP,
         "compiles Rust programs",
         ("/usr/bin/rustc", "--edition", "2021", "-O", "-o", "{out}/a.out", "{in}/functions.rs"),
         inputs=("functions",),
         debian=("rustc",),
+    ),
+    Program(
+        "clang",
+        "compiler",
+        REPORT,
+        "compiles C programs",
+        _sh("clang -O2 -o {out}/program {in}/project/*.c -lm"),
+        inputs=("project",),
+        debian=("clang",),
     ),
     # ---- interpreters
     Program(
@@ -111,7 +147,7 @@ CORPUS: Final = (
     Program(
         "perl words",
         "interpreter",
-        REPORT,
+        DEVELOP,
         "counts words",
         (
             "perl",
@@ -121,6 +157,15 @@ CORPUS: Final = (
         ),
         inputs=("text",),
         debian=("perl",),
+    ),
+    Program(
+        "php report",
+        "interpreter",
+        REPORT,
+        "sums up a table in a script",
+        ("php", "-n", "-r", _SUMS, "{in}/requests.csv"),
+        inputs=("requests",),
+        debian=("php-cli",),
     ),
     # ---- pipelines
     Program(
@@ -135,7 +180,7 @@ CORPUS: Final = (
     Program(
         "zcat | awk",
         "pipeline",
-        REPORT,
+        DEVELOP,
         "lists who asks a web server most",
         _sh(
             "zcat {in}/access.log.gz | awk '{ sum[$1] += $10 } END { for (who in sum) print sum[who], who }'"
@@ -143,6 +188,18 @@ CORPUS: Final = (
         ),
         inputs=("access_log",),
         debian=("gzip", "mawk"),
+    ),
+    Program(
+        "jq | sort",
+        "pipeline",
+        REPORT,
+        "lists who asks most, by records in JSON",
+        _sh(
+            "jq -r 'select(.bytes > 50000) | .host' {in}/records.json"
+            " | sort | uniq -c | sort -rn | head -n 20"
+        ),
+        inputs=("records",),
+        debian=("jq", "coreutils"),
     ),
     # ---- databases
     Program(
@@ -157,7 +214,7 @@ CORPUS: Final = (
     Program(
         "pgbench",
         "database",
-        REPORT,
+        DEVELOP,
         "asks PostgreSQL for transactions, as four clients",
         (
             "pgbench",
@@ -195,6 +252,16 @@ CORPUS: Final = (
         ),
         debian=("postgresql-15",),
     ),
+    Program(
+        "duckdb import",
+        "database",
+        REPORT,
+        "reads a table into a file of DuckDB and sorts it there",
+        ("env", "PYTHONPATH={wheels}", "/usr/bin/python3", "-c", _TABLE, "{in}/requests.csv", "{out}/table"),
+        inputs=("requests",),
+        debian=("python3",),
+        wheels=("duckdb",),
+    ),
     # ---- servers under load
     Program(
         "redis-server",
@@ -224,7 +291,7 @@ CORPUS: Final = (
     Program(
         "nginx",
         "server under load",
-        REPORT,
+        DEVELOP,
         "serves files to browsers",
         (),
         server=("nginx", "-e", "stderr", "-c", "{in}/nginx.conf"),
@@ -233,6 +300,18 @@ CORPUS: Final = (
         seconds=2.0,
         inputs=("site",),
         debian=("nginx-light", "apache2-utils"),
+    ),
+    Program(
+        "memcached",
+        "server under load",
+        REPORT,
+        "keeps values in memory for others, with two threads",
+        (),
+        server=("memcached", "-l", "127.0.0.1", "-p", "46380", "-t", "2"),
+        port=46380,
+        load=("memcaslap", "-s", "127.0.0.1:46380", "-T", "1", "-c", "16", "-t", "60s"),
+        seconds=2.0,
+        debian=("memcached", "libmemcached-tools"),
     ),
     # ---- numerical libraries
     Program(
@@ -247,12 +326,21 @@ CORPUS: Final = (
     Program(
         "pandas groupby",
         "numerical library",
-        REPORT,
+        DEVELOP,
         "sums up a table by a column",
         ("env", "PYTHONPATH={wheels}", "/usr/bin/python3", "-c", _GROUPS, "{in}/requests.csv"),
         inputs=("requests",),
         debian=("python3",),
         wheels=("pandas",),
+    ),
+    Program(
+        "scikit-learn",
+        "numerical library",
+        REPORT,
+        "learns classes from a table, with threads",
+        ("env", "PYTHONPATH={wheels}", "/usr/bin/python3", "-c", _CLASSES),
+        debian=("python3",),
+        wheels=("scikit-learn",),
     ),
     # ---- language runtimes with a collector: Java, Go
     Program(
@@ -268,11 +356,21 @@ CORPUS: Final = (
     Program(
         "gofmt",
         "runtime with a collector",
-        REPORT,
+        DEVELOP,
         "formats Go programs, itself in Go",
         ("env", "GODEBUG=gctrace=1", "gofmt", "-l", "{go}/net", "{go}/runtime"),
         debian=("golang-go",),
         collector="go",
+    ),
+    Program(
+        "javadoc",
+        "runtime with a collector",
+        REPORT,
+        "writes the manual of Java programs, itself in Java",
+        _sh("exec javadoc -J-Xmx64m -J-Xlog:gc*:file={out}/gc.log -quiet -d {out}/manual {in}/java/*.java"),
+        inputs=("java",),
+        debian=("openjdk-17-jdk-headless",),
+        collector="java",
     ),
     # ---- language runtimes with a collector: JavaScript
     Program(
@@ -299,7 +397,7 @@ CORPUS: Final = (
     Program(
         "prettier",
         "JavaScript",
-        REPORT,
+        DEVELOP,
         "formats JavaScript and TypeScript programs",
         (
             "node",
@@ -309,6 +407,27 @@ CORPUS: Final = (
         ),
         debian=("nodejs",),
         npm=("prettier@3", "typescript@5.9"),
+        collector="node",
+        polls="locks",
+    ),
+    Program(
+        "webpack",
+        "JavaScript",
+        REPORT,
+        "bundles the modules of a program",
+        (
+            "node",
+            "{npm}/webpack-cli/bin/cli.js",
+            "build",
+            "--mode",
+            "development",
+            "--entry",
+            "{npm}/lodash-es/cloneDeep.js",
+            "--output-path",
+            "{out}/web",
+        ),
+        debian=("nodejs",),
+        npm=("webpack@5", "webpack-cli@7", "lodash-es@4"),
         collector="node",
         polls="locks",
     ),
@@ -336,13 +455,24 @@ CORPUS: Final = (
     Program(
         "wget -r",
         "network client",
-        REPORT,
+        DEVELOP,
         "downloads a site of many small files",
         ("wget", "-q", "-r", "-l", "2", "-P", "{out}", "http://127.0.0.1:48082/"),
         inputs=("web_pages",),
         server=("nginx", "-e", "stderr", "-c", "{in}/pages.conf"),
         port=48082,
         debian=("wget", "nginx-light"),
+    ),
+    Program(
+        "aria2c",
+        "network client",
+        REPORT,
+        "downloads many files, four at a time",
+        ("aria2c", "-q", "--no-conf", "-j", "4", "-d", "{out}", "-i", "{in}/addresses"),
+        inputs=("web_pages",),
+        server=("nginx", "-e", "stderr", "-c", "{in}/pages.conf"),
+        port=48082,
+        debian=("aria2", "nginx-light"),
     ),
     # ---- parallel builds
     Program(
@@ -358,7 +488,7 @@ CORPUS: Final = (
     Program(
         "go build",
         "parallel build",
-        REPORT,
+        DEVELOP,
         "compiles the packages of a Go program side by side",
         (
             "env",
@@ -379,6 +509,28 @@ CORPUS: Final = (
         debian=("golang-go",),
         polls="pipe",
     ),
+    Program(
+        "cargo build",
+        "parallel build",
+        REPORT,
+        "compiles the crates of a Rust program side by side",
+        (
+            "env",
+            "CARGO_HOME={out}/cargo",
+            "RUSTC=/usr/bin/rustc",
+            "/usr/bin/cargo",
+            "build",
+            "--quiet",
+            "--offline",
+            "--locked",
+            "--jobs=2",
+            "--manifest-path={in}/crates/Cargo.toml",
+            "--target-dir={out}/target",
+        ),
+        inputs=("crates",),
+        debian=("cargo",),
+        polls="pipe",
+    ),
     # ---- file tree walkers
     Program(
         "grep -r, cold",
@@ -393,13 +545,23 @@ CORPUS: Final = (
     Program(
         "rsync -a, cold",
         "file tree walker",
-        REPORT,
+        DEVELOP,
         "copies a directory that was not read before",
         ("rsync", "-a", "{in}/tree", "{out}/copy"),
         inputs=("tree",),
         cold=("tree",),
         debian=("rsync",),
         polls="pipe",
+    ),
+    Program(
+        "tar, cold",
+        "file tree walker",
+        REPORT,
+        "puts a directory that was not read before into one file",
+        ("tar", "-C", "{in}", "-cf", "{out}/tree.tar", "tree"),
+        inputs=("tree",),
+        cold=("tree",),
+        debian=("tar",),
     ),
     # ---- compressors
     Program(
@@ -414,11 +576,20 @@ CORPUS: Final = (
     Program(
         "zstd -T2",
         "compressor",
-        REPORT,
+        DEVELOP,
         "compresses a file fast, with two threads",
         ("zstd", "-q", "-T2", "-7", "-c", "{in}/text"),
         inputs=("text",),
         debian=("zstd",),
+    ),
+    Program(
+        "pigz",
+        "compressor",
+        REPORT,
+        "compresses a file like gzip, with two threads",
+        ("pigz", "-p", "2", "-c", "{in}/text"),
+        inputs=("text",),
+        debian=("pigz",),
     ),
     # ---- what mostly sleeps
     Program(
@@ -432,10 +603,18 @@ CORPUS: Final = (
     Program(
         "ping",
         "sleeper",
-        REPORT,
+        DEVELOP,
         "asks a machine whether it is there",
         ("ping", "-q", "-i", "0.1", "-c", "20", "127.0.0.1"),
         debian=("iputils-ping",),
+    ),
+    Program(
+        "vmstat",
+        "sleeper",
+        REPORT,
+        "says each second how busy the machine is",
+        ("vmstat", "1", "3"),
+        debian=("procps",),
     ),
     # ---- version control
     Program(
@@ -464,7 +643,7 @@ CORPUS: Final = (
     Program(
         "git clone",
         "version control",
-        REPORT,
+        DEVELOP,
         "copies a repository and checks it out",
         (
             "env",
@@ -478,6 +657,15 @@ CORPUS: Final = (
         inputs=("repository", "git_settings"),
         debian=("git",),
         polls="pipe",
+    ),
+    Program(
+        "svn checkout",
+        "version control",
+        REPORT,
+        "checks a repository out",
+        ("svn", "checkout", "-q", "--config-dir", "{out}/settings", "file://{in}/subversion", "{out}/copy"),
+        inputs=("subversion",),
+        debian=("subversion",),
     ),
     # ---- pictures and films
     Program(
@@ -507,7 +695,7 @@ CORPUS: Final = (
     Program(
         "convert",
         "media",
-        REPORT,
+        DEVELOP,
         "blurs and shrinks a picture",
         (
             "/usr/bin/convert",
@@ -524,13 +712,22 @@ CORPUS: Final = (
         ),
         debian=("imagemagick",),
     ),
+    Program(
+        "ghostscript",
+        "media",
+        REPORT,
+        "draws the pages of a document",
+        ("gs", "-q", "-sDEVICE=png16m", "-r150", "-o", "{out}/page%d.png", "{in}/drawing.ps"),
+        inputs=("drawing",),
+        debian=("ghostscript",),
+    ),
 )
-"""The thirty."""
+"""The forty-five."""
 
 
-def half(which: Half) -> list[Program]:
-    """The entries of a half, in their order."""
-    return [program for program in CORPUS if program.half == which]
+def part(which: Part) -> list[Program]:
+    """The entries of a part, in their order."""
+    return [program for program in CORPUS if program.part == which]
 
 
 def placed(words: Sequence[str], places: Mapping[str, str]) -> list[str]:

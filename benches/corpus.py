@@ -1,21 +1,18 @@
 """Tries `explain` on programs that people know, and compares what it says with what the kernel's events say.
 
     .venv/bin/python benches/corpus.py develop --dir /data/corpus [--only NAME] [--level 1,2,3]
-        [--latlab PATH] [--user-latlab PATH] [--truths 3] [--out told.json]
+        [--latlab PATH] [--user-latlab PATH] [--out told.json]
     .venv/bin/python benches/corpus.py --table told.json
 
 The programs are those of `explain/programs.py`: `develop` is the part to work with, `report` the part whose
 first run after the code is frozen is reported. As root: packages and inputs that are missing are made first.
 `--user-latlab` is a latlab that an ordinary user may run, for the same at that user's levels.
 
-The truth of a program (`explain/events.py`) is taken before, between and after the explained runs. A share
-holds if it is within 5 points of the range of the truths, or if that range meets the share's printed interval
-and that is no wider than ±10 points. Where the truths differ by more than 5 points among themselves, it is
-inconclusive, and neither held nor missed. Waiting for a CPU is other programs' doing, and not the same in all
-runs: the other shares of the truth are scaled as if it had been what the explained run says. That itself is
-compared unscaled, and with the kernel's counter of that same run. Rows of which both have less than 1 % are
-left out. What is not divided (`user-cpu`, `kernel-cpu`) is compared together with what may be in it. Prints a
-row for each share, and the totals. Nothing here is a pass mark: tests must not depend on timing.
+The truth (`explain/events.py`) is of the same run: perf records the whole machine while `explain` watches, so
+that nothing differs but what is said. A share holds if it is within 5 points of the truth, or if the truth is
+within the share's printed interval and that is no wider than ±10 points. Rows of which both have less than
+1 % are left out. What is not divided (`user-cpu`, `kernel-cpu`) is compared together with what may be in it.
+Prints a row for each share, and the totals. Nothing here is a pass mark: tests must not depend on timing.
 """
 
 from __future__ import annotations
@@ -35,7 +32,7 @@ from typing import Any, Final, TypeVar
 from explain import events, programs
 from explain.made import USER
 from explain.programs import Program
-from explain.running import Place, started
+from explain.running import Place
 from latlab.explain.answer import GROUPS, Share, together
 from latlab.explain.model import USER_CODE
 
@@ -53,6 +50,8 @@ _COUNTED: Final = 0.15
 """A truth may have so much less or more CPU time than the kernel counted: recording is some of it."""
 _START_S: Final = 0.02
 """CPU time before a program is loaded, and of its end."""
+_WRITING_NS: Final = 150_000_000
+"""After it has looked at a server, explain writes down what it saw."""
 _RUNNING: Final = (
     *USER_CODE,
     "user-cpu",
@@ -81,42 +80,16 @@ class Line:
 
     @property
     def answer(self) -> str:
-        """`held`, `MISSED` or `inconclusive`."""
+        """`held` or `MISSED`."""
         least, most = self.truth
-        if most - least > _TOLERANCE:
-            return "inconclusive"
         if least - _TOLERANCE <= self.share <= most + _TOLERANCE:
             return "held"
         meets = self.low <= most and self.high >= least
         return "held" if meets and self.high - self.low <= 2 * _WIDEST else "MISSED"
 
 
-def truth(program: Program, place: Place) -> Record:
-    """One run by the kernel's events."""
-    with place.ready(program) as server:
-        recorder = events.Recorder(place.directory)
-        if server:
-            threads, between = events.process(recorder, server, program.seconds)
-            main, cpu_s = server, None
-        else:
-            threads, between = None, None
-            main, cpu_s = events.program(recorder, lambda: started(place.command(program), place.printed))
-    found = events.swept(
-        recorder.data,
-        place.build_ids,
-        main,
-        polls=program.polls,
-        collector=program.collector,
-        threads=threads,
-        between=between,
-    )
-    if cpu_s is not None and abs(found.thread_running_s - cpu_s) > _COUNTED * cpu_s + _START_S:
-        raise RuntimeError(f"the events have {found.thread_running_s:.3f} s of {cpu_s:.3f} s of CPU time")
-    return {**asdict(found), "counted_cpu_s": cpu_s}
-
-
 def told(program: Program, place: Place, latlab: Sequence[str], level: int) -> Record:
-    """One run under `explain`: its JSON, without what is not compared."""
+    """One run under `explain`: its JSON, without what is not compared, and the truth of that run."""
     with place.ready(program) as server:
         # Where every user may write.
         said = place.out / "said.json"
@@ -124,7 +97,9 @@ def told(program: Program, place: Place, latlab: Sequence[str], level: int) -> R
         command = [*latlab, "explain", "--json", str(said), "--level", str(level), "--no-limits", *what]
         command += [] if server else ["--", *place.command(program)]
         environment = {**os.environ, "HOME": str(place.out)}
-        with place.printed.open("w") as printed:
+        threads = {int(task.name) for task in Path(f"/proc/{server}/task").iterdir()} if server else None
+        recorder = events.Recorder(place.directory)
+        with recorder, place.printed.open("w") as printed:
             done = subprocess.run(
                 command,
                 stdin=subprocess.DEVNULL,
@@ -134,29 +109,37 @@ def told(program: Program, place: Place, latlab: Sequence[str], level: int) -> R
                 check=False,
                 env=environment,
             )
+            end = time.monotonic_ns() - _WRITING_NS
     if done.returncode or not said.exists():
         return {"failed": (done.stderr.strip() or f"exit {done.returncode}").splitlines()[0][:200]}
     whole: Record = json.loads(said.read_bytes())
+    truth = events.swept(
+        recorder.data,
+        place.build_ids,
+        whole["program"]["pid"],
+        polls=program.polls,
+        collector=program.collector,
+        threads=threads,
+        between=(end - int(1e9 * program.seconds), end) if server else None,
+    )
+    cpu_s = whole["counters"]["user_s"] + whole["counters"]["system_s"]
+    if abs(truth.thread_running_s - cpu_s) > _COUNTED * cpu_s + _START_S:
+        return {"failed": f"the events have {truth.thread_running_s:.3f} s of {cpu_s:.3f} s of CPU time"}
     kept = ("wall_s", "level", "categories", "closure", "observer", "threads", "counters", "verdict", "notes")
-    return {name: whole[name] for name in kept}
+    return {name: whole[name] for name in kept} | {"truth": asdict(truth)}
 
 
 def tried(
-    program: Program, place: Place, users: Mapping[str, Sequence[str]], asked: argparse.Namespace
+    program: Program, place: Place, users: Mapping[str, Sequence[str]], levels: Sequence[int]
 ) -> Record:
-    """Truths and explained runs of a program, in turn."""
+    """Explained runs of a program, in turn, and how long it takes alone."""
     alone = place.alone(program)
-    runs = [(who, latlab, level) for who, latlab in users.items() for level in asked.level]
-    # The truths stand at the ends and evenly between.
-    due = {round(at * len(runs) / max(asked.truths - 1, 1)) for at in range(asked.truths)}
-    truths, explained = [], []
-    for at, run in enumerate([*runs, None]):
-        if at in due:
-            truths.append(truth(program, place))
-        if run is not None:
-            who, latlab, level = run
-            explained.append({"user": who, "asked": level, **told(program, place, latlab, level)})
-    return {"name": program.name, "alone": asdict(alone), "truths": truths, "told": explained}
+    explained = [
+        {"user": who, "asked": level, **told(program, place, latlab, level)}
+        for who, latlab in users.items()
+        for level in levels
+    ]
+    return {"name": program.name, "alone": asdict(alone), "told": explained}
 
 
 def shares(one: Record, undivided: Collection[str]) -> dict[str, Range]:
@@ -183,45 +166,31 @@ def _together(rows: dict[str, T], undivided: Collection[str], add: Callable[[lis
     return rows
 
 
-def as_busy(rows: Mapping[str, Range], queue: float) -> dict[str, Range]:
-    """A truth as it had been if other programs had taken as much of the CPUs as in the run explained."""
-    scale = (1 - queue) / max(1 - rows.get(_QUEUE, _NONE)[0], _SMALL)
-    return {name: (low * scale, high * scale) for name, (low, high) in rows.items() if name != _QUEUE}
-
-
-def lines(truths: Sequence[Record], said: Record) -> Iterator[Line]:
+def lines(said: Record) -> Iterator[Line]:
     """Each row that is more than small by either."""
     told = {
         row["name"]: Share(row["name"], row["share"], row["low"], row["high"]) for row in said["categories"]
     }
     undivided = [name for name in _UNDIVIDED if name in told and told[name].share >= _SMALL]
     told = _together(told, undivided, lambda of: together("", of))
-    each = [shares(one, undivided) for one in truths]
-    scaled = [as_busy(one, told[_QUEUE].share) for one in each]
-    for name in dict.fromkeys([*told, *(name for one in each for name in one)]):
-        known = [one.get(name, _NONE) for one in (each if name == _QUEUE else scaled)]
-        least, most = min(low for low, _ in known), max(high for _, high in known)
+    true = shares(said["truth"], undivided)
+    for name in dict.fromkeys([*told, *true]):
         row = told.get(name, Share(name, 0.0, 0.0, 0.0))
+        least, most = true.get(name, _NONE)
         if max(most, row.share) >= _SMALL:
             yield Line(name, (least, most), row.share, row.low, row.high)
 
 
-def headline(truths: Sequence[Record], said: Record) -> str:
-    """Whether what is said to take most does: `right`, `WRONG`, `inconclusive`, or that nothing is said."""
+def headline(said: Record) -> str:
+    """Whether what is said to take most does: `right`, `WRONG`, or that nothing is said."""
     leading = said["verdict"]["leading"][0]["name"] if said["verdict"]["known"] else "unexplained"
     if leading == "unexplained":
         return "about as much" if "about as much" in said["verdict"]["says"][0] else "cannot be told"
-    queue = next(row["share"] for row in said["categories"] if row["name"] == _QUEUE)
-    answers = set()
-    for one in truths:
-        rows = {**as_busy(shares(one, ["user-cpu"]), queue), _QUEUE: (queue, queue)}
-        groups = {**GROUPS, "kernel": ("kernel-cpu", *_UNDIVIDED["kernel-cpu"])}
-        sums = {group: sum(rows.get(name, _NONE)[1] for name in names) for group, names in groups.items()}
-        others = [
-            share for group, share in sums.items() if group in (leading, "storage") or group != "kernel"
-        ]
-        answers.add(sums[leading] >= max(others) - _TOLERANCE)
-    return "inconclusive" if len(answers) > 1 else "right" if answers.pop() else "WRONG"
+    rows = shares(said["truth"], ["user-cpu"])
+    groups = {**GROUPS, "kernel": ("kernel-cpu", *_UNDIVIDED["kernel-cpu"])}
+    sums = {group: sum(rows.get(name, _NONE)[1] for name in names) for group, names in groups.items()}
+    most = max(share for group, share in sums.items() if group in (leading, "storage") or group != "kernel")
+    return "right" if sums[leading] >= most - _TOLERANCE else "WRONG"
 
 
 def broken(said: Record, cpus: int) -> list[str]:
@@ -262,7 +231,7 @@ def table(results: Record) -> Iterator[str]:
                 yield f"| {place} | {said['failed']} | | | | failed |"
                 headlines.setdefault(where, Counter())["failed"] += 1
                 continue
-            for line in lines(entry["truths"], said):
+            for line in lines(said):
                 least, most = line.truth
                 answers.setdefault(where, Counter())[line.answer] += 1
                 between, told_between = _points(least, most), _points(line.low, line.high)
@@ -270,7 +239,7 @@ def table(results: Record) -> Iterator[str]:
                     f"| {place} | {line.category} | {between} | {100 * line.share:.1f} | {told_between}"
                     f" | {line.answer} |"
                 )
-            answer = headline(entry["truths"], said)
+            answer = headline(said)
             headlines.setdefault(where, Counter())[answer] += 1
             sentence = said["verdict"]["says"][0]
             said_first.append(
@@ -280,20 +249,21 @@ def table(results: Record) -> Iterator[str]:
                 f"- {entry['name']}, {said['user']}, level {said['asked']}: {what}"
                 for what in broken(said, results["cpus"])
             ]
-    yield "\n| user | level | held | missed | inconclusive | held of held and missed | first sentences |"
-    yield "| --- | --- | --- | --- | --- | --- | --- |"
+    yield "\n| user | level | held | missed | held of both | first sentences |"
+    yield "| --- | --- | --- | --- | --- | --- |"
     for (user, level), counts in answers.items():
         known = counts["held"] + counts["MISSED"]
         said = ", ".join(f"{count} {answer}" for answer, count in sorted(headlines[user, level].items()))
         yield (
-            f"| {user} | {level} | {counts['held']} | {counts['MISSED']} | {counts['inconclusive']}"
+            f"| {user} | {level} | {counts['held']} | {counts['MISSED']}"
             f" | {100 * counts['held'] / max(known, 1):.0f} % | {said} |"
         )
-    yield "\nWhat taking the truth costs (wall time with the events, the median, over alone):\n"
+    yield "\nWhat both cost (wall time of the explained runs, the median, and alone):\n"
     for entry in results["programs"]:
-        walls = sorted(one["wall_s"] for one in entry["truths"])
+        walls = sorted(said["wall_s"] for said in entry["told"] if "failed" not in said)
         alone = entry["alone"]["wall_s"]
-        yield f"- {entry['name']}: {walls[len(walls) // 2]:.2f} s, alone {alone:.2f} s"
+        if walls:
+            yield f"- {entry['name']}: {walls[len(walls) // 2]:.2f} s, alone {alone:.2f} s"
     yield "\nFirst sentences:\n"
     yield from said_first
     yield "\nWhat cannot be:\n"
@@ -319,7 +289,6 @@ def main() -> None:
     )
     parser.add_argument("--latlab", default=str(_LATLAB))
     parser.add_argument("--user-latlab", help="one that an ordinary user may run")
-    parser.add_argument("--truths", type=int, default=3)
     parser.add_argument("--out", type=Path, default=Path("told.json"))
     asked = parser.parse_args()
     if asked.table:
@@ -337,7 +306,7 @@ def main() -> None:
     for program in chosen:
         begin = time.monotonic()
         try:
-            results["programs"].append(tried(program, place, users, asked))
+            results["programs"].append(tried(program, place, users, asked.level))
         except (RuntimeError, subprocess.CalledProcessError) as error:
             sys.stderr.write(f"{program.name}: {error}\n")
         # After each: what is done is kept.

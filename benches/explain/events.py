@@ -16,7 +16,6 @@ import os
 import re
 import select
 import subprocess
-import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -400,26 +399,6 @@ class Recorder:
         said = self._end(self._perf.terminate)
         if not self.data.exists():
             raise RuntimeError(f"perf recorded nothing: {said.strip()}")
-
-
-def program(recorder: Recorder, start: Callable[[], int]) -> tuple[int, float]:
-    """Runs a program to its end while perf records; its pid, and its CPU time as the kernel counted it."""
-    with recorder:
-        pid = start()
-        _, status, usage = os.wait4(pid, 0)
-    if status:
-        raise RuntimeError(f"the program failed: {os.waitstatus_to_exitcode(status)}")
-    return pid, usage.ru_utime + usage.ru_stime
-
-
-def process(recorder: Recorder, pid: int, seconds: float) -> tuple[set[int], tuple[int, int]]:
-    """Looks at a process that runs already: its threads, and from when to when."""
-    threads = {int(task.name) for task in Path(f"/proc/{pid}/task").iterdir()}
-    with recorder:
-        begin = time.monotonic_ns()
-        time.sleep(seconds)
-        end = time.monotonic_ns()
-    return threads, (begin, end)
 
 
 def swept(

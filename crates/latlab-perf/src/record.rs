@@ -54,6 +54,8 @@ pub enum What<'a> {
     Started {
         /// By this process; equal to `pid` for another thread of a process.
         parent: u32,
+        /// By this thread of it.
+        by: u32,
     },
     /// The thread ends.
     Ended,
@@ -222,7 +224,8 @@ fn other(kind: RecordType, misc: u16, body: &[u8]) -> Option<Record<'_>> {
         }
         RecordType::FORK | RecordType::EXIT => {
             let task = ForkOrExitRecord::parse::<NativeEndian>(body).ok()?;
-            let started = What::Started { parent: task.ppid.cast_unsigned() };
+            let (parent, by) = of(task.ppid, task.ptid);
+            let started = What::Started { parent, by };
             (of(task.pid, task.tid), if kind == RecordType::EXIT { What::Ended } else { started })
         }
         RecordType::MMAP2 => {

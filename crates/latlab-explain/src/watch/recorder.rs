@@ -71,7 +71,7 @@ impl From<latlab_perf::Record<'_>> for Record {
                 }),
             },
             Told::Named { exec, name } => What::Name { exec, name: name.into() },
-            Told::Started { parent } => What::Start { parent },
+            Told::Started { parent, .. } => What::Start { parent },
             Told::Ended => What::End,
             Told::Lost(records) => What::Lost(records),
         };
@@ -250,7 +250,7 @@ mod tests {
                 What::Name { exec: true, name: "cat".to_owned() },
             ),
             (Told::Named { exec: false, name: "b".into() }, What::Name { exec: false, name: "b".to_owned() }),
-            (Told::Started { parent: 6 }, What::Start { parent: 6 }),
+            (Told::Started { parent: 6, by: 9 }, What::Start { parent: 6 }),
             (Told::Ended, What::End),
             (Told::Lost(41), What::Lost(41)),
         ];

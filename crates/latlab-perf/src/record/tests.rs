@@ -91,14 +91,14 @@ fn every_other_kind_says_what_happened_and_to_whom() {
         let path = "/lib/libc.so".to_owned();
         What::Mapped(Box::new(Mapping { start: 0x1000, bytes: 0x2000, offset: 0x40, file, path }))
     };
-    let started = [pair(20, 7), pair(21, 8), 60];
+    let started = [pair(20, 7), pair(21, 9), 60];
     let named = |exec| What::Named { exec, name: "cat".into() };
     let both = MISC_13 | MISC_14;
     for (bytes, (pid, tid), what) in [
         (bytes(SWITCH, both, &[&WHO]), (7, 8), What::SwitchedOut { preempted: true }),
         (bytes(SWITCH, MISC_13, &[&WHO]), (7, 8), What::SwitchedOut { preempted: false }),
         (bytes(SWITCH, 0, &[&WHO]), (7, 8), What::SwitchedIn),
-        (bytes(FORK, 0, &[&started, &WHO]), (20, 21), What::Started { parent: 7 }),
+        (bytes(FORK, 0, &[&started, &WHO]), (20, 21), What::Started { parent: 7, by: 9 }),
         (bytes(EXIT, 0, &[&started, &WHO]), (20, 21), What::Ended),
         (bytes(COMM, MISC_13, &[&[pair(1, 2), NAME], &WHO]), (1, 2), named(true)),
         (bytes(COMM, 0, &[&[pair(1, 2), NAME], &WHO]), (1, 2), named(false)),

@@ -58,6 +58,8 @@ pub struct Explained {
     /// Locks at which its threads were met waiting in the same run, longest first; at most 16.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub locks: Vec<Lock>,
+    /// What its end hung on, and who ended the waits of its threads, in the same run; absent where that was not recorded.
+    pub path: Option<Path>,
     /// Sampled stacks, heaviest first; at most 512.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stacks: Vec<Stack>,
@@ -72,6 +74,8 @@ pub struct Explained {
     pub about_symbols: String,
     /// The same of `lines`.
     pub about_lines: String,
+    /// How `path` came about, or why it is absent.
+    pub about_path: String,
     /// Functions and lines of Python code; absent where no interpreter ran.
     pub python: Option<PythonCode>,
     /// The stages that the program marks, longest first, and last what lies outside them; none where it marks nothing.
@@ -462,6 +466,56 @@ pub struct Lock {
     /// Threads that had it meanwhile, longest first, at most 4; none where the lock does not tell.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub holders: Vec<Holder>,
+}
+
+/// What the end of a program hung on. Times are of what was recorded.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Path {
+    /// Of wall time.
+    pub recorded_share: f64,
+    /// The critical path by who did what, longest first; at most 16, the last of them the rest. They sum to what was recorded; none where the end of
+    /// the program was not recorded, or it went on.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<PathStep>,
+    /// Waits that are over, by who ended them, longest first; at most 16.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ended: Vec<EndedWait>,
+}
+
+/// Who did what on the critical path.
+#[skip_serializing_none]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PathStep {
+    /// Its process; absent where it is several of one name, or the rest.
+    pub process: Option<u32>,
+    /// The name of its thread; `others` for the rest.
+    pub name: String,
+    /// A category that it waited in, or `on-cpu`; absent for the rest.
+    pub doing: Option<&'static str>,
+    /// Of the time that was recorded.
+    pub share: f64,
+    /// Of the same, seconds.
+    pub seconds: f64,
+}
+
+/// Waits of threads that another thread of the program ended, or none of it.
+#[skip_serializing_none]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct EndedWait {
+    /// The process that waited; absent where it is several of one name.
+    pub process: Option<u32>,
+    /// The name of its thread.
+    pub name: String,
+    /// What it waited for.
+    pub category: Category,
+    /// The process that ended it; absent where it is several of one name, or none of the program.
+    pub by_process: Option<u32>,
+    /// The name of its thread; absent where it was none of the program.
+    pub by_name: Option<String>,
+    /// Of all such threads together, seconds.
+    pub seconds: f64,
+    /// How often.
+    pub count: u64,
 }
 
 /// A thread that had a lock.

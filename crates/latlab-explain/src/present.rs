@@ -52,6 +52,7 @@ pub(crate) fn assemble(
         timeline: course(tally, first, &ledger, rules, calibration),
         files: first.files.clone(),
         locks: first.locks.clone(),
+        path: first.path.as_ref().ok().cloned(),
         categories: ledger.rows,
         computing: model::Bounds { low: ledger.computing.low, high: ledger.computing.high },
         closure: ledger.closure,
@@ -60,6 +61,7 @@ pub(crate) fn assemble(
         lines,
         about_symbols: about_symbols(tally),
         about_lines,
+        about_path: about_path(first),
         python: tally.python.told(),
         observer: Observer {
             share: tally.recording_ns as f64 / (tally.usage.cpu_ns() as f64).max(1.0),
@@ -128,6 +130,23 @@ fn about_lines(lines: &[model::Line], dwarf: &Dwarf) -> String {
     let share = 100.0 * lineless;
     format!(
         "By the line tables of the files that ran; for {share:.1} % of the time in the program's code there is none.{left}"
+    )
+}
+
+/// How the critical path was found.
+fn about_path(first: &Watched) -> String {
+    let path = match &first.path {
+        Ok(path) => path,
+        Err(reason) => return format!("The critical path is not known: {reason}."),
+    };
+    let share = 100.0 * path.recorded_share;
+    let found = if path.steps.is_empty() {
+        "There is no critical path: the end of the program was not recorded, or it went on."
+    } else {
+        "A thread whose wait another one of the program ended hung on that one; the path is what the end of the main thread hung on."
+    };
+    format!(
+        "{found} {share:.0} % of the time was recorded. Waits that an interrupt ended are nobody's, also where a thread caused it."
     )
 }
 

@@ -14,6 +14,7 @@ pub(crate) mod lanes;
 pub(crate) mod locks;
 pub(crate) mod marks;
 pub(crate) mod mix;
+pub(crate) mod path;
 pub(crate) mod python;
 pub(crate) mod records;
 pub(crate) mod sampled;

@@ -67,6 +67,13 @@ pub(crate) enum What {
     Start {
         /// Its parent's id; equal to `pid` for another thread of a process.
         parent: u32,
+        /// The thread of it that did so.
+        by: u32,
+    },
+    /// The thread ends the wait of another one.
+    Wake {
+        /// The one that waited; of the program or not.
+        thread: u32,
     },
     /// It ends.
     End,

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use crate::Category;
 use crate::account::mix::{KERNEL, Mix, Side, Spot, WITHOUT_NAME};
+use crate::account::path::{Of, Path};
 use crate::account::records::{FileId, Record, What};
 use crate::account::sweep::{Source, State, Sweep};
 use crate::rules::{CALLERS, Fit, Reason, Rules};
@@ -105,6 +106,8 @@ pub(crate) enum Event {
     Switch,
     /// A page fault.
     Fault,
+    /// The thread ends the wait of another one.
+    Wake,
 }
 
 struct Function {
@@ -132,6 +135,8 @@ pub(crate) struct Stream<'a, N> {
     pub polling: HashMap<u32, (u32, u64)>,
     /// What threads wait for that poll, and when that was found out.
     polled: HashMap<u32, (Reason, u64)>,
+    /// Who ends waits, where that is recorded.
+    pub path: Option<Path>,
     /// Samples.
     pub mix: Mix,
     /// Threads that left a CPU.
@@ -161,6 +166,7 @@ impl<'a, N: Names> Stream<'a, N> {
             waiting: HashMap::new(),
             polling: HashMap::new(),
             polled: HashMap::new(),
+            path: None,
             mix: Mix::default(),
             switches: 0,
             starts: 0,
@@ -194,6 +200,20 @@ impl<'a, N: Names> Stream<'a, N> {
         self.threads.insert(tid, Rc::from(name));
     }
 
+    /// All is recorded from now on: what a look has seen, and the parents of processes.
+    pub(crate) fn resume(&mut self, now: u64, states: &[(u32, u32, State)], parent: impl Fn(u32) -> u32) {
+        if let Some(path) = &mut self.path {
+            let of = |thread| self.threads.get(&thread);
+            path.resume(
+                now,
+                states.iter().map(|(thread, process, state)| {
+                    let of = Of { process: *process, thread: *thread, name: of(*thread) };
+                    (of, parent(*process), *state)
+                }),
+            );
+        }
+    }
+
     /// What stands for waits of which no rule speaks.
     pub(crate) fn unexplained(&self) -> Reason {
         self.unexplained
@@ -223,6 +243,10 @@ impl<'a, N: Names> Stream<'a, N> {
                 self.switches += 1;
                 self.waiting.remove(&tid);
                 let state = self.left(time, tid, *preempted);
+                if let Some(path) = &mut self.path {
+                    let of = Of { process: pid, thread: tid, name: self.threads.get(&tid) };
+                    path.leaves(time, of, state != State::Ready);
+                }
                 sweep.set(time, tid, pid, self.with_descriptors(record, state));
                 if !preempted && self.waiting.len() < MOST_THREADS {
                     self.waiting.insert(tid, time);
@@ -231,7 +255,16 @@ impl<'a, N: Names> Stream<'a, N> {
             What::In if recorded => {
                 self.waiting.remove(&tid);
                 self.polling.remove(&tid);
+                if let Some(path) = &mut self.path {
+                    let of = Of { process: pid, thread: tid, name: self.threads.get(&tid) };
+                    path.runs(time, of, sweep.waits_for(tid));
+                }
                 sweep.set(time, tid, pid, State::Running);
+            }
+            What::Wake { thread } if recorded => {
+                if let Some(path) = &mut self.path {
+                    path.wakes(time, tid, *thread, sweep.waits_for(*thread));
+                }
             }
             What::Name { exec, name } => {
                 if *exec {
@@ -243,8 +276,15 @@ impl<'a, N: Names> Stream<'a, N> {
                 if self.threads.len() < MOST_THREADS {
                     self.threads.insert(tid, Rc::from(name.as_str()));
                 }
+                if let Some(path) = self.path.as_mut().filter(|_| recorded) {
+                    path.is_named(
+                        time,
+                        Of { process: pid, thread: tid, name: self.threads.get(&tid) },
+                        *exec,
+                    );
+                }
             }
-            What::Start { parent } => self.started(record, *parent, sweep),
+            What::Start { parent, by } => self.started(record, *parent, *by, sweep),
             What::End => {
                 self.threads.remove(&tid);
                 self.leaving.remove(&tid);
@@ -257,6 +297,9 @@ impl<'a, N: Names> Stream<'a, N> {
                 }
                 if recorded {
                     sweep.remove(time, tid);
+                    if let Some(path) = &mut self.path {
+                        path.ends(time, tid);
+                    }
                 }
             }
             What::Map { start, bytes, offset, path, file } => {
@@ -276,7 +319,7 @@ impl<'a, N: Names> Stream<'a, N> {
                     self.polled.insert(tid, (*reason, time));
                 }
             }
-            What::Learned { .. } | What::Out { .. } | What::In => {}
+            What::Learned { .. } | What::Out { .. } | What::In | What::Wake { .. } => {}
         }
         true
     }
@@ -315,7 +358,7 @@ impl<'a, N: Names> Stream<'a, N> {
         State::Waiting(Some(known.map_or(reason, |known| known.0)))
     }
 
-    fn started(&mut self, record: &Record, parent: u32, sweep: &mut Sweep<'_>) {
+    fn started(&mut self, record: &Record, parent: u32, by: u32, sweep: &mut Sweep<'_>) {
         let (pid, tid) = (record.pid, record.tid);
         self.starts += 1;
         if pid != parent && self.children.len() < MOST_PROCESSES {
@@ -327,6 +370,9 @@ impl<'a, N: Names> Stream<'a, N> {
         }
         if sweep.source() == Source::Recorded {
             sweep.set(record.time, tid, pid, State::Ready);
+            if let Some(path) = &mut self.path {
+                path.starts(record.time, Of { process: pid, thread: tid, name: None }, parent, by);
+            }
         }
     }
 

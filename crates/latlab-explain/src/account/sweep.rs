@@ -733,6 +733,14 @@ impl<'a> Sweep<'a> {
         }
     }
 
+    /// What a thread waits for, as far as it is known.
+    pub(crate) fn waits_for(&self, thread: u32) -> Category {
+        match self.threads.get(&thread).map(|known| known.state) {
+            Some(State::Waiting(Some(reason))) => self.rules.category(reason),
+            _ => Category::Unexplained,
+        }
+    }
+
     /// Where states come from.
     pub(crate) fn source(&self) -> Source {
         self.source

@@ -1,8 +1,9 @@
 //! Perf events that follow a program, its threads and its children.
 
 use std::collections::HashMap;
+use std::sync::OnceLock;
 
-use latlab_perf::{Detail, Flags, Kind, Ring, Whose, cpus, page_bytes, reason};
+use latlab_perf::{Detail, Flags, Kind, Ring, Tracefs, Whose, cpus, page_bytes, reason};
 
 use crate::account::records::{FileId, Record, What};
 use crate::account::stream::Event;
@@ -16,6 +17,8 @@ pub(crate) const FAULT_PERIOD: u64 = 61;
 const DEEPEST: u16 = 48;
 /// More than the kernel records: a damaged record takes no more.
 const LONGEST_CHAIN: usize = 64;
+/// Why nobody is told who ends a wait.
+pub(crate) const NEEDS_LEVEL_1: &str = "it takes level 1";
 /// CPUs that are followed.
 const MOST_CPUS: u32 = 1024;
 /// Records of all rings together, and the least and the most of one, bytes.
@@ -27,6 +30,14 @@ const USUAL_LOCK_KIB: usize = 516;
 
 /// Threads times CPUs that events may be opened for: three descriptors each, of the usual 1024.
 const MOST_FOLLOWED: usize = 200;
+/// The same with a fourth descriptor each.
+const MOST_WITH_WAKES: usize = 150;
+/// The tracepoint of a thread that ends a wait. It fires in the thread that does so.
+const WAKING: &str = "sched/sched_waking";
+/// Of a tracepoint's flags: an interrupt did it, not the thread that it came to (`TRACE_FLAG_HARDIRQ`, `TRACE_FLAG_SOFTIRQ`).
+const IN_INTERRUPT: u8 = 0x08 | 0x10;
+/// The first of all namespaces of process ids (`PROC_PID_INIT_INO`), whose numbers tracepoints use.
+const FIRST_NAMESPACE: &str = "pid:[4026531836]";
 
 /// See the module. While it is stopped no event exists: even one that is off costs the program at every switch.
 #[derive(Debug)]
@@ -36,14 +47,53 @@ pub(crate) struct Recorder {
     pub(crate) period_ns: u64,
     pub(crate) events: HashMap<u64, Event>,
     pub(crate) sees_kernel: bool,
+    /// Where records say who ends a wait; else why they do not.
+    pub(crate) wakes: Result<Wakes, String>,
+}
+
+/// The tracepoint of wake-ups: its number, and where its fields lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Wakes {
+    id: u64,
+    flags: usize,
+    pid: usize,
+}
+
+impl Wakes {
+    /// Looked up once.
+    fn find() -> Result<Self, String> {
+        static FOUND: OnceLock<Result<Wakes, String>> = OnceLock::new();
+        FOUND.get_or_init(Self::look_up).clone()
+    }
+
+    fn look_up() -> Result<Self, String> {
+        let namespace = std::fs::read_link("/proc/self/ns/pid");
+        if namespace.is_ok_and(|namespace| namespace.as_os_str() != FIRST_NAMESPACE) {
+            return Err("in a container the kernel's tracepoints number threads otherwise".to_owned());
+        }
+        let tracefs = Tracefs::open()?;
+        let found = || {
+            let [flags, pid] = ["common_flags", "pid"].map(|field| tracefs.offset(WAKING, field));
+            Some(Self { id: tracefs.id(WAKING)?, flags: flags?, pid: pid? })
+        };
+        found().ok_or_else(|| format!("this kernel has no tracepoint {WAKING}"))
+    }
+
+    /// The thread whose wait this one has ended; `None`: an interrupt did it, or the fields are damaged.
+    fn woken(self, raw: &[u8], by: u32) -> Option<u32> {
+        let flags = raw.get(self.flags)?;
+        let pid = u32::from_ne_bytes(*raw.get(self.pid..)?.first_chunk()?);
+        (flags & IN_INTERRUPT == 0 && pid != by).then_some(pid)
+    }
 }
 
 fn event(kind: Kind, period: u64, flags: Flags) -> latlab_perf::Event {
+    let detail = if matches!(kind, Kind::Tracepoint(_)) { Detail::Raw } else { Detail::Chain };
     latlab_perf::Event {
         kind,
         period,
         flags: flags | Flags::INHERIT | Flags::EXCLUDE_HV,
-        detail: Detail::Chain,
+        detail,
         clock: libc::CLOCK_MONOTONIC,
         deepest: DEEPEST,
     }
@@ -71,7 +121,7 @@ impl From<latlab_perf::Record<'_>> for Record {
                 }),
             },
             Told::Named { exec, name } => What::Name { exec, name: name.into() },
-            Told::Started { parent, .. } => What::Start { parent },
+            Told::Started { parent, by } => What::Start { parent, by },
             Told::Ended => What::End,
             Told::Lost(records) => What::Lost(records),
         };
@@ -96,7 +146,8 @@ fn lock_bytes() -> usize {
 impl Recorder {
     /// Nothing is open yet: while any process has an event of a task, every switch of every thread takes a little longer.
     pub(crate) fn of(sees_kernel: bool, period_ns: u64) -> Self {
-        Self { rings: Vec::new(), period_ns, events: HashMap::new(), sees_kernel }
+        let wakes = if sees_kernel { Wakes::find() } else { Err(NEEDS_LEVEL_1.to_owned()) };
+        Self { rings: Vec::new(), period_ns, events: HashMap::new(), sees_kernel, wakes }
     }
 
     /// Makes room for records.
@@ -124,6 +175,13 @@ impl Recorder {
         if threads.len() * self.rings.len() > MOST_FOLLOWED {
             return Err(format!(
                 "{} threads on {} CPUs are too many to attach to",
+                threads.len(),
+                self.rings.len()
+            ));
+        }
+        if self.wakes.is_ok() && threads.len() * self.rings.len() > MOST_WITH_WAKES {
+            self.wakes = Err(format!(
+                "{} threads on {} CPUs are too many for an event more",
                 threads.len(),
                 self.rings.len()
             ));
@@ -169,6 +227,15 @@ impl Recorder {
                         self.events.insert(id, event);
                     }
                 }
+                if let Ok(wakes) = self.wakes {
+                    let waking = event(Kind::Tracepoint(wakes.id), 1, start);
+                    match ring.join(waking, Whose::Thread { tid, cpu: *cpu }) {
+                        Ok(id) => drop(self.events.insert(id, Event::Wake)),
+                        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
+                        // All else can be had without.
+                        Err(error) => self.wakes = Err(reason(&error)),
+                    }
+                }
             }
         }
         if !on_exec {
@@ -200,8 +267,22 @@ impl Recorder {
 
     /// All records so far.
     pub(crate) fn drain(&mut self, into: &mut Vec<Record>) {
+        let (events, wakes) = (&self.events, self.wakes.as_ref().ok());
+        let is_wake = |id: u64| matches!(events.get(&id), Some(Event::Wake));
+        let detail = |id| if is_wake(id) { Detail::Raw } else { Detail::Chain };
         for (_, ring) in &mut self.rings {
-            into.extend(ring.drain(|_| Detail::Chain).map(Record::from));
+            into.extend(ring.drain(detail).filter_map(|told| match told.what {
+                latlab_perf::What::Sample(sample) if is_wake(told.event) => {
+                    let thread = wakes?.woken(sample.raw(), told.tid)?;
+                    Some(Record {
+                        time: told.time_ns,
+                        pid: told.pid,
+                        tid: told.tid,
+                        what: What::Wake { thread },
+                    })
+                }
+                _ => Some(Record::from(told)),
+            }));
         }
     }
 }
@@ -250,7 +331,7 @@ mod tests {
                 What::Name { exec: true, name: "cat".to_owned() },
             ),
             (Told::Named { exec: false, name: "b".into() }, What::Name { exec: false, name: "b".to_owned() }),
-            (Told::Started { parent: 6, by: 9 }, What::Start { parent: 6 }),
+            (Told::Started { parent: 6, by: 9 }, What::Start { parent: 6, by: 9 }),
             (Told::Ended, What::End),
             (Told::Lost(41), What::Lost(41)),
         ];
@@ -258,6 +339,53 @@ mod tests {
             let told = latlab_perf::Record { time_ns: 50, pid: 7, tid: 8, event: 5, what };
             assert_eq!(Record::from(told), Record { time: 50, pid: 7, tid: 8, what: kept });
         }
+    }
+
+    #[test]
+    fn a_wake_up_is_the_threads_own_work_and_of_another_one() {
+        let wakes = Wakes { id: 1, flags: 2, pid: 24 };
+        let mut raw = [0_u8; 36];
+        raw[24..28].copy_from_slice(&77_u32.to_ne_bytes());
+        // Preemption or interrupts may be off meanwhile.
+        for (flags, woken) in [(0, Some(77)), (0x01 | 0x04 | 0x80, Some(77)), (0x08, None), (0x10, None)] {
+            raw[2] = flags;
+            assert_eq!(wakes.woken(&raw, 8), woken, "{flags:#x}");
+        }
+        raw[2] = 0;
+        assert_eq!(wakes.woken(&raw, 77), None, "itself");
+        for damaged in 0..28 {
+            assert_eq!(wakes.woken(&raw[..damaged], 8), None);
+        }
+        assert_eq!(Wakes { pid: usize::MAX, ..wakes }.woken(&raw, 8), None);
+    }
+
+    #[test]
+    fn who_ends_a_wait_is_recorded_where_tracefs_can_be_read() {
+        let mut recorder = Recorder::of(true, LEAST_PERIOD_NS);
+        let this = this_thread();
+        if recorder.start(&[this], false).is_err() || recorder.wakes.is_err() {
+            return;
+        }
+        let (send, receive) = std::sync::mpsc::channel::<()>();
+        let (tell, told) = std::sync::mpsc::channel();
+        let other = std::thread::spawn(move || {
+            tell.send(this_thread()).unwrap();
+            while receive.recv().is_ok() {}
+        });
+        let other_tid = told.recv().unwrap();
+        for _ in 0..20 {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            send.send(()).unwrap();
+        }
+        drop(send);
+        other.join().unwrap();
+        recorder.stop();
+        let mut records = Vec::new();
+        recorder.drain(&mut records);
+        let wakes = records
+            .iter()
+            .filter(|record| record.tid == this && record.what == What::Wake { thread: other_tid });
+        assert!(wakes.count() >= 10, "it may be awake now and then");
     }
 
     #[test]

@@ -21,7 +21,7 @@ use super::launch::{Ended, Held, Signals, Streams, has_ended, pidfd, pipe, reap,
 use super::look::{About, Looker};
 use super::proc_file::{io_of, letter, text};
 use super::python::Python;
-use super::recorder::{LEAST_PERIOD_NS, Recorder};
+use super::recorder::{LEAST_PERIOD_NS, NEEDS_LEVEL_1, Recorder};
 use crate::ExplainError;
 use crate::account::io::Io;
 use crate::account::marks::{Change, What};
@@ -100,6 +100,8 @@ pub(crate) struct Watched {
     pub(crate) course: Course,
     pub(crate) files: model::Files,
     pub(crate) locks: Vec<model::Lock>,
+    /// Or why there is none.
+    pub(crate) path: Result<model::Path, String>,
     pub(crate) processes: HashMap<u32, Seen>,
     pub(crate) about: HashMap<u32, About>,
     pub(crate) refused: bool,
@@ -406,7 +408,7 @@ impl<'a> Watching<'a> {
             }
             match opened {
                 Ok(()) => {
-                    let mut new = Recording::of(recorder, rules, at_once);
+                    let mut new = Recording::of(recorder, rules, pid, at_once);
                     new.begin(looker.counts());
                     recording = Some(new);
                 }
@@ -470,6 +472,9 @@ impl<'a> Watching<'a> {
             // Everything goes on with the exec: the first states are those of its record.
             self.looker.is_recorded(true);
             self.sweep.switch_source(self.begin, Source::Recorded);
+            if let Some(recording) = &mut self.recording {
+                recording.stream.resume(self.begin, &[], |_| 0);
+            }
         }
     }
 
@@ -698,6 +703,9 @@ impl<'a> Watching<'a> {
         };
         recording.take(now, true, &mut self.sweep);
         recording.forget_waits();
+        if let Some(path) = &mut recording.stream.path {
+            path.pause(now, |thread| self.sweep.waits_for(thread));
+        }
         self.sweep.switch_source(now, Source::Looked);
         recording.cut(&mut self.sweep, true, self.governor.price());
         // Of the rest only mappings and names are of use.
@@ -743,6 +751,10 @@ impl<'a> Watching<'a> {
         self.looker.is_recorded(true);
         if let Some(recording) = &mut self.recording {
             recording.from = (self.cpu_ns, self.sweep.cpu_ns());
+            if recording.recorder.wakes.is_err() {
+                recording.stream.path = None;
+            }
+            recording.stream.resume(now, &self.states, |process| self.looker.parent(process));
         }
     }
 
@@ -781,6 +793,7 @@ impl<'a> Watching<'a> {
             self.descriptors.whole((self.pid, began, last), parent, is_orphan)
         });
         let usage = self.usage(ended.used, whole.map(|whole| whole.io), delays);
+        let path = self.path(end);
         let name = |process: u32| {
             let about = self.looker.about.get(&process);
             about.map(|about| about.name.clone()).unwrap_or_default()
@@ -842,6 +855,7 @@ impl<'a> Watching<'a> {
             left_running,
             course: swept.course,
             files,
+            path,
             locks: self.looker.locks(MOST_LOCKS),
             processes: swept.processes,
             refused: self.looker.refused,
@@ -850,6 +864,19 @@ impl<'a> Watching<'a> {
             unrecorded: self.unrecorded,
             by_looks: whole.map_or(0, |whole| whole.by_looks),
         }
+    }
+
+    /// What the program's end hung on, or why that is not known.
+    fn path(&mut self, end: u64) -> Result<model::Path, String> {
+        let Some(recording) = &mut self.recording else {
+            return Err(NEEDS_LEVEL_1.to_owned());
+        };
+        if let Err(reason) = &recording.recorder.wakes {
+            return Err(reason.clone());
+        }
+        let path = recording.stream.path.take();
+        let path = path.and_then(|path| path.shown(end, self.launched, end - self.begin));
+        path.ok_or_else(|| "nothing was recorded".to_owned())
     }
 
     /// What the program used: what it had used before it was watched is not its own. `delays`: CPU time and run-queue delay of its threads.

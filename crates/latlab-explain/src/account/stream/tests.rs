@@ -134,7 +134,7 @@ fn a_sample_whose_names_are_still_being_read_changes_nothing_and_comes_again() {
 #[test]
 fn a_sample_weighs_its_period_over_the_threads_that_run() {
     let mut recording = Recording::begin();
-    recording.at(0, 1, 2, What::Start { parent: 1 });
+    recording.at(0, 1, 2, What::Start { parent: 1, by: 1 });
     recording.at(0, 1, 2, What::In);
     recording.sample(MS, 1, CPU, &[], &[0x1010]);
     recording.sample(MS, 2, CPU, &[], &[0x1020]);
@@ -181,7 +181,7 @@ fn without_a_stack_the_reason_stays_open() {
 #[test]
 fn a_child_has_its_parents_mappings_until_it_loads_a_program() {
     let mut recording = Recording::begin();
-    recording.at(0, 9, 9, What::Start { parent: 1 });
+    recording.at(0, 9, 9, What::Start { parent: 1, by: 1 });
     let place = recording.stream.place(9, 0x1010);
     assert_eq!(place.unwrap().function.as_deref(), Some("main"));
     recording.at(1, 9, 9, What::Name { exec: true, name: "other".to_owned() });
@@ -260,4 +260,27 @@ fn files_with_one_path_have_names_of_their_own() {
     assert_eq!(mapped.0.len(), MOST_OF_ONE);
     let name = mapped.name(4, &of(99));
     assert_eq!(mapped.of(&name), None);
+}
+
+#[test]
+fn a_wait_that_another_thread_ends_is_counted_for_what_it_was_for() {
+    let mut recording = Recording::begin();
+    recording.stream.path = Some(Path::of(1));
+    recording.stream.resume(0, &[], |_| 0);
+    recording.at(0, 1, 1, What::Name { exec: true, name: "reader".to_owned() });
+    recording.at(MS, 2, 2, What::Start { parent: 1, by: 1 });
+    recording.at(MS, 2, 2, What::In);
+    recording.at(MS, 2, 2, What::Name { exec: true, name: "writer".to_owned() });
+    recording.sample(2 * MS, 1, SWITCH, &[100, 103], &[]);
+    recording.at(2 * MS, 1, 1, What::Out { preempted: false });
+    recording.at(8 * MS, 2, 2, What::Wake { thread: 1 });
+    recording.at(9 * MS, 1, 1, What::In);
+    recording.at(10 * MS, 1, 1, What::End);
+    let path = recording.stream.path.take().and_then(|path| path.shown(10 * MS, true, 10 * MS)).unwrap();
+    let wait = &path.ended[0];
+    assert_eq!((wait.name.as_str(), wait.category, wait.count), ("reader", Category::Locks, 1));
+    assert_eq!((wait.by_process, wait.by_name.as_deref()), (Some(2), Some("writer")));
+    let longest = &path.steps[0];
+    assert_eq!((longest.name.as_str(), longest.doing), ("writer", Some("on-cpu")));
+    assert!((longest.share - 0.7).abs() < 1e-9);
 }

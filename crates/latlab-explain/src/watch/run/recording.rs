@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use crate::account::path::Path;
 use crate::account::records::{Record, What};
 use crate::account::stream::{self, Stream};
 use crate::account::sweep::{State, Sweep};
@@ -53,11 +54,14 @@ struct Cut {
 }
 
 impl Recording {
-    pub(super) fn of(recorder: Recorder, rules: &'static Rules, on: bool) -> Self {
+    /// `main`: the program's process.
+    pub(super) fn of(recorder: Recorder, rules: &'static Rules, main: u32, on: bool) -> Self {
         let events = recorder.events.clone();
+        let mut stream = Stream::of(rules, Symbols::default(), events);
+        stream.path = recorder.wakes.is_ok().then(|| Path::of(main));
         Self {
             recorder,
-            stream: Stream::of(rules, Symbols::default(), events),
+            stream,
             pending: Vec::new(),
             faults_on: true,
             on,
@@ -157,7 +161,7 @@ impl Recording {
                     Some(stream::Event::Fault) => counts.faults += FAULT_PERIOD,
                     _ => {}
                 },
-                // A switch makes three records: in, out, and its stack or nothing.
+                // A switch makes at least three records: in, out, and its stack or nothing.
                 What::Lost(records) => counts.switches += records / 3,
                 _ => {}
             }

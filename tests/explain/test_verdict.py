@@ -6,7 +6,8 @@ import msgspec
 import pytest
 from tests.explain.ledgers import ledger
 
-from latlab.explain.model import Explained, Part, Process
+from latlab.explain.model import EndedWait, Explained, Part, Path, PathStep, Process
+from latlab.explain.table import critical_path, ended_waits
 from latlab.explain.verdict import verdict
 
 
@@ -83,3 +84,57 @@ def test_other_programs_are_blamed_for_a_share_that_they_surely_took(width: floa
 @pytest.mark.parametrize("shares", [(), (0.6,), (0.02, 0.03), (0.0, 0.01, 0.6)])
 def test_without_processes_that_wait_at_pipes_nothing_is_said_of_stages(shares: tuple[float, ...]) -> None:
     assert "its pipeline" not in said(pipeline(*shares))
+
+
+def hung_on(*steps: PathStep, recorded: float = 0.92) -> Explained:
+    """A pipeline of which it was recorded what its end hung on."""
+    return msgspec.structs.replace(pipeline(0.02, 0.5), path=Path(recorded, steps))
+
+
+SORT = PathStep("sort", 0.55, 5.5, 20, "on-cpu")
+OTHER_SORT = PathStep("sort", 0.06, 0.6, 23, "on-cpu")
+TR = PathStep("tr", 0.2, 2.0, 21, "on-cpu")
+DISK = PathStep("cat", 0.05, 0.5, 22, "storage-wait")
+REST = PathStep("others", 0.14, 1.4)
+
+
+def test_the_critical_path_is_said_instead_of_the_slow_stage() -> None:
+    told = verdict(hung_on(SORT, TR, REST, OTHER_SORT, DISK))
+    assert told[1] == (
+        "On its critical path (92 % of the time was recorded): sort 61 %, tr 20 % on a CPU;"
+        " waiting for storage 5.0 %."
+    )
+    assert "its pipeline" not in " ".join(told)
+
+
+@pytest.mark.parametrize(
+    "explained", [hung_on(SORT), hung_on(SORT, TR, recorded=0.49), hung_on()], ids=["one", "little", "none"]
+)
+def test_a_path_of_one_process_or_of_less_than_half_is_not_said(explained: Explained) -> None:
+    told = said(explained)
+    assert "critical path" not in told
+    assert "The slow stage of its pipeline is stage-0" in told
+    assert critical_path(explained) == []
+
+
+def test_the_path_and_who_ended_waits_are_tables() -> None:
+    waits = (
+        EndedWait("tr", "pipe", 7.0, 1_200, 21, 20, "sort"),
+        EndedWait("sort", "storage-wait", 0.5, 3, 20),
+        EndedWait("sort", "pipe", 0.1, 3, 20, 21, "tr"),
+    )
+    explained = hung_on(SORT, TR, REST)
+    explained = msgspec.structs.replace(explained, path=Path(0.92, (SORT, TR, REST), waits))
+    assert critical_path(explained) == [
+        "critical path  share    time  doing",
+        "sort (20)       55 %  5.50 s  on-cpu",
+        "tr (21)         20 %  2.00 s  on-cpu",
+        "others          14 %  1.40 s",
+    ]
+    assert ended_waits(explained) == [
+        "waits of     time  times           for  ended by",
+        "tr (21)    7.00 s  1,200          pipe  sort (20)",
+        "sort (20)  500 ms      3  storage-wait  nobody of the program",
+    ]
+    alone = msgspec.structs.replace(explained, path=Path(0.92, (SORT, TR), waits[1:2]))
+    assert ended_waits(alone) == []

@@ -392,7 +392,15 @@ def _show(
         sentences,
     )
     from latlab.explain.places import places  # noqa: PLC0415 - see above
-    from latlab.explain.table import facts, locks, processes, stages, table  # noqa: PLC0415 - see above
+    from latlab.explain.table import (  # noqa: PLC0415 - see above
+        critical_path,
+        ended_waits,
+        facts,
+        locks,
+        processes,
+        stages,
+        table,
+    )
 
     screen = screen_of(sys.stderr)
     lines = [Line()]
@@ -401,7 +409,14 @@ def _show(
         lines += [styled(line.text, "bold") for line in wrapped] if at == 0 else wrapped
     lines.append(Line())
     lines += [Line(screen.fit(line)) for line in table(explained)]
-    for listed in (stages(explained), processes(explained), locks(explained), bounds_table(judgement)):
+    for listed in (
+        stages(explained),
+        processes(explained),
+        critical_path(explained),
+        ended_waits(explained),
+        locks(explained),
+        bounds_table(judgement),
+    ):
         if listed:
             lines += [Line(), *(Line(screen.fit(line)) for line in listed)]
     if proof is not None:

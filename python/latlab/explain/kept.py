@@ -25,7 +25,8 @@ from latlab.run.store import Store
 from latlab.text import clean
 
 FILE: Final = "calibration.json"
-_VERSION: Final = 2
+_VERSION: Final = 3
+"""Raised when something is measured otherwise."""
 _LONGEST_S: Final = 30 * 86_400
 _MOST_BYTES: Final = 1 << 20
 _NAMES_THE_CPU: Final = ("model name", "microcode", "CPU part")

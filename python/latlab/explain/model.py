@@ -9,6 +9,8 @@ import msgspec
 Level = Literal[1, 2, 3]
 Method = Literal["counted", "sampled", "modelled"]
 
+_MOSTLY: Final = 0.5
+"""Share of wall time that was recorded, from which on a path is more than a part of one."""
 USER_CODE: Final = ("compute", "memory-copy", "allocator", "garbage-collection")
 """What only samples of user code tell apart; without them there is `user-cpu`."""
 
@@ -287,6 +289,62 @@ class Lock(msgspec.Struct, frozen=True):
         return f"{self.name} of {self.object}" if self.name else f"{self.address} in {self.object}"
 
 
+class PathStep(msgspec.Struct, frozen=True):
+    """Who did what on the critical path."""
+
+    name: str
+    """Of the thread; `others` for the rest."""
+    share: float
+    """Of the time that was recorded."""
+    seconds: float
+    process: int | None = None
+    """`None`: several of one name, or the rest."""
+    doing: str | None = None
+    """A category that it waited in, or `on-cpu`; `None` for the rest."""
+
+    @property
+    def called(self) -> str:
+        """`sort (4711)`."""
+        return _called(self.name, self.process)
+
+
+class EndedWait(msgspec.Struct, frozen=True):
+    """Waits of threads, by who ended them."""
+
+    name: str
+    category: str
+    seconds: float
+    """Of all such threads together."""
+    count: int
+    process: int | None = None
+    by_process: int | None = None
+    by_name: str | None = None
+    """`None`: no thread of the program."""
+
+    @property
+    def called(self) -> str:
+        """Who waited: `sort (4711)`."""
+        return _called(self.name, self.process)
+
+    @property
+    def ended_by(self) -> str:
+        """`tr (4710)`."""
+        return "nobody of the program" if self.by_name is None else _called(self.by_name, self.by_process)
+
+
+def _called(name: str, process: int | None) -> str:
+    return name if process is None else f"{name} ({process})"
+
+
+class Path(msgspec.Struct, frozen=True):
+    """What the end of a program hung on; the longest steps and waits first."""
+
+    recorded_share: float
+    steps: tuple[PathStep, ...] = ()
+    """They sum to the time that was recorded; empty where the end was not."""
+    ended: tuple[EndedWait, ...] = ()
+
+
 class Times(msgspec.Struct, frozen=True):
     """A distribution of times, encoded as in run files."""
 
@@ -419,6 +477,8 @@ class Explained(msgspec.Struct, frozen=True):
     files: Files = Files()
     locks: tuple[Lock, ...] = ()
     """Of the same run, longest first."""
+    path: Path | None = None
+    """Of the same run."""
     raise_: str | None = msgspec.field(default=None, name="raise")
     nameless_share: float | None = None
     stacks: tuple[Stack, ...] = ()
@@ -427,6 +487,8 @@ class Explained(msgspec.Struct, frozen=True):
     lines: tuple[SourceLine, ...] = ()
     about_symbols: str = ""
     about_lines: str = ""
+    about_path: str = ""
+    """How `path` came about, or why there is none."""
     python: PythonCode | None = None
     stages: tuple[Stage, ...] = ()
     notes: tuple[str, ...] = ()
@@ -436,6 +498,25 @@ class Explained(msgspec.Struct, frozen=True):
     def row(self, name: str) -> Row | None:
         """The category of this name; `None` where this level cannot know it."""
         return next((row for row in self.categories if row.name == name), None)
+
+    @property
+    def steps(self) -> tuple[PathStep, ...]:
+        """The critical path, where most of it was recorded and not all of it is one process's."""
+        path = self._known_path
+        several = len({(step.process, step.name) for step in path.steps}) > 1
+        return path.steps if several else ()
+
+    @property
+    def ended_waits(self) -> tuple[EndedWait, ...]:
+        """Waits by who ended them, where most was recorded and threads of the program ended some."""
+        path = self._known_path
+        return path.ended if any(wait.by_name is not None for wait in path.ended) else ()
+
+    @property
+    def _known_path(self) -> Path:
+        if self.path is None or self.path.recorded_share < _MOSTLY:
+            return Path(0.0)
+        return self.path
 
     def share(self, *names: str) -> float:
         """Share of wall time of these categories together."""

@@ -19,6 +19,8 @@ _MOST_PARTS: Final = 4
 _MOST_FUNCTIONS: Final = 3
 _MOST_PROCESSES: Final = 8
 _MOST_LOCKS: Final = 4
+_MOST_STEPS: Final = 6
+_MOST_WAITS: Final = 5
 _LEVELS: Final = {
     1: "kernel and user samples, the kernel's stack at each switch",
     2: "user samples, exact switches, reasons from /proc",
@@ -109,6 +111,37 @@ def locks(explained: Explained) -> list[str]:
         for lock in shown[:_MOST_LOCKS]
     ]
     return aligned([("lock", "waited for", "by", "looks", "held meanwhile by"), *cells])
+
+
+def critical_path(explained: Explained) -> list[str]:
+    """A row for who did what on the critical path, longest first; empty where it is one process alone."""
+    shown = [step for step in explained.steps if step.share >= _SHOWN][:_MOST_STEPS]
+    if not shown:
+        return []
+    cells = [
+        (clean(step.called, most=32), percent(step.share), format_ns(1e9 * step.seconds), step.doing or "")
+        for step in shown
+    ]
+    return aligned([("critical path", "share", "time", "doing"), *cells])
+
+
+def ended_waits(explained: Explained) -> list[str]:
+    """A row for who ended whose waits, longest first; empty where the program ended hardly any."""
+    least = SMALL * explained.wall_s
+    shown = [wait for wait in explained.ended_waits if wait.seconds >= least][:_MOST_WAITS]
+    if not shown:
+        return []
+    cells = [
+        (
+            clean(wait.called, most=32),
+            format_ns(1e9 * wait.seconds),
+            f"{wait.count:,}",
+            wait.category,
+            clean(wait.ended_by, most=32),
+        )
+        for wait in shown
+    ]
+    return aligned([("waits of", "time", "times", "for", "ended by"), *cells])
 
 
 def held_by(lock: Lock, most: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from latlab.explain.answer import GROUPS, SMALL, UNEXPLAINED, Answer, Share, answer, narrowing, together
@@ -164,8 +164,9 @@ def _step(explained: Explained, name: str) -> str:
 def verdict(explained: Explained) -> list[str]:
     """The sentences, most important first."""
     found = answer(explained)
-    sentences = [_dominates(explained, found), *_ended_early(explained), *_shares(explained)]
-    stage = _slow_stage(explained)
+    path = _critical_path(explained)
+    sentences = [_dominates(explained, found), *_ended_early(explained), *path, *_shares(explained)]
+    stage = None if path else _slow_stage(explained)
     if stage:
         sentences.append(stage)
     ruled_out = _ruled_out(found)
@@ -267,6 +268,35 @@ def _shares(explained: Explained) -> list[str]:
         for row in rows
     ]
     return [f"Largest shares: {', '.join(parts)}."]
+
+
+def _critical_path(explained: Explained) -> list[str]:
+    """Who was on a CPU while the end waited for it, and what was waited for then; of each the longest."""
+    path = explained.path
+    if path is None or not explained.steps:
+        return []
+    ran: dict[str, float] = {}
+    waited: dict[str, float] = {}
+    for step in explained.steps:
+        if step.doing == "on-cpu":
+            ran[step.name] = ran.get(step.name, 0.0) + step.share
+        elif step.doing is not None:
+            name = NAMES[step.doing]
+            waited[name] = waited.get(name, 0.0) + step.share
+    listed = [
+        ", ".join(f"{clean(name, most=24)} {percent(share)}" for name, share in _largest(of)) + where
+        for of, where in ((ran, " on a CPU"), (waited, ""))
+        if _largest(of)
+    ]
+    if not listed:
+        return []
+    recorded = percent(path.recorded_share)
+    return [f"On its critical path ({recorded} of the time was recorded): {'; '.join(listed)}."]
+
+
+def _largest(shares: Mapping[str, float]) -> list[tuple[str, float]]:
+    largest = sorted(shares.items(), key=lambda each: -each[1])[:3]
+    return [(name, share) for name, share in largest if share >= SMALL]
 
 
 def _slow_stage(explained: Explained) -> str | None:

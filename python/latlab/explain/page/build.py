@@ -71,6 +71,7 @@ def document(
             _files(explained),
             _roofline(explained, runs, judgement),
             _processes(explained),
+            _path(explained),
             _locks(explained),
             Section(id="seen", title="How was it seen?", statements=_seen(explained)),
         )
@@ -326,6 +327,24 @@ def _processes(explained: Explained) -> Section | None:
                 "Its processes, the busiest first; shares of their own time", tables.processes(explained)
             ),
         ),
+    )
+
+
+def _path(explained: Explained) -> Section | None:
+    listings = []
+    if explained.steps:
+        listings.append(
+            Listing("The critical path; shares of what was recorded", tables.critical_path(explained))
+        )
+    if explained.ended_waits:
+        listings.append(Listing("Waits that are over, by who ended them", tables.ended_waits(explained)))
+    if not listings:
+        return None
+    return Section(
+        id="path",
+        title="What did its end wait for?",
+        listings=tuple(listings),
+        statements=(explained.about_path,),
     )
 
 

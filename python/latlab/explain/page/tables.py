@@ -108,6 +108,38 @@ def locks(explained: Explained) -> Table:
     return Table(columns, tuple(rows))
 
 
+def critical_path(explained: Explained) -> Table:
+    """A row for who did what on it."""
+    columns = (Column("who"), Column("doing"), Column("share"), Column("time", "seconds"))
+    rows = tuple(
+        (clean(step.called, most=60), step.doing, percent(step.share), step.seconds)
+        for step in explained.steps
+    )
+    return Table(columns, rows)
+
+
+def ended_waits(explained: Explained) -> Table:
+    """A row for who ended whose waits."""
+    columns = (
+        Column("who waited"),
+        Column("for"),
+        Column("ended by"),
+        Column("time", "seconds"),
+        Column("times", "count"),
+    )
+    rows = tuple(
+        (
+            clean(wait.called, most=60),
+            wait.category,
+            clean(wait.ended_by, most=60),
+            wait.seconds,
+            wait.count,
+        )
+        for wait in explained.ended_waits
+    )
+    return Table(columns, rows)
+
+
 def processes(explained: Explained) -> Table:
     """A row a process."""
     columns = (

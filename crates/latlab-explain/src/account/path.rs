@@ -141,6 +141,15 @@ enum Does {
     Waits(u64),
 }
 
+/// A wait in which a child ended and that nobody is known to have ended: if the thread is told of the child next, that was it.
+#[derive(Debug)]
+struct Late {
+    child: Last,
+    category: Category,
+    since: u64,
+    until: u64,
+}
+
 #[derive(Debug)]
 struct Thread {
     process: u32,
@@ -150,10 +159,12 @@ struct Thread {
     /// What led to where it was at this time of the own clock.
     carried: Rc<Carried>,
     at: u64,
+    /// Of the wait that is over since it came to a CPU.
+    late: Option<Box<Late>>,
 }
 
 /// What the last thread of a process carried at its end.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Last {
     who: Who,
     carried: Rc<Carried>,
@@ -257,7 +268,8 @@ impl Path {
             before.map_or_else(Default::default, |before| (Rc::clone(&before.carried), before.at));
         let who = self.names.of(of.process, &name);
         self.process(of.process).threads += 1;
-        self.threads.insert(of.thread, Thread { process: of.process, name, who, does, carried, at });
+        self.threads
+            .insert(of.thread, Thread { process: of.process, name, who, does, carried, at, late: None });
         // What came before is not known.
         self.add(of.thread, Doing::On(Category::StartAndExit));
     }
@@ -302,24 +314,48 @@ impl Path {
             // After a look: it was runnable.
             Does::Runs | Does::IsReady => self.add(of.thread, Doing::On(Category::RunQueueWait)),
             Does::Waits(since) => {
-                let child = self.processes.get_mut(&process).and_then(|process| {
-                    process.child.take_if(|child| waited == Category::WaitingForChildren && child.at >= since)
-                });
-                // A process's end is recorded, that it wakes its parent is not: its events are gone by then.
-                let (until, by) =
-                    child.as_ref().map_or((self.clock, None), |child| (child.at, Some(child.who)));
+                let child = self.processes.get(&process).and_then(|process| process.child.clone());
+                let child = child.filter(|child| child.at >= since);
+                self.add(of.thread, Doing::On(waited));
+                self.count(who, waited, None, self.clock - since);
+                let until = self.clock;
                 if let Some((child, known)) = child.zip(self.threads.get_mut(&of.thread)) {
-                    (known.carried, known.at) = (child.carried, child.at);
-                    self.add(of.thread, Doing::On(Category::RunQueueWait));
-                } else {
-                    self.add(of.thread, Doing::On(waited));
+                    known.late = Some(Box::new(Late { child, category: waited, since, until }));
                 }
-                self.count(who, waited, by, until - since);
             }
         }
         if let Some(known) = self.threads.get_mut(&of.thread) {
             known.does = Does::Runs;
         }
+        // A process's end is recorded, that it wakes its parent is not: its events are gone by then.
+        if waited == Category::WaitingForChildren {
+            self.child_ended(now, of.thread);
+        }
+    }
+
+    /// A thread is told that a child of its process has ended: that has ended its wait, where nobody else is known to have done so.
+    pub(crate) fn child_ended(&mut self, now: u64, thread: u32) {
+        self.advance(now);
+        let Some(known) = self.threads.get_mut(&thread).filter(|known| known.does == Does::Runs) else {
+            return;
+        };
+        let Some(late) = known.late.take() else {
+            return;
+        };
+        let Late { child, category, since, until } = *late;
+        (known.carried, known.at) = (child.carried, child.at);
+        let (who, ready) = (known.who, until - child.at);
+        if ready > 0 {
+            let doing = Doing::On(Category::RunQueueWait);
+            Rc::make_mut(&mut known.carried).add(who, doing, ready, &mut self.names);
+            known.at = until;
+        }
+        self.settle(thread);
+        if let Some((sum, times)) = self.waits.get_mut(&(who, category, None)) {
+            *sum = sum.saturating_sub(until - since);
+            *times = times.saturating_sub(1);
+        }
+        self.count(who, category, Some(child.who), child.at - since);
     }
 
     /// A thread leaves its CPU.
@@ -332,6 +368,7 @@ impl Path {
         self.settle(of.thread);
         if let Some(known) = self.threads.get_mut(&of.thread) {
             known.does = does;
+            known.late = None;
         }
     }
 
@@ -412,6 +449,9 @@ impl Path {
         }
         for process in self.processes.values_mut() {
             process.child = None;
+        }
+        for known in self.threads.values_mut() {
+            known.late = None;
         }
     }
 
@@ -499,9 +539,9 @@ impl Path {
         let whole = (carried.sum() as f64).max(1.0);
         let mut rows: BTreeMap<(Who, Doing), u64> = BTreeMap::new();
         let merged = self.merged(&carried.parts.iter().map(|part| part.0).collect());
-        let merges = carried.parts.len() > MOST_SHOWN;
+        let too_many = carried.parts.len() > MOST_SHOWN;
         for (who, doing, ns) in &carried.parts {
-            *rows.entry((if merges { merged[who] } else { *who }, *doing)).or_default() += ns;
+            *rows.entry((if too_many { merged[who] } else { *who }, *doing)).or_default() += ns;
         }
         let mut rest = 0;
         rows.retain(|(who, _), ns| {
@@ -528,8 +568,8 @@ impl Path {
         let waits = std::mem::take(&mut self.waits);
         let all = waits.keys().flat_map(|(who, _, by)| [Some(*who), *by]).flatten().collect();
         let merged = self.merged(&all);
-        let merges = waits.len() > MOST_SHOWN;
-        let of = |who: Who| if merges { merged[&who] } else { who };
+        let too_many = waits.len() > MOST_SHOWN;
+        let of = |who: Who| if too_many { merged[&who] } else { who };
         let mut rows: BTreeMap<(Who, Category, Option<Who>), (u64, u64)> = BTreeMap::new();
         for ((who, category, by), (ns, count)) in waits {
             let (sum, times) = rows.entry((of(who), category, by.map(of))).or_default();
@@ -537,6 +577,7 @@ impl Path {
             *times += count;
         }
         let mut rows: Vec<_> = rows.into_iter().collect();
+        rows.retain(|(_, (_, count))| *count > 0);
         rows.sort_by_key(|(_, (ns, _))| Reverse(*ns));
         let row = |((who, category, by), (ns, count)): ((Who, Category, Option<Who>), (u64, u64))| {
             let (process, name) = self.name(who);

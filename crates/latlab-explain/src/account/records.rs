@@ -75,6 +75,8 @@ pub(crate) enum What {
         /// The one that waited; of the program or not.
         thread: u32,
     },
+    /// The thread is told by a signal that a child of its process has ended.
+    ChildEnded,
     /// It ends.
     End,
     /// Records that there was no room for.

@@ -108,6 +108,8 @@ pub(crate) enum Event {
     Fault,
     /// The thread ends the wait of another one.
     Wake,
+    /// A signal comes to the thread.
+    Signal,
 }
 
 struct Function {
@@ -224,6 +226,7 @@ impl<'a, N: Names> Stream<'a, N> {
     pub(crate) fn take(&mut self, record: &Record, sweep: &mut Sweep<'_>) -> bool {
         let (time, pid, tid) = (record.time, record.pid, record.tid);
         let recorded = sweep.source() == Source::Recorded;
+        self.follow(record, sweep);
         match &record.what {
             What::Sample { event, kernel, user } => match self.events.get(event).copied() {
                 Some(Event::Cpu(period)) if recorded => {
@@ -255,16 +258,7 @@ impl<'a, N: Names> Stream<'a, N> {
             What::In if recorded => {
                 self.waiting.remove(&tid);
                 self.polling.remove(&tid);
-                if let Some(path) = &mut self.path {
-                    let of = Of { process: pid, thread: tid, name: self.threads.get(&tid) };
-                    path.runs(time, of, sweep.waits_for(tid));
-                }
                 sweep.set(time, tid, pid, State::Running);
-            }
-            What::Wake { thread } if recorded => {
-                if let Some(path) = &mut self.path {
-                    path.wakes(time, tid, *thread, sweep.waits_for(*thread));
-                }
             }
             What::Name { exec, name } => {
                 if *exec {
@@ -276,15 +270,8 @@ impl<'a, N: Names> Stream<'a, N> {
                 if self.threads.len() < MOST_THREADS {
                     self.threads.insert(tid, Rc::from(name.as_str()));
                 }
-                if let Some(path) = self.path.as_mut().filter(|_| recorded) {
-                    path.is_named(
-                        time,
-                        Of { process: pid, thread: tid, name: self.threads.get(&tid) },
-                        *exec,
-                    );
-                }
             }
-            What::Start { parent, by } => self.started(record, *parent, *by, sweep),
+            What::Start { parent, .. } => self.started(record, *parent, sweep),
             What::End => {
                 self.threads.remove(&tid);
                 self.leaving.remove(&tid);
@@ -297,9 +284,6 @@ impl<'a, N: Names> Stream<'a, N> {
                 }
                 if recorded {
                     sweep.remove(time, tid);
-                    if let Some(path) = &mut self.path {
-                        path.ends(time, tid);
-                    }
                 }
             }
             What::Map { start, bytes, offset, path, file } => {
@@ -319,9 +303,29 @@ impl<'a, N: Names> Stream<'a, N> {
                     self.polled.insert(tid, (*reason, time));
                 }
             }
-            What::Learned { .. } | What::Out { .. } | What::In | What::Wake { .. } => {}
+            What::Learned { .. } | What::Out { .. } | What::In | What::Wake { .. } | What::ChildEnded => {}
         }
         true
+    }
+
+    /// Tells the path what else it goes by than threads that leave their CPU, before the sweep hears of it.
+    fn follow(&mut self, record: &Record, sweep: &Sweep<'_>) {
+        let Some(path) = self.path.as_mut().filter(|_| sweep.source() == Source::Recorded) else {
+            return;
+        };
+        let (time, thread) = (record.time, record.tid);
+        let of = Of { process: record.pid, thread, name: self.threads.get(&thread) };
+        match &record.what {
+            What::In => path.runs(time, of, sweep.waits_for(thread)),
+            What::Wake { thread: woken } => path.wakes(time, thread, *woken, sweep.waits_for(*woken)),
+            What::ChildEnded => path.child_ended(time, thread),
+            What::Name { exec, name } => {
+                path.is_named(time, Of { name: Some(&Rc::from(name.as_str())), ..of }, *exec);
+            }
+            What::Start { parent, by } => path.starts(time, Of { name: None, ..of }, *parent, *by),
+            What::End => path.ends(time, thread),
+            _ => {}
+        }
     }
 
     /// The state of a thread that has left its CPU.
@@ -358,7 +362,7 @@ impl<'a, N: Names> Stream<'a, N> {
         State::Waiting(Some(known.map_or(reason, |known| known.0)))
     }
 
-    fn started(&mut self, record: &Record, parent: u32, by: u32, sweep: &mut Sweep<'_>) {
+    fn started(&mut self, record: &Record, parent: u32, sweep: &mut Sweep<'_>) {
         let (pid, tid) = (record.pid, record.tid);
         self.starts += 1;
         if pid != parent && self.children.len() < MOST_PROCESSES {
@@ -370,9 +374,6 @@ impl<'a, N: Names> Stream<'a, N> {
         }
         if sweep.source() == Source::Recorded {
             sweep.set(record.time, tid, pid, State::Ready);
-            if let Some(path) = &mut self.path {
-                path.starts(record.time, Of { process: pid, thread: tid, name: None }, parent, by);
-            }
         }
     }
 

@@ -30,10 +30,12 @@ const USUAL_LOCK_KIB: usize = 516;
 
 /// Threads times CPUs that events may be opened for: three descriptors each, of the usual 1024.
 const MOST_FOLLOWED: usize = 200;
-/// The same with a fourth descriptor each.
-const MOST_WITH_WAKES: usize = 150;
+/// The same with five descriptors each.
+const MOST_WITH_WAKES: usize = 120;
 /// The tracepoint of a thread that ends a wait. It fires in the thread that does so.
 const WAKING: &str = "sched/sched_waking";
+/// The tracepoint of a thread to which a signal comes.
+const SIGNAL: &str = "signal/signal_deliver";
 /// Of a tracepoint's flags: an interrupt did it, not the thread that it came to (`TRACE_FLAG_HARDIRQ`, `TRACE_FLAG_SOFTIRQ`).
 const IN_INTERRUPT: u8 = 0x08 | 0x10;
 /// The first of all namespaces of process ids (`PROC_PID_INIT_INO`), whose numbers tracepoints use.
@@ -51,12 +53,14 @@ pub(crate) struct Recorder {
     pub(crate) wakes: Result<Wakes, String>,
 }
 
-/// The tracepoint of wake-ups: its number, and where its fields lie.
+/// The tracepoints that say who ends waits: their numbers, and where their fields lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wakes {
-    id: u64,
+    waking: u64,
     flags: usize,
     pid: usize,
+    signal: u64,
+    number: usize,
 }
 
 impl Wakes {
@@ -74,9 +78,11 @@ impl Wakes {
         let tracefs = Tracefs::open()?;
         let found = || {
             let [flags, pid] = ["common_flags", "pid"].map(|field| tracefs.offset(WAKING, field));
-            Some(Self { id: tracefs.id(WAKING)?, flags: flags?, pid: pid? })
+            let (waking, signal) = (tracefs.id(WAKING)?, tracefs.id(SIGNAL)?);
+            let number = tracefs.offset(SIGNAL, "sig")?;
+            Some(Self { waking, flags: flags?, pid: pid?, signal, number })
         };
-        found().ok_or_else(|| format!("this kernel has no tracepoint {WAKING}"))
+        found().ok_or_else(|| format!("this kernel has no tracepoint {WAKING} or {SIGNAL}"))
     }
 
     /// The thread whose wait this one has ended; `None`: an interrupt did it, or the fields are damaged.
@@ -84,6 +90,21 @@ impl Wakes {
         let flags = raw.get(self.flags)?;
         let pid = u32::from_ne_bytes(*raw.get(self.pid..)?.first_chunk()?);
         (flags & IN_INTERRUPT == 0 && pid != by).then_some(pid)
+    }
+
+    /// Whether a signal says that a child has ended.
+    fn of_child(self, raw: &[u8]) -> bool {
+        let number = raw.get(self.number..).and_then(|rest| rest.first_chunk());
+        number.is_some_and(|number| i32::from_ne_bytes(*number) == libc::SIGCHLD)
+    }
+
+    /// What a record of such an event tells, if that is something.
+    fn told(self, event: Event, raw: &[u8], by: u32) -> Option<What> {
+        match event {
+            Event::Wake => self.woken(raw, by).map(|thread| What::Wake { thread }),
+            Event::Signal => self.of_child(raw).then_some(What::ChildEnded),
+            _ => None,
+        }
     }
 }
 
@@ -228,12 +249,14 @@ impl Recorder {
                     }
                 }
                 if let Ok(wakes) = self.wakes {
-                    let waking = event(Kind::Tracepoint(wakes.id), 1, start);
-                    match ring.join(waking, Whose::Thread { tid, cpu: *cpu }) {
-                        Ok(id) => drop(self.events.insert(id, Event::Wake)),
-                        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
-                        // All else can be had without.
-                        Err(error) => self.wakes = Err(reason(&error)),
+                    for (number, stands_for) in [(wakes.waking, Event::Wake), (wakes.signal, Event::Signal)] {
+                        let point = event(Kind::Tracepoint(number), 1, start);
+                        match ring.join(point, Whose::Thread { tid, cpu: *cpu }) {
+                            Ok(id) => drop(self.events.insert(id, stands_for)),
+                            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
+                            // All else can be had without.
+                            Err(error) => self.wakes = Err(reason(&error)),
+                        }
                     }
                 }
             }
@@ -268,18 +291,14 @@ impl Recorder {
     /// All records so far.
     pub(crate) fn drain(&mut self, into: &mut Vec<Record>) {
         let (events, wakes) = (&self.events, self.wakes.as_ref().ok());
-        let is_wake = |id: u64| matches!(events.get(&id), Some(Event::Wake));
-        let detail = |id| if is_wake(id) { Detail::Raw } else { Detail::Chain };
+        let point =
+            |id: u64| events.get(&id).copied().filter(|event| matches!(event, Event::Wake | Event::Signal));
+        let detail = |id| point(id).map_or(Detail::Chain, |_| Detail::Raw);
         for (_, ring) in &mut self.rings {
-            into.extend(ring.drain(detail).filter_map(|told| match told.what {
-                latlab_perf::What::Sample(sample) if is_wake(told.event) => {
-                    let thread = wakes?.woken(sample.raw(), told.tid)?;
-                    Some(Record {
-                        time: told.time_ns,
-                        pid: told.pid,
-                        tid: told.tid,
-                        what: What::Wake { thread },
-                    })
+            into.extend(ring.drain(detail).filter_map(|told| match (&told.what, point(told.event)) {
+                (latlab_perf::What::Sample(sample), Some(event)) => {
+                    let what = wakes?.told(event, sample.raw(), told.tid)?;
+                    Some(Record { time: told.time_ns, pid: told.pid, tid: told.tid, what })
                 }
                 _ => Some(Record::from(told)),
             }));
@@ -343,7 +362,7 @@ mod tests {
 
     #[test]
     fn a_wake_up_is_the_threads_own_work_and_of_another_one() {
-        let wakes = Wakes { id: 1, flags: 2, pid: 24 };
+        let wakes = Wakes { waking: 1, flags: 2, pid: 24, signal: 2, number: 8 };
         let mut raw = [0_u8; 36];
         raw[24..28].copy_from_slice(&77_u32.to_ne_bytes());
         // Preemption or interrupts may be off meanwhile.
@@ -357,6 +376,11 @@ mod tests {
             assert_eq!(wakes.woken(&raw[..damaged], 8), None);
         }
         assert_eq!(Wakes { pid: usize::MAX, ..wakes }.woken(&raw, 8), None);
+        for (signal, told) in [(libc::SIGCHLD, Some(What::ChildEnded)), (libc::SIGTERM, None)] {
+            raw[8..12].copy_from_slice(&signal.to_ne_bytes());
+            assert_eq!(wakes.told(Event::Signal, &raw, 8), told);
+            assert_eq!(wakes.told(Event::Signal, &raw[..11], 8), None);
+        }
     }
 
     #[test]

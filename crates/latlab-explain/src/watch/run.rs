@@ -800,6 +800,7 @@ impl<'a> Watching<'a> {
         };
         let files = self.descriptors.shown(usage.io.as_ref(), name);
         let cpu_ns = usage.cpu_ns();
+        self.end_governing(&usage);
         let sweep = &mut self.sweep;
         let weighed = self.recording.as_mut().map(|recording| recording.weigh(cpu_ns, sweep));
         let swept = self.sweep.end(end);
@@ -840,14 +841,6 @@ impl<'a> Watching<'a> {
             tally.sampled_ns = weighed.of_ns;
             tally.unlike = weighed.unlike;
         }
-        self.governor.end(
-            cpu_ns,
-            Counts {
-                switches: usage.voluntary_switches + usage.involuntary_switches,
-                faults: (usage.minor_faults + usage.major_faults) / FAULT_SLICES,
-                starts: self.looker.counts().unwrap_or_default().starts,
-            },
-        );
         Watched {
             tally,
             ended: self.launched.then_some(ended),
@@ -864,6 +857,16 @@ impl<'a> Watching<'a> {
             unrecorded: self.unrecorded,
             by_looks: whole.map_or(0, |whole| whole.by_looks),
         }
+    }
+
+    /// What the run used is known.
+    fn end_governing(&mut self, usage: &Usage) {
+        let counts = Counts {
+            switches: usage.voluntary_switches + usage.involuntary_switches,
+            faults: (usage.minor_faults + usage.major_faults) / FAULT_SLICES,
+            starts: self.looker.counts().unwrap_or_default().starts,
+        };
+        self.governor.end(usage.cpu_ns(), counts);
     }
 
     /// What the program's end hung on, or why that is not known.

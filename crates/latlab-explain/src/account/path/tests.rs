@@ -223,6 +223,40 @@ fn a_wait_for_another_thing_does_not_hang_on_a_child_that_ended_meanwhile() {
 }
 
 #[test]
+fn a_signal_says_that_the_end_of_a_child_has_ended_another_wait() {
+    for told in [true, false] {
+        let mut play = Play::begin();
+        play.starts(0, 2);
+        play.waits(0, MAIN);
+        play.ends(6, 2);
+        // As make waits at the pipe of its jobs.
+        play.runs_after(8, MAIN, Category::Pipe);
+        if told {
+            play.0.child_ended(9 * MS, MAIN);
+            play.0.child_ended(9 * MS, MAIN);
+        }
+        play.waits(10, MAIN);
+        // The next wait has nothing to do with it.
+        play.runs_after(13, MAIN, Category::Pipe);
+        play.0.child_ended(13 * MS, MAIN);
+        let path = play.shown(13);
+        if told {
+            let expected = [
+                ("a", "on-cpu", 6.0),
+                ("main", "pipe", 3.0),
+                ("main", "on-cpu", 2.0),
+                ("main", "run-queue-wait", 2.0),
+            ];
+            assert_eq!(steps(&path), expected);
+            assert_eq!(ended(&path), [("main", "pipe", "a", 6.0, 1), ("main", "pipe", "nobody", 3.0, 1)]);
+        } else {
+            assert_eq!(steps(&path), [("main", "pipe", 11.0), ("main", "on-cpu", 2.0)]);
+            assert_eq!(ended(&path), [("main", "pipe", "nobody", 11.0, 2)]);
+        }
+    }
+}
+
+#[test]
 fn a_sleeper_hangs_on_nobody() {
     let mut play = Play::begin();
     play.waits(1, MAIN);
@@ -335,6 +369,7 @@ fn no_time_is_lost_or_made_whatever_records_come() {
                 30..33 => path.starts(now, of, process(other), other),
                 33..35 => path.is_named(now, of, below(2) == 0),
                 35..37 => path.ends(now, thread),
+                37 if below(2) == 0 => path.child_ended(now, thread),
                 37 => path.pause(now, |_| category),
                 _ => {
                     let states = [State::Running, State::Ready, State::Waiting(None)];

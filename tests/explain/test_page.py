@@ -15,7 +15,8 @@ from tests.some import some
 
 from latlab.cli.explain import command
 from latlab.errors import UserError
-from latlab.explain.model import Explained, File, Moved
+from latlab.explain.model import EndedWait, Explained, File, Moved, PathStep
+from latlab.explain.model import Path as CriticalPath
 from latlab.explain.page import document
 from latlab.explain.page.flame import boxes
 from latlab.explain.page.lanes import cells, coarser
@@ -65,6 +66,18 @@ def test_the_page_names_no_address_outside_of_itself(written: SimpleNamespace) -
     assert "default-src &#39;none&#39;" in elements
     data = written.html.split('id="latlab-data">')[1].split("</script>")[0]
     assert "://" not in data
+
+
+def test_what_its_end_waited_for_is_on_the_page(written: SimpleNamespace) -> None:
+    steps = (PathStep("sort", 0.8, 8.0, 20, "on-cpu"), PathStep("tr", 0.2, 2.0, 21, "pipe"))
+    waits = (EndedWait("tr", "pipe", 7.0, 12, 21, 20, "sort"),)
+    path = CriticalPath(0.9, steps, waits)
+    page = rendered(changed(written.explained, path=path, about_path="By records."))
+    assert "What did its end wait for?" in page
+    for shown in ("The critical path", "sort (20)", "80 %", "by who ended them", "By records."):
+        assert shown in page
+    little = rendered(changed(written.explained, path=CriticalPath(0.4, steps, waits)))
+    assert "What did its end wait for?" not in little
 
 
 def test_hostile_names_are_text(written: SimpleNamespace) -> None:

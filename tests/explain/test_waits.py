@@ -53,9 +53,10 @@ time.sleep(1.5)
 """
 
 
-def explained(folder: Path, *program: str, level: str) -> dict[str, Any]:
+def explained(folder: Path, *program: str, level: str, overhead: str = "5%") -> dict[str, Any]:
     file = folder / "where.json"
-    told = explain("--no-limits", "--level", level, "--json", str(file), "--", *program)
+    options = ("--no-limits", "--level", level, "--overhead", overhead)
+    told = explain(*options, "--json", str(file), "--", *program)
     assert told.returncode == 0, told.stderr
     ledger: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     return ledger
@@ -102,3 +103,15 @@ def test_a_connection_has_both_its_ends_and_all_of_its_bytes(tmp_path: Path, lev
     assert [row["kind"] for row in rows] == ["socket"]
     assert (rows[0]["written"]["bytes"], rows[0]["read"]["bytes"]) == (SENT, ANSWERED)
     assert rows[0]["sent_again"] >= 0
+
+
+def test_the_end_of_a_program_hangs_on_the_child_that_sleeps(tmp_path: Path) -> None:
+    ledger = explained(tmp_path, "sh", "-c", "sleep 0.7 | cat; true", level="1", overhead="unlimited")
+    if "path" not in ledger:
+        pytest.skip(ledger["about_path"])
+    longest, *_ = ledger["path"]["steps"]
+    assert (longest["name"], longest["doing"]) == ("sleep", "sleep")
+    assert longest["seconds"] >= 0.7 - 1e-3
+    ended = {(each["name"], each["category"], each.get("by_name")) for each in ledger["path"]["ended"]}
+    assert {("sleep", "sleep", None), ("cat", "pipe", "sleep")} <= ended
+    assert sum(step["share"] for step in ledger["path"]["steps"]) == pytest.approx(1)

@@ -223,7 +223,7 @@ impl Path {
 
     fn advance(&mut self, now: u64) {
         if let Some(before) = self.now {
-            self.clock += now.saturating_sub(before);
+            self.clock = self.clock.saturating_add(now.saturating_sub(before));
             self.now = Some(before.max(now));
         }
     }
@@ -299,7 +299,7 @@ impl Path {
             key = (REST, category, by.map(|_| REST));
         }
         let (sum, times) = self.waits.entry(key).or_default();
-        *sum += ns;
+        *sum = sum.saturating_add(ns);
         *times += 1;
     }
 
@@ -573,7 +573,7 @@ impl Path {
         let mut rows: BTreeMap<(Who, Category, Option<Who>), (u64, u64)> = BTreeMap::new();
         for ((who, category, by), (ns, count)) in waits {
             let (sum, times) = rows.entry((of(who), category, by.map(of))).or_default();
-            *sum += ns;
+            *sum = sum.saturating_add(ns);
             *times += count;
         }
         let mut rows: Vec<_> = rows.into_iter().collect();

@@ -73,7 +73,9 @@ impl Wakes {
     fn look_up() -> Result<Self, String> {
         let namespace = std::fs::read_link("/proc/self/ns/pid");
         if namespace.is_ok_and(|namespace| namespace.as_os_str() != FIRST_NAMESPACE) {
-            return Err("in a container the kernel's tracepoints number threads otherwise".to_owned());
+            return Err(
+                "in a container with process ids of its own, tracepoints number threads otherwise".to_owned()
+            );
         }
         let tracefs = Tracefs::open()?;
         let found = || {

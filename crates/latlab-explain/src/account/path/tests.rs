@@ -402,6 +402,19 @@ fn no_time_is_lost_or_made_whatever_records_come() {
 }
 
 #[test]
+fn a_damaged_time_ends_no_bookkeeping() {
+    let mut play = Play::begin();
+    play.0.leaves(u64::MAX, of(MAIN), true);
+    play.0.pause(u64::MAX, |_| Category::Sleep);
+    play.0.resume(0, [(of(MAIN), 0, State::Running), (of(2), MAIN, State::Waiting(None))]);
+    for at in [5, u64::MAX, 7] {
+        play.0.wakes(at, MAIN, 2, Category::Pipe);
+        play.0.leaves(at, of(2), true);
+    }
+    assert_eq!(steps(&play.shown(9))[0].1, "on-cpu");
+}
+
+#[test]
 fn threads_beyond_those_that_are_followed_end_no_waits() {
     let mut play = Play::begin();
     for thread in 2..10_000 {

@@ -11,6 +11,7 @@ use perf_event_open_sys::bindings::{
 };
 
 use crate::Detail;
+use crate::user::mask;
 
 /// What every record says: who, when, where and of which event.
 const IDENTITY: SampleFormat =
@@ -85,6 +86,12 @@ impl Event {
             Detail::None => SampleFormat::empty(),
             Detail::Raw => SampleFormat::RAW,
             Detail::Chain => SampleFormat::IP | SampleFormat::CALLCHAIN,
+            Detail::Stack { .. } => {
+                SampleFormat::IP
+                    | SampleFormat::CALLCHAIN
+                    | SampleFormat::REGS_USER
+                    | SampleFormat::STACK_USER
+            }
         };
         let mut attributes = perf_event_attr {
             type_,
@@ -98,6 +105,11 @@ impl Event {
             ..perf_event_attr::default()
         };
         attributes.sample_period = self.period;
+        if let Detail::Stack { bytes } = self.detail {
+            attributes.sample_regs_user = mask();
+            // The kernel takes whole words only.
+            attributes.sample_stack_user = u32::from(bytes / 8 * 8);
+        }
         // Nobody waits for the ring: a wake-up would be noise of our own.
         attributes.wakeup_watermark = u32::MAX >> 1;
         attributes
@@ -182,6 +194,21 @@ mod tests {
         ];
         assert_eq!(on, [1; 7]);
         assert_eq!([told.exclude_hv(), told.mmap(), told.enable_on_exec(), told.freq()], [0; 4]);
+    }
+
+    #[test]
+    fn a_copy_of_the_stack_is_asked_for_in_whole_words_and_with_registers() {
+        let event = Event {
+            kind: Kind::CpuClock,
+            period: 1_000_000,
+            flags: AttrFlags::INHERIT,
+            detail: Detail::Stack { bytes: 8195 },
+            clock: libc::CLOCK_MONOTONIC,
+            deepest: 48,
+        };
+        let told = event.attributes();
+        assert_eq!((told.size, told.sample_type, told.sample_stack_user), (112, 0x1_30a7, 8192));
+        assert_eq!(told.sample_regs_user, mask());
     }
 
     #[test]

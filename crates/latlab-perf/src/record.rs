@@ -8,6 +8,9 @@ use linux_perf_event_reader::{
     CommOrExecRecord, ContextSwitchRecord, ForkOrExitRecord, LostRecord, Mmap2FileId, Mmap2InodeAndVersion,
     Mmap2Record, RawData, RecordType, TaskWasPreempted,
 };
+use perf_event_open_sys::bindings::PERF_SAMPLE_REGS_ABI_64;
+
+use crate::user::{Registers, User};
 
 /// Bytes of the header: kind, flags, size.
 const HEADER: usize = 8;
@@ -87,6 +90,11 @@ pub enum Detail {
     Raw,
     /// The address of the instruction, and of those that called it.
     Chain,
+    /// The same, with registers and a copy of the stack of user code. Only x86-64 and aarch64 have it.
+    Stack {
+        /// How much of the stack; whole words of it are copied.
+        bytes: u16,
+    },
 }
 
 /// What a sample says besides its identity.
@@ -102,6 +110,8 @@ pub enum Sample<'a> {
         address: u64,
         /// As they lie in memory: the running function first, and marks between those of the kernel and of user code.
         chain: &'a [[u8; 8]],
+        /// Where it was asked for; `None` also of kernel threads and of 32-bit programs.
+        user: Option<User<'a>>,
     },
 }
 
@@ -112,11 +122,17 @@ impl<'a> Sample<'a> {
         if let Self::Raw(raw) = self { raw } else { &[] }
     }
 
+    /// Registers and stack of user code.
+    #[must_use]
+    pub fn user(self) -> Option<User<'a>> {
+        if let Self::Chain { user, .. } = self { user } else { None }
+    }
+
     /// Addresses of the call chain in the kernel and in user code, the running function first; of each `deepest` at most.
     #[must_use]
     pub fn divided(self, deepest: usize) -> (Vec<u64>, Vec<u64>) {
         let (mut kernel, mut user, mut in_kernel) = (Vec::new(), Vec::new(), false);
-        let Self::Chain { address, chain } = self else {
+        let Self::Chain { address, chain, .. } = self else {
             return (kernel, user);
         };
         for next in chain.iter().map(|next| u64::from_ne_bytes(*next)) {
@@ -187,7 +203,8 @@ fn next_u64(bytes: &mut &[u8]) -> Option<u64> {
 fn sample(mut body: &[u8], detail: impl Fn(u64) -> Detail) -> Option<Record<'_>> {
     let event = next_u64(&mut body)?;
     let detail = detail(event);
-    let address = if detail == Detail::Chain { next_u64(&mut body)? } else { 0 };
+    let has_chain = matches!(detail, Detail::Chain | Detail::Stack { .. });
+    let address = if has_chain { next_u64(&mut body)? } else { 0 };
     let (pid, tid) = (next_u32(&mut body)?, next_u32(&mut body)?);
     let time_ns = next_u64(&mut body)?;
     let _cpu = next_u64(&mut body)?;
@@ -200,10 +217,28 @@ fn sample(mut body: &[u8], detail: impl Fn(u64) -> Detail) -> Option<Record<'_>>
         Detail::Chain => {
             let count = usize::try_from(next_u64(&mut body)?).ok()?;
             let (chain, _) = body.as_chunks();
-            Sample::Chain { address, chain: &chain[..count.min(chain.len())] }
+            Sample::Chain { address, chain: &chain[..count.min(chain.len())], user: None }
+        }
+        Detail::Stack { .. } => {
+            let count = usize::try_from(next_u64(&mut body)?).ok()?;
+            let (chain, rest) = body.split_at_checked(count.checked_mul(8)?)?;
+            let (user, is_known) = user(rest)?;
+            Sample::Chain { address, chain: chain.as_chunks().0, user: is_known.then_some(user) }
         }
     };
     Some(Record { time_ns, pid, tid, event, what: What::Sample(sample) })
+}
+
+/// The registers and the stack at the end of a sample, and whether they are those of a 64-bit program; `None`: it is damaged.
+fn user(mut body: &[u8]) -> Option<(User<'_>, bool)> {
+    // Of a kernel thread there are none, and of a 32-bit program they are others.
+    let abi = next_u64(&mut body)?;
+    let is_known = abi == u64::from(PERF_SAMPLE_REGS_ABI_64);
+    let registers = if abi == 0 { Registers::default() } else { Registers::take(|| next_u64(&mut body))? };
+    let room = usize::try_from(next_u64(&mut body)?).ok()?;
+    let (stack, mut rest) = body.split_at_checked(room)?;
+    let copied = if room == 0 { 0 } else { usize::try_from(next_u64(&mut rest)?).ok()? };
+    Some((User { registers, stack: stack.get(..copied)? }, is_known))
 }
 
 fn other(kind: RecordType, misc: u16, body: &[u8]) -> Option<Record<'_>> {

@@ -101,6 +101,12 @@ impl Ring {
         self.events.len()
     }
 
+    /// Room for records, bytes: less than was asked for where less may be locked.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.data_bytes
+    }
+
     /// Closes all events but the first; what they have written stays.
     pub fn leave(&mut self) {
         self.events.truncate(1);

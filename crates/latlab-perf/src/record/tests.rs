@@ -18,6 +18,7 @@ const WHO: [u64; 4] = [pair(7, 8), 50, 3, 5];
 const NAME: u64 = u64::from_ne_bytes(*b"cat\0\0\0\0\0");
 const CHAINS: u64 = 9;
 const RAW: u64 = 10;
+const STACKS: u64 = 12;
 const DEEPEST: usize = 64;
 
 /// Two numbers in one word, as a little-endian machine has them.
@@ -42,6 +43,7 @@ fn decoded(bytes: &[u8]) -> Vec<Record<'_>> {
     let detail = |event| match event {
         CHAINS => Detail::Chain,
         RAW => Detail::Raw,
+        STACKS => Detail::Stack { bytes: 32 },
         _ => Detail::None,
     };
     records(bytes, detail).collect()
@@ -67,6 +69,44 @@ fn a_samples_chain_is_divided_at_the_kernels_marks() {
     assert_eq!(divided(&[&head, &[2], &chain]), (vec![low], vec![]));
     assert_eq!(divided(&[&head, &[0]]), (vec![], vec![0x55]), "its address alone");
     assert_eq!(divided(&[&head, &[200], &[0x66; 200]]).1, [0x66; DEEPEST]);
+}
+
+/// What is behind the identity of a sample with registers and a stack: the chain, the ABI, registers, room for the stack, the stack, what was copied.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+fn with_stack(chain: &[u64], abi: u64, room: &[u64], copied: u64) -> Vec<u8> {
+    let registers: &[u64] = match abi {
+        0 => &[],
+        _ if cfg!(target_arch = "aarch64") => &[0x77, 0x99, 0x7f00, 0x55],
+        _ => &[0x77, 0x7f00, 0x55],
+    };
+    let (count, bytes_of_room) = ([chain.len() as u64], [8 * room.len() as u64]);
+    let copied: &[u64] = if room.is_empty() { &[] } else { &[copied] };
+    let head = [STACKS, 0x55, pair(7, 8), 100, 3];
+    bytes(SAMPLE, 0, &[&head, &count, chain, &[abi], registers, &bytes_of_room, room, copied])
+}
+
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+#[test]
+fn a_samples_registers_and_stack_are_behind_its_chain() {
+    let user = |bytes: &[u8]| {
+        let What::Sample(sample) = decoded(bytes)[0].what else { panic!("no sample") };
+        assert_eq!(sample.divided(DEEPEST), (vec![0xffff_8000_0000_0001], vec![0x55]));
+        sample.user().map(|user| (user.registers, user.stack.to_vec()))
+    };
+    let chain = [MARK_KERNEL, 0xffff_8000_0000_0001, MARK_USER, 0x55];
+    let link = if cfg!(target_arch = "aarch64") { 0x99 } else { 0 };
+    let registers = Registers { instruction: 0x55, stack: 0x7f00, frame: 0x77, link };
+    let room = [1_u64, 2, 3, 4];
+    let stack = |words: usize| room[..words].iter().flat_map(|word| word.to_ne_bytes()).collect();
+    assert_eq!(user(&with_stack(&chain, 2, &room, 32)), Some((registers, stack(4))));
+    assert_eq!(user(&with_stack(&chain, 2, &room, 16)), Some((registers, stack(2))), "less was there");
+    assert_eq!(user(&with_stack(&chain, 2, &[], 0)), Some((registers, vec![])), "nothing was there");
+    assert_eq!(user(&with_stack(&chain, 0, &[], 0)), None, "a kernel thread");
+    assert_eq!(user(&with_stack(&chain, 1, &room, 32)), None, "a 32-bit program");
+    assert_eq!(decoded(&with_stack(&chain, 2, &room, 33)), [], "more than there was room for");
+    let mut damaged = with_stack(&chain, 2, &room, 32);
+    damaged[48..56].copy_from_slice(&(u64::MAX / 8 + 2).to_ne_bytes());
+    assert_eq!(decoded(&damaged), [], "a chain of no possible length");
 }
 
 #[test]
@@ -142,9 +182,11 @@ fn a_record_that_is_cut_anywhere_is_left_out() {
 }
 
 /// One record of each kind.
-fn valid() -> [Vec<u8>; 8] {
+fn valid() -> Vec<Vec<u8>> {
     let chain = [4, MARK_KERNEL, 0xffff_8000_0000_0001, MARK_USER, 0x55];
-    [
+    vec![
+        #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+        with_stack(&chain[1..], 2, &[1, 2], 16),
         bytes(SAMPLE, 0, &[&[CHAINS, 0x55, pair(7, 8), 100, 3], &chain]),
         bytes(SAMPLE, 0, &[&[RAW, pair(7, 8), 100, 3, pair(4, 1)]]),
         bytes(SWITCH, MISC_13, &[&WHO]),
@@ -188,6 +230,7 @@ fn fuzz_of_records_finds_no_harm() {
                     let (kernel, user) = sample.divided(DEEPEST);
                     assert!(kernel.len() <= DEEPEST && user.len() <= DEEPEST, "seed {seed}");
                     assert!(sample.raw().len() <= bytes.len(), "seed {seed}");
+                    assert!(sample.user().is_none_or(|user| user.stack.len() <= bytes.len()), "seed {seed}");
                     continue;
                 }
                 What::Mapped(mapping) => &mapping.path,

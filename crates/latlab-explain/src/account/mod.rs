@@ -12,6 +12,7 @@ pub(crate) mod interval;
 pub(crate) mod io;
 pub(crate) mod lanes;
 pub(crate) mod locks;
+pub(crate) mod mappings;
 pub(crate) mod marks;
 pub(crate) mod mix;
 pub(crate) mod path;

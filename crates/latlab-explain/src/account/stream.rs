@@ -4,15 +4,13 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use crate::Category;
+use crate::account::mappings::Mappings;
 use crate::account::mix::{KERNEL, Mix, Side, Spot, WITHOUT_NAME};
 use crate::account::path::{Of, Path};
 use crate::account::records::{FileId, Record, What};
 use crate::account::sweep::{Source, State, Sweep};
 use crate::rules::{CALLERS, Fit, Reason, Rules};
 
-/// More than a program has; beyond, mappings are no longer followed: of one process, and of many together.
-const MOST_MAPS: usize = 8192;
-const MOST_MAPS_TOGETHER: usize = 1 << 18;
 /// Paths of which it is known what is mapped from them.
 const MOST_FILES: usize = 8192;
 /// Different files with one path, one after the other or in different containers.
@@ -124,7 +122,7 @@ pub(crate) struct Stream<'a, N> {
     /// Who knows names.
     pub names: N,
     events: HashMap<u64, Event>,
-    maps: HashMap<u32, Rc<Vec<Map>>>,
+    maps: Mappings,
     threads: HashMap<u32, Rc<str>>,
     children: HashMap<u32, u32>,
     kernel: HashMap<u64, Rc<Function>>,
@@ -159,7 +157,7 @@ impl<'a, N: Names> Stream<'a, N> {
             rules,
             names,
             events,
-            maps: HashMap::new(),
+            maps: Mappings::default(),
             threads: HashMap::new(),
             children: HashMap::new(),
             kernel: HashMap::new(),
@@ -194,7 +192,7 @@ impl<'a, N: Names> Stream<'a, N> {
         for map in &mut maps {
             map.path = self.names.mapped(pid, map);
         }
-        self.maps.insert(pid, Rc::new(maps));
+        self.maps.has(pid, maps);
     }
 
     /// The name of a thread that ran before.
@@ -227,6 +225,7 @@ impl<'a, N: Names> Stream<'a, N> {
         let (time, pid, tid) = (record.time, record.pid, record.tid);
         let recorded = sweep.source() == Source::Recorded;
         self.follow(record, sweep);
+        self.maps.take(record, |map| self.names.mapped(pid, map));
         match &record.what {
             What::Sample { event, kernel, user } => match self.events.get(event).copied() {
                 Some(Event::Cpu(period)) if recorded => {
@@ -261,11 +260,8 @@ impl<'a, N: Names> Stream<'a, N> {
                 sweep.set(time, tid, pid, State::Running);
             }
             What::Name { exec, name } => {
-                if *exec {
-                    self.maps.insert(pid, Rc::default());
-                    if recorded {
-                        sweep.set(time, tid, pid, State::Running);
-                    }
+                if *exec && recorded {
+                    sweep.set(time, tid, pid, State::Running);
                 }
                 if self.threads.len() < MOST_THREADS {
                     self.threads.insert(tid, Rc::from(name.as_str()));
@@ -280,21 +276,10 @@ impl<'a, N: Names> Stream<'a, N> {
                 self.polled.remove(&tid);
                 if pid == tid {
                     self.children.remove(&pid);
-                    self.maps.remove(&pid);
                 }
                 if recorded {
                     sweep.remove(time, tid);
                 }
-            }
-            What::Map { start, bytes, offset, path, file } => {
-                let map = Map {
-                    start: *start,
-                    end: start.saturating_add(*bytes),
-                    offset: *offset,
-                    path: Rc::from(path.as_str()),
-                    file: *file,
-                };
-                self.map(pid, map);
             }
             What::Lost(records) => self.lost += records,
             What::Learned { since, reason } if recorded && self.waiting.get(&tid) == Some(since) => {
@@ -303,7 +288,8 @@ impl<'a, N: Names> Stream<'a, N> {
                     self.polled.insert(tid, (*reason, time));
                 }
             }
-            What::Learned { .. } | What::Out { .. } | What::In | What::Wake { .. } | What::ChildEnded => {}
+            What::Learned { .. } | What::Out { .. } | What::In | What::Map { .. } => {}
+            What::Wake { .. } | What::ChildEnded => {}
         }
         true
     }
@@ -368,25 +354,8 @@ impl<'a, N: Names> Stream<'a, N> {
         if pid != parent && self.children.len() < MOST_PROCESSES {
             self.children.insert(pid, parent);
         }
-        let inherited = self.maps.get(&parent).cloned();
-        if let Some(maps) = inherited.filter(|_| pid != parent && self.maps.len() < MOST_PROCESSES) {
-            self.maps.insert(pid, maps);
-        }
         if sweep.source() == Source::Recorded {
             sweep.set(record.time, tid, pid, State::Ready);
-        }
-    }
-
-    fn map(&mut self, pid: u32, mut new: Map) {
-        if self.maps.len() >= MOST_PROCESSES && !self.maps.contains_key(&pid) {
-            return;
-        }
-        new.path = self.names.mapped(pid, &new);
-        let most = MOST_MAPS.min(MOST_MAPS_TOGETHER / (self.maps.len() + 1));
-        let maps = Rc::make_mut(self.maps.entry(pid).or_default());
-        maps.retain(|map| map.end <= new.start || map.start >= new.end);
-        if maps.len() < most {
-            maps.push(new);
         }
     }
 
@@ -413,8 +382,7 @@ impl<'a, N: Names> Stream<'a, N> {
 
     /// The file that is mapped at an address, and the offset in it.
     fn file(&self, pid: u32, address: u64) -> Option<(Rc<str>, u64)> {
-        let maps = self.maps.get(&pid)?.iter().rev();
-        let map = maps.into_iter().find(|map| (map.start..map.end).contains(&address))?;
+        let map = self.maps.at(pid, address)?;
         Some((Rc::clone(&map.path), (address - map.start).saturating_add(map.offset)))
     }
 

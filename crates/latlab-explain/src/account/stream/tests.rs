@@ -1,6 +1,7 @@
 //! Synthetic recordings with known ledgers.
 
 use super::*;
+use crate::account::mappings::MOST_MAPS;
 use crate::account::sweep::Swept;
 
 const MS: u64 = 1_000_000;
@@ -206,7 +207,7 @@ fn threads_and_maps_without_end_take_no_memory_without_end() {
         }
     }
     assert!(recording.stream.threads.len() <= MOST_THREADS);
-    assert!(recording.stream.maps[&1].len() <= MOST_MAPS);
+    assert!(recording.stream.maps.of(1) <= MOST_MAPS);
 }
 
 #[test]

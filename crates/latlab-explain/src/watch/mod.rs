@@ -1,5 +1,6 @@
 //! What asks Linux: starting the program, looking at it in /proc, its counters, what kernel work costs here.
 
+pub(crate) mod beside;
 pub(crate) mod blocks;
 pub(crate) mod budget;
 pub(crate) mod calls;

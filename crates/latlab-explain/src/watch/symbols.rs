@@ -4,12 +4,11 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::rc::Rc;
-use std::thread::JoinHandle;
 
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _, SymbolKind};
 
+use super::beside::{Beside, is_file};
 use super::budget::Budget;
-use super::clock::now_ns;
 use super::demangle::Demangler;
 use super::image::{Image, Parsed};
 use super::mapped;
@@ -18,12 +17,8 @@ use super::segments::Segments;
 use crate::account::mix::WITHOUT_NAME;
 use crate::account::stream::{Map, Mapped, Names, Place};
 
-/// Files whose symbols are kept; a program with more libraries has some without names.
-const MOST_FILES: usize = 512;
 /// Symbols of one file; the largest browsers have a million.
 const MOST_SYMBOLS: usize = 2_000_000;
-/// One file, and all that are read after the program's end, may take this long.
-const LONGEST_NS: u64 = 2_000_000_000;
 /// What a symbol takes beside its name.
 const OF_SYMBOL: u64 = 128;
 /// What malloc.c exports. It is one translation unit: its static functions lie between the export before its first and the end of its last.
@@ -208,25 +203,32 @@ impl RunTime {
     }
 }
 
-/// Gives the names of a file, and what is left of the budget.
-type Reading = JoinHandle<(Table, Option<Budget>)>;
-
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Symbols {
     kernel: Option<Rc<Vec<Symbol>>>,
     /// Which files the paths stand for.
     pub(crate) mapped: Mapped,
-    files: HashMap<Rc<str>, Table>,
-    /// The file that is being read beside.
-    reading: Option<(Rc<str>, Reading)>,
+    files: Beside<Table>,
     places: HashMap<(Rc<str>, u64), Place>,
     run_time: HashMap<u32, RunTime>,
     demangler: Demangler,
-    budget: Option<Rc<Budget>>,
-    until: Option<u64>,
     /// Who asks for a name waits until its file is read.
     pub(crate) waits: bool,
+}
+
+impl Default for Symbols {
+    fn default() -> Self {
+        Self {
+            kernel: None,
+            mapped: Mapped::default(),
+            files: Beside::of(Table::read),
+            places: HashMap::new(),
+            run_time: HashMap::new(),
+            demangler: Demangler::default(),
+            waits: false,
+        }
+    }
 }
 
 thread_local! {
@@ -267,66 +269,14 @@ impl Symbols {
         self.kernel.get_or_insert_with(kernel);
     }
 
-    /// Has the names of a file read beside, if they are not known: for a large program this takes many milliseconds, in which nobody would govern
-    /// what recording costs. Whether they are known.
-    fn learn(&mut self, path: &Rc<str>) -> bool {
-        if self.reading.as_ref().is_some_and(|(_, reading)| !reading.is_finished()) {
-            return false;
-        }
-        self.finish_reading();
-        if !self.is_missing(path) {
-            return true;
-        }
-        let Some(budget) = self.budget.take().map_or_else(|| Some(Budget::here()), Rc::into_inner) else {
-            return true;
-        };
-        budget.end_by(now_ns() + LONGEST_NS);
-        let (name, file) = (path.to_string(), mapped::named(&self.mapped, path));
-        let read = move || {
-            let budget = Rc::new(budget);
-            let table = Table::read(&name, file, &budget);
-            (table, Rc::into_inner(budget))
-        };
-        let reading = std::thread::Builder::new().spawn(read).ok();
-        self.reading = reading.map(|reading| (Rc::clone(path), reading));
-        // Without a thread it is read when a name is asked for.
-        self.reading.is_none()
-    }
-
-    fn finish_reading(&mut self) {
-        if let Some((path, reading)) = self.reading.take() {
-            let (table, budget) = reading.join().unwrap_or_default();
-            self.files.insert(path, table);
-            self.budget = budget.map(Rc::new);
-        }
-    }
-
-    fn is_missing(&self, path: &Rc<str>) -> bool {
-        let is_file = path.starts_with('/') && !path.starts_with("//anon") && !path.starts_with("/memfd:");
-        is_file && !self.files.contains_key(path) && self.files.len() < MOST_FILES
-    }
-
-    /// Reads the names of a file, if they are not known.
-    fn know(&mut self, path: &Rc<str>) {
-        self.finish_reading();
-        if self.is_missing(path) {
-            let budget = self.budget.get_or_insert_with(|| Rc::new(Budget::here()));
-            // The program may end meanwhile, and then its user waits.
-            budget.end_by(self.until.unwrap_or(u64::MAX).min(now_ns() + LONGEST_NS));
-            let table = Table::read(path, mapped::named(&self.mapped, path), budget);
-            self.files.insert(Rc::clone(path), table);
-        }
-    }
-
     /// The program has ended: what is not known by then stays without a name.
     pub(crate) fn has_ended(&mut self) {
-        self.finish_reading();
-        self.until = Some(now_ns() + LONGEST_NS);
+        self.files.has_ended();
     }
 
     /// Whether names are missing as they would have taken too much memory or time to read.
     pub(crate) fn are_left_out(&self) -> bool {
-        self.budget.as_ref().is_some_and(|budget| budget.is_spent())
+        self.files.is_left_out()
     }
 
     fn at_run_time(&mut self, pid: u32, address: u64) -> Option<Rc<str>> {
@@ -338,8 +288,7 @@ impl Symbols {
         if let Some(name) = known.table.function(address, &mut self.demangler) {
             return Some(name);
         }
-        let budget = self.budget.get_or_insert_with(|| Rc::new(Budget::here()));
-        known.learn(pid, budget);
+        known.learn(pid, &self.files.budget());
         known.table.function(address, &mut self.demangler)
     }
 }
@@ -367,19 +316,17 @@ impl Names for Symbols {
             // The kernel's own page of code has functions for clocks only.
             return nowhere(path, Some(Rc::clone(path)));
         }
-        if path.starts_with("//anon") || path.starts_with("/memfd:") || path.starts_with("/dev/zero") {
+        if !is_file(path) {
             let function = self.at_run_time(pid, address);
             return nowhere("made at run time", function);
         }
         if let Some(place) = self.places.get(&(Rc::clone(path), offset)) {
             return Some(place.clone());
         }
-        if self.waits {
-            self.know(path);
-        } else if !self.learn(path) {
+        if !self.files.knows(path, &self.mapped, self.waits) {
             return None;
         }
-        let table = self.files.get_mut(path);
+        let table = self.files.get(path);
         let function = table.and_then(|table| table.function(offset, &mut self.demangler));
         let place = Place { function, object: Rc::from(path.rsplit('/').next().unwrap_or(path)) };
         if self.places.len() >= MOST_PLACES {
@@ -411,34 +358,19 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_read_beside_are_known_in_the_end() {
+    fn a_name_is_known_once_its_file_is_read() {
         let path = std::env::current_exe().unwrap();
         let maps = super::super::maps::of(std::process::id());
         let own = maps.iter().find(|map| *map.path == *path.to_str().unwrap()).unwrap();
         let mut symbols = Symbols::default();
         let name = symbols.mapped(std::process::id(), own);
-        assert!(!symbols.learn(&name), "it has just begun");
         assert_eq!(symbols.user(Some((&name, 0)), 1, 0), None, "who does not wait comes again");
-        while !symbols.learn(&name) {
-            std::thread::sleep(std::time::Duration::from_millis(1));
-        }
-        assert!(!symbols.files[&name].symbols.is_empty());
+        symbols.waits = true;
         assert!(symbols.user(Some((&name, 0)), 1, 0).is_some());
-        assert!(symbols.budget.is_some(), "it is lent only");
+        assert!(!symbols.files.get(&name).unwrap().symbols.is_empty());
+        symbols.waits = false;
         let anonymous = Rc::from("//anon");
-        assert!(symbols.learn(&anonymous), "there is nothing to know");
-    }
-
-    #[test]
-    fn what_is_being_read_when_the_program_ends_is_waited_for() {
-        let path = std::env::current_exe().unwrap();
-        let maps = super::super::maps::of(std::process::id());
-        let own = maps.iter().find(|map| *map.path == *path.to_str().unwrap()).unwrap();
-        let mut symbols = Symbols::default();
-        let name = symbols.mapped(std::process::id(), own);
-        symbols.learn(&name);
-        symbols.has_ended();
-        assert!(symbols.reading.is_none() && !symbols.files[&name].symbols.is_empty());
+        assert!(symbols.user(Some((&anonymous, 0)), 1, 0).is_some(), "there is nothing to know");
     }
 
     #[test]

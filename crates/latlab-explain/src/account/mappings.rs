@@ -27,7 +27,7 @@ impl Mappings {
         let pid = record.pid;
         match &record.what {
             What::Name { exec: true, .. } => drop(self.0.insert(pid, Rc::default())),
-            What::Start { parent } if pid != *parent => {
+            What::Start { parent, .. } if pid != *parent => {
                 let inherited = self.0.get(parent).cloned();
                 if let Some(maps) = inherited.filter(|_| self.0.len() < MOST_PROCESSES) {
                     self.0.insert(pid, maps);
@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn mappings_are_inherited_until_another_program_is_loaded_or_the_process_ends() {
         let exec = What::Name { exec: true, name: "b".to_owned() };
-        let mut maps = taken(&[map(0x1000, 0x1000, "/a"), record(2, What::Start { parent: 1 })]);
+        let mut maps = taken(&[map(0x1000, 0x1000, "/a"), record(2, What::Start { parent: 1, by: 1 })]);
         assert_eq!(at(&maps, 2, 0x1000), Some(("/a", 0x100)));
         maps.take(&record(2, exec), |_| unreachable!());
         assert_eq!((at(&maps, 2, 0x1000), maps.of(1)), (None, 1));

@@ -8,6 +8,7 @@ use latlab_perf::{Detail, Flags, Kind, Ring, Tracefs, Whose, cpus, page_bytes, r
 use crate::account::records::{FileId, Record, What};
 use crate::account::stream::Event;
 use crate::watch::proc_file::text;
+use crate::watch::unwind::Top;
 
 /// Least time on the CPU between samples: a thousand a second, out of step with whatever comes in whole milliseconds.
 pub(crate) const LEAST_PERIOD_NS: u64 = 997_009;
@@ -25,6 +26,10 @@ const MOST_CPUS: u32 = 1024;
 const ALL_BYTES: usize = 32 << 20;
 const LEAST_BYTES: usize = 32 << 10;
 const MOST_BYTES: usize = 2 << 20;
+/// Of the stack, what a sample has at most, bytes; see METHODOLOGY.md.
+pub(crate) const MOST_STACK: u16 = 8 << 10;
+/// Samples with such a copy that a ring has room for: an eighth of a second's, of one CPU.
+const SAMPLES: usize = 128;
 /// What an ordinary user may lock for each CPU where the kernel does not say it, KiB: its own default with pages of 4 KiB.
 const USUAL_LOCK_KIB: usize = 516;
 
@@ -51,6 +56,8 @@ pub(crate) struct Recorder {
     pub(crate) sees_kernel: bool,
     /// Where records say who ends a wait; else why they do not.
     pub(crate) wakes: Result<Wakes, String>,
+    /// Of the stack, what samples have at most, bytes; 0: they have none, and callers are found by frame pointers.
+    pub(crate) most_stack: u16,
 }
 
 /// The tracepoints that say who ends waits: their numbers, and where their fields lie.
@@ -122,6 +129,13 @@ fn event(kind: Kind, period: u64, flags: Flags) -> latlab_perf::Event {
     }
 }
 
+/// What of the stack a sample has, where rings are so large.
+fn detail(ring_bytes: usize, most_stack: u16) -> Detail {
+    let bytes = u16::try_from(ring_bytes / SAMPLES).unwrap_or(u16::MAX).min(most_stack);
+    let is_known = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
+    if is_known && bytes > 0 { Detail::Stack { bytes } } else { Detail::Chain }
+}
+
 impl From<latlab_perf::Record<'_>> for Record {
     fn from(told: latlab_perf::Record<'_>) -> Self {
         use latlab_perf::What as Told;
@@ -170,7 +184,14 @@ impl Recorder {
     /// Nothing is open yet: while any process has an event of a task, every switch of every thread takes a little longer.
     pub(crate) fn of(sees_kernel: bool, period_ns: u64) -> Self {
         let wakes = if sees_kernel { Wakes::find() } else { Err(NEEDS_LEVEL_1.to_owned()) };
-        Self { rings: Vec::new(), period_ns, events: HashMap::new(), sees_kernel, wakes }
+        Self {
+            rings: Vec::new(),
+            period_ns,
+            events: HashMap::new(),
+            sees_kernel,
+            wakes,
+            most_stack: MOST_STACK,
+        }
     }
 
     /// Makes room for records.
@@ -220,12 +241,13 @@ impl Recorder {
             | Flags::COMM
             | Flags::COMM_EXEC
             | Flags::TASK;
+        // One that was opened with less room than others has as many samples.
+        let room = self.rings.iter().map(|(_, ring)| ring.bytes()).min().unwrap_or(0);
+        let detail = detail(room, self.most_stack);
+        let clock = event(Kind::CpuClock, self.period_ns, hidden | start | Flags::CONTEXT_SWITCH);
         let kinds = [
             (event(Kind::Dummy, 1, tree), None),
-            (
-                event(Kind::CpuClock, self.period_ns, hidden | start | Flags::CONTEXT_SWITCH),
-                Some(Event::Cpu(self.period_ns)),
-            ),
+            (latlab_perf::Event { detail, ..clock }, Some(Event::Cpu(self.period_ns))),
             if self.sees_kernel {
                 let flags = start | Flags::EXCLUDE_CALLCHAIN_USER;
                 (event(Kind::ContextSwitches, 1, flags), Some(Event::Switch))
@@ -290,20 +312,30 @@ impl Recorder {
         }
     }
 
-    /// All records so far.
-    pub(crate) fn drain(&mut self, into: &mut Vec<Record>) {
-        let (events, wakes) = (&self.events, self.wakes.as_ref().ok());
-        let point =
-            |id: u64| events.get(&id).copied().filter(|event| matches!(event, Event::Wake | Event::Signal));
-        let detail = |id| point(id).map_or(Detail::Chain, |_| Detail::Raw);
+    /// All records so far, and what the callers of samples are found by.
+    pub(crate) fn drain(&mut self, mut each: impl FnMut(Record, Option<Top>)) {
+        let (events, wakes, most) = (&self.events, self.wakes.as_ref().ok(), self.most_stack);
+        let detail = |id| match events.get(&id) {
+            Some(Event::Cpu(_)) => detail(usize::MAX, most),
+            Some(Event::Wake | Event::Signal) => Detail::Raw,
+            _ => Detail::Chain,
+        };
         for (_, ring) in &mut self.rings {
-            into.extend(ring.drain(detail).filter_map(|told| match (&told.what, point(told.event)) {
-                (latlab_perf::What::Sample(sample), Some(event)) => {
-                    let what = wakes?.told(event, sample.raw(), told.tid)?;
-                    Some(Record { time: told.time_ns, pid: told.pid, tid: told.tid, what })
+            for told in ring.drain(detail) {
+                let (time, pid, tid) = (told.time_ns, told.pid, told.tid);
+                match (&told.what, events.get(&told.event)) {
+                    (latlab_perf::What::Sample(sample), Some(event @ (Event::Wake | Event::Signal))) => {
+                        if let Some(what) = wakes.and_then(|wakes| wakes.told(*event, sample.raw(), tid)) {
+                            each(Record { time, pid, tid, what }, None);
+                        }
+                    }
+                    (latlab_perf::What::Sample(sample), _) => {
+                        let user = sample.user().map(Top::from);
+                        each(Record::from(told), user);
+                    }
+                    _ => each(Record::from(told), None),
                 }
-                _ => Some(Record::from(told)),
-            }));
+            }
         }
     }
 }
@@ -407,7 +439,7 @@ mod tests {
         other.join().unwrap();
         recorder.stop();
         let mut records = Vec::new();
-        recorder.drain(&mut records);
+        recorder.drain(|record, _| records.push(record));
         let wakes = records
             .iter()
             .filter(|record| record.tid == this && record.what == What::Wake { thread: other_tid });
@@ -436,5 +468,16 @@ mod tests {
         }
         assert_eq!(bytes_of_each(2, 4096, None), MOST_BYTES);
         assert_eq!(bytes_of_each(512, 64 << 10, None), 64 << 10);
+    }
+
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    #[test]
+    fn a_ring_has_room_for_an_eighth_of_a_seconds_samples_of_any_size() {
+        for (ring, bytes) in [(MOST_BYTES, 8192), (512 << 10, 4096), (LEAST_BYTES, 256), (usize::MAX, 8192)] {
+            assert_eq!(detail(ring, MOST_STACK), Detail::Stack { bytes });
+            assert!(usize::from(bytes) * SAMPLES <= ring);
+        }
+        assert_eq!(detail(MOST_BYTES, 0), Detail::Chain);
+        assert_eq!(detail(0, MOST_STACK), Detail::Chain);
     }
 }

@@ -766,7 +766,7 @@ impl<'a> Watching<'a> {
         }
         self.stop_recording(true);
         if let Some(recording) = &mut self.recording {
-            recording.stream.names.has_ended();
+            recording.has_ended();
             // What it leaves running goes on.
             recording.take(end + 1, true, &mut self.sweep);
         }

@@ -13,18 +13,39 @@ use crate::watch::look::Looker;
 use crate::watch::proc_file::text;
 use crate::watch::recorder::{FAULT_PERIOD, Recorder};
 use crate::watch::symbols::Symbols;
+use crate::watch::unwind::{Top, Unwinder};
 use crate::watch::{maps, now_ns};
 
 /// Records that wait to be put in order; more are taken as they are.
 const MOST_PENDING: usize = 1 << 18;
+/// Copies of stacks that wait until their files are read, bytes: two seconds' of two CPUs. Of what comes beyond, callers are those that the kernel found.
+const MOST_WAITING: usize = 32 << 20;
 /// Threads whose reason is asked for at once.
 const MOST_ASKED: usize = 32;
+
+/// A record that waits.
+struct Pending {
+    record: Record,
+    /// What the callers of a sample are found by.
+    top: Option<Top>,
+    /// Its callers are found, and its mapping is known.
+    is_unwound: bool,
+}
+
+impl Pending {
+    fn of(record: Record, top: Option<Top>) -> Self {
+        Self { record, top, is_unwound: false }
+    }
+}
 
 /// See the module.
 pub(super) struct Recording {
     pub(super) recorder: Recorder,
     pub(super) stream: Stream<'static, Symbols>,
-    pending: Vec<Record>,
+    unwinder: Unwinder,
+    pending: Vec<Pending>,
+    /// Bytes of the stacks of these.
+    waiting: usize,
     pub(super) faults_on: bool,
     /// Whether events are open.
     pub(super) on: bool,
@@ -62,7 +83,9 @@ impl Recording {
         Self {
             recorder,
             stream,
+            unwinder: Unwinder::default(),
             pending: Vec::new(),
+            waiting: 0,
             faults_on: true,
             on,
             given_up: false,
@@ -138,7 +161,9 @@ impl Recording {
     /// Mappings and names of processes that ran before.
     pub(super) fn knows_already(&mut self, looker: &Looker) {
         for (pid, threads) in looker.threads() {
-            self.stream.has_mapped(pid, maps::of(pid));
+            let maps = maps::of(pid);
+            self.unwinder.has_mapped(pid, maps.clone());
+            self.stream.has_mapped(pid, maps);
             for tid in threads {
                 let name = text(&format!("/proc/{pid}/task/{tid}/comm"));
                 self.stream.is_named(tid, name.trim_end());
@@ -150,10 +175,15 @@ impl Recording {
     /// in order later.
     pub(super) fn read(&mut self) -> (usize, Counts, u64) {
         let from = self.pending.len();
-        self.recorder.drain(&mut self.pending);
+        let (pending, waiting) = (&mut self.pending, &mut self.waiting);
+        self.recorder.drain(|record, top| {
+            let top = top.filter(|top| *waiting + top.bytes() <= MOST_WAITING);
+            *waiting += top.as_ref().map_or(0, Top::bytes);
+            pending.push(Pending::of(record, top));
+        });
         let (mut counts, mut samples) = (Counts::default(), 0);
-        for record in &self.pending[from..] {
-            match &record.what {
+        for pending in &self.pending[from..] {
+            match &pending.record.what {
                 What::Out { .. } => counts.switches += 1,
                 What::Start { .. } => counts.starts += 1,
                 What::Sample { event, .. } => match self.recorder.events.get(event) {
@@ -172,13 +202,42 @@ impl Recording {
     /// Hands records before `until` to the stream, in order: where it does not wait for the names of functions, as far as they are known. Whether
     /// that is all of them.
     pub(super) fn take(&mut self, until: u64, waits: bool, sweep: &mut Sweep<'_>) -> bool {
-        self.pending.sort_by_key(|record| record.time);
+        self.pending.sort_by_key(|pending| pending.record.time);
         let is_full = self.pending.len() > MOST_PENDING;
-        let ready = self.pending.partition_point(|record| is_full || record.time < until);
-        self.stream.names.waits = is_full || waits;
-        let left = self.pending[..ready].iter().position(|record| !self.stream.take(record, sweep));
+        let waits = is_full || waits;
+        let all = self.pending.partition_point(|pending| is_full || pending.record.time < until);
+        let ready = self.unwind(all, waits);
+        self.stream.names.waits = waits;
+        let left = self.pending[..ready].iter().position(|pending| !self.stream.take(&pending.record, sweep));
         self.pending.drain(..left.unwrap_or(ready));
-        left.is_none()
+        left.is_none() && ready == all
+    }
+
+    /// Finds the callers of the first of these samples, as early as it can be done: mappings are those of their time, and stacks take memory. Of how
+    /// many.
+    fn unwind(&mut self, all: usize, waits: bool) -> usize {
+        for (at, pending) in self.pending[..all].iter_mut().enumerate() {
+            if pending.is_unwound {
+                continue;
+            }
+            if let (What::Sample { user, .. }, Some(top)) = (&mut pending.record.what, &pending.top) {
+                let Some(callers) = self.unwinder.callers(pending.record.pid, top, user, waits) else {
+                    return at;
+                };
+                *user = callers;
+                self.waiting -= top.bytes();
+                pending.top = None;
+            }
+            self.unwinder.take(&pending.record);
+            pending.is_unwound = true;
+        }
+        all
+    }
+
+    /// The program has ended: what is not read of its files by then stays unread.
+    pub(super) fn has_ended(&mut self) {
+        self.stream.names.has_ended();
+        self.unwinder.has_ended();
     }
 
     /// What threads wait for is not followed any more.
@@ -197,7 +256,7 @@ impl Recording {
             let time = now_ns();
             if let Some(State::Waiting(Some(reason))) = looker.one(pid, tid) {
                 let what = What::Learned { since, reason };
-                self.pending.push(Record { time, pid, tid, what });
+                self.pending.push(Pending::of(Record { time, pid, tid, what }, None));
             } else {
                 // It waits no more.
                 self.stream.polling.remove(&tid);
@@ -207,7 +266,7 @@ impl Recording {
 
     /// Asks /proc why threads wait that have left their CPU and not come back, by the records read last.
     pub(super) fn ask(&mut self, from: usize, looker: &mut Looker) {
-        for record in &self.pending[from..] {
+        for Pending { record, .. } in &self.pending[from..] {
             let known = self.asked.get(&record.tid).map_or(0, |known| known.0);
             match record.what {
                 What::Out { preempted: false } if record.time >= known => {
@@ -232,7 +291,7 @@ impl Recording {
             if let Some(State::Waiting(reason)) = looker.one(pid, tid) {
                 let reason = reason.unwrap_or(unexplained);
                 let what = What::Learned { since, reason };
-                self.pending.push(Record { time, pid, tid, what });
+                self.pending.push(Pending::of(Record { time, pid, tid, what }, None));
                 if let Some(asked) = self.asked.get_mut(&tid) {
                     asked.2 = true;
                 }

@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 use super::clock::{process_cpu_ns, thread_cpu_ns};
-use super::recorder::{LEAST_PERIOD_NS, Recorder, this_thread};
+use super::recorder::{LEAST_PERIOD_NS, MOST_STACK, Recorder, this_thread};
 use super::rounds::rounds;
 use crate::governor::Price;
 
@@ -119,14 +119,16 @@ fn switch(sees_kernel: bool) -> Option<f64> {
     Some(watched? - plain?)
 }
 
-/// What a sample adds to work without waits.
+/// What a sample adds to work without waits, in a thread that has more on its stack than is copied.
 fn sample(sees_kernel: bool) -> Option<f64> {
+    let copied = std::hint::black_box([0_u8; MOST_STACK as usize]);
     let steps = steps(WORK_NS);
     let typical = || middle((0..REPETITIONS).map(|_| work(steps)).collect());
     let plain = typical()?;
     let mut recorder = Recorder::of(sees_kernel, PERIOD_NS);
     recorder.start(&[this_thread()], false).ok()?;
     let watched = typical()?;
+    std::hint::black_box(&copied);
     (plain > 0.0).then(|| (watched - plain) / (plain / PERIOD_NS as f64))
 }
 

@@ -60,7 +60,7 @@ pub struct Explained {
     pub locks: Vec<Lock>,
     /// What its end hung on, and who ended the waits of its threads, in the same run; absent where that was not recorded.
     pub path: Option<Path>,
-    /// Sampled stacks, heaviest first; at most 512.
+    /// Sampled stacks, heaviest first; at most 2048.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stacks: Vec<Stack>,
     /// Functions of the program and the kernel by their share of wall time on a CPU: the twenty heaviest, and the rest as one. They sum to the

@@ -48,7 +48,7 @@ const MODELLED: f64 = 20.0;
 /// Less of the CPU time, of which nothing alike was recorded, is taken for the rest: no interval would show it.
 pub(crate) const LEAST_UNLIKE: f64 = 0.02;
 const MOST_FUNCTIONS: usize = 16;
-const MOST_STACKS: usize = 512;
+const MOST_STACKS: usize = 2048;
 /// Bytes of their functions' names together; of a large C++ program they are less.
 const MOST_TEXT: usize = 4 << 20;
 

@@ -7,8 +7,10 @@ use std::rc::Rc;
 use crate::Category;
 use crate::rules::Reason;
 
-/// Functions and stacks kept; the rest is summed without a name.
+/// Functions kept; the rest is summed without a name.
 const MOST: usize = 4096;
+/// Stacks kept; the rest is left out. A compiler has ten thousand.
+const MOST_STACKS: usize = 1 << 14;
 /// Addresses kept, to be looked up in the tables of source lines when the program has ended.
 const MOST_SPOTS: usize = 32_768;
 
@@ -181,7 +183,7 @@ impl Mix {
 
     /// How it got there, outermost function first.
     pub(crate) fn stack(&mut self, category: Category, side: Side, frames: Vec<Rc<str>>, weight: f64) {
-        add_to(&mut self.stacks, MOST, (category, side, frames), weight);
+        add_to(&mut self.stacks, MOST_STACKS, (category, side, frames), weight);
     }
 
     /// Whether a sample of user code has a name.

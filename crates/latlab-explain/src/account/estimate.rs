@@ -794,7 +794,8 @@ impl Estimate<'_> {
         // The dearest that was ever measured is some other program's doing: it says little of what is usual.
         let variance = |cost: &Cost| ((cost.high - cost.mid) / 2.0).min(cost.mid).powi(2);
         let of_counts = parts.iter().map(|part| variance(&part.1)).sum::<f64>();
-        let longer = (ns - total.mid).max(0.0) / (of_counts + (UNCOUNTED * ns).powi(2)).max(f64::MIN_POSITIVE);
+        let longer =
+            (ns - total.mid).max(0.0) / (of_counts + (UNCOUNTED * ns).powi(2)).max(f64::MIN_POSITIVE);
         let down = if ns < total.mid && total.mid > total.low {
             ((total.mid - ns) / (total.mid - total.low)).min(1.0)
         } else {

@@ -3,13 +3,74 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use super::records::{Record, What};
-use super::stream::Map;
+use super::records::{FileId, Record, What};
 
 /// More than a program has; beyond, mappings are no longer followed: of one process, and of many together.
 pub(crate) const MOST_MAPS: usize = 8192;
 const MOST_MAPS_TOGETHER: usize = 1 << 18;
 const MOST_PROCESSES: usize = 4096;
+/// Paths of which it is known what is mapped from them.
+const MOST_FILES: usize = 8192;
+/// Different files with one path, one after the other or in different containers.
+const MOST_OF_ONE: usize = 16;
+
+/// A mapping of a file, as code addresses are looked up in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Map {
+    /// First address.
+    pub start: u64,
+    /// One past the last.
+    pub end: u64,
+    /// Of `start` in the file.
+    pub offset: u64,
+    /// The file.
+    pub path: Rc<str>,
+    /// Which one it is: other files may have had this path.
+    pub file: FileId,
+}
+
+/// Which files mappings were of: by name, the process and the mapping that had it last.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Mapped(HashMap<Rc<str>, (u32, Map)>);
+
+impl Mapped {
+    /// The name for the file of a mapping: its path, with a number where another file had the same path.
+    pub(crate) fn name(&mut self, pid: u32, map: &Map) -> Rc<str> {
+        for number in 1..=MOST_OF_ONE {
+            let name =
+                if number == 1 { Rc::clone(&map.path) } else { Rc::from(format!("{} ({number})", map.path)) };
+            let Some((known, _)) = self.0.get_key_value(&name) else {
+                if self.0.len() < MOST_FILES {
+                    self.0.insert(Rc::clone(&name), (pid, map.clone()));
+                }
+                return name;
+            };
+            // One text for all that have it.
+            let known = Rc::clone(known);
+            let of = self.0.get_mut(&known).filter(|of| of.1.file == map.file);
+            if let Some(of) = of {
+                let path = Rc::clone(&of.1.path);
+                *of = (pid, Map { path, ..map.clone() });
+                return known;
+            }
+        }
+        Rc::from(format!("{} (another)", map.path))
+    }
+
+    /// The process and the mapping that had the file of this name last.
+    pub(crate) fn of(&self, name: &str) -> Option<&(u32, Map)> {
+        self.0.get(name)
+    }
+
+    /// Adds what another run had mapped.
+    pub(crate) fn add(&mut self, other: &Self) {
+        for (name, of) in &other.0 {
+            if self.0.len() < MOST_FILES {
+                self.0.entry(Rc::clone(name)).or_insert_with(|| of.clone());
+            }
+        }
+    }
+}
 
 /// See the module.
 #[derive(Clone, Debug, Default)]
@@ -82,7 +143,6 @@ impl Mappings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::account::records::FileId;
 
     fn record(pid: u32, what: What) -> Record {
         Record { time: 1, pid, tid: pid, what }
@@ -142,5 +202,27 @@ mod tests {
             assert!(all.is_sorted_by(|a, b| a.start <= a.end && a.end <= b.start), "{all:?}");
         }
         assert!(maps.of(1) > 10);
+    }
+
+    #[test]
+    fn files_with_one_path_have_names_of_their_own() {
+        let of = |inode| Map {
+            start: 0,
+            end: 1,
+            offset: 0,
+            path: Rc::from("/lib/a.so"),
+            file: FileId { major: 8, minor: 1, inode },
+        };
+        let mut mapped = Mapped::default();
+        assert_eq!(&*mapped.name(1, &of(5)), "/lib/a.so");
+        assert_eq!(&*mapped.name(2, &of(6)), "/lib/a.so (2)");
+        assert_eq!(&*mapped.name(3, &of(5)), "/lib/a.so");
+        assert_eq!(mapped.of("/lib/a.so"), Some(&(3, of(5))), "who had it last");
+        for inode in 0..100 {
+            mapped.name(4, &of(inode));
+        }
+        assert_eq!(mapped.0.len(), MOST_OF_ONE);
+        let name = mapped.name(4, &of(99));
+        assert_eq!(mapped.of(&name), None);
     }
 }

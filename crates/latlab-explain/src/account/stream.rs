@@ -4,77 +4,15 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use crate::Category;
-use crate::account::mappings::Mappings;
+use crate::account::mappings::{Map, Mappings};
 use crate::account::mix::{KERNEL, Mix, Side, Spot, WITHOUT_NAME};
 use crate::account::path::{Of, Path};
-use crate::account::records::{FileId, Record, What};
+use crate::account::records::{Record, What};
 use crate::account::sweep::{Source, State, Sweep};
 use crate::rules::{CALLERS, Fit, Reason, Rules};
 
-/// Paths of which it is known what is mapped from them.
-const MOST_FILES: usize = 8192;
-/// Different files with one path, one after the other or in different containers.
-const MOST_OF_ONE: usize = 16;
 const MOST_PROCESSES: usize = 4096;
 const MOST_THREADS: usize = 65_536;
-
-/// A mapping of a file, as code addresses are looked up in it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Map {
-    /// First address.
-    pub start: u64,
-    /// One past the last.
-    pub end: u64,
-    /// Of `start` in the file.
-    pub offset: u64,
-    /// The file.
-    pub path: Rc<str>,
-    /// Which one it is: other files may have had this path.
-    pub file: FileId,
-}
-
-/// Which files mappings were of: by name, the process and the mapping that had it last.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Mapped(HashMap<Rc<str>, (u32, Map)>);
-
-impl Mapped {
-    /// The name for the file of a mapping: its path, with a number where another file had the same path.
-    pub(crate) fn name(&mut self, pid: u32, map: &Map) -> Rc<str> {
-        for number in 1..=MOST_OF_ONE {
-            let name =
-                if number == 1 { Rc::clone(&map.path) } else { Rc::from(format!("{} ({number})", map.path)) };
-            let Some((known, _)) = self.0.get_key_value(&name) else {
-                if self.0.len() < MOST_FILES {
-                    self.0.insert(Rc::clone(&name), (pid, map.clone()));
-                }
-                return name;
-            };
-            // One text for all that have it.
-            let known = Rc::clone(known);
-            let of = self.0.get_mut(&known).filter(|of| of.1.file == map.file);
-            if let Some(of) = of {
-                let path = Rc::clone(&of.1.path);
-                *of = (pid, Map { path, ..map.clone() });
-                return known;
-            }
-        }
-        Rc::from(format!("{} (another)", map.path))
-    }
-
-    /// The process and the mapping that had the file of this name last.
-    pub(crate) fn of(&self, name: &str) -> Option<&(u32, Map)> {
-        self.0.get(name)
-    }
-
-    /// Adds what another run had mapped.
-    pub(crate) fn add(&mut self, other: &Self) {
-        for (name, of) in &other.0 {
-            if self.0.len() < MOST_FILES {
-                self.0.entry(Rc::clone(name)).or_insert_with(|| of.clone());
-            }
-        }
-    }
-}
 
 /// A function of user code, or where its name would be.
 #[derive(Clone, Debug, PartialEq, Eq)]

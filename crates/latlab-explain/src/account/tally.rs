@@ -3,8 +3,8 @@
 use crate::account::by_stage;
 use crate::account::discards::Discards;
 use crate::account::io::Io;
+use crate::account::mappings::Mapped;
 use crate::account::mix::Mix;
-use crate::account::stream::Mapped;
 use crate::account::sweep::Sums;
 use crate::account::tcp::Traffic;
 use crate::account::unread::Unread;

@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use super::budget::Budget;
 use super::clock::now_ns;
 use super::mapped;
-use crate::account::stream::Mapped;
+use crate::account::mappings::Mapped;
 
 /// Files that are kept; of a program with more, some stay unread.
 const MOST_FILES: usize = 512;

@@ -12,7 +12,7 @@ use super::image::Image;
 use super::segments::Segments;
 use super::{mapped, maps, memory};
 use crate::account::locks::Waiting;
-use crate::account::stream::Map;
+use crate::account::mappings::Map;
 
 /// Naming all locks may take this long.
 const LONGEST_NS: u64 = 500_000_000;

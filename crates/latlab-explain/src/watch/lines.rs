@@ -14,7 +14,7 @@ use super::mapped;
 use super::segments::Segments;
 use super::symbols::debug_file;
 use crate::account::by_place::Lines;
-use crate::account::stream::Mapped;
+use crate::account::mappings::Mapped;
 
 /// All tables together may take this long to read: the program has ended, and its user waits.
 const LONGEST_NS: u64 = 4_000_000_000;

@@ -13,8 +13,8 @@ use rustix::io::Errno;
 
 use super::maps;
 use super::proc_file::is_of_kind;
+use crate::account::mappings::{Map, Mapped};
 use crate::account::records::FileId;
-use crate::account::stream::{Map, Mapped};
 
 /// A longer list of mounts is not searched, bytes.
 const MOST_MOUNTS: usize = 1 << 20;

@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::Read as _;
 use std::rc::Rc;
 
+use crate::account::mappings::Map;
 use crate::account::records::FileId;
-use crate::account::stream::Map;
 
 /// Of a longer list the rest is left out, bytes: a large browser's has one.
 const LONGEST: u64 = 16 << 20;

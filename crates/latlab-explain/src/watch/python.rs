@@ -16,8 +16,8 @@ use super::mapped;
 use super::memory::gather;
 use super::proc_file::{letter, text};
 use super::segments::Segments;
+use crate::account::mappings::{Map, Mapped};
 use crate::account::python::{Frame, Read};
-use crate::account::stream::{Map, Mapped};
 
 mod layout;
 

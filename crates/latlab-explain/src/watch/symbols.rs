@@ -14,8 +14,9 @@ use super::image::{Image, Parsed};
 use super::mapped;
 use super::perf_map::PerfMap;
 use super::segments::Segments;
+use crate::account::mappings::{Map, Mapped};
 use crate::account::mix::WITHOUT_NAME;
-use crate::account::stream::{Map, Mapped, Names, Place};
+use crate::account::stream::{Names, Place};
 
 /// Symbols of one file; the largest browsers have a million.
 const MOST_SYMBOLS: usize = 2_000_000;

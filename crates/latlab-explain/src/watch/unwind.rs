@@ -24,9 +24,8 @@ use super::beside::{Beside, is_file};
 use super::budget::Budget;
 use super::image::Image;
 use super::segments::Segments;
-use crate::account::mappings::Mappings;
+use crate::account::mappings::{Map, Mapped, Mappings};
 use crate::account::records::Record;
-use crate::account::stream::{Map, Mapped};
 
 /// Deeper callers are left out, as they are where the kernel finds them.
 const DEEPEST: usize = 48;

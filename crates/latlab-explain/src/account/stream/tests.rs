@@ -1,7 +1,8 @@
 //! Synthetic recordings with known ledgers.
 
 use super::*;
-use crate::account::mappings::MOST_MAPS;
+use crate::account::mappings::{MOST_MAPS, Mapped};
+use crate::account::records::FileId;
 use crate::account::sweep::Swept;
 
 const MS: u64 = 1_000_000;
@@ -239,28 +240,6 @@ fn sampled_faults_say_who_touched_the_page() {
     let allocates = |reason| Rules::built_in().category(reason) == Category::Allocator;
     let by_allocator = stream.mix.faults().filter(|of| allocates(of.0));
     assert!((by_allocator.map(|of| of.1).sum::<f64>() - 3.0).abs() < 1e-9);
-}
-
-#[test]
-fn files_with_one_path_have_names_of_their_own() {
-    let of = |inode| Map {
-        start: 0,
-        end: 1,
-        offset: 0,
-        path: Rc::from("/lib/a.so"),
-        file: FileId { major: 8, minor: 1, inode },
-    };
-    let mut mapped = Mapped::default();
-    assert_eq!(&*mapped.name(1, &of(5)), "/lib/a.so");
-    assert_eq!(&*mapped.name(2, &of(6)), "/lib/a.so (2)");
-    assert_eq!(&*mapped.name(3, &of(5)), "/lib/a.so");
-    assert_eq!(mapped.of("/lib/a.so"), Some(&(3, of(5))), "who had it last");
-    for inode in 0..100 {
-        mapped.name(4, &of(inode));
-    }
-    assert_eq!(mapped.0.len(), MOST_OF_ONE);
-    let name = mapped.name(4, &of(99));
-    assert_eq!(mapped.of(&name), None);
 }
 
 #[test]

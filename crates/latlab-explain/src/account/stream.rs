@@ -226,8 +226,12 @@ impl<'a, N: Names> Stream<'a, N> {
                     self.polled.insert(tid, (*reason, time));
                 }
             }
-            What::Learned { .. } | What::Out { .. } | What::In | What::Map { .. } => {}
-            What::Wake { .. } | What::ChildEnded => {}
+            What::Learned { .. }
+            | What::Out { .. }
+            | What::In
+            | What::Map { .. }
+            | What::Wake { .. }
+            | What::ChildEnded => {}
         }
         true
     }

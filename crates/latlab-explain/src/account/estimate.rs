@@ -43,6 +43,10 @@ const UNSEEN_OF_WAIT: f64 = 0.5;
 const UNSEEN_AT_MOST: f64 = 0.2;
 /// What is counted nowhere may be any part of the kernel's work: the standard deviation of such a share, which is as likely to be any.
 const UNCOUNTED: f64 = 0.289;
+/// What recording takes, of its price: that is twice what it takes where all is in the caches, and in most programs part of it is.
+const PRICED: f64 = 0.75;
+/// No more of what was recorded is taken for the recording.
+const MOST_OF_RECORDED: f64 = 0.5;
 /// Samples in the kernel that the model of its work counts as much as.
 const MODELLED: f64 = 20.0;
 /// Less of the CPU time, of which nothing alike was recorded, is taken for the rest: no interval would show it.
@@ -411,6 +415,7 @@ impl Estimate<'_> {
     /// the kernel's ticks, which are samples of the whole program that tell nothing else.
     fn user_share(&self, sampled: f64, taken: f64) -> (f64, f64) {
         let taken = self.steady(taken);
+        let sampled = (sampled * self.without_recording()).min(1.0);
         if self.unlike() > 0.0 {
             // Ticks say what the whole is.
             return (sampled, taken);
@@ -420,6 +425,15 @@ impl Estimate<'_> {
             return (sampled, taken);
         }
         ((sampled * taken + counted * ticks) / (taken + ticks), taken + ticks)
+    }
+
+    /// Recording is work of the kernel in the time that was recorded, and in no other: by so much is the part of user code larger in all of it.
+    fn without_recording(&self) -> f64 {
+        let all = (self.tally.usage.cpu_ns() as f64).max(1.0);
+        let recorded = (self.tally.recorded.thread_running as f64).clamp(1.0, all);
+        let took = (PRICED * self.tally.recording_ns as f64 / recorded).min(MOST_OF_RECORDED);
+        let part = recorded / all;
+        part + (1.0 - part) / (1.0 - took)
     }
 
     /// What so many samples are worth where some of them are not where they came due.

@@ -732,3 +732,28 @@ fn the_books_do_not_close_when_time_was_given_away_twice() {
     let ledger = ledger(&tally, rules(), &costs());
     assert!(!ledger.closure.holds);
 }
+
+#[test]
+fn what_recording_takes_is_the_kernels_only_where_it_was_recorded() {
+    // A tenth of a second was recorded, a fifth of it by the recording itself; user code has all but a tenth of the rest, as ticks say.
+    let mut tally = looked(90, Category::Sleep);
+    tally.wall_ns = SECOND;
+    (tally.looked.running, tally.looked.thread_running) = (800_000_000, 800_000_000);
+    tally.looked.by_runnable[0] = vec![100_000_000, 800_000_000];
+    tally.looked.wall = 900_000_000;
+    records(&mut tally, 100_000_000);
+    tally.looked.waits = crate::Counted::default();
+    tally.looked.waits.count(rules().whole(Category::Sleep), 100_000_000);
+    (tally.usage.user_ns, tally.usage.system_ns) = (794_000_000, 106_000_000);
+    for _ in 0..72 {
+        tally.mix.sample(rules().whole(Category::Compute), 1e6);
+    }
+    tally.sampled_ns = 1e8;
+    let computing = |recording_ns| {
+        let mut tally = tally.clone();
+        tally.recording_ns = recording_ns;
+        share(&closed(&tally, &costs()), Category::Compute)
+    };
+    let (with, without) = (computing(0), computing(26_666_667));
+    assert!((without - 0.9 * 0.88).abs() < 0.02 && with < without - 0.02, "{with} {without}");
+}

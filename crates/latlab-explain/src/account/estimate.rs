@@ -197,8 +197,10 @@ impl Estimate<'_> {
 
     /// CPU time that fell into the time in which threads were sampled.
     fn sampled_cpu(&self) -> f64 {
-        let cpu = self.tally.usage.cpu_ns() as f64;
-        (cpu - self.tally.recorded.thread_running as f64).max(0.0)
+        let (cpu, recorded) = (self.tally.usage.cpu_ns() as f64, &self.tally.recorded);
+        // That of processes which end is recorded as a wait for it.
+        let ending = recorded.thread_waits.of(self.whole(Category::StartAndExit));
+        (cpu - (recorded.thread_running + ending) as f64).max(0.0)
     }
 
     fn recorded(&mut self) {
@@ -680,7 +682,10 @@ impl Estimate<'_> {
         let touched = (usage.minor_faults + usage.major_faults) as f64;
         let held = usage.max_resident_bytes as f64 / 4096.0 * self.tally.processes as f64;
         parts.push((self.gives_back(), costs.unmap.times((touched - held).max(0.0))));
-        let ending = costs.unmap.times(pages).plus(costs.process.times(self.tally.processes as f64));
+        // The ends that were recorded are no part of the time on a CPU.
+        let ends = 1.0 - (self.tally.exits as f64 / self.tally.processes.max(1) as f64).min(1.0);
+        let ending =
+            costs.unmap.times(pages).plus(costs.process.times(self.tally.processes as f64)).times(ends);
         parts.push((self.whole(Category::StartAndExit), ending));
         // Giving up the CPU is part of what it was given up for.
         let woken = self.woken();

@@ -344,10 +344,11 @@ impl Path {
         };
         let Late { child, category, since, until } = *late;
         (known.carried, known.at) = (child.carried, child.at);
-        let (who, ready) = (known.who, until - child.at);
+        let (who, by, ready) = (known.who, child.who, until - child.at);
         if ready > 0 {
-            let doing = Doing::On(Category::RunQueueWait);
-            Rc::make_mut(&mut known.carried).add(who, doing, ready, &mut self.names);
+            // Its memory is taken down, and its parent gets a CPU.
+            let doing = Doing::On(Category::StartAndExit);
+            Rc::make_mut(&mut known.carried).add(by, doing, ready, &mut self.names);
             known.at = until;
         }
         self.settle(thread);

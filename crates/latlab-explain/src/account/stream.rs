@@ -13,6 +13,8 @@ use crate::rules::{CALLERS, Fit, Reason, Rules};
 
 const MOST_PROCESSES: usize = 4096;
 const MOST_THREADS: usize = 65_536;
+/// Nobody who waits for a process comes later than so long after its last record.
+const LONGEST_EXIT_NS: u64 = 500_000_000;
 
 /// A function of user code, or where its name would be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,8 +85,13 @@ pub(crate) struct Stream<'a, N> {
     pub starts: u64,
     /// Records lost.
     pub lost: u64,
+    /// Processes whose last record has come, when, and who started them.
+    exiting: Vec<(u64, u32, u32)>,
+    /// Processes whose end was recorded.
+    pub exits: u64,
     unexplained: Reason,
     other_kernel_work: Reason,
+    exit: Reason,
     compute: Reason,
 }
 
@@ -110,7 +117,10 @@ impl<'a, N: Names> Stream<'a, N> {
             starts: 0,
             lost: 0,
             unexplained: rules.whole(Category::Unexplained),
+            exiting: Vec::new(),
+            exits: 0,
             other_kernel_work: rules.whole(Category::KernelCpu),
+            exit: rules.whole(Category::StartAndExit),
             compute: rules.whole(Category::Compute),
         }
     }
@@ -195,6 +205,7 @@ impl<'a, N: Names> Stream<'a, N> {
             What::In if recorded => {
                 self.waiting.remove(&tid);
                 self.polling.remove(&tid);
+                self.have_ended(time, pid, sweep);
                 sweep.set(time, tid, pid, State::Running);
             }
             What::Name { exec, name } => {
@@ -212,11 +223,9 @@ impl<'a, N: Names> Stream<'a, N> {
                 self.waiting.remove(&tid);
                 self.polling.remove(&tid);
                 self.polled.remove(&tid);
-                if pid == tid {
-                    self.children.remove(&pid);
-                }
+                let parent = if pid == tid { self.children.remove(&pid) } else { None };
                 if recorded {
-                    sweep.remove(time, tid);
+                    self.ends(record, parent, sweep);
                 }
             }
             What::Lost(records) => self.lost += records,
@@ -254,6 +263,30 @@ impl<'a, N: Names> Stream<'a, N> {
             What::End => path.ends(time, thread),
             _ => {}
         }
+    }
+
+    /// A thread ends. Newer kernels (6.18) close a process's events before they take its memory down: until its parent goes on, that is what it does.
+    fn ends(&mut self, record: &Record, parent: Option<u32>, sweep: &mut Sweep<'_>) {
+        let (time, pid, tid) = (record.time, record.pid, record.tid);
+        self.exits += u64::from(pid == tid);
+        match parent {
+            Some(parent) if self.exiting.len() < MOST_PROCESSES => {
+                sweep.set(time, tid, pid, State::Waiting(Some(self.exit)));
+                self.exiting.push((time, pid, parent));
+            }
+            _ => sweep.remove(time, tid),
+        }
+    }
+
+    /// A thread of a process goes on: children of it that were ending have ended.
+    fn have_ended(&mut self, time: u64, process: u32, sweep: &mut Sweep<'_>) {
+        self.exiting.retain(|(since, pid, parent)| {
+            let is_over = *parent == process || since + LONGEST_EXIT_NS < time;
+            if is_over {
+                sweep.remove(time, *pid);
+            }
+            !is_over
+        });
     }
 
     /// The state of a thread that has left its CPU.

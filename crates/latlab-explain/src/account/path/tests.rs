@@ -197,7 +197,8 @@ fn a_parent_hangs_on_what_its_child_waited_for() {
     for step in [
         ("a", "on-cpu", 2.0),
         ("main", "on-cpu", 2.0),
-        ("main", "run-queue-wait", 2.0),
+        // Until its parent goes on, the child's memory is taken down.
+        ("a", "start-and-exit", 2.0),
         ("main", "start-and-exit", 1.0),
     ] {
         assert!(steps.contains(&step), "{steps:?}");
@@ -245,7 +246,7 @@ fn a_signal_says_that_the_end_of_a_child_has_ended_another_wait() {
                 ("a", "on-cpu", 6.0),
                 ("main", "pipe", 3.0),
                 ("main", "on-cpu", 2.0),
-                ("main", "run-queue-wait", 2.0),
+                ("a", "start-and-exit", 2.0),
             ];
             assert_eq!(steps(&path), expected);
             assert_eq!(ended(&path), [("main", "pipe", "a", 6.0, 1), ("main", "pipe", "nobody", 3.0, 1)]);

@@ -264,3 +264,22 @@ fn a_wait_that_another_thread_ends_is_counted_for_what_it_was_for() {
     assert_eq!((longest.name.as_str(), longest.doing), ("writer", Some("on-cpu")));
     assert!((longest.share - 0.7).abs() < 1e-9);
 }
+
+#[test]
+fn a_process_whose_events_are_over_ends_until_its_parent_goes_on() {
+    let rules = Rules::built_in();
+    let mut recording = Recording::begin();
+    recording.at(0, 1, 1, What::Name { exec: true, name: "sh".to_owned() });
+    recording.at(0, 9, 9, What::Start { parent: 1, by: 1 });
+    recording.at(0, 9, 9, What::In);
+    recording.at(MS, 1, 1, What::Out { preempted: false });
+    let reason = rules.whole(Category::WaitingForChildren);
+    recording.at(2 * MS, 1, 1, What::Learned { since: MS, reason });
+    recording.at(10 * MS, 9, 9, What::End);
+    recording.at(14 * MS, 1, 1, What::In);
+    let (swept, stream) = recording.end(15 * MS);
+    assert_eq!((stream.exits, swept.recorded.running), (1, 11 * MS));
+    let waits = swept.recorded.waits;
+    assert_eq!(waits.of(rules.whole(Category::StartAndExit)), 4 * MS);
+    assert_eq!(waits.of(reason), 0);
+}

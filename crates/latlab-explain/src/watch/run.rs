@@ -64,6 +64,8 @@ const FAULT_SLICE_NS: u64 = 10_000_000;
 /// Counters and names are read this often while everything is recorded.
 const SELDOM_NS: u64 = 50_000_000;
 
+/// Records come so late, and the kernel brings a running thread's CPU time up to date so seldom.
+const UNRECORDED_NS: u64 = 20_000_000;
 /// Locks that are told.
 const MOST_LOCKS: usize = 16;
 
@@ -208,6 +210,12 @@ fn distance(running_for: u64, look_ns: u64, share: f64, random: &mut Rng) -> u64
 /// read as seldom as threads are looked at.
 fn late(sees_kernel: bool, now: u64, next: u64, before: u64) -> u64 {
     now.saturating_sub(if sees_kernel { next } else { before })
+}
+
+/// Whether threads run that are not recorded, as they were started by one that events were not yet opened for: their CPU time is counted and
+/// not recorded. `ran_ns` and `recorded_ns`: of one slice.
+fn is_incomplete(ran_ns: u64, recorded_ns: u64) -> bool {
+    ran_ns > recorded_ns + recorded_ns / 10 + UNRECORDED_NS
 }
 
 /// Runs the program once.
@@ -645,9 +653,14 @@ impl<'a> Watching<'a> {
         }
         let (cpu_ns, swept_ns) = recording.from;
         let recorded = cpu_ns + self.sweep.cpu_ns() - swept_ns;
-        let ran = if all { 0 } else { self.looker.ran_ns().saturating_sub(self.delays_before.0) };
-        self.cpu_ns = self.cpu_ns.max(recorded).max(ran);
+        let looked = seldom || !all;
+        let ran = if looked { self.looker.ran_ns().saturating_sub(self.delays_before.0) } else { 0 };
+        self.cpu_ns = self.cpu_ns.max(recorded).max(if all { 0 } else { ran });
         self.took();
+        if all && is_incomplete(ran.saturating_sub(cpu_ns), recorded.saturating_sub(cpu_ns)) {
+            // The governor lets it begin again, with all threads that there are.
+            self.pause();
+        }
     }
 
     fn govern(&mut self) {

@@ -152,3 +152,10 @@ fn nobody_waits_for_the_end_of_a_process_once_it_is_not_asked_for() {
     child.wait().unwrap();
     ended.expect("the thread has ended before the process");
 }
+
+#[test]
+fn what_is_counted_and_not_recorded_was_run_by_threads_without_events() {
+    // A tenth, and what is late.
+    assert!(!is_incomplete(0, 0) && !is_incomplete(120_000_000, 100_000_000));
+    assert!(is_incomplete(140_000_000, 100_000_000) && is_incomplete(30_000_000, 0));
+}

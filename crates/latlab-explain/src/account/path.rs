@@ -28,6 +28,8 @@ const MOST_PARTS: usize = 64;
 const MOST_WAITS: usize = 1024;
 /// Rows that are told, of either table.
 const MOST_SHOWN: usize = 16;
+/// Processes of one name that are told apart where there are too many rows: the stages of a pipeline are few, the compilers of a build are many.
+const MOST_ALIKE: usize = 4;
 /// What is shown for the rest.
 const OTHERS: &str = "others";
 
@@ -521,14 +523,17 @@ impl Path {
         carried
     }
 
-    /// Several processes of one name become one.
+    /// Many processes of one name become one.
     fn merged(&mut self, all: &BTreeSet<Who>) -> HashMap<Who, Who> {
         let mut of_name: HashMap<Who, usize> = HashMap::new();
         let alone: Vec<(Who, Who)> = all.iter().map(|who| (*who, self.names.without_process(*who))).collect();
         for (_, name) in &alone {
             *of_name.entry(*name).or_default() += 1;
         }
-        alone.into_iter().map(|(who, name)| (who, if of_name[&name] > 1 { name } else { who })).collect()
+        alone
+            .into_iter()
+            .map(|(who, name)| (who, if of_name[&name] > MOST_ALIKE { name } else { who }))
+            .collect()
     }
 
     fn name(&self, who: Who) -> (Option<u32>, String) {

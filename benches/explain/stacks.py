@@ -16,7 +16,7 @@ import os
 import random
 import re
 import subprocess
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,11 +66,13 @@ class Stacks:
 
     def largest(self, known: Stacks) -> list[str]:
         """Functions by their share: those that the other stacks have, too, and no beginning of a program."""
-        names = Counter[str]()
+        shares: dict[str, float] = defaultdict(float)
         for frames, share in self.of:
             for name in {*frames} - _BEGINNINGS:
-                names[name] += share
-        return [name for name, _ in names.most_common() if known.within(name)][:_SHOWN]
+                shares[name] += share
+        return [name for name in sorted(shares, key=lambda name: -shares[name]) if known.within(name)][
+            :_SHOWN
+        ]
 
 
 def _plain(name: str) -> str:

@@ -34,6 +34,7 @@ pub(crate) fn assemble(
     let level = if recorded { levels.level } else { 3 };
     let runs = f64::from(tally.runs.max(1));
     let wall = (tally.wall_ns as f64).max(1.0);
+    let parallelism = if ledger.running_ns > 0.0 { ledger.cpu_ns / ledger.running_ns } else { 0.0 };
     let symbols = by_place::symbols(&tally.mix, &ledger.sampled);
     let mut dwarf = Dwarf::begin(tally.mapped.clone());
     let lines = by_place::lines(&tally.mix, &ledger.sampled, &mut dwarf);
@@ -75,7 +76,7 @@ pub(crate) fn assemble(
         },
         calibration: *calibration,
         calibration_kept: levels.kept.is_some(),
-        threads: threads(tally, ledger.running_ns, rules, runs),
+        threads: threads(tally, parallelism, rules, runs),
         processes: processes(first, rules),
         counters: counters(tally, runs),
         nameless_share: tally.mix.nameless(),
@@ -279,19 +280,14 @@ fn program(first: &Watched) -> Program {
     }
 }
 
-fn threads(tally: &Tally, running_ns: f64, rules: &Rules, runs: f64) -> Threads {
+fn threads(tally: &Tally, parallelism: f64, rules: &Rules, runs: f64) -> Threads {
     let cpu = tally.usage.cpu_ns();
     let mut waits: Vec<ThreadWait> = woken::by_category(&woken::thread_waits(tally), rules)
         .into_iter()
         .map(|(name, ns)| ThreadWait { name, seconds: ns / 1e9 / runs })
         .collect();
     waits.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
-    Threads {
-        most: tally.most_threads,
-        cpu_s: cpu as f64 / 1e9 / runs,
-        parallelism: if running_ns > 0.0 { cpu as f64 / running_ns } else { 0.0 },
-        waits,
-    }
+    Threads { most: tally.most_threads, cpu_s: cpu as f64 / 1e9 / runs, parallelism, waits }
 }
 
 fn processes(first: &Watched, rules: &Rules) -> Vec<Process> {

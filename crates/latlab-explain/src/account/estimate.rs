@@ -97,6 +97,8 @@ pub(crate) struct Ledger {
     pub sampled: Sampled,
     /// Wall time in which at least one thread ran, nanoseconds.
     pub running_ns: f64,
+    /// CPU time of the threads that did, nanoseconds.
+    pub cpu_ns: f64,
     /// The counter that no ledger can satisfy, if there is one: what was sampled is unexplained then.
     pub contradiction: Option<String>,
 }
@@ -195,12 +197,22 @@ impl Estimate<'_> {
         self.rules.whole(category)
     }
 
+    /// Thread time in which processes were met ending: a wait in the ledger, and on a CPU.
+    fn ending(&self) -> f64 {
+        let exit = self.whole(Category::StartAndExit);
+        (self.tally.looked.thread_waits.of(exit) + self.tally.recorded.thread_waits.of(exit)) as f64
+    }
+
+    /// CPU time in all, without that of processes that were met ending.
+    fn cpu(&self) -> f64 {
+        let cpu = self.tally.usage.cpu_ns() as f64;
+        // What they took is in the kernel: at least the program's own code is left.
+        (cpu - self.ending()).max(self.tally.usage.user_ns as f64)
+    }
+
     /// CPU time that fell into the time in which threads were sampled.
     fn sampled_cpu(&self) -> f64 {
-        let (cpu, recorded) = (self.tally.usage.cpu_ns() as f64, &self.tally.recorded);
-        // That of processes which end is recorded as a wait for it.
-        let ending = recorded.thread_waits.of(self.whole(Category::StartAndExit));
-        (cpu - (recorded.thread_running + ending) as f64).max(0.0)
+        (self.cpu() - self.tally.recorded.thread_running as f64).max(0.0)
     }
 
     fn recorded(&mut self) {
@@ -307,7 +319,7 @@ impl Estimate<'_> {
         let range = ready.range_ns();
         let range = Range { low: (range.low - of_host).max(0.0), high: range.high };
         self.account.add(self.whole(Category::RunQueueWait), ready.of - of_host, range, method);
-        let all = self.tally.usage.cpu_ns() as f64;
+        let all = self.cpu();
         let unlike = (self.unlike() * all / cpu.max(1.0)).min(1.0);
         self.on_cpu(running.of, running.range_ns(), unlike);
         let idle = (wall - running.of - ready.of).max(0.0);
@@ -431,7 +443,7 @@ impl Estimate<'_> {
 
     /// Recording is work of the kernel in the time that was recorded, and in no other: by so much is the part of user code larger in all of it.
     fn without_recording(&self) -> f64 {
-        let all = (self.tally.usage.cpu_ns() as f64).max(1.0);
+        let all = self.cpu().max(1.0);
         let recorded = (self.tally.recorded.thread_running as f64).clamp(1.0, all);
         let took = (PRICED * self.tally.recording_ns as f64 / recorded).min(MOST_OF_RECORDED);
         let part = recorded / all;
@@ -448,7 +460,7 @@ impl Estimate<'_> {
     /// where that was much.
     fn ticks(&self) -> (f64, f64) {
         let usage = &self.tally.usage;
-        let cpu = usage.cpu_ns() as f64;
+        let cpu = self.cpu();
         if cpu <= 0.0 {
             return (0.5, 0.0);
         }
@@ -634,8 +646,7 @@ impl Estimate<'_> {
 
     /// Without samples: user code as a whole, the kernel's work by counts.
     fn by_counters(&mut self, ns: f64, range: Range) {
-        let usage = &self.tally.usage;
-        let cpu = usage.cpu_ns() as f64;
+        let cpu = self.cpu();
         let (of_user, ticks) = self.ticks();
         let counted = 1.0 - of_user;
         let ticks = of_share(counted, ticks.max(1.0));
@@ -682,10 +693,10 @@ impl Estimate<'_> {
         let touched = (usage.minor_faults + usage.major_faults) as f64;
         let held = usage.max_resident_bytes as f64 / 4096.0 * self.tally.processes as f64;
         parts.push((self.gives_back(), costs.unmap.times((touched - held).max(0.0))));
-        // The ends that were recorded are no part of the time on a CPU.
-        let ends = 1.0 - (self.tally.exits as f64 / self.tally.processes.max(1) as f64).min(1.0);
-        let ending =
-            costs.unmap.times(pages).plus(costs.process.times(self.tally.processes as f64)).times(ends);
+        // What was met of it is no part of the time on a CPU.
+        let ending = costs.unmap.times(pages).plus(costs.process.times(self.tally.processes as f64));
+        let left = |ns: f64| (ns - self.ending()).max(0.0);
+        let ending = Cost { low: left(ending.low), mid: left(ending.mid), high: left(ending.high) };
         parts.push((self.whole(Category::StartAndExit), ending));
         // Giving up the CPU is part of what it was given up for.
         let woken = self.woken();
@@ -803,7 +814,7 @@ impl Estimate<'_> {
     /// Divides the kernel's work by what its counts cost. What they leave is work that it does not count, or each of them took longer than
     /// usual: both by their variances.
     fn kernel(&mut self, ns: f64, range: Range, on_cpu: f64) {
-        let cpu = self.tally.usage.cpu_ns() as f64;
+        let cpu = self.cpu();
         // From CPU time of all threads to wall time of the part in question.
         let scale = if cpu > 0.0 { on_cpu / cpu } else { 0.0 };
         let model = self.model();
@@ -909,6 +920,7 @@ impl Estimate<'_> {
             on_cpu: on_cpu.into_iter().collect(),
             sampled: told,
             running_ns: self.running,
+            cpu_ns: self.cpu(),
             contradiction: None,
         }
     }

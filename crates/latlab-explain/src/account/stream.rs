@@ -87,8 +87,6 @@ pub(crate) struct Stream<'a, N> {
     pub lost: u64,
     /// Processes whose last record has come, when, and who started them.
     exiting: Vec<(u64, u32, u32)>,
-    /// Processes whose end was recorded.
-    pub exits: u64,
     unexplained: Reason,
     other_kernel_work: Reason,
     exit: Reason,
@@ -118,7 +116,6 @@ impl<'a, N: Names> Stream<'a, N> {
             lost: 0,
             unexplained: rules.whole(Category::Unexplained),
             exiting: Vec::new(),
-            exits: 0,
             other_kernel_work: rules.whole(Category::KernelCpu),
             exit: rules.whole(Category::StartAndExit),
             compute: rules.whole(Category::Compute),
@@ -268,7 +265,6 @@ impl<'a, N: Names> Stream<'a, N> {
     /// A thread ends. Newer kernels (6.18) close a process's events before they take its memory down: until its parent goes on, that is what it does.
     fn ends(&mut self, record: &Record, parent: Option<u32>, sweep: &mut Sweep<'_>) {
         let (time, pid, tid) = (record.time, record.pid, record.tid);
-        self.exits += u64::from(pid == tid);
         match parent {
             Some(parent) if self.exiting.len() < MOST_PROCESSES => {
                 sweep.set(time, tid, pid, State::Waiting(Some(self.exit)));

@@ -125,8 +125,6 @@ pub(crate) struct Tally {
     pub looks: u64,
     /// Records of threads leaving a CPU.
     pub switches: u64,
-    /// Processes whose end was recorded.
-    pub exits: u64,
     /// Records lost.
     pub lost: u64,
     /// Which files the program had mapped.
@@ -167,7 +165,6 @@ impl Tally {
         self.most_threads = self.most_threads.max(other.most_threads);
         self.looks += other.looks;
         self.switches += other.switches;
-        self.exits += other.exits;
         self.lost += other.lost;
         self.mapped.add(&other.mapped);
         self.names_left_out |= other.names_left_out;

@@ -845,7 +845,6 @@ impl<'a> Watching<'a> {
             tally.sees_kernel = recording.recorder.sees_kernel;
             tally.recording_ns = whole_ns(self.governor.spent_ns());
             tally.switches = recording.stream.switches;
-            tally.exits = recording.stream.exits;
             tally.lost = recording.stream.lost;
             tally.names_left_out = recording.stream.names.are_left_out();
             tally.mapped = recording.stream.names.mapped;

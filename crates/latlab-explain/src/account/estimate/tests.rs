@@ -757,3 +757,17 @@ fn what_recording_takes_is_the_kernels_only_where_it_was_recorded() {
     let (with, without) = (computing(0), computing(26_666_667));
     assert!((without - 0.9 * 0.88).abs() < 0.02 && with < without - 0.02, "{with} {without}");
 }
+
+#[test]
+fn a_process_that_was_met_ending_has_that_time_and_nobody_else_has_its_cpu_time() {
+    // A second: 0.7 s of user code, 0.1 s of the kernel's work for it, 0.2 s in which looks met it ending.
+    let mut tally = looked(80, Category::StartAndExit);
+    (tally.usage.user_ns, tally.usage.system_ns) = (700_000_000, 300_000_000);
+    let ledger = closed(&tally, &costs());
+    assert_shares(
+        &ledger,
+        0.04,
+        [(Category::UserCpu, 0.7), (Category::StartAndExit, 0.2), (Category::KernelCpu, 0.1)],
+    );
+    assert!((ledger.cpu_ns / ledger.running_ns - 1.0).abs() < 1e-6, "{ledger:?}");
+}

@@ -119,8 +119,8 @@ def tree(pid: int) -> list[int]:
     """A process and those that it started, as far as they are seen now."""
     pids = [pid]
     for each in pids:
-        with contextlib.suppress(OSError, ValueError):
-            for task in os.scandir(f"/proc/{each}/task"):
+        with contextlib.suppress(OSError, ValueError), os.scandir(f"/proc/{each}/task") as tasks:
+            for task in tasks:
                 children = Path(task.path, "children").read_text(encoding="ascii").split()
                 pids += [int(child) for child in children if int(child) not in pids]
         if len(pids) > _MOST_FILES:

@@ -216,19 +216,13 @@ impl Recorder {
         if self.rings.is_empty() {
             self.rings = Self::open(self.sees_kernel)?;
         }
-        if threads.len() * self.rings.len() > MOST_FOLLOWED {
-            return Err(format!(
-                "{} threads on {} CPUs are too many to attach to",
-                threads.len(),
-                self.rings.len()
-            ));
+        let (count, cpus) = (threads.len(), self.rings.len());
+        let too_many = |what| format!("{count} threads on {cpus} CPUs are too many {what}");
+        if count * cpus > MOST_FOLLOWED {
+            return Err(too_many("to attach to"));
         }
-        if self.wakes.is_ok() && threads.len() * self.rings.len() > MOST_WITH_WAKES {
-            self.wakes = Err(format!(
-                "{} threads on {} CPUs are too many for an event more",
-                threads.len(),
-                self.rings.len()
-            ));
+        if self.wakes.is_ok() && count * cpus > MOST_WITH_WAKES {
+            self.wakes = Err(too_many("for an event more"));
         }
         // Records of the events before have been read.
         self.events.clear();

@@ -20,7 +20,7 @@ use crate::model::{self, EndedWait, PathStep};
 
 /// Threads that are followed.
 const MOST_THREADS: usize = 4096;
-/// Processes with a name that are told apart, and names alone.
+/// Processes that keep their ids, and names without an id.
 const MOST_NAMES: usize = 256;
 /// Parts of what a thread carries, before ids are left out.
 const MOST_PARTS: usize = 64;
@@ -28,7 +28,7 @@ const MOST_PARTS: usize = 64;
 const MOST_WAITS: usize = 1024;
 /// Rows that are told, of either table.
 const MOST_SHOWN: usize = 16;
-/// Processes of one name that are told apart where there are too many rows: the stages of a pipeline are few, the compilers of a build are many.
+/// Processes of one name that have rows of their own where there are too many rows: the stages of a pipeline are few, the compilers of a build are many.
 const MOST_ALIKE: usize = 4;
 /// What is shown for the rest.
 const OTHERS: &str = "others";
@@ -36,10 +36,10 @@ const OTHERS: &str = "others";
 /// A process and the name of a thread of it, by number.
 type Who = u16;
 
-/// All that are not told apart.
+/// All others, as one.
 const REST: Who = 0;
 
-/// Who there is. Bounded: the first have a process, then only names are told apart, then nothing.
+/// Who there is. Bounded: the first keep their process, the next only their name, and the rest are one.
 #[derive(Debug)]
 struct Names {
     all: Vec<(Option<u32>, Rc<str>)>,
@@ -101,7 +101,7 @@ impl Names {
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Carried {
     parts: Vec<(Who, Doing, u64)>,
-    /// There were too many: processes are not told apart any more.
+    /// There were too many parts: only names are kept, without process ids.
     names_only: bool,
 }
 

@@ -11,7 +11,7 @@ first run after the code is frozen is reported. As root: packages and inputs tha
 The truth (`explain/events.py`) is of the same run: perf records the whole machine while `explain` watches, so
 that nothing differs but what is said. A share holds if it is within 5 points of the truth, or if the truth is
 within the share's printed interval and that is no wider than ±10 points. Rows of which both have less than
-1 % are left out. What is not divided (`user-cpu`, `kernel-cpu`) is compared together with what may be in it.
+1 % are left out. What is left whole (`user-cpu`, `kernel-cpu`) is compared with all that may be in it.
 Prints a row for each share, and the totals. Nothing here is a pass mark: tests must not depend on timing.
 """
 
@@ -24,10 +24,10 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from explain import events, programs
 from explain.made import USER
@@ -42,8 +42,8 @@ _WIDEST: Final = 0.10
 _SMALL: Final = 0.01
 _QUEUE: Final = "run-queue-wait"
 _NONE: Final = (0.0, 0.0)
-_UNDIVIDED: Final = {"user-cpu": USER_CODE, "kernel-cpu": ("file-io-cpu",)}
-"""Rows that are not divided, and what may be in them: both are compared as one where more than small."""
+_OF_FILES: Final = "file-io-cpu"
+"""A ledger without this row leaves the kernel's work whole."""
 _CLOCKS: Final = 0.02
 """Counters of the kernel are read a little earlier or later than each other."""
 _COUNTED: Final = 0.15
@@ -63,7 +63,6 @@ _RUNNING: Final = (
 """Rows that have no waits in them."""
 
 Range = tuple[float, float]
-T = TypeVar("T")
 Record = dict[str, Any]
 """What a run of a program said or was: as it stands in the file of results."""
 
@@ -142,28 +141,28 @@ def tried(
     return {"name": program.name, "alone": asdict(alone), "told": explained}
 
 
-def shares(one: Record, undivided: Collection[str]) -> dict[str, Range]:
-    """The truth of a run by row, from and to. `undivided`: rows that have all that may be of them."""
-    found: dict[str, float] = one["shares"]
-    rows = {name: (share, share) for name, share in found.items() if name != "other"}
-    rows["unexplained"] = (found.get("other", 0.0),) * 2
-    rows["user-cpu"] = (one["unnamed"],) * 2
-    rows = _together(rows, undivided, lambda of: (sum(low for low, _ in of), sum(high for _, high in of)))
-    if "user-cpu" not in undivided:
+def shares(said: Record) -> dict[str, Range]:
+    """The truth of a run by row, from and to: of the rows that its ledger has."""
+    truth: Record = said["truth"]
+    found: dict[str, float] = truth["shares"]
+    rows = {row["name"]: row for row in said["categories"]}
+    true = {name: (share, share) for name, share in found.items() if name != "other"}
+    true["unexplained"] = (found.get("other", 0.0),) * 2
+    if _OF_FILES not in rows:
+        kernel = truth["kernel"]
+        parts = {each["name"]: kernel.get(each["name"], 0.0) for each in rows["kernel-cpu"]["within"]}
+        true |= {name: (found[name] - part,) * 2 for name, part in parts.items() if name in found}
+        true["kernel-cpu"] = (kernel.get("kernel-cpu", 0.0) + sum(parts.values()),) * 2
+    user = rows.get("user-cpu")
+    unnamed: float = truth["unnamed"]
+    if user and user["share"] >= _SMALL:
+        of_user = sum(true.pop(name, _NONE)[0] for name in USER_CODE)
+        true["user-cpu"] = (of_user + unnamed, of_user + unnamed)
+    else:
         # What has no name may be any of them.
-        _, unnamed = rows.pop("user-cpu")
-        rows |= {name: (found.get(name, 0.0), found.get(name, 0.0) + unnamed) for name in USER_CODE}
-    return rows
-
-
-def _together(rows: dict[str, T], undivided: Collection[str], add: Callable[[list[T]], T]) -> dict[str, T]:
-    """The same with each of these rows and what it may be of as one."""
-    for whole in undivided:
-        names = [name for name in (whole, *_UNDIVIDED[whole]) if name in rows]
-        rows = {name: row for name, row in rows.items() if name not in names} | {
-            whole: add([rows[name] for name in names])
-        }
-    return rows
+        of = {name: true.get(name, _NONE) for name in USER_CODE}
+        true |= {name: (low, high + unnamed) for name, (low, high) in of.items()}
+    return true
 
 
 def lines(said: Record) -> Iterator[Line]:
@@ -171,9 +170,10 @@ def lines(said: Record) -> Iterator[Line]:
     told = {
         row["name"]: Share(row["name"], row["share"], row["low"], row["high"]) for row in said["categories"]
     }
-    undivided = [name for name in _UNDIVIDED if name in told and told[name].share >= _SMALL]
-    told = _together(told, undivided, lambda of: together("", of))
-    true = shares(said["truth"], undivided)
+    true = shares(said)
+    if "user-cpu" in true:
+        of_user = [told.pop(name) for name in USER_CODE if name in told]
+        told["user-cpu"] = together("user-cpu", [told["user-cpu"], *of_user])
     for name in dict.fromkeys([*told, *true]):
         row = told.get(name, Share(name, 0.0, 0.0, 0.0))
         least, most = true.get(name, _NONE)
@@ -186,11 +186,9 @@ def headline(said: Record) -> str:
     leading = said["verdict"]["leading"][0]["name"] if said["verdict"]["known"] else "unexplained"
     if leading == "unexplained":
         return "about as much" if "about as much" in said["verdict"]["says"][0] else "cannot be told"
-    rows = shares(said["truth"], ["user-cpu"])
-    groups = {**GROUPS, "kernel": ("kernel-cpu", *_UNDIVIDED["kernel-cpu"])}
-    sums = {group: sum(rows.get(name, _NONE)[1] for name in names) for group, names in groups.items()}
-    most = max(share for group, share in sums.items() if group in (leading, "storage") or group != "kernel")
-    return "right" if sums[leading] >= most - _TOLERANCE else "WRONG"
+    rows = shares(said)
+    sums = {group: sum(rows.get(name, _NONE)[1] for name in names) for group, names in GROUPS.items()}
+    return "right" if sums[leading] >= max(sums.values()) - _TOLERANCE else "WRONG"
 
 
 def broken(said: Record, cpus: int) -> list[str]:

@@ -133,6 +133,8 @@ _SWITCH: Final = re.compile(r"prev_pid=(\d+) prev_prio=-?\d+ prev_state=(\S+) ==
 _FORK: Final = re.compile(r"pid=(\d+) child_comm=.* child_pid=(\d+)")
 _WOKEN: Final = re.compile(r" pid=(\d+) prio=")
 
+_KERNEL_FILE: Final = "[kernel.kallsyms]"
+
 Stack = list[tuple[str, str]]
 """Function and file, the innermost first."""
 
@@ -156,6 +158,8 @@ class Truth:
     wall_s: float
     shares: dict[str, float]
     """By category, of wall time; what has no name is not in the four rows of user code."""
+    kernel: dict[str, float]
+    """What of the shares was the kernel's work on a CPU."""
     unnamed: float
     """User code of which the name is not known."""
     thread_ready_s: float
@@ -175,6 +179,7 @@ class Sweep:
         self.states: dict[int, str] = dict.fromkeys(root, "unknown")
         self.spent: dict[str, float] = defaultdict(float)
         self.weights: dict[str, float] = defaultdict(float)
+        self.of_kernel: dict[str, float] = defaultdict(float)
         self.ready = self.running = 0.0
         self.others: Counter[str] = Counter()
 
@@ -244,6 +249,7 @@ class Sweep:
         self.now = now
         self.spent.clear()
         self.weights.clear()
+        self.of_kernel.clear()
         self.ready = self.running = 0.0
 
     def set(self, thread: int, state: str) -> None:
@@ -252,7 +258,7 @@ class Sweep:
             self.states[thread] = state
 
     def _reason(self, stack: Stack) -> str:
-        names = [name for name, file in stack if file == "[kernel.kallsyms]"]
+        names = [name for name, file in stack if file == _KERNEL_FILE]
         found = first(_WAITS, names)
         if found is None:
             self.others["waits in " + " < ".join(names[:8])] += 1
@@ -264,8 +270,11 @@ class Sweep:
             self.states[event.thread] = "running"
         if self.states.get(event.thread) != "running":
             return
-        running = sum(state == "running" for state in self.states.values())
-        self.weights[self.polls if category == "polls" else category] += 1 / running
+        category = self.polls if category == "polls" else category
+        weight = 1 / sum(state == "running" for state in self.states.values())
+        self.weights[category] += weight
+        if is_in_kernel(event):
+            self.of_kernel[category] += weight
 
 
 def first(rules: Sequence[tuple[str, str]], names: Sequence[str]) -> str | None:
@@ -273,9 +282,14 @@ def first(rules: Sequence[tuple[str, str]], names: Sequence[str]) -> str | None:
     return next((rule for rule, pattern in rules if any(re.match(pattern, name) for name in names)), None)
 
 
+def is_in_kernel(event: Event) -> bool:
+    """A thread was seen in a system call, a page fault or an interrupt."""
+    return any(file == _KERNEL_FILE for _, file in event.stack)
+
+
 def doing(event: Event, collector: str) -> str:
     """The category of a sample on a CPU."""
-    kernel = [name for name, file in event.stack if file == "[kernel.kallsyms]"]
+    kernel = [name for name, file in event.stack if file == _KERNEL_FILE]
     if kernel:
         return _in_kernel(kernel)
     return _in_user_code(event, collector) if event.stack else UNNAMED
@@ -447,5 +461,6 @@ def _truth(sweep: Sweep, wall: int) -> Truth:
     for name, weight in sweep.weights.items():
         shares[name] = shares.get(name, 0.0) + running * weight / weights
     unnamed = shares.pop(UNNAMED, 0.0)
+    kernel = {name: running * weight / weights for name, weight in sweep.of_kernel.items()}
     others = dict(sweep.others.most_common(5))
-    return Truth(wall / 1e9, shares, unnamed, sweep.ready / 1e9, sweep.running / 1e9, others)
+    return Truth(wall / 1e9, shares, kernel, unnamed, sweep.ready / 1e9, sweep.running / 1e9, others)

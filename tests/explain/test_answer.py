@@ -12,7 +12,7 @@ from tests.explain.ledgers import ledger
 from latlab.cli.explain import _whole
 from latlab.explain.answer import Answer, Share, answer, leading, together
 from latlab.explain.judge import Judgement
-from latlab.explain.model import Bounds, Counts, Explained, Function, Row, Rung, Symbol
+from latlab.explain.model import Bounds, Counts, Explained, Function, Row, Rung, Symbol, Within
 from latlab.explain.places import places
 from latlab.explain.table import table
 from latlab.explain.verdict import verdict
@@ -47,11 +47,34 @@ def test_of_computing_as_a_whole_more_is_known_than_of_its_rows() -> None:
 
 def test_what_the_kernel_does_uncounted_may_be_any_of_its_work() -> None:
     others = (("file-io-cpu", 0.01, 0.0, 0.015), ("compute", 0.3, 0.2, 0.35))
-    sentences = verdict(rows(("kernel-cpu", 0.6, 0.5, 0.7), *others))
-    assert "it is bound by the kernel's work, which is not divided further (60 %" in sentences[0]
+    found = rows(("kernel-cpu", 0.6, 0.5, 0.7), *others)
+    uncounted = msgspec.structs.replace(found.categories[0], within=(Within("file-io-cpu", 0.0, 0.7),))
+    sentences = verdict(msgspec.structs.replace(found, categories=(uncounted, *found.categories[1:])))
+    assert "it is bound by the kernel's work (60 %" in sentences[0]
     assert not any("Ruled out" in sentence for sentence in sentences)
     sentences = verdict(rows(*others))
     assert any("Ruled out: the kernel's work on files" in sentence for sentence in sentences)
+
+
+def test_of_the_kernels_work_that_is_left_whole_counts_say_what_it_was_for() -> None:
+    found = rows(("kernel-cpu", 0.6, 0.55, 0.65), ("compute", 0.4, 0.35, 0.45), ("network", 0.0, 0.0, 0.0))
+    within = (Within("file-io-cpu", 0.4, 0.6, share=0.5), Within("network", 0.0, 0.1, share=0.001))
+    whole = msgspec.structs.replace(found.categories[0], within=within)
+    told = msgspec.structs.replace(found, categories=(whole, *found.categories[1:]))
+    sentences = verdict(told)
+    assert (
+        "bound by the kernel's work (60 % of that time, 55 % to 65 %); most of that on files." in sentences[0]
+    )
+    assert any(
+        "known by counts alone: the kernel's work on files 50 % (40.0–60.0 %);" in each for each in sentences
+    )
+    assert not any("Ruled out" in each for each in sentences), "the network may have a tenth"
+    assert told.share("file-io-cpu", "network") == pytest.approx(0.501)
+    assert {row.name for row in told.known("network")} == {"network"}
+    # Less than half of it for sure: nothing is named.
+    within = (Within("file-io-cpu", 0.2, 0.6, share=0.5),)
+    whole = msgspec.structs.replace(whole, within=within)
+    assert verdict(msgspec.structs.replace(told, categories=(whole,)))[0].endswith("55 % to 65 %).")
 
 
 def test_a_program_that_waited_for_what_cannot_be_read_is_said_to_have_waited() -> None:

@@ -68,9 +68,17 @@ impl Category {
     pub const OF_USER_CODE: [Self; 4] =
         [Self::Compute, Self::MemoryCopy, Self::Allocator, Self::GarbageCollection];
 
-    /// What the kernel's work may be that is not divided.
-    pub const OF_THE_KERNEL: [Self; 5] =
-        [Self::FileIoCpu, Self::Network, Self::Pipe, Self::Locks, Self::PageFaults];
+    /// What the kernel's work may be that is not divided; of some of these there are waits as well.
+    pub const OF_THE_KERNEL: [Self; 8] = [
+        Self::FileIoCpu,
+        Self::PageFaults,
+        Self::StartAndExit,
+        Self::Allocator,
+        Self::Network,
+        Self::Pipe,
+        Self::Locks,
+        Self::InterruptsForOthers,
+    ];
 
     /// Where it stands in [`Category::ALL`].
     #[must_use]

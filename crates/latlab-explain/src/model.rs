@@ -214,6 +214,8 @@ pub struct Function {
 pub struct Within {
     /// The category.
     pub name: Category,
+    /// Share of wall time as far as counts tell; 0 where none does.
+    pub share: f64,
     /// Share of wall time, at least.
     pub low: f64,
     /// At most.

@@ -45,11 +45,6 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
     UNEXPLAINED: (UNEXPLAINED,),
 }
 """What a program can be bound by, and the categories that make it so."""
-_UNDIVIDED: Final = {
-    "kernel-cpu": ("file-io-cpu", "network", "locks", "page-faults"),
-    "user-cpu": ("allocator",),
-}
-"""Rows that may be more of other rows."""
 _SUSPECTS: Final = (
     "storage-wait",
     "file-io-cpu",
@@ -189,8 +184,8 @@ def _ruled_out(explained: Explained) -> tuple[Share, ...]:
     found = []
     for name in _SUSPECTS:
         row = explained.row(name)
-        others = [UNEXPLAINED, *(whole for whole, of in _UNDIVIDED.items() if name in of)]
-        hidden = sum(other.high for other in _rows(explained, others))
+        within = [each.high for whole in explained.categories for each in whole.within if each.name == name]
+        hidden = sum(within) + sum(other.high for other in _rows(explained, [UNEXPLAINED]))
         if row is not None and row.high < SMALL and row.high + hidden < _RULED_OUT:
             found.append(Share(name, row.share, row.low, min(row.high + hidden, 1.0)))
     return tuple(found)

@@ -201,14 +201,13 @@ def judge(explained: Explained, limits: Limits) -> Judgement:
 def free_bounds(explained: Explained) -> list[Bound]:
     """Each category at no cost, the largest first; file I/O as a whole, too."""
     bounds = []
-    io = [row for row in explained.categories if row.name in FILE_IO and row.high > 0]
+    io = {row.name for row in explained.known(*FILE_IO) if row.high > 0}
     if len(io) == len(FILE_IO):
         bounds.append(free_bound(explained, FILE_IO, "file-io"))
-    bounds += [
-        free_bound(explained, (row.name,), row.name)
-        for row in explained.categories
-        if row.name != "unexplained" and row.high > 0
-    ]
+    kernel = explained.row("kernel-cpu")
+    counted = [within.name for within in (kernel.within if kernel else ()) if within.share > 0]
+    rows = [row.name for row in explained.categories if row.name != "unexplained" and row.high > 0]
+    bounds += [free_bound(explained, (name,), name) for name in dict.fromkeys([*rows, *counted])]
     user = explained.row("user-cpu")
     for within in user.within if user else ():
         bounds.append(
@@ -240,7 +239,7 @@ def free_bound(explained: Explained, categories: tuple[str, ...], name: str) -> 
 
 def saving(explained: Explained, categories: tuple[str, ...]) -> tuple[float, float, float]:
     """Share of wall time of these categories: lower end, upper end, and with all their thread-time."""
-    rows = [row for row in explained.categories if row.name in categories]
+    rows = explained.known(*categories)
     share = sum(row.share for row in rows)
     low = max(share - sum((row.share - row.low) ** 2 for row in rows) ** 0.5, 0.0)
     high = min(share + sum((row.high - row.share) ** 2 for row in rows) ** 0.5, 1.0)
@@ -304,7 +303,7 @@ def _from_memory(explained: Explained, floor: tuple[float, float], beside_s: flo
     """
     wall = max(explained.wall_s, 1e-12)
     low = high = 0.0
-    for row in _rows(explained, FILE_IO):
+    for row in explained.known(*FILE_IO):
         moved = _moved(explained, [row])
         narrow, wide = (row.low / row.share, row.high / row.share) if row.share > 0 else (1.0, 1.0)
         fast, slow = floor if row.name == "file-io-cpu" else (0.0, 0.0)
@@ -336,11 +335,11 @@ def _beside_reading(explained: Explained, limits: Limits) -> float:
     cold = explained.counters.device_read_bytes
     if not cold:
         return 0.0
-    interrupts = sum(row.high for row in _rows(explained, ("interrupts-for-others",))) * explained.wall_s
+    interrupts = sum(row.high for row in explained.known("interrupts-for-others")) * explained.wall_s
     mapped = max(cold - (explained.counters.read_chars or 0.0), 0.0)
     if not mapped:
         return interrupts
-    touching = sum(row.high for row in _rows(explained, _TOUCHING)) * explained.wall_s
+    touching = sum(row.high for row in explained.known(*_TOUCHING)) * explained.wall_s
     disk, memory = (limits.at(name, _TOUCHED) for name in ("read-disk", "read-memory"))
     if disk is None or memory is None:
         return interrupts + touching * mapped / cold
@@ -348,8 +347,8 @@ def _beside_reading(explained: Explained, limits: Limits) -> float:
 
 
 def _fault_bounds(explained: Explained, limits: Limits) -> list[Bound]:
-    row, count = explained.row("page-faults"), explained.counters.minor_faults
-    if row is None or row.seconds <= 0 or not count:
+    seconds, count = _seconds(explained, "page-faults"), explained.counters.minor_faults
+    if seconds <= 0 or not count:
         return []
     bounds = []
     for name, n, what in (
@@ -364,7 +363,7 @@ def _fault_bounds(explained: Explained, limits: Limits) -> list[Bound]:
         if each is not None:
             why = f"{what.format(_times(each))}: {limits.source(name)}"
             floor = (n * each.low / 1e9, n * each.high / 1e9)
-            bounds.append(_at_limit(explained, row.name, name, row.seconds, floor, why))
+            bounds.append(_at_limit(explained, "page-faults", name, seconds, floor, why))
     return bounds
 
 
@@ -496,10 +495,10 @@ def _moving(
 
 
 def _faults(explained: Explained, limits: Limits) -> list[Judged]:
-    row, count = explained.row("page-faults"), explained.counters.minor_faults
-    if row is None or not count or weight(explained, row.name) < WORTH_JUDGING:
+    seconds, count = _seconds(explained, "page-faults"), explained.counters.minor_faults
+    if not count or weight(explained, "page-faults") < WORTH_JUDGING:
         return []
-    least, most = _known(explained, ("page-faults",), row.seconds)
+    least, most = _known(explained, ("page-faults",), seconds)
     each = (1e9 * least / count, 1e9 * most / count)
     says = f"It had {format_count(count)} page faults, {_range(each, format_ns)} each."
     speed = limits.at("fault")
@@ -509,7 +508,7 @@ def _faults(explained: Explained, limits: Limits) -> list[Judged]:
         Judged(
             name="page-faults",
             count=count,
-            seconds=row.seconds,
+            seconds=seconds,
             limits=_limits(limits, ["fault", "fault-huge"], 0),
             says=says,
             each_ns=each,
@@ -532,11 +531,10 @@ def _range(ends: tuple[float, float | None], form: Callable[[float], str]) -> st
 
 
 def _waits(explained: Explained, limits: Limits) -> list[Judged]:
-    rows = [row for name in ("pipe", "locks") if (row := explained.row(name))]
     count = explained.counters.voluntary_switches
     if weight(explained, "pipe", "locks") < WORTH_JUDGING or not count:
         return []
-    seconds = sum(row.seconds for row in rows)
+    seconds = _seconds(explained, "pipe", "locks")
     says = f"Its threads gave up their CPU {format_count(count)} times to wait, whatever for."
     speed = limits.at("switch")
     if speed is not None:
@@ -546,20 +544,20 @@ def _waits(explained: Explained, limits: Limits) -> list[Judged]:
 
 
 def _allocating(explained: Explained, limits: Limits) -> list[Judged]:
-    row = explained.row("allocator")
-    if row is None or weight(explained, row.name) < WORTH_JUDGING:
+    seconds = _seconds(explained, "allocator")
+    if weight(explained, "allocator") < WORTH_JUDGING:
         return []
     says = "How often it allocated is not counted: that would slow it down."
     speed = limits.at("malloc")
     if speed is not None:
-        least, longest = _known(explained, ("allocator",), row.seconds)
+        least, longest = _known(explained, ("allocator",), seconds)
         fewest, most = 1e9 * least / speed.high, 1e9 * longest / speed.low
         says += (
             f" This machine takes {_times(speed)} for malloc and free of a block of at most 256 bytes"
             f" ({limits.source('malloc')}): its time is that of {format_count(fewest)} to"
             f" {format_count(most)} such pairs."
         )
-    return [Judged("allocating", None, row.seconds, _limits(limits, ["malloc"], 0), says)]
+    return [Judged("allocating", None, seconds, _limits(limits, ["malloc"], 0), says)]
 
 
 _SHOWN: Final = {
@@ -610,11 +608,11 @@ class _Moved(NamedTuple):
 
 def _io_seconds(explained: Explained) -> _Moved:
     """Names and flushes are neither."""
-    return _moved(explained, _rows(explained, FILE_IO))
+    return _moved(explained, explained.known(*FILE_IO))
 
 
-def _rows(explained: Explained, names: tuple[str, ...]) -> list[Row]:
-    return [row for row in explained.categories if row.name in names]
+def _seconds(explained: Explained, *names: str) -> float:
+    return sum(row.seconds for row in explained.known(*names))
 
 
 def _moved(explained: Explained, rows: list[Row]) -> _Moved:

@@ -34,11 +34,12 @@ class Function(msgspec.Struct, frozen=True):
 
 
 class Within(msgspec.Struct, frozen=True):
-    """What a row may contain that cannot be told apart there."""
+    """What a row may contain that cannot be told apart there; the share is as far as counts tell."""
 
     name: str
     low: float
     high: float
+    share: float = 0.0
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -499,6 +500,17 @@ class Explained(msgspec.Struct, frozen=True):
         """The category of this name; `None` where this level cannot know it."""
         return next((row for row in self.categories if row.name == name), None)
 
+    def known(self, *names: str) -> list[Row]:
+        """Rows of these categories, and what counts give them of the kernel's work that is left whole."""
+        kernel = self.row("kernel-cpu")
+        within = kernel.within if kernel else ()
+        rows = [row for row in self.categories if row.name in names]
+        return rows + [
+            Row(each.name, each.share, each.low, each.high, each.share * self.wall_s, "modelled")
+            for each in within
+            if each.name in names
+        ]
+
     @property
     def steps(self) -> tuple[PathStep, ...]:
         """The critical path, where most of it was recorded and not all of it is one process's."""
@@ -519,5 +531,5 @@ class Explained(msgspec.Struct, frozen=True):
         return self.path
 
     def share(self, *names: str) -> float:
-        """Share of wall time of these categories together."""
-        return sum(row.share for row in self.categories if row.name in names)
+        """Share of wall time of these categories together, as far as it is known."""
+        return sum(row.share for row in self.known(*names))

@@ -30,9 +30,30 @@ def most_of(explained: Explained, group: str) -> str:
         return _function(explained, group) or _process(explained)
     if group == "storage":
         return _bytes(_by_name(explained, "file"))
+    if group == "kernel":
+        return _counted(explained)
     if group == "network":
         return _bytes(_by_end(explained))
     return _lock(explained) if group == "locks" else ""
+
+
+_OF_THE_KERNEL: Final = {
+    "file-io-cpu": "on files",
+    "page-faults": "page faults",
+    "start-and-exit": "starting and ending programs",
+    "network": "for the network",
+    "pipe": "for pipes",
+}
+
+
+def _counted(explained: Explained) -> str:
+    """What more than half of the kernel's work was for, if counts say that."""
+    row = explained.row("kernel-cpu")
+    of = max(row.within, key=lambda each: each.low, default=None) if row else None
+    if row is None or of is None or of.low <= row.high / 2 or of.name not in _OF_THE_KERNEL:
+        return ""
+    named = _bytes(_by_name(explained, "file")) if of.name == "file-io-cpu" else ""
+    return f"; most of that {_OF_THE_KERNEL[of.name]}{named}"
 
 
 def _lock(explained: Explained) -> str:

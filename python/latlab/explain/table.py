@@ -226,9 +226,17 @@ def _cells(row: Row) -> tuple[str, str, str, str, str]:
 
 def _parts(row: Row) -> list[tuple[str, str, str, str, str]]:
     if row.within:
+        # Of the kernel's work counts tell something; of what they do not, any may be in it.
+        counted = [within for within in row.within if within.share >= _PART_SHOWN]
         return [
-            (f"  {within.name}", "", interval(within.low, within.high), "", "not separable")
-            for within in row.within
+            (
+                f"  {within.name}",
+                percent(within.share) if counted else "",
+                interval(within.low, within.high),
+                "",
+                "by counts" if counted else "not separable",
+            )
+            for within in counted or row.within
         ]
     # A single part that is the whole row says nothing that the row does not.
     several = len(row.parts) > 1

@@ -29,7 +29,7 @@ _NOT_ASKED_FOR: Final = "not asked for"
 _IS: Final[dict[str, str]] = {
     "computing": "bound by computing",
     "memory-management": "bound by memory management",
-    "kernel": "bound by the kernel's work, which is not divided further",
+    "kernel": "bound by the kernel's work",
     "storage": "bound by storage",
     "network": "bound by the network",
     "pipes": "bound by pipes",
@@ -53,7 +53,7 @@ NAMES: Final[dict[str, str]] = {
     "user-cpu": "its own code as a whole",
     "page-faults": "page faults",
     "file-io-cpu": "the kernel's work on files",
-    "kernel-cpu": "other work of the kernel",
+    "kernel-cpu": "the kernel's work that is not divided",
     "storage-wait": "waiting for storage",
     "network": "the network",
     "pipe": "pipes",
@@ -365,10 +365,7 @@ def _doubts(explained: Explained) -> list[str]:
         )
     kernel = explained.row("kernel-cpu")
     if kernel and kernel.share >= SMALL and kernel.within:
-        doubts.append(
-            f"{percent(kernel.share)} was work of the kernel that it does not count: most often on names of"
-            " files, but any of its other work may be in it."
-        )
+        doubts.append(_of_the_kernel(kernel))
     others = together(
         "others",
         [row for row in explained.categories if row.name in ("interrupts-for-others", "run-queue-wait")],
@@ -379,6 +376,24 @@ def _doubts(explained: Explained) -> list[str]:
             f" ({interval(others.low, others.high)}): measure again on a quiet machine."
         )
     return doubts
+
+
+def _of_the_kernel(kernel: Row) -> str:
+    """What counts say of its work where that is left whole, or of what they leave."""
+    counted = sorted((each for each in kernel.within if each.share >= SMALL), key=lambda each: -each.share)
+    if not counted:
+        return (
+            f"{percent(kernel.share)} was work of the kernel that it does not count: most often on names of"
+            " files, but any of its other work may be in it."
+        )
+    listed = ", ".join(
+        f"{NAMES[each.name]} {percent(each.share)} ({interval(each.low, each.high)})"
+        for each in counted[:_MOST_NAMED]
+    )
+    return (
+        f"What the kernel did in {percent(kernel.share)} of the time is known by counts alone: {listed};"
+        " the rest may be any of its work."
+    )
 
 
 def _next(explained: Explained, found: Answer) -> str | None:

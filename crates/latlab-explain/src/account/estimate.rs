@@ -1,8 +1,9 @@
 //! From sums to rows: shares of wall time with intervals.
 //!
 //! What records give is exact. What looks give is a sample of instants; where the kernel's counters know better (CPU time, run-queue delay), they
-//! correct it. Time on the CPU is divided by samples; without any, into user code, which is left whole, and the kernel's work, which is
-//! modelled from counts and the cost of one, measured on this machine.
+//! correct it. Time on the CPU is divided by samples; without any, into user code, which is left whole, and the kernel's work. How much that is
+//! the ticks tell; what it was for, counts and the cost of one of each, measured on this machine, if they come to about as much. Where they
+//! leave more than [`STATED`] of wall time open, it is left whole as well, with what each part may be of it.
 
 use std::collections::BTreeMap;
 
@@ -41,8 +42,8 @@ const UNSEEN_OF_SLEEP: f64 = 1.1;
 const UNSEEN_OF_WAIT: f64 = 0.5;
 /// And no more of the CPU time than this: where threads run for microseconds between waits, their CPU often runs another one meanwhile.
 const UNSEEN_AT_MOST: f64 = 0.2;
-/// What is counted nowhere may be any part of the kernel's work: the standard deviation of such a share, which is as likely to be any.
-const UNCOUNTED: f64 = 0.289;
+/// Shares of the kernel's work by counts are stated if none has a wider interval than this part of wall time.
+const STATED: f64 = 0.2;
 /// What recording takes, of its price: that is twice what it takes where all is in the caches, and in most programs part of it is.
 const PRICED: f64 = 0.75;
 /// No more of what was recorded is taken for the recording.
@@ -127,6 +128,18 @@ struct Model {
     files_instead: f64,
 }
 
+/// The kernel's work that samples do not divide, nanoseconds of wall time.
+#[derive(Default)]
+struct Kernel {
+    work: Share,
+    /// Counts of so much time on a CPU are of it, those of all the program taken as evenly spread.
+    counts: f64,
+    /// Ends of page faults, which were seen as user code.
+    faults: Vec<(Reason, Share)>,
+    /// If it is left whole: what of it counts and costs give to each category.
+    within: Option<BTreeMap<Category, Share>>,
+}
+
 struct Estimate<'a> {
     tally: &'a Tally,
     rules: &'a Rules,
@@ -140,6 +153,7 @@ struct Estimate<'a> {
     unseen: f64,
     /// All user code, nanoseconds of wall time: of the whole more is known than of what it consists of.
     user: Share,
+    kernel: Kernel,
     /// At least one thread ran, nanoseconds of wall time.
     running: f64,
 }
@@ -165,6 +179,7 @@ pub(crate) fn ledger(tally: &Tally, rules: &Rules, costs: &Costs) -> Ledger {
         tail: 0.0,
         unseen: 0.0,
         user: Share::default(),
+        kernel: Kernel::default(),
         running: 0.0,
     };
     estimate.recorded();
@@ -174,6 +189,7 @@ pub(crate) fn ledger(tally: &Tally, rules: &Rules, costs: &Costs) -> Ledger {
     } else {
         estimate.untold();
     }
+    estimate.divide_kernel();
     Ledger { contradiction, ..estimate.finish() }
 }
 
@@ -395,7 +411,15 @@ impl Estimate<'_> {
             let (user, taken) = self.user_share(1.0 - kernel, worth);
             let of_all = of_share(user, taken);
             // A handful of samples in the kernel may have missed half of what it does there: what the counts say stands beside them.
-            let of_model = 1.0 / (1.0 + worth * kernel / MODELLED);
+            let counts = ns * self.counts_left();
+            let whole = Share::within((1.0 - user) * ns, range.times(1.0 - user));
+            let of_model = if kernel <= 0.0 {
+                1.0
+            } else if self.is_told(&self.by_counts(whole, counts)) {
+                1.0 / (1.0 + worth * kernel / MODELLED)
+            } else {
+                0.0
+            };
             let scale = |to: f64, from: f64| if from > 0.0 { to / from } else { 0.0 };
             let of_user = scale(user, 1.0 - kernel);
             let of_kernel = scale((1.0 - user) * (1.0 - of_model), kernel);
@@ -417,9 +441,7 @@ impl Estimate<'_> {
                 let whole = self.whole(Category::UserCpu);
                 self.sampled((Side::User, whole), user, taken, ns, range);
             }
-            let modelled = (1.0 - user) * of_model;
-            let range = Range { low: modelled * range.low, high: modelled * range.high };
-            self.kernel(ns * modelled, range, ns * of_model * self.counts_left());
+            self.kernel(whole.times(of_model), counts * of_model);
         } else {
             self.by_user_samples(ns, range, sampled.sum, worth);
         }
@@ -532,7 +554,7 @@ impl Estimate<'_> {
                 high: tails.most * share / all.max(1e-12) * ns,
             };
             let to = if allocates { inside } else { outside };
-            self.spend((Side::Kernel, to), share * ns, range, Method::Modelled);
+            self.kernel.faults.push((to, Share::within(share * ns, range)));
         }
     }
 
@@ -588,7 +610,7 @@ impl Estimate<'_> {
         self.tail(&tails, ns);
         self.user_code(user, of_user, &tails, ns, range);
         let kernel = Range { low: (1.0 - of_user.high) * range.low, high: (1.0 - of_user.low) * range.high };
-        self.kernel(ns * (1.0 - user), kernel, ns * self.counts_left());
+        self.kernel(Share::within(ns * (1.0 - user), kernel), ns * self.counts_left());
     }
 
     /// What nothing like it was recorded of: user code by what the ticks of the whole leave to it, as a whole, and the kernel by its counters.
@@ -619,7 +641,7 @@ impl Estimate<'_> {
         self.unseen = self.unseen.max(of_user.high);
         let kernel = Range { low: (1.0 - most) * range.low, high: (1.0 - least) * range.high };
         let counts = self.tally.unlike.of_switches() * ns / unlike;
-        self.kernel((1.0 - user) * ns, kernel, counts);
+        self.kernel(Share::within((1.0 - user) * ns, kernel), counts);
     }
 
     /// Counts of switches and all else that are left to what samples stand for, beside what would be its part by time.
@@ -650,11 +672,9 @@ impl Estimate<'_> {
         let (of_user, ticks) = self.ticks();
         let counted = 1.0 - of_user;
         let ticks = of_share(counted, ticks.max(1.0));
-        // The tick knows a short program's kernel time badly; counts bound it from below, and most of it from above.
-        let model = self.model().parts;
-        let total = model.iter().fold((0.0, 0.0), |sum, part| (sum.0 + part.1.low, sum.1 + part.1.high));
-        let share = |part: f64| if cpu > 0.0 { part / cpu } else { 0.0 };
-        let system = counted.max(share(total.0)).min(share(total.1)).clamp(ticks.low, ticks.high);
+        // The tick knows a short program's kernel time badly; counts bound it from below.
+        let least: f64 = self.model().parts.iter().map(|part| part.1.low).sum();
+        let system = counted.max(least / cpu.max(f64::MIN_POSITIVE)).clamp(ticks.low, ticks.high);
         let user = 1.0 - system;
         let of_user = Range { low: (1.0 - ticks.high).min(user), high: (1.0 - ticks.low).max(user) };
         let whole = Range { low: of_user.low * range.low, high: of_user.high * range.high };
@@ -667,7 +687,7 @@ impl Estimate<'_> {
         self.user = self.user.and(Share::within(rest, whole));
         self.tail(&tails, ns);
         let kernel = Range { low: (1.0 - of_user.high) * range.low, high: (1.0 - of_user.low) * range.high };
-        self.kernel(ns * system, kernel, ns);
+        self.kernel(Share::within(ns * system, kernel), ns);
     }
 
     /// How often threads were woken, by what they had waited for; where no counter tells, for how long they waited.
@@ -811,48 +831,87 @@ impl Estimate<'_> {
         vec![(inside, cost.times(share)), (outside, cost.times(1.0 - share))]
     }
 
-    /// Divides the kernel's work by what its counts cost. What they leave is work that it does not count, or each of them took longer than
-    /// usual: both by their variances.
-    fn kernel(&mut self, ns: f64, range: Range, on_cpu: f64) {
+    /// Some more of the kernel's work, with counts of so much time on a CPU.
+    fn kernel(&mut self, work: Share, counts: f64) {
+        self.kernel.work = self.kernel.work.and(work);
+        self.kernel.counts += counts;
+    }
+
+    /// What the counts of so much time on a CPU cost, nanoseconds of wall time.
+    fn cost_of(&self, counts: f64) -> Model {
         let cpu = self.cpu();
-        // From CPU time of all threads to wall time of the part in question.
-        let scale = if cpu > 0.0 { on_cpu / cpu } else { 0.0 };
-        let model = self.model();
-        let parts: Vec<(Reason, Cost)> =
-            model.parts.into_iter().map(|(reason, cost)| (reason, cost.times(scale))).collect();
+        let scale = if cpu > 0.0 { counts / cpu } else { 0.0 };
+        let Model { parts, files_instead } = self.model();
+        let parts = parts.into_iter().map(|(reason, cost)| (reason, cost.times(scale)));
+        Model { parts: parts.collect(), files_instead: files_instead * scale }
+    }
+
+    /// The kernel's work divided by what its counts cost, with what they leave of it.
+    fn by_counts(&self, work: Share, counts: f64) -> Vec<(Reason, Share)> {
+        let Model { parts, files_instead } = self.cost_of(counts);
         let total = parts.iter().fold(Cost::default(), |sum, part| sum.plus(part.1));
-        // The dearest that was ever measured is some other program's doing: it says little of what is usual.
-        let variance = |cost: &Cost| ((cost.high - cost.mid) / 2.0).min(cost.mid).powi(2);
-        let of_counts = parts.iter().map(|part| variance(&part.1)).sum::<f64>();
-        let longer =
-            (ns - total.mid).max(0.0) / (of_counts + (UNCOUNTED * ns).powi(2)).max(f64::MIN_POSITIVE);
+        let (ns, range) = (work.of, work.range_ns());
+        let rest = (ns - total.mid).max(0.0);
         let down = if ns < total.mid && total.mid > total.low {
             ((total.mid - ns) / (total.mid - total.low)).min(1.0)
         } else {
             0.0
         };
         let squeeze = if ns < total.low && total.low > 0.0 { ns / total.low } else { 1.0 };
-        let mut given = 0.0;
+        let mut divided = Vec::with_capacity(parts.len() + 2);
         for (reason, cost) in parts {
-            let part = if ns >= total.mid {
-                (cost.mid + longer * variance(&cost)).min(cost.high)
-            } else {
-                (cost.mid - down * (cost.mid - cost.low)) * squeeze
-            };
-            given += part;
-            // The others take at least what they cost at least.
+            let part = (cost.mid - down * (cost.mid - cost.low)) * squeeze;
+            // The others take at least what they cost at least. What they leave may be of any that there was.
             let left = range.high - (total.low - cost.low);
-            let bounds = Range { low: cost.low.min(part), high: cost.high.min(left).max(part) };
-            self.spend((Side::Kernel, reason), part, bounds, Method::Modelled);
+            let longer = if cost.high > 0.0 { part + rest } else { part };
+            let high = cost.high.max(longer).min(left).max(part);
+            divided.push((reason, Share::within(part, Range { low: cost.low.min(part), high })));
         }
-        let files = Range { low: 0.0, high: (model.files_instead * scale).min(range.high) };
-        self.spend((Side::Kernel, self.whole(Category::FileIoCpu)), 0.0, files, Method::Modelled);
-        let rest = (ns - given).max(0.0);
-        let bounds = Range {
-            low: (range.low - total.high).max(0.0).min(rest),
-            high: (range.high - total.low).max(rest),
-        };
-        self.spend((Side::Kernel, self.whole(Category::KernelCpu)), rest, bounds, Method::Modelled);
+        let files = Range { low: 0.0, high: files_instead.min(range.high) };
+        divided.push((self.whole(Category::FileIoCpu), Share::within(0.0, files)));
+        let left = Range { low: 0.0, high: (range.high - total.low).max(rest) };
+        divided.push((self.whole(Category::KernelCpu), Share::within(rest, left)));
+        divided
+    }
+
+    fn by_category<'a>(
+        &self,
+        parts: impl IntoIterator<Item = &'a (Reason, Share)>,
+    ) -> BTreeMap<Category, Share> {
+        let mut of: BTreeMap<Category, Share> = BTreeMap::new();
+        for (reason, share) in parts {
+            let sum = of.entry(self.rules.category(*reason)).or_default();
+            *sum = sum.and(*share);
+        }
+        of
+    }
+
+    /// Whether these parts of the kernel's work are known well enough to be stated.
+    fn is_told(&self, parts: &[(Reason, Share)]) -> bool {
+        let stated = STATED * self.tally.wall_ns as f64;
+        self.by_category(parts).values().all(|of| of.below + of.above <= stated)
+    }
+
+    /// Gives the kernel's work to what it was for, or leaves it whole.
+    fn divide_kernel(&mut self) {
+        let Kernel { work, counts, .. } = self.kernel;
+        let faults = std::mem::take(&mut self.kernel.faults);
+        let divided = if work.of + work.above > 0.0 { self.by_counts(work, counts) } else { Vec::new() };
+        if self.is_told(&divided) {
+            for (reason, share) in divided.into_iter().chain(faults) {
+                self.spend((Side::Kernel, reason), share.of, share.range_ns(), Method::Modelled);
+            }
+            return;
+        }
+        let mut within = self.by_category(divided.iter().chain(&faults));
+        let rest = within.remove(&Category::KernelCpu).unwrap_or_default();
+        for category in Category::OF_THE_KERNEL {
+            within.entry(category).or_insert(Share { above: rest.of, ..Share::default() });
+        }
+        self.kernel.within = Some(within);
+        let whole = faults.iter().fold(work, |sum, (_, share)| sum.and(*share));
+        let kernel = self.whole(Category::KernelCpu);
+        self.spend((Side::Kernel, kernel), whole.of, whole.range_ns(), Method::Sampled);
     }
 
     fn finish(self) -> Ledger {
@@ -865,9 +924,11 @@ impl Estimate<'_> {
         let told = self.told(scale / wall);
         let functions = functions(&self.tally.mix, &told);
         let levels_user = !self.sees_user();
+        let within = self.kernel.within.as_ref();
         let mut rows = Vec::new();
         for &category in Category::ALL {
-            let unseen = Category::OF_USER_CODE.contains(&category) && levels_user;
+            let unseen = Category::OF_USER_CODE.contains(&category) && levels_user
+                || Category::OF_THE_KERNEL.contains(&category) && within.is_some();
             let of: Vec<(Reason, &Vec<(Share, Method)>)> = self
                 .account
                 .sums
@@ -882,13 +943,20 @@ impl Estimate<'_> {
             rows.push(self.row(category, &of, wall, scale, runs, functions));
         }
         for row in &mut rows {
-            let may_be = match row.name {
-                Category::UserCpu => &Category::OF_USER_CODE[..],
-                Category::KernelCpu if !self.tally.sees_kernel => &Category::OF_THE_KERNEL,
-                _ => &[],
+            let most = row.high;
+            let any = |of: &[Category]| {
+                of.iter().map(|name| Within { name: *name, share: 0.0, low: 0.0, high: most }).collect()
             };
-            let high = row.high;
-            row.within = may_be.iter().map(|name| Within { name: *name, low: 0.0, high }).collect();
+            let part = |(name, share): (&Category, &Share)| {
+                let Range { low, high } = share.times(scale / wall).range();
+                Within { name: *name, share: share.of * scale / wall, low, high: high.min(most) }
+            };
+            row.within = match (row.name, within) {
+                (Category::UserCpu, _) => any(&Category::OF_USER_CODE),
+                (Category::KernelCpu, Some(within)) => within.iter().map(part).collect(),
+                (Category::KernelCpu, None) if !self.tally.sees_kernel => any(&Category::OF_THE_KERNEL),
+                _ => Vec::new(),
+            };
         }
         rows.sort_by(|a, b| b.share.total_cmp(&a.share).then(a.name.cmp(&b.name)));
         let stacks = self.tally.mix.stacks().into_iter().take(MOST_STACKS);

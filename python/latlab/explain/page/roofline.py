@@ -89,7 +89,7 @@ def _whole(explained: Explained) -> Dot | None:
     counters = explained.counters
     calls = (counters.read_calls or 0) + (counters.write_calls or 0)
     moved = (counters.read_chars or 0) + (counters.written_chars or 0)
-    rows = [row for row in explained.categories if row.name in ("file-io-cpu", "storage-wait")]
+    rows = explained.known("file-io-cpu", "storage-wait")
     share = sum(row.share for row in rows)
     # Pipes and sockets count as calls, but their time stands elsewhere.
     if not calls or not moved or share < _LEAST_SHARE or explained.share("pipe", "network") > _MIXED * share:

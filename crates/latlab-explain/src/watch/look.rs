@@ -43,6 +43,8 @@ const SELDOM_NS: u64 = 45_000_000;
 #[derive(Debug)]
 struct Thread {
     file: Option<ProcFile>,
+    /// The line of `file` that this look began with, until it is used.
+    call: Option<String>,
     /// What it did when it was last looked at.
     last: State,
     counters: Option<ProcFile>,
@@ -416,12 +418,13 @@ impl Looker {
         into.clear();
         self.looks += 1;
         let now = now_ns();
+        let until = now + LONGEST_NS;
+        self.read_calls(until);
         let seldom = self.looks % SELDOM == 1 || now >= self.counted + SELDOM_NS;
         if seldom {
             self.names();
         }
         self.find_children(seldom);
-        let until = now + LONGEST_NS;
         let mut gone = Vec::new();
         for at in 0..self.processes.len() {
             if !self.find_threads(at) || !self.look_at(at, until, into) {
@@ -588,6 +591,7 @@ impl Looker {
                 self.started += 1;
                 Thread {
                     file: None,
+                    call: None,
                     last: State::Waiting(None),
                     counters: None,
                     delays: Delays::default(),
@@ -616,9 +620,12 @@ impl Looker {
         let mut lost = false;
         for tid in tids {
             if now_ns() > until {
-                let before = self.processes[at].threads.get(&tid).map(|thread| thread.last);
                 alive = true;
-                into.extend(before.map(|state| (tid, pid, state)));
+                let thread = self.processes[at].threads.get_mut(&tid);
+                into.extend(thread.map(|thread| {
+                    thread.call = None;
+                    (tid, pid, thread.last)
+                }));
                 continue;
             }
             match self.state(at, tid, &mut buffer) {
@@ -653,6 +660,15 @@ impl Looker {
         memory.is_some_and(|memory| memory.starts_with("0 "))
     }
 
+    /// Reads what the threads are in, before anything else: the longer a look has its CPU, the more of them stand ready only for that.
+    fn read_calls(&mut self, until: u64) {
+        let mut buffer = [0_u8; 256];
+        for thread in self.processes.iter_mut().flat_map(|process| process.threads.values_mut()) {
+            let file = thread.file.as_ref().filter(|_| now_ns() <= until);
+            thread.call = file.and_then(|file| file.read(&mut buffer)).map(str::to_owned);
+        }
+    }
+
     fn state(&mut self, at: usize, tid: u32, buffer: &mut [u8]) -> Option<State> {
         if !self.processes[at].is_refused {
             if let Ok(state) = self.by_call(at, tid, buffer) {
@@ -681,13 +697,13 @@ impl Looker {
                 Err(_) => return Ok(None),
             }
         }
-        let line = thread.file.as_ref().and_then(|file| file.read(buffer));
-        let state = line.map(str::to_owned);
+        let line = thread.call.take();
+        let line = line.or_else(|| Some(thread.file.as_ref()?.read(buffer)?.to_owned()));
         if self.open > MOST_OPEN {
             thread.file = None;
             self.open -= 1;
         }
-        let Some(line) = state else {
+        let Some(line) = line else {
             // Refused when it is read, not when it is opened; or the thread is gone.
             let stat = text(&format!("/proc/{pid}/task/{tid}/stat"));
             return match letter(&stat) {
@@ -889,6 +905,24 @@ mod tests {
         child.wait().unwrap();
         assert_eq!(found, 1);
         assert_eq!(started_with(&variable), 0);
+    }
+
+    #[test]
+    fn a_thread_is_in_the_call_that_it_was_in_when_the_look_began() {
+        use std::process::{Command, Stdio};
+        let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        let pid = child.id();
+        let mut looker = Looker::at(Rules::built_in(), pid);
+        let mut states = Vec::new();
+        looker.look(&mut states);
+        looker.read_calls(u64::MAX);
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        states.clear();
+        looker.look_at(0, u64::MAX, &mut states);
+        assert_eq!(states.len(), 1, "it has ended only since");
+        looker.look(&mut states);
+        assert!(states.is_empty(), "{states:?}");
     }
 
     #[test]

@@ -115,7 +115,11 @@ impl Event {
         attributes
     }
 
-    pub(crate) fn open(self, whose: Whose) -> io::Result<OwnedFd> {
+    /// Opens it without a ring of its own, switched off.
+    ///
+    /// # Errors
+    /// The kernel refuses the event.
+    pub fn open(self, whose: Whose) -> io::Result<OwnedFd> {
         // What is too large is no thread's id and no CPU's number.
         let number = |number| libc::c_int::try_from(number).unwrap_or(libc::c_int::MAX);
         let (thread, cpu) = match whose {

@@ -1,6 +1,7 @@
 //! Perf events that follow a program, its threads and its children.
 
 use std::collections::HashMap;
+use std::os::fd::OwnedFd;
 use std::sync::OnceLock;
 
 use latlab_perf::{Detail, Flags, Kind, Ring, Tracefs, Whose, cpus, page_bytes, reason};
@@ -54,6 +55,9 @@ pub(crate) struct Recorder {
     pub(crate) period_ns: u64,
     pub(crate) events: HashMap<u64, Event>,
     pub(crate) sees_kernel: bool,
+    /// Events of the tracepoints for this thread, which never fire: when a tracepoint's last event is closed, the kernel waits until no CPU can be
+    /// in it, some 80 ms. Here that is at the end, not at every pause.
+    held: Vec<OwnedFd>,
     /// Where records say who ends a wait; else why they do not.
     pub(crate) wakes: Result<Wakes, String>,
     /// Of the stack, what samples have at most, bytes; 0: they have none, and callers are found by frame pointers.
@@ -92,6 +96,14 @@ impl Wakes {
             Some(Self { waking, flags: flags?, pid: pid?, signal, number })
         };
         found().ok_or_else(|| format!("this kernel has no tracepoint {WAKING} or {SIGNAL}"))
+    }
+
+    /// Events that keep the tracepoints in use; those that could be opened.
+    fn held(self) -> Vec<OwnedFd> {
+        let points =
+            [self.waking, self.signal].map(|number| event(Kind::Tracepoint(number), 1, Flags::empty()));
+        let held = points.map(|point| point.open(Whose::ThisThread));
+        held.into_iter().flatten().collect()
     }
 
     /// The thread whose wait this one has ended; `None`: an interrupt did it, or the fields are damaged.
@@ -186,6 +198,7 @@ impl Recorder {
         let wakes = if sees_kernel { Wakes::find() } else { Err(NEEDS_LEVEL_1.to_owned()) };
         Self {
             rings: Vec::new(),
+            held: Vec::new(),
             period_ns,
             events: HashMap::new(),
             sees_kernel,
@@ -215,6 +228,7 @@ impl Recorder {
     pub(crate) fn start(&mut self, threads: &[u32], on_exec: bool) -> Result<(), String> {
         if self.rings.is_empty() {
             self.rings = Self::open(self.sees_kernel)?;
+            self.held = self.wakes.as_ref().map_or_else(|_| Vec::new(), |wakes| wakes.held());
         }
         let (count, cpus) = (threads.len(), self.rings.len());
         let too_many = |what| format!("{count} threads on {cpus} CPUs are too many {what}");

@@ -230,7 +230,9 @@ fn kernel_time_is_divided_by_what_its_pieces_cost_and_the_rest_is_other_work() {
     // They leave too much open for a row of each.
     let kernel = row(&ledger, Category::KernelCpu);
     assert!((kernel.share - 0.8).abs() < 0.01 && kernel.high - kernel.low < 0.15, "{kernel:?}");
-    assert!(ledger.rows.iter().all(|row| row.name != Category::FileIoCpu && row.name != Category::PageFaults));
+    assert!(
+        ledger.rows.iter().all(|row| row.name != Category::FileIoCpu && row.name != Category::PageFaults)
+    );
     let faults = within(&ledger, Category::PageFaults);
     assert!((faults.low - 0.3).abs() < 0.01 && (faults.high - 0.6).abs() < 0.01, "{faults:?}");
     // Where they come to about all of it, there is one.
@@ -305,9 +307,7 @@ fn what_is_thrown_away_is_no_work_on_files() {
     (tally.usage.user_ns, tally.usage.system_ns) = (700_000_000, 300_000_000);
     // 1 GB from a socket, which no counter knows, into /dev/null.
     tally.usage.io = Some(Io { written_chars: 1_000_000_000, write_calls: 100_000, ..Io::default() });
-    let of = |tally: &Tally| {
-        share(&closed(tally, &costs()), Category::FileIoCpu)
-    };
+    let of = |tally: &Tally| share(&closed(tally, &costs()), Category::FileIoCpu);
     assert!((of(&tally) - 0.12).abs() < 0.01);
     tally.usage.discards =
         crate::account::discards::Discards { alone: 1_000_000_000, beside_files: 0, times: 300, seen: true };

@@ -2,7 +2,8 @@
 //!
 //! Exact are the CPU time C of all threads, their run-queue delay Q and the number P of CPUs. `/proc` shows running and ready threads alike: of n
 //! runnable threads at most min(n, P) run. The samples' runnable thread time is scaled to C + Q. Each of the min(n, P) places then had a thread
-//! for the same part of the time, independently of the others, such that all places together had one for C.
+//! for the same part of the time, independently of the others, such that all places together had one for C. Where other programs cannot have had
+//! all CPUs, one place surely had one, unless that alone were more than C.
 //!
 //! Whatever the samples say, C / P ≤ running ≤ min(C, wall) and ready ≤ Q. Of a single thread both are exact without a sample.
 
@@ -100,9 +101,16 @@ fn estimate(seen: &Seen<'_>, exact: &Exact, threads: f64) -> Estimate {
     let sum = |of: &dyn Fn(Met) -> f64| seen.met().map(|met| of(met) * met.ns).sum::<f64>();
     let places = |met: Met| met.places(cpus);
     let room = scale * sum(&places);
-    let free = (1.0 - exact.cpu / room).max(0.0);
-    // At least one place has a thread.
-    let runs = |met: Met| if met.has_a_cpu { 1.0 } else { 1.0 - free.powf(met.places(cpus)) };
+    let certain = scale * sum(&|met| f64::from(u8::from(met.has_a_cpu)));
+    // Where even that is more than the CPU time, a CPU that others could not have was not given at once.
+    let is_certain = certain <= exact.cpu;
+    let surely = |met: Met| if is_certain && met.has_a_cpu { 1.0 } else { 0.0 };
+    let of_certain = if is_certain { certain } else { 0.0 };
+    let free = (1.0 - (exact.cpu - of_certain) / (room - of_certain).max(f64::MIN_POSITIVE)).clamp(0.0, 1.0);
+    let runs = |met: Met| {
+        let surely = surely(met);
+        surely + (1.0 - surely) * (1.0 - free.powf(met.places(cpus)))
+    };
     // Threads were there for less time than the counters know: more often, or more at once.
     let missed = (exact.cpu / room).max(1.0);
     let running = scale * missed * sum(&runs);
@@ -160,5 +168,36 @@ impl Seen<'_> {
         let squares = self.met().map(|met| met.ns * (met.threads - mean).powi(2)).sum::<f64>();
         let each = self.wall / self.samples.max(1.0);
         Z * (each * (squares + idle.max(0.0) * mean * mean)).sqrt()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// A second of which `cpu_ms` and `queue_ms` were counted, with one and two threads met for so long, on CPUs that others could not all have.
+    fn told(cpu_ms: u64, queue_ms: u64, met_ms: [u64; 2]) -> (f64, f64) {
+        let [one, two] = met_ms.map(|ms| ms * MS);
+        let by_runnable = [Vec::new(), vec![1000 * MS - one - two, one, two]];
+        let seen =
+            Seen { by_runnable: &by_runnable, wall: (1000 * MS) as f64, samples: 200.0, most_threads: 2 };
+        let [cpu, queue] = [cpu_ms, queue_ms].map(|ms| (ms * MS) as f64);
+        let busy = busy(&seen, &Exact { cpu, queue, uncounted: 0.0, cpus: 2 });
+        (busy.running.of / MS as f64, busy.ready.of / MS as f64)
+    }
+
+    #[test]
+    fn threads_that_others_leave_a_cpu_run_as_far_as_they_had_it() {
+        // One at a time: whatever is thought of the others, it ran for as long as was counted, and stood in line for the rest.
+        let (running, ready) = told(700, 100, [800, 0]);
+        assert!((running - 700.0).abs() < 1e-6 && (ready - 100.0).abs() < 1e-6, "{running} {ready}");
+        // Two at a time, of which one has the CPU: none is ever without a runner.
+        let (running, ready) = told(800, 800, [0, 800]);
+        assert!((running - 800.0).abs() < 1e-6 && ready.abs() < 1e-6, "{running} {ready}");
+        // Less was counted than even that: each place had a thread a quarter of the time.
+        let (running, ready) = told(400, 1200, [0, 800]);
+        assert!((running - 350.0).abs() < 1e-6 && (ready - 450.0).abs() < 1e-6, "{running} {ready}");
     }
 }

@@ -204,6 +204,28 @@ http {{
     )
 
 
+def lighttpd(place: Path) -> None:
+    """The configuration of a lighttpd that serves the same file."""
+    place.joinpath("lighttpd.conf").write_text(
+        f"""
+server.document-root = "{place / "site"}"
+server.bind = "127.0.0.1"
+server.port = 48083
+server.max-keep-alive-requests = 1000000
+mimetype.assign = ( "" => "application/octet-stream" )
+""",
+        encoding="ascii",
+    )
+
+
+def rsyncd(place: Path) -> None:
+    """The configuration of an rsync that gives the directory of files to others."""
+    directory = place / "tree"
+    place.joinpath("rsyncd.conf").write_text(
+        f"use chroot = no\nport = 48084\naddress = 127.0.0.1\n[tree]\npath = {directory}\n", encoding="ascii"
+    )
+
+
 def web_pages(place: Path) -> None:
     """A site of 600 small pages, all named by the first; its server's configuration, and addresses of 100."""
     directory = place / "pages"
@@ -439,6 +461,8 @@ MAKERS: Final[dict[str, Callable[[Path], None]]] = {
         commits,
         cluster,
         site,
+        lighttpd,
+        rsyncd,
         web_pages,
         java,
         hello,

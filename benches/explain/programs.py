@@ -1,9 +1,9 @@
-"""Forty-five programs that people know, none of them written for latlab: what `explain` is tried on.
+"""Sixty programs that people know, none of them written for latlab: what `explain` is tried on.
 
-Three of each kind. Two of the three are in the part `DEVELOP`, which `explain` may be changed by; the second
-of these was in the part to report until that had been run once. The third is in `REPORT`: its first run after
-the code is frozen is what counts. Before that only the list was looked at, and whether a command runs at all
-and for how long.
+Four of each kind. Three of the four are in the part `DEVELOP`, which `explain` may be changed by; the second
+and the third of these were in the part to report until that had been run once. The fourth is in `REPORT`: its
+first run after the code is frozen is what counts. Before that only the list was looked at, and whether a
+command runs at all and for how long.
 
 In commands `{in}` is the directory of inputs (made once, always the same; see `made.py`), `{out}` one that
 is empty before each run, `{wheels}` and `{npm}` those of the packages, `{go}` Go's own sources, `{postgres}`
@@ -80,6 +80,19 @@ foreach ($sums as $host => $paths) {
     printf("%s %d %d\\n", $host, count($paths), array_sum($paths));
 }
 """
+_COUNTS: Final = """
+counts = Hash.new(0)
+File.foreach(ARGV[0]) { |line| line.split.each { |word| counts[word] += 1 } }
+counts.sort_by { |word, count| [-count, word] }.first(20).each { |word, count| puts "#{count} #{word}" }
+"""
+_SPARSE: Final = """
+import numpy, scipy.sparse, scipy.sparse.linalg
+side = 120
+one = scipy.sparse.diags([-1.0, 2.0, -1.0], [-1, 0, 1], shape=(side, side))
+matrix = scipy.sparse.kronsum(one, one).tocsc()
+print(scipy.sparse.linalg.spsolve(matrix, numpy.ones(side * side)).max())
+print(scipy.sparse.linalg.eigsh(matrix, k=6, sigma=0.0, return_eigenvectors=False))
+"""
 _TABLE: Final = """
 import sys, duckdb
 table = duckdb.connect(sys.argv[2], config={"threads": 2})
@@ -119,11 +132,20 @@ CORPUS: Final = (
     Program(
         "clang",
         "compiler",
-        REPORT,
+        DEVELOP,
         "compiles C programs",
         _sh("clang -O2 -o {out}/program {in}/project/*.c -lm"),
         inputs=("project",),
         debian=("clang",),
+    ),
+    Program(
+        "gcc -flto",
+        "compiler",
+        REPORT,
+        "compiles C programs as a whole",
+        _sh("gcc -O2 -flto=1 -o {out}/program {in}/project/*.c -lm"),
+        inputs=("project",),
+        debian=("gcc",),
     ),
     # ---- interpreters
     Program(
@@ -161,11 +183,20 @@ CORPUS: Final = (
     Program(
         "php report",
         "interpreter",
-        REPORT,
+        DEVELOP,
         "sums up a table in a script",
         ("php", "-n", "-r", _SUMS, "{in}/requests.csv"),
         inputs=("requests",),
         debian=("php-cli",),
+    ),
+    Program(
+        "ruby words",
+        "interpreter",
+        REPORT,
+        "counts words in a script",
+        ("ruby", "--disable-gems", "-e", _COUNTS, "{in}/6/text"),
+        inputs=("text_6",),
+        debian=("ruby",),
     ),
     # ---- pipelines
     Program(
@@ -192,7 +223,7 @@ CORPUS: Final = (
     Program(
         "jq | sort",
         "pipeline",
-        REPORT,
+        DEVELOP,
         "lists who asks most, by records in JSON",
         _sh(
             "jq -r 'select(.bytes > 50000) | .host' {in}/records.json"
@@ -200,6 +231,18 @@ CORPUS: Final = (
         ),
         inputs=("records",),
         debian=("jq", "coreutils"),
+    ),
+    Program(
+        "cut | sort | join",
+        "pipeline",
+        REPORT,
+        "lists the hosts of a table with how often they asked",
+        _sh(
+            "cut -d, -f1 {in}/requests.csv | sort | uniq -c | awk '{ print $2, $1 }' >{out}/counts;"
+            " cut -d, -f1,3 {in}/requests.csv | tr , ' ' | sort -u -k1,1 | join - {out}/counts | tail -n 3"
+        ),
+        inputs=("requests",),
+        debian=("coreutils", "mawk"),
     ),
     # ---- databases
     Program(
@@ -255,12 +298,26 @@ CORPUS: Final = (
     Program(
         "duckdb import",
         "database",
-        REPORT,
+        DEVELOP,
         "reads a table into a file of DuckDB and sorts it there",
         ("env", "PYTHONPATH={wheels}", "/usr/bin/python3", "-c", _TABLE, "{in}/requests.csv", "{out}/table"),
         inputs=("requests",),
         debian=("python3",),
         wheels=("duckdb",),
+    ),
+    Program(
+        "sqlite3 import",
+        "database",
+        REPORT,
+        "reads a table into a file and asks it a question",
+        (
+            "sqlite3",
+            "{out}/requests.db",
+            ".import --csv {in}/requests.csv requests",
+            "SELECT host, sum(bytes), count(DISTINCT path) FROM requests GROUP BY 1 ORDER BY 2 DESC LIMIT 3",
+        ),
+        inputs=("requests",),
+        debian=("sqlite3",),
     ),
     # ---- servers under load
     Program(
@@ -304,7 +361,7 @@ CORPUS: Final = (
     Program(
         "memcached",
         "server under load",
-        REPORT,
+        DEVELOP,
         "keeps values in memory for others, with two threads",
         (),
         server=("memcached", "-l", "127.0.0.1", "-p", "46380", "-t", "2"),
@@ -312,6 +369,19 @@ CORPUS: Final = (
         load=("memcaslap", "-s", "127.0.0.1:46380", "-T", "1", "-c", "16", "-t", "60s"),
         seconds=2.0,
         debian=("memcached", "libmemcached-tools"),
+    ),
+    Program(
+        "lighttpd",
+        "server under load",
+        REPORT,
+        "serves files to browsers that keep their connections",
+        (),
+        server=("lighttpd", "-D", "-f", "{in}/lighttpd.conf"),
+        port=48083,
+        load=("ab", "-q", "-k", "-n", "100000000", "-c", "8", "-t", "60", "http://127.0.0.1:48083/piece"),
+        seconds=2.0,
+        inputs=("site", "lighttpd"),
+        debian=("lighttpd", "apache2-utils"),
     ),
     # ---- numerical libraries
     Program(
@@ -336,11 +406,20 @@ CORPUS: Final = (
     Program(
         "scikit-learn",
         "numerical library",
-        REPORT,
+        DEVELOP,
         "learns classes from a table, with threads",
         ("env", "PYTHONPATH={wheels}", "/usr/bin/python3", "-c", _CLASSES),
         debian=("python3",),
         wheels=("scikit-learn",),
+    ),
+    Program(
+        "scipy sparse",
+        "numerical library",
+        REPORT,
+        "solves equations of a sparse matrix",
+        ("env", "PYTHONPATH={wheels}", "/usr/bin/python3", "-c", _SPARSE),
+        debian=("python3",),
+        wheels=("scipy",),
     ),
     # ---- language runtimes with a collector: Java, Go
     Program(
@@ -365,10 +444,20 @@ CORPUS: Final = (
     Program(
         "javadoc",
         "runtime with a collector",
-        REPORT,
+        DEVELOP,
         "writes the manual of Java programs, itself in Java",
         _sh("exec javadoc -J-Xmx64m -J-Xlog:gc*:file={out}/gc.log -quiet -d {out}/manual {in}/java/*.java"),
         inputs=("java",),
+        debian=("openjdk-17-jdk-headless",),
+        collector="java",
+    ),
+    Program(
+        "jar",
+        "runtime with a collector",
+        REPORT,
+        "packs a directory, itself in Java",
+        _sh("exec jar -J-Xmx64m -J-Xlog:gc*:file={out}/gc.log -cfM {out}/tree.jar -C {in} tree"),
+        inputs=("tree",),
         debian=("openjdk-17-jdk-headless",),
         collector="java",
     ),
@@ -413,7 +502,7 @@ CORPUS: Final = (
     Program(
         "webpack",
         "JavaScript",
-        REPORT,
+        DEVELOP,
         "bundles the modules of a program",
         (
             "node",
@@ -428,6 +517,17 @@ CORPUS: Final = (
         ),
         debian=("nodejs",),
         npm=("webpack@5", "webpack-cli@7", "lodash-es@4"),
+        collector="node",
+        polls="locks",
+    ),
+    Program(
+        "terser",
+        "JavaScript",
+        REPORT,
+        "makes a program for browsers small",
+        ("node", "{npm}/terser/bin/terser", "{npm}/lodash/lodash.js", "-c", "-m", "-o", "{out}/small.js"),
+        debian=("nodejs",),
+        npm=("terser@5", "lodash@4"),
         collector="node",
         polls="locks",
     ),
@@ -466,13 +566,24 @@ CORPUS: Final = (
     Program(
         "aria2c",
         "network client",
-        REPORT,
+        DEVELOP,
         "downloads many files, four at a time",
         ("aria2c", "-q", "--no-conf", "-j", "4", "-d", "{out}", "-i", "{in}/addresses"),
         inputs=("web_pages",),
         server=("nginx", "-e", "stderr", "-c", "{in}/pages.conf"),
         port=48082,
         debian=("aria2", "nginx-light"),
+    ),
+    Program(
+        "rsync://",
+        "network client",
+        REPORT,
+        "copies a directory from another machine",
+        ("rsync", "-a", "rsync://127.0.0.1:48084/tree", "{out}/copy"),
+        inputs=("tree", "rsyncd"),
+        server=("rsync", "--daemon", "--no-detach", "--config", "{in}/rsyncd.conf"),
+        port=48084,
+        debian=("rsync",),
     ),
     # ---- parallel builds
     Program(
@@ -512,7 +623,7 @@ CORPUS: Final = (
     Program(
         "cargo build",
         "parallel build",
-        REPORT,
+        DEVELOP,
         "compiles the crates of a Rust program side by side",
         (
             "env",
@@ -530,6 +641,16 @@ CORPUS: Final = (
         inputs=("crates",),
         debian=("cargo",),
         polls="pipe",
+    ),
+    Program(
+        "xargs -P2 gcc",
+        "parallel build",
+        REPORT,
+        "compiles files side by side, without a Makefile",
+        _sh("cd {out} && ls {in}/project/*.c | xargs -P 2 -n 1 gcc -O2 -c"),
+        inputs=("project",),
+        debian=("findutils", "gcc"),
+        polls="waiting-for-children",
     ),
     # ---- file tree walkers
     Program(
@@ -556,12 +677,22 @@ CORPUS: Final = (
     Program(
         "tar, cold",
         "file tree walker",
-        REPORT,
+        DEVELOP,
         "puts a directory that was not read before into one file",
         ("tar", "-C", "{in}", "-cf", "{out}/tree.tar", "tree"),
         inputs=("tree",),
         cold=("tree",),
         debian=("tar",),
+    ),
+    Program(
+        "sha256sum, cold",
+        "file tree walker",
+        REPORT,
+        "checks the files of a directory that was not read before",
+        _sh("find {in}/tree -type f -exec sha256sum {} +"),
+        inputs=("tree",),
+        cold=("tree",),
+        debian=("findutils", "coreutils"),
     ),
     # ---- compressors
     Program(
@@ -585,11 +716,20 @@ CORPUS: Final = (
     Program(
         "pigz",
         "compressor",
-        REPORT,
+        DEVELOP,
         "compresses a file like gzip, with two threads",
         ("pigz", "-p", "2", "-c", "{in}/text"),
         inputs=("text",),
         debian=("pigz",),
+    ),
+    Program(
+        "7z",
+        "compressor",
+        REPORT,
+        "packs a file, with two threads",
+        ("7z", "a", "-bd", "-mx=3", "-mmt=2", "{out}/text.7z", "{in}/6/text"),
+        inputs=("text_6",),
+        debian=("p7zip-full",),
     ),
     # ---- what mostly sleeps
     Program(
@@ -611,10 +751,19 @@ CORPUS: Final = (
     Program(
         "vmstat",
         "sleeper",
-        REPORT,
+        DEVELOP,
         "says each second how busy the machine is",
         ("vmstat", "1", "3"),
         debian=("procps",),
+    ),
+    Program(
+        "top -b",
+        "sleeper",
+        REPORT,
+        "lists what runs, every half a second",
+        ("top", "-b", "-d", "0.5", "-n", "5"),
+        debian=("procps",),
+        polls="sleep",
     ),
     # ---- version control
     Program(
@@ -661,11 +810,29 @@ CORPUS: Final = (
     Program(
         "svn checkout",
         "version control",
-        REPORT,
+        DEVELOP,
         "checks a repository out",
         ("svn", "checkout", "-q", "--config-dir", "{out}/settings", "file://{in}/subversion", "{out}/copy"),
         inputs=("subversion",),
         debian=("subversion",),
+    ),
+    Program(
+        "git log -p",
+        "version control",
+        REPORT,
+        "shows what was changed, of every version",
+        (
+            "env",
+            "GIT_CONFIG_GLOBAL={in}/git.config",
+            "git",
+            "-C",
+            "{in}/repository.git",
+            "log",
+            "-p",
+            "--stat",
+        ),
+        inputs=("repository", "git_settings"),
+        debian=("git",),
     ),
     # ---- pictures and films
     Program(
@@ -715,14 +882,33 @@ CORPUS: Final = (
     Program(
         "ghostscript",
         "media",
-        REPORT,
+        DEVELOP,
         "draws the pages of a document",
         ("gs", "-q", "-sDEVICE=png16m", "-r150", "-o", "{out}/page%d.png", "{in}/drawing.ps"),
         inputs=("drawing",),
         debian=("ghostscript",),
     ),
+    Program(
+        "sox",
+        "media",
+        REPORT,
+        "makes a sound and packs it",
+        (
+            "sox",
+            "-R",
+            "-n",
+            "-r",
+            "44100",
+            "{out}/sound.flac",
+            "synth",
+            "30",
+            "pinknoise",
+            "reverb",
+        ),
+        debian=("sox",),
+    ),
 )
-"""The forty-five."""
+"""The sixty."""
 
 
 def part(which: Part) -> list[Program]:

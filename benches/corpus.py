@@ -58,9 +58,8 @@ _RUNNING: Final = (
     "page-faults",
     "file-io-cpu",
     "kernel-cpu",
-    "interrupts-for-others",
 )
-"""Rows that have no waits in them."""
+"""Rows of CPU time that have no waits in them."""
 
 Range = tuple[float, float]
 Record = dict[str, Any]

@@ -58,7 +58,10 @@ def test_what_the_kernel_does_uncounted_may_be_any_of_its_work() -> None:
 
 def test_of_the_kernels_work_that_is_left_whole_counts_say_what_it_was_for() -> None:
     found = rows(("kernel-cpu", 0.6, 0.55, 0.65), ("compute", 0.4, 0.35, 0.45), ("network", 0.0, 0.0, 0.0))
-    within = (Within("file-io-cpu", 0.4, 0.6, share=0.5), Within("network", 0.0, 0.1, share=0.001))
+    within: tuple[Within, ...] = (
+        Within("file-io-cpu", 0.4, 0.6, share=0.5),
+        Within("network", 0.0, 0.1, share=0.001),
+    )
     whole = msgspec.structs.replace(found.categories[0], within=within)
     told = msgspec.structs.replace(found, categories=(whole, *found.categories[1:]))
     sentences = verdict(told)

@@ -205,7 +205,7 @@ def free_bounds(explained: Explained) -> list[Bound]:
     if len(io) == len(FILE_IO):
         bounds.append(free_bound(explained, FILE_IO, "file-io"))
     kernel = explained.row("kernel-cpu")
-    counted = [within.name for within in (kernel.within if kernel else ()) if within.share > 0]
+    counted = [each.name for each in kernel.counted] if kernel else []
     rows = [row.name for row in explained.categories if row.name != "unexplained" and row.high > 0]
     bounds += [free_bound(explained, (name,), name) for name in dict.fromkeys([*rows, *counted])]
     user = explained.row("user-cpu")

@@ -55,6 +55,11 @@ class Row(msgspec.Struct, frozen=True):
     functions: tuple[Function, ...] = ()
     within: tuple[Within, ...] = ()
 
+    @property
+    def counted(self) -> list[Within]:
+        """What counts tell of what it contains, the largest first."""
+        return sorted((each for each in self.within if each.share > 0), key=lambda each: -each.share)
+
 
 class Program(msgspec.Struct, frozen=True):
     """What was run, and how it ended."""

@@ -227,7 +227,7 @@ def _cells(row: Row) -> tuple[str, str, str, str, str]:
 def _parts(row: Row) -> list[tuple[str, str, str, str, str]]:
     if row.within:
         # Of the kernel's work counts tell something; of what they do not, any may be in it.
-        counted = [within for within in row.within if within.share >= _PART_SHOWN]
+        counted = [within for within in row.counted if within.share >= _PART_SHOWN]
         return [
             (
                 f"  {within.name}",

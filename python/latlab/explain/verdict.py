@@ -380,7 +380,7 @@ def _doubts(explained: Explained) -> list[str]:
 
 def _of_the_kernel(kernel: Row) -> str:
     """What counts say of its work where that is left whole, or of what they leave."""
-    counted = sorted((each for each in kernel.within if each.share >= SMALL), key=lambda each: -each.share)
+    counted = [each for each in kernel.counted if each.share >= SMALL]
     if not counted:
         return (
             f"{percent(kernel.share)} was work of the kernel that it does not count: most often on names of"

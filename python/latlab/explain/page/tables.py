@@ -52,8 +52,12 @@ def ledger(explained: Explained) -> Table:
 
 def _of(row: Row) -> str:
     if row.within:
+        counted = [each for each in row.counted if each.share >= _SHOWN]
         return ", ".join(
-            f"{each.name} {interval(each.low, each.high, ' – ')} (not separable)" for each in row.within
+            f"{each.name} {percent(each.share)} by counts ({interval(each.low, each.high, ' – ')})"
+            if counted
+            else f"{each.name} {interval(each.low, each.high, ' – ')} (not separable)"
+            for each in counted or row.within
         )
     named = [(each.name, each.share) for each in row.functions] or [
         (each.name, each.share) for each in row.parts if len(row.parts) > 1

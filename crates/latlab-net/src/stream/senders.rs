@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
-use rustix::net::{SendFlags, Shutdown, send, shutdown};
+use rustix::net::{SendFlags, Shutdown, send, shutdown, sockopt};
 use serde::{Deserialize, Serialize};
 
 use super::contents::{Amount, Contents, Digest};
@@ -134,6 +134,14 @@ impl Senders {
         self.hands.iter().map(|hand| TcpFacts::of(&hand.socket)).collect()
     }
 
+    /// Whether all streams stand: one that has handed all that it sends to the system hears of nothing else.
+    ///
+    /// # Errors
+    /// The first that the other side has reset, or that failed otherwise.
+    pub fn check(&self) -> Result<(), NetError> {
+        self.hands.iter().try_for_each(|hand| standing(&hand.socket))
+    }
+
     /// All end the message that they are sending. Who cannot within this time is broken off.
     ///
     /// # Errors
@@ -228,4 +236,38 @@ fn whole(socket: &impl AsFd, message: &[u8]) -> Result<(), NetError> {
         }
     }
     Ok(())
+}
+
+fn standing(socket: impl AsFd) -> Result<(), NetError> {
+    match sockopt::socket_error(socket).and_then(|error| error) {
+        Ok(()) => Ok(()),
+        Err(Errno::CONNRESET | Errno::PIPE) => Err(NetError::Reset),
+        Err(error) => Err(NetError::system("a stream")(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    #[test]
+    fn a_stream_that_was_reset_after_all_was_sent_does_not_stand() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (receiver, _) = listener.accept().unwrap();
+        sender.write_all(&[1; 100]).unwrap();
+        assert!(standing(&sender).is_ok());
+        // Closed with bytes that nobody has read.
+        drop(receiver);
+        let begun = Instant::now();
+        let mut told = standing(&sender);
+        while told.is_ok() && begun.elapsed() < Duration::from_secs(30) {
+            std::thread::sleep(Duration::from_millis(1));
+            told = standing(&sender);
+        }
+        assert!(matches!(told, Err(NetError::Reset)), "{told:?}");
+    }
 }

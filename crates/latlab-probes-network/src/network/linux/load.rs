@@ -263,6 +263,9 @@ impl<'env> Load<'env> {
         self.so_far.sent = sent;
         let until = Instant::now() + self.patience;
         while self.arrivals.sum(streams) < all {
+            if let Some(Err(error)) = self.senders.as_ref().map(Senders::check) {
+                return Err(self.broken(error));
+            }
             if Instant::now() > until {
                 let missing = all - self.arrivals.sum(streams);
                 let _ = self.broken(NetError::Died);

@@ -342,6 +342,19 @@ def test_what_reading_is_made_of_is_told_by_samples_in_it_and_without_waits_for_
     assert f"level {level}, {samples} samples" in cell.why
 
 
+def test_work_of_the_kernel_that_is_left_whole_is_no_share_of_nothing() -> None:
+    within = [{"name": "file-io-cpu", "share": 0.2, "low": 0.1, "high": 0.5}]
+    kernel = {"name": "kernel-cpu", "share": 0.6, "low": 0.5, "high": 0.7, "within": within}
+    parts = [kernel, {"name": "compute", "share": 0.4, "low": 0.3, "high": 0.5}]
+    ledger = {"level": 2, "observer": {"samples": 50}, "categories": parts, "stages": []}
+    cells = lesson._from_ledger((lesson.COLD, ledger))
+    assert (cells["cpu"].value, cells["cpu"].low, cells["cpu"].high) == (0.2, 0.1, 0.5)
+    row = lesson.ledger_table({"go_simple": (lesson.COLD, ledger)}).rows[0].cells
+    assert row["cpu"].value is None
+    assert "not divided" in row["cpu"].why
+    assert row["unexplained"].number == pytest.approx(0.6)
+
+
 def test_a_native_rate_of_other_blocks_than_pythons_says_so(root: Path) -> None:
     run = load(root / "tests/data/run-small.latlab.jsonl")
     whole = lesson.disk_table("default", {}, run, "not measured", "")

@@ -15,7 +15,7 @@ import pytest
 from tests.some import some
 
 from latlab import lessons
-from latlab.explain.model import Explained
+from latlab.explain.model import Explained, Within
 from latlab.lessons import bench as benches
 from latlab.lessons import compiled
 from latlab.lessons.bench import Bench, Cannot, Times
@@ -164,6 +164,19 @@ def test_the_parts_sum_to_the_whole_run_at_every_level(level: int) -> None:
     assert sum(cell.number for cell in cells.values() if cell.number is not None) == pytest.approx(1)
     assert all(cell.why for cell in cells.values())
     assert cells["start_and_exit"].number == pytest.approx(0.07)
+
+
+def test_page_faults_of_work_that_is_left_whole_are_a_range() -> None:
+    told = explained(2)
+    rows = {row.name: row for row in told.categories}
+    faults = rows.pop("page-faults")
+    within = (Within("page-faults", 0.1, 0.3, share=0.2),)
+    kernel = msgspec.structs.replace(faults, name="kernel-cpu", within=within)
+    whole = msgspec.structs.replace(told, categories=(*rows.values(), kernel))
+    cells = lesson.part_cells(whole)
+    assert cells["page_faults"].value is None
+    assert "10 % to 30 %" in cells["page_faults"].why
+    assert sum(cell.number for cell in cells.values() if cell.number is not None) == pytest.approx(1)
 
 
 def test_the_parts_of_the_real_run_sum_to_the_whole(result: Result) -> None:

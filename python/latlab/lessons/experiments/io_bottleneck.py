@@ -904,7 +904,7 @@ def _from_ledger(found: tuple[str, dict[str, Any]] | None) -> dict[str, Cell]:
     if found is None:
         why = "latlab explain was not run on it"
         return {"cpu": nothing("share", why), "waiting": nothing("share", why)}
-    rows = {row["name"]: row for row in found[1]["categories"]}
+    rows = _undivided(found[1]) | {row["name"]: row for row in found[1]["categories"]}
     cells = {}
     for name, category in (("cpu", "file-io-cpu"), ("waiting", "storage-wait")):
         row = rows.get(category, {"share": 0.0, "low": 0.0, "high": 0.0})
@@ -918,6 +918,13 @@ def _from_ledger(found: tuple[str, dict[str, Any]] | None) -> dict[str, Cell]:
             why=f"one run at level {found[1]['level']}, 95 % interval, file {found[0]}",
         )
     return cells
+
+
+def _undivided(ledger: dict[str, Any]) -> dict[str, Any]:
+    """What counts say of the kernel's work by category, if the ledger leaves that whole; else nothing."""
+    rows = {row["name"]: row for row in ledger["categories"]}
+    kernel = rows.get("kernel-cpu", {})
+    return {} if "file-io-cpu" in rows else {each["name"]: each for each in kernel.get("within", ())}
 
 
 def claim_table(runs: Runs, why: Why) -> Table:
@@ -1142,12 +1149,16 @@ _LEDGER: Final = {
 }
 
 
+#: What is only the kernel's work.
+_IN_THE_KERNEL: Final = frozenset({"file-io-cpu", "page-faults"})
+
+
 def ledger_table(ledgers: Ledgers) -> Table:
     """Stage by category."""
     rows = []
     for name, (state, ledger) in ledgers.items():
         why = f"of one run under latlab explain at level {ledger['level']}, {ledger['observer']['samples']} samples, file {state}"
-        parts = [("all", "all", ledger["categories"], 1.0)]
+        parts, undivided = [("all", "all", ledger["categories"], 1.0)], _undivided(ledger)
         for stage in ledger["stages"]:
             title = stage["name"] or "outside its stages"
             parts.append((stage["name"] or "outside", title, stage["categories"], stage["share"]))
@@ -1155,7 +1166,11 @@ def ledger_table(ledgers: Ledgers) -> Table:
             own = {each["name"]: each["share"] for each in categories}
             cells = {"share": Cell("share", share, why=why)}
             for column, (_, kinds) in _LEDGER.items():
-                if kinds:
+                if kinds and _IN_THE_KERNEL.intersection(kinds) & undivided.keys():
+                    cells[column] = nothing(
+                        "share", "the kernel's work is not divided: it is among what is not explained"
+                    )
+                elif kinds:
                     cells[column] = Cell("share", sum(own.get(kind, 0.0) for kind in kinds), why=why)
             known = sum(cell.number or 0.0 for column, cell in cells.items() if column != "share")
             # What is left of the sums' own rounding is no share.
@@ -1235,6 +1250,8 @@ def _ledger_share(ledgers: Ledgers, name: str, *kinds: str, stage: str | None = 
         "allocator",
         "garbage-collection",
     }:
+        return None
+    if _IN_THE_KERNEL.intersection(kinds) & _undivided(ledger).keys():
         return None
     categories = ledger["categories"]
     if stage is not None:

@@ -743,6 +743,14 @@ def part_cells(explained: Explained) -> dict[str, Cell]:
         low, high = sum(row.low for row in rows), sum(row.high for row in rows)
         return Cell("share", value, min(low, value), max(high, value), max(runs, 1), why="95 % interval")
 
+    def in_the_kernel(name: str) -> Cell:
+        kernel = explained.row("kernel-cpu")
+        for part in kernel.counted if kernel else ():
+            if part.name == name:
+                told = f"{format_percent(part.low)} to {format_percent(part.high)}"
+                return nothing("share", f"the kernel's work is not divided: {told} of the time")
+        return of(name)
+
     cells: dict[str, Cell] = {}
     if explained.level < 3:
         cells["allocator"] = of("allocator")
@@ -765,8 +773,8 @@ def part_cells(explained: Explained) -> dict[str, Cell]:
         cells["page_faults"] = _sampled(explained, max(faults.share - clearing, 0.0))
     else:
         cells["page_clearing"] = nothing("share", _SIGHT.get(explained.level, "no sample fell into it"))
-        cells["page_faults"] = of("page-faults")
-    cells["start_and_exit"] = of("start-and-exit")
+        cells["page_faults"] = in_the_kernel("page-faults")
+    cells["start_and_exit"] = in_the_kernel("start-and-exit")
     cells["waiting"] = of("run-queue-wait")
     cells["unexplained"] = of("unexplained")
     cells["rest"] = of(*(row.name for row in explained.categories if row.name not in used))

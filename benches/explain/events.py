@@ -258,7 +258,7 @@ class Sweep:
             self.states[thread] = state
 
     def _reason(self, stack: Stack) -> str:
-        names = [name for name, file in stack if file == _KERNEL_FILE]
+        names = in_kernel(stack)
         found = first(_WAITS, names)
         if found is None:
             self.others["waits in " + " < ".join(names[:8])] += 1
@@ -273,7 +273,7 @@ class Sweep:
         category = self.polls if category == "polls" else category
         weight = 1 / sum(state == "running" for state in self.states.values())
         self.weights[category] += weight
-        if is_in_kernel(event):
+        if in_kernel(event.stack):
             self.of_kernel[category] += weight
 
 
@@ -282,14 +282,14 @@ def first(rules: Sequence[tuple[str, str]], names: Sequence[str]) -> str | None:
     return next((rule for rule, pattern in rules if any(re.match(pattern, name) for name in names)), None)
 
 
-def is_in_kernel(event: Event) -> bool:
-    """A thread was seen in a system call, a page fault or an interrupt."""
-    return any(file == _KERNEL_FILE for _, file in event.stack)
+def in_kernel(stack: Stack) -> list[str]:
+    """The kernel's functions of a stack: none of one that was seen in user code."""
+    return [name for name, file in stack if file == _KERNEL_FILE]
 
 
 def doing(event: Event, collector: str) -> str:
     """The category of a sample on a CPU."""
-    kernel = [name for name, file in event.stack if file == _KERNEL_FILE]
+    kernel = in_kernel(event.stack)
     if kernel:
         return _in_kernel(kernel)
     return _in_user_code(event, collector) if event.stack else UNNAMED

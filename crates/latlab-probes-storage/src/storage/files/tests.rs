@@ -272,6 +272,25 @@ fn the_programs_run_in_python_as_the_core_expects_it() {
 }
 
 #[test]
+fn directories_lie_apart_from_those_that_were_removed() {
+    const EXT4: i64 = 0xEF53;
+    let own = Own::new("files-apart");
+    let Some(env) = env_of(&own, 1 << 30) else { return };
+    let at = Task::new(MANY, Operation::Write, Arm::Psync);
+    let made = [(); 2].map(|()| {
+        let mut filing = filing_at(&env, &at);
+        let set = filing.prepare(1, 10_000).expect("laid out");
+        let flags = rustix::fs::ioctl_getflags(filing.scratch.folder.directory());
+        (set.directory, flags.map_or(0, |flags| flags.bits()))
+    });
+    assert_ne!(made[0].0, made[1].0, "a directory's name chooses its group");
+    let system = rustix::fs::statfs(&own.0).expect("there");
+    if system.f_type == EXT4 {
+        assert_eq!(made.map(|(_, flags)| flags & 0x0002_0000), [0x0002_0000; 2]);
+    }
+}
+
+#[test]
 fn a_file_that_was_changed_or_cut_behind_our_back_fails_the_proof() {
     let own = Own::new("files-changed");
     let Some(env) = env_of(&own, 1 << 30) else { return };

@@ -106,7 +106,7 @@ struct Heard {
 
 thread_local! {
     /// The tracepoints that the probe before this one used on this thread, switched off. The kernel takes a second to forget them
-    /// (25 times two grace periods), and next to nothing to open them again before it has.
+    /// (25 times two grace periods), and next to nothing to open them again before it begins to.
     static KEPT: RefCell<Option<Evidence>> = const { RefCell::new(None) };
 }
 
@@ -144,8 +144,12 @@ impl Listening {
     /// On the thread that measures.
     pub(crate) fn of_this_thread(env: &Env, operations: Operations) -> Self {
         let clock = &env.clock;
-        // Given back only when that of this probe is open, or now where it needs no tracepoints.
-        let _last = KEPT.take();
+        // Closed when that of this probe is open, or beside it where it needs no tracepoints. In that second there are some 200 interrupts of a
+        // microsecond or two more, as the kernel changes its code.
+        let mut last = KEPT.take();
+        if !operations.are_traced() {
+            let _closing = last.take().and_then(Evidence::close_beside);
+        }
         let mut listening = Self::to_time_stamps();
         if operations == Operations::Unwatched
             || matches!(clock.source, Source::Simulated(_))

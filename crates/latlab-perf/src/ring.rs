@@ -112,6 +112,12 @@ impl Ring {
         self.events.truncate(1);
     }
 
+    /// Its events without the memory, for who closes them.
+    #[must_use]
+    pub fn into_events(mut self) -> Vec<OwnedFd> {
+        std::mem::take(&mut self.events)
+    }
+
     /// Switches all events on or off.
     pub fn switch_all(&self, on: bool) {
         (0..self.events()).for_each(|at| self.switch(at, on));

@@ -17,6 +17,9 @@ mod tracepoints;
 pub(crate) mod disturb;
 
 use std::collections::{HashMap, HashSet};
+use std::os::fd::OwnedFd;
+use std::sync::OnceLock;
+use std::thread::JoinHandle;
 
 use latlab_clock::Clock;
 use latlab_perf::{Detail, Flags, Kind, Record, Ring, Tracefs, What, Whose, reason};
@@ -40,6 +43,10 @@ const CPU_BYTES: usize = 4 << 20;
 const REQUEST_BYTES: usize = 512 << 10;
 /// On more CPUs than this requests are not watched: half a mebibyte for each would be memory that the run does not say it takes.
 const MOST_CPUS: u32 = 64;
+
+/// Events of a request's tracepoints that never fire, from the first probe of a disk to the end of the process. When a tracepoint's last event is
+/// closed, the kernel waits for two grace periods, some 35 ms; so it does once, not after each probe.
+static HELD: OnceLock<Vec<OwnedFd>> = OnceLock::new();
 
 /// The records of one thread and, with permission, of its CPU. Bound to the thread that opened it.
 #[derive(Debug)]
@@ -244,6 +251,9 @@ impl Sources {
         let Some(points) = tracefs.and_then(|tracefs| tracepoints::requests(&tracefs)) else {
             return;
         };
+        HELD.get_or_init(|| {
+            points.iter().filter_map(|point| of_point(point).open(Whose::ThisThread).ok()).collect()
+        });
         let mut rings = Vec::new();
         for cpu in 0..cpus {
             let mut ring: Option<Ring> = None;
@@ -289,6 +299,14 @@ impl Sources {
         for ring in &self.rings {
             ring.switch_all(false);
         }
+    }
+
+    /// Closes all of it on a thread of its own, which waits for the kernel.
+    pub(crate) fn close_beside(self) -> Option<JoinHandle<()>> {
+        let rings = self.rings.into_iter().chain(self.devices.rings);
+        let events: Vec<OwnedFd> = rings.flat_map(Ring::into_events).collect();
+        // Where there can be no thread they are closed here.
+        std::thread::Builder::new().spawn(move || drop(events)).ok()
     }
 
     /// What happened since the last drain, and how many records were lost. No system call but reading the clock.

@@ -1,7 +1,7 @@
 //! Which tracepoints tell what keeps a CPU from its thread, and their numbers on this kernel.
 
 use std::io::{self, BufRead as _};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use latlab_perf::Tracefs;
 
@@ -38,8 +38,9 @@ pub(crate) struct Point {
     pub(crate) role: Role,
 }
 
-/// Where this kernel's tick is handled: `tick_nohz_handler` since Linux 6.9, `tick_sched_timer` before. Empty where the addresses are hidden.
-fn tick_handlers() -> Vec<u64> {
+/// Where this kernel's tick is handled: `tick_nohz_handler` since Linux 6.9, `tick_sched_timer` before. Empty where the addresses are hidden. Looked
+/// up once a process, in 45 ms.
+static TICK_HANDLERS: LazyLock<Vec<u64>> = LazyLock::new(|| {
     let Ok(file) = std::fs::File::open("/proc/kallsyms") else {
         return Vec::new();
     };
@@ -55,7 +56,7 @@ fn tick_handlers() -> Vec<u64> {
             (is_tick && address != 0).then_some(address)
         })
         .collect()
-}
+});
 
 /// Those of a request of a block device: handed over, ended. `None` where this kernel has them not.
 pub(crate) fn requests(tracefs: &Tracefs) -> Option<[Point; 2]> {
@@ -95,7 +96,7 @@ pub(crate) fn wanted(tracefs: &Tracefs, faults_are_recorded: bool) -> Vec<Point>
     add("irq/irq_handler_entry".to_owned(), text.map(|which| Role::Enter(Cause::DeviceInterrupt, which)));
     add("irq/irq_handler_exit".to_owned(), Some(Role::Leave(Cause::DeviceInterrupt)));
     let function = tracefs.offset("timer/hrtimer_expire_entry", "function");
-    let ticks = tick_handlers();
+    let ticks = TICK_HANDLERS.clone();
     add(
         "timer/hrtimer_expire_entry".to_owned(),
         function.filter(|_| !ticks.is_empty()).map(|function_offset| Role::Timer { function_offset, ticks }),

@@ -3,31 +3,30 @@
 //! What records give is exact. What looks give is a sample of instants; where the kernel's counters know better (CPU time, run-queue delay), they
 //! correct it. Time on the CPU is divided by samples; without any, into user code, which is left whole, and the kernel's work. How much that is
 //! the ticks tell; what it was for, counts and the cost of one of each, measured on this machine, if they come to about as much. Where they
-//! leave more than [`STATED`] of wall time open, it is left whole as well, with what each part may be of it.
+//! leave more than a fifth of wall time open, it is left whole as well, with what each part may be of it.
+
+mod kernel;
+mod rows;
 
 use std::collections::BTreeMap;
 
+use self::kernel::Kernel;
+use crate::Category;
 use crate::account::busy::{Busy, Exact, Seen, busy};
 use crate::account::interval::{Range, of_share};
-use crate::account::io::Io;
-use crate::account::mix::{Mix, Side};
+use crate::account::mix::Side;
 use crate::account::sampled::{Sampled, Share};
-use crate::account::sweep::Sums;
 use crate::account::tally::Tally;
 use crate::account::woken;
 use crate::costs::{Cost, Costs};
-use crate::model::{Closure, Function, Method, Part, Row, Stack, Within};
+use crate::model::{Closure, Method, Row, Stack};
 use crate::rules::{Reason, Rules};
-use crate::{Category, Counted};
 
 /// The kernel's tick, by which it divides CPU time between user code and itself, nanoseconds. 250 Hz is what distributions build with;
 /// kernels with 1000 Hz know it better than is said here.
 const TICK_NS: f64 = 4e6;
-/// Share of waits that must be for pipes and sockets before reads and writes are taken for theirs.
-const WAITED: f64 = 0.05;
 /// Waits that the looks met, as a share of those that the counters know of: less, and they say nothing.
 const RARE: f64 = 0.1;
-const CLOSED: f64 = 0.005;
 /// Two counts of a process that runs already, user and system time, are in hundredths of a second.
 const TWO_COUNTS_NS: f64 = 2e7;
 /// Exact CPU time and the watcher's wall time agree no better than this, as a share of wall time.
@@ -42,8 +41,6 @@ const UNSEEN_OF_SLEEP: f64 = 1.1;
 const UNSEEN_OF_WAIT: f64 = 0.5;
 /// And no more of the CPU time than this: where threads run for microseconds between waits, their CPU often runs another one meanwhile.
 const UNSEEN_AT_MOST: f64 = 0.2;
-/// Shares of the kernel's work by counts are stated if none has a wider interval than this part of wall time.
-const STATED: f64 = 0.2;
 /// What recording takes, of its price: that is twice what it takes where all is in the caches, and in most programs part of it is.
 const PRICED: f64 = 0.75;
 /// No more of what was recorded is taken for the recording.
@@ -52,10 +49,6 @@ const MOST_OF_RECORDED: f64 = 0.5;
 const MODELLED: f64 = 20.0;
 /// Less of the CPU time, of which nothing alike was recorded, is taken for the rest: no interval would show it.
 pub(crate) const LEAST_UNLIKE: f64 = 0.02;
-const MOST_FUNCTIONS: usize = 16;
-const MOST_STACKS: usize = 2048;
-/// Bytes of their functions' names together; of a large C++ program they are less.
-const MOST_TEXT: usize = 4 << 20;
 
 /// Nanoseconds of wall time by reason, each with how far it may be off.
 #[derive(Debug, Default)]
@@ -119,25 +112,6 @@ impl Tails {
         let of = self.of.iter().filter(|of| of.0 == reason);
         of.map(|of| of.1).sum()
     }
-}
-
-/// What counts of kernel work cost, nanoseconds of CPU time.
-struct Model {
-    parts: Vec<(Reason, Cost)>,
-    /// So much of what is taken for pipes and sockets may have been work on files.
-    files_instead: f64,
-}
-
-/// The kernel's work that samples do not divide, nanoseconds of wall time.
-#[derive(Default)]
-struct Kernel {
-    work: Share,
-    /// Counts of so much time on a CPU are of it, those of all the program taken as evenly spread.
-    counts: f64,
-    /// Ends of page faults, which were seen as user code.
-    faults: Vec<(Reason, Share)>,
-    /// If it is left whole: what of it counts and costs give to each category.
-    within: Option<BTreeMap<Category, Share>>,
 }
 
 struct Estimate<'a> {
@@ -689,383 +663,6 @@ impl Estimate<'_> {
         let kernel = Range { low: (1.0 - of_user.high) * range.low, high: (1.0 - of_user.low) * range.high };
         self.kernel(Share::within(ns * system, kernel), ns);
     }
-
-    /// How often threads were woken, by what they had waited for; where no counter tells, for how long they waited.
-    fn woken(&self) -> Counted {
-        let of = |sums: fn(&Sums) -> &Counted| {
-            let mut all = sums(&self.tally.looked).clone();
-            all.add(sums(&self.tally.recorded));
-            all
-        };
-        let unknown = self.tally.looked.unknown_wakes + self.tally.recorded.unknown_wakes;
-        let woken = of(|sums| &sums.wakes);
-        if woken.total() + unknown > 0 { woken } else { of(|sums| &sums.thread_waits) }
-    }
-
-    /// What counts of kernel work cost: nanoseconds of CPU time, of all the program's.
-    fn model(&self) -> Model {
-        let (usage, costs) = (&self.tally.usage, self.costs);
-        let mut instead = 0.0;
-        let pages = usage.max_resident_bytes as f64 / 4096.0 * f64::from(self.tally.runs);
-        let faults = costs.fault.times((usage.minor_faults + usage.major_faults) as f64);
-        let mut parts = self.faults(faults);
-        // More was touched than the processes can have held at their ends: it was given back before.
-        let touched = (usage.minor_faults + usage.major_faults) as f64;
-        let held = usage.max_resident_bytes as f64 / 4096.0 * self.tally.processes as f64;
-        parts.push((self.gives_back(), costs.unmap.times((touched - held).max(0.0))));
-        // What was met of it is no part of the time on a CPU.
-        let ending = costs.unmap.times(pages).plus(costs.process.times(self.tally.processes as f64));
-        let left = |ns: f64| (ns - self.ending()).max(0.0);
-        let ending = Cost { low: left(ending.low), mid: left(ending.mid), high: left(ending.high) };
-        parts.push((self.whole(Category::StartAndExit), ending));
-        // Giving up the CPU is part of what it was given up for.
-        let woken = self.woken();
-        for (reason, times) in woken.each() {
-            let switches = usage.voluntary_switches as f64 * times as f64 / woken.total() as f64;
-            let (category, cost) = match self.rules.category(reason) {
-                Category::StorageWait => (Category::FileIoCpu, costs.switch.plus(costs.device)),
-                category => (category, costs.switch),
-            };
-            parts.push((self.whole(category), cost.times(switches)));
-        }
-        let traffic = &usage.traffic;
-        let mut uncounted = 1.0;
-        if let Some(io) = usage.io {
-            let chars = io.chars() as f64;
-            let others = self.of_others(&io);
-            let [pipe, network, tcp] = self.of_no_file(&io, others, &woken);
-            uncounted -= (tcp * chars / (traffic.bytes as f64).max(1.0)).min(1.0);
-            // What is thrown away is copied by nobody; at most it is what went neither to a disk nor through the positions of files.
-            let kept = io.written_bytes.min(io.written_chars);
-            let thrown = ((io.written_chars - kept) as f64).min(others * chars);
-            let (least, likely, most) = usage.discards.part();
-            let bytes = Cost {
-                low: costs.byte.low * (chars - most * thrown),
-                mid: costs.byte.mid * (chars - likely * thrown),
-                high: costs.byte.high * (chars - least * thrown),
-            };
-            let calls = costs.call.times((io.read_calls + io.write_calls) as f64);
-            // Of what only waits say that it was of pipes or sockets, all may have been of files.
-            let waited = |cost: Cost| Cost { low: 0.0, ..cost };
-            let all = calls.plus(bytes);
-            for (category, cost) in [
-                (Category::Pipe, waited(all.times(pipe))),
-                (Category::Network, waited(all.times(network))),
-                (Category::Network, all.times(tcp)),
-                (Category::FileIoCpu, all.times((1.0 - pipe - network - tcp).max(0.0))),
-            ] {
-                if cost.high > 0.0 {
-                    parts.push((self.whole(category), cost));
-                }
-            }
-            instead += all.high * (pipe + network);
-            parts.push((self.whole(Category::FileIoCpu), costs.cold_byte.times(io.read_bytes as f64)));
-        }
-        if traffic.bytes > 0 {
-            let (least, most) = traffic.sends;
-            let sent = Cost {
-                low: costs.send.low * least,
-                mid: costs.send.mid * (least * most).sqrt(),
-                high: costs.send.high * most,
-            };
-            // Bytes and calls that the counters of processes have are above.
-            let received = costs.call.times(traffic.receives as f64);
-            let others = received.plus(costs.byte.times(traffic.bytes as f64)).times(uncounted);
-            parts.push((self.whole(Category::Network), sent.plus(others)));
-        }
-        Model { parts, files_instead: instead }
-    }
-
-    /// Share of the bytes read and written that were of no regular file, as far as the positions of files have moved, and disks.
-    fn of_others(&self, io: &Io) -> f64 {
-        let chars = io.chars() as f64;
-        // What was on its way to or from a disk was a file's, too.
-        let disk = io.read_bytes.min(io.read_chars) + io.written_bytes.min(io.written_chars);
-        1.0 - (self.tally.usage.file_chars.max(disk) as f64 / chars.max(1.0)).min(1.0)
-    }
-
-    /// Of it, what was of pipes, of sockets that are not TCP's, and of TCP's, which the kernel counts. The others do not say of what they are: where
-    /// threads wait for pipes or sockets, of those.
-    fn of_no_file(&self, io: &Io, others: f64, woken: &Counted) -> [f64; 3] {
-        let carried = self.tally.usage.traffic.bytes as f64;
-        let tcp = (carried / (io.chars() as f64).max(1.0)).min(others);
-        let of = |category| woken.of_category(category, self.rules) as f64 / (woken.total() as f64).max(1.0);
-        // Waits for the network are TCP's where that was used.
-        let network = if carried > 0.0 { 0.0 } else { of(Category::Network) };
-        let pipe = of(Category::Pipe);
-        let rest = if pipe + network > WAITED { others - tcp } else { 0.0 };
-        [rest * pipe, rest * network, tcp]
-    }
-
-    /// Where giving memory back counts: with the allocator's work, where that can be told from user code.
-    fn gives_back(&self) -> Reason {
-        if self.sees_user() {
-            let part = self.rules.named(Category::Allocator, "in the kernel");
-            part.unwrap_or(self.whole(Category::Allocator))
-        } else {
-            self.whole(Category::PageFaults)
-        }
-    }
-
-    /// Page faults of the allocator, and of other code, where user code can be told apart.
-    fn fault_reasons(&self) -> (Reason, Reason) {
-        let part = |name| {
-            let part = self.rules.named(Category::PageFaults, name);
-            let part = part.filter(|_| self.sees_user());
-            part.unwrap_or(self.whole(Category::PageFaults))
-        };
-        (part("in the allocator"), part("in other code"))
-    }
-
-    /// Page faults by whose code touched the page, where that was sampled.
-    fn faults(&self, cost: Cost) -> Vec<(Reason, Cost)> {
-        let mix = &self.tally.mix;
-        let all: f64 = mix.faults().map(|of| of.1).sum();
-        let allocates = |reason| self.rules.category(reason) == Category::Allocator;
-        let allocating: f64 = mix.faults().filter(|of| allocates(of.0)).map(|of| of.1).sum();
-        if all <= 0.0 {
-            return vec![(self.whole(Category::PageFaults), cost)];
-        }
-        let (inside, outside) = self.fault_reasons();
-        let share = allocating / all;
-        vec![(inside, cost.times(share)), (outside, cost.times(1.0 - share))]
-    }
-
-    /// Some more of the kernel's work, with counts of so much time on a CPU.
-    fn kernel(&mut self, work: Share, counts: f64) {
-        self.kernel.work = self.kernel.work.and(work);
-        self.kernel.counts += counts;
-    }
-
-    /// What the counts of so much time on a CPU cost, nanoseconds of wall time.
-    fn cost_of(&self, counts: f64) -> Model {
-        let cpu = self.cpu();
-        let scale = if cpu > 0.0 { counts / cpu } else { 0.0 };
-        let Model { parts, files_instead } = self.model();
-        let parts = parts.into_iter().map(|(reason, cost)| (reason, cost.times(scale)));
-        Model { parts: parts.collect(), files_instead: files_instead * scale }
-    }
-
-    /// The kernel's work divided by what its counts cost, with what they leave of it.
-    fn by_counts(&self, work: Share, counts: f64) -> Vec<(Reason, Share)> {
-        let Model { parts, files_instead } = self.cost_of(counts);
-        let total = parts.iter().fold(Cost::default(), |sum, part| sum.plus(part.1));
-        let (ns, range) = (work.of, work.range_ns());
-        let rest = (ns - total.mid).max(0.0);
-        let down = if ns < total.mid && total.mid > total.low {
-            ((total.mid - ns) / (total.mid - total.low)).min(1.0)
-        } else {
-            0.0
-        };
-        let squeeze = if ns < total.low && total.low > 0.0 { ns / total.low } else { 1.0 };
-        let mut divided = Vec::with_capacity(parts.len() + 2);
-        for (reason, cost) in parts {
-            let part = (cost.mid - down * (cost.mid - cost.low)) * squeeze;
-            // The others take at least what they cost at least. What they leave may be of any that there was.
-            let left = range.high - (total.low - cost.low);
-            let longer = if cost.high > 0.0 { part + rest } else { part };
-            let high = cost.high.max(longer).min(left).max(part);
-            divided.push((reason, Share::within(part, Range { low: cost.low.min(part), high })));
-        }
-        let files = Range { low: 0.0, high: files_instead.min(range.high) };
-        divided.push((self.whole(Category::FileIoCpu), Share::within(0.0, files)));
-        let left = Range { low: 0.0, high: (range.high - total.low).max(rest) };
-        divided.push((self.whole(Category::KernelCpu), Share::within(rest, left)));
-        divided
-    }
-
-    fn by_category<'a>(
-        &self,
-        parts: impl IntoIterator<Item = &'a (Reason, Share)>,
-    ) -> BTreeMap<Category, Share> {
-        let mut of: BTreeMap<Category, Share> = BTreeMap::new();
-        for (reason, share) in parts {
-            let sum = of.entry(self.rules.category(*reason)).or_default();
-            *sum = sum.and(*share);
-        }
-        of
-    }
-
-    /// Whether these parts of the kernel's work are known well enough to be stated.
-    fn is_told(&self, parts: &[(Reason, Share)]) -> bool {
-        let stated = STATED * self.tally.wall_ns as f64;
-        self.by_category(parts).values().all(|of| of.below + of.above <= stated)
-    }
-
-    /// Gives the kernel's work to what it was for, or leaves it whole.
-    fn divide_kernel(&mut self) {
-        let Kernel { work, counts, .. } = self.kernel;
-        let faults = std::mem::take(&mut self.kernel.faults);
-        let divided = if work.of + work.above > 0.0 { self.by_counts(work, counts) } else { Vec::new() };
-        if self.is_told(&divided) {
-            for (reason, share) in divided.into_iter().chain(faults) {
-                self.spend((Side::Kernel, reason), share.of, share.range_ns(), Method::Modelled);
-            }
-            return;
-        }
-        let mut within = self.by_category(divided.iter().chain(&faults));
-        let rest = within.remove(&Category::KernelCpu).unwrap_or_default();
-        for category in Category::OF_THE_KERNEL {
-            within.entry(category).or_insert(Share { above: rest.of, ..Share::default() });
-        }
-        self.kernel.within = Some(within);
-        let whole = faults.iter().fold(work, |sum, (_, share)| sum.and(*share));
-        let kernel = self.whole(Category::KernelCpu);
-        self.spend((Side::Kernel, kernel), whole.of, whole.range_ns(), Method::Sampled);
-    }
-
-    fn finish(self) -> Ledger {
-        let wall = (self.tally.wall_ns as f64).max(1.0);
-        let runs = f64::from(self.tally.runs.max(1));
-        let sum = self.account.total() / wall;
-        let closure = Closure { sum, holds: (sum - 1.0).abs() <= CLOSED };
-        // Rounding of the clocks is spread over all rows; more than that is what `closure` says.
-        let scale = if sum > 0.0 { 1.0 / sum } else { 1.0 };
-        let told = self.told(scale / wall);
-        let functions = functions(&self.tally.mix, &told);
-        let levels_user = !self.sees_user();
-        let within = self.kernel.within.as_ref();
-        let mut rows = Vec::new();
-        for &category in Category::ALL {
-            let unseen = Category::OF_USER_CODE.contains(&category) && levels_user
-                || Category::OF_THE_KERNEL.contains(&category) && within.is_some();
-            let of: Vec<(Reason, &Vec<(Share, Method)>)> = self
-                .account
-                .sums
-                .iter()
-                .filter(|(reason, _)| self.rules.category(**reason) == category)
-                .map(|(reason, sums)| (*reason, sums))
-                .collect();
-            if of.is_empty() && (unseen || category == Category::UserCpu) {
-                continue;
-            }
-            let functions = functions.get(&category).map_or(&[][..], Vec::as_slice);
-            rows.push(self.row(category, &of, wall, scale, runs, functions));
-        }
-        for row in &mut rows {
-            let most = row.high;
-            let any = |of: &[Category]| {
-                of.iter().map(|name| Within { name: *name, share: 0.0, low: 0.0, high: most }).collect()
-            };
-            let part = |(name, share): (&Category, &Share)| {
-                let Range { low, high } = share.times(scale / wall).range();
-                Within { name: *name, share: share.of * scale / wall, low, high: high.min(most) }
-            };
-            row.within = match (row.name, within) {
-                (Category::UserCpu, _) => any(&Category::OF_USER_CODE),
-                (Category::KernelCpu, Some(within)) => within.iter().map(part).collect(),
-                (Category::KernelCpu, None) if !self.tally.sees_kernel => any(&Category::OF_THE_KERNEL),
-                _ => Vec::new(),
-            };
-        }
-        rows.sort_by(|a, b| b.share.total_cmp(&a.share).then(a.name.cmp(&b.name)));
-        let stacks = self.tally.mix.stacks().into_iter().take(MOST_STACKS);
-        let mut text = 0;
-        let mut stacks: Vec<Stack> = stacks
-            .take_while(|stack| {
-                text += stack.2.iter().map(|name| name.len()).sum::<usize>();
-                text <= MOST_TEXT
-            })
-            .map(|(name, side, frames, weight)| Stack {
-                name,
-                frames: frames.iter().map(ToString::to_string).collect(),
-                share: told.any(name, side, weight).of,
-            })
-            .collect();
-        stacks.sort_by(|a, b| b.share.total_cmp(&a.share));
-        let of_user = |category| category == Category::UserCpu || Category::OF_USER_CODE.contains(&category);
-        let for_it = self.on_cpu.iter().filter(|(key, _)| key.1 == Side::Kernel && of_user(key.0));
-        let computing = for_it.fold(self.user, |sum, (_, spent)| sum.and(*spent)).times(scale / wall).range();
-        let mut on_cpu: BTreeMap<Category, f64> = BTreeMap::new();
-        for ((category, _), spent) in &self.on_cpu {
-            *on_cpu.entry(*category).or_default() += spent.of;
-        }
-        Ledger {
-            rows,
-            closure,
-            computing,
-            stacks,
-            on_cpu: on_cpu.into_iter().collect(),
-            sampled: told,
-            running_ns: self.running,
-            cpu_ns: self.cpu(),
-            contradiction: None,
-        }
-    }
-
-    /// Nanoseconds of wall time in which a thread ran that the samples stand for, with those that fell in the kernel unseen.
-    fn sampled_ns(&self) -> f64 {
-        let ns = self.tally.sampled_ns;
-        if ns > 0.0 { ns } else { (self.tally.recorded.running as f64).max(1.0) }
-    }
-
-    /// What the samples stand for; `share`: of wall time, of a nanosecond.
-    fn told(&self, share: f64) -> Sampled {
-        let mix = &self.tally.mix;
-        let sampled = (mix.total().sum / self.sampled_ns()).clamp(1e-6, 1.0);
-        let worth = if self.tally.sees_kernel { mix.worth() } else { mix.worth() / sampled };
-        let spent = self.on_cpu.iter().map(|(key, spent)| (*key, spent.times(share)));
-        let steady = self.steady(mix.worth());
-        let told = Sampled::of(&spent.collect(), mix, self.rules, self.tail, worth, steady);
-        told.beside(self.unseen * share)
-    }
-
-    fn row(
-        &self,
-        category: Category,
-        of: &[(Reason, &Vec<(Share, Method)>)],
-        wall: f64,
-        scale: f64,
-        runs: f64,
-        functions: &[Function],
-    ) -> Row {
-        let all = || of.iter().flat_map(|(_, sums)| sums.iter());
-        let share = all().map(|(share, _)| share.of).sum::<f64>().max(0.0) / wall * scale;
-        let root =
-            |side: fn(&Share) -> f64| all().map(|(share, _)| side(share).powi(2)).sum::<f64>().sqrt() / wall;
-        let method = all().filter(|(share, _)| share.of > 0.0).map(|(_, method)| *method).max();
-        let mut parts: Vec<Part> = of
-            .iter()
-            .filter(|(reason, _)| !self.rules.part(*reason).is_empty())
-            .map(|(reason, sums)| {
-                let share = sums.iter().map(|(share, _)| share.of).sum::<f64>() / wall * scale;
-                Part { name: self.rules.part(*reason).to_owned(), share, seconds: share * wall / 1e9 / runs }
-            })
-            .collect();
-        parts.sort_by(|a, b| b.share.total_cmp(&a.share));
-        Row {
-            name: category,
-            share,
-            low: (share - root(|share| share.below)).max(0.0),
-            high: (share + root(|share| share.above)).clamp(0.0, 1.0),
-            seconds: share * wall / 1e9 / runs,
-            method: method.unwrap_or(Method::Counted),
-            parts,
-            functions: functions.to_vec(),
-            within: Vec::new(),
-        }
-    }
-}
-
-/// The heaviest functions of each category.
-fn functions(mix: &Mix, told: &Sampled) -> BTreeMap<Category, Vec<Function>> {
-    let mut of: BTreeMap<Category, Vec<Function>> = BTreeMap::new();
-    for (category, name, object, weight) in mix.functions(told.tail) {
-        let share = told.own(category, Side::of(object), weight);
-        let range = share.range();
-        of.entry(category).or_default().push(Function {
-            name: name.to_owned(),
-            object: object.to_owned(),
-            share: share.of,
-            low: range.low,
-            high: range.high,
-        });
-    }
-    for functions in of.values_mut() {
-        functions.sort_by(|a, b| b.share.total_cmp(&a.share).then_with(|| a.name.cmp(&b.name)));
-        functions.truncate(MOST_FUNCTIONS);
-    }
-    of
 }
 
 #[cfg(test)]

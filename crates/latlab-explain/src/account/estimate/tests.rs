@@ -1,8 +1,12 @@
 use std::rc::Rc;
 
+use super::rows::MOST_TEXT;
 use super::*;
+use crate::Counted;
 use crate::account::io::Io;
+use crate::account::mix::Mix;
 use crate::account::tcp::Traffic;
+use crate::model::Within;
 
 const SECOND: u64 = 1_000_000_000;
 

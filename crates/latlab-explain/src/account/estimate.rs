@@ -41,8 +41,6 @@ const UNSEEN_OF_SLEEP: f64 = 1.1;
 const UNSEEN_OF_WAIT: f64 = 0.5;
 /// And no more of the CPU time than this: where threads run for microseconds between waits, their CPU often runs another one meanwhile.
 const UNSEEN_AT_MOST: f64 = 0.2;
-/// What recording takes, of its price: that is twice what it takes where all is in the caches, and in most programs part of it is.
-const PRICED: f64 = 0.75;
 /// No more of what was recorded is taken for the recording.
 const MOST_OF_RECORDED: f64 = 0.5;
 /// Samples in the kernel that the model of its work counts as much as.
@@ -441,7 +439,7 @@ impl Estimate<'_> {
     fn without_recording(&self) -> f64 {
         let all = self.cpu().max(1.0);
         let recorded = (self.tally.recorded.thread_running as f64).clamp(1.0, all);
-        let took = (PRICED * self.tally.recording_ns as f64 / recorded).min(MOST_OF_RECORDED);
+        let took = (self.tally.recording_ns as f64 / recorded).min(MOST_OF_RECORDED);
         let part = recorded / all;
         part + (1.0 - part) / (1.0 - took)
     }

@@ -76,7 +76,7 @@ pub(crate) struct Wakes {
 
 impl Wakes {
     /// Looked up once.
-    fn find() -> Result<Self, String> {
+    pub(crate) fn find() -> Result<Self, String> {
         static FOUND: OnceLock<Result<Wakes, String>> = OnceLock::new();
         FOUND.get_or_init(Self::look_up).clone()
     }
@@ -99,7 +99,7 @@ impl Wakes {
     }
 
     /// Events that keep the tracepoints in use; those that could be opened.
-    fn held(self) -> Vec<OwnedFd> {
+    pub(crate) fn held(self) -> Vec<OwnedFd> {
         let points =
             [self.waking, self.signal].map(|number| event(Kind::Tracepoint(number), 1, Flags::empty()));
         let held = points.map(|point| point.open(Whose::ThisThread));

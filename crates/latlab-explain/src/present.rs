@@ -174,15 +174,21 @@ fn notes(tally: &Tally, first: &Watched, heard: &Heard, sight: Sight) -> Vec<Str
         ));
     }
     let recorded = tally.recorded.wall as f64 / (tally.wall_ns as f64).max(1.0);
+    let (bound, within) = if sight.overhead.is_finite() {
+        (
+            format!(", or recording would have slowed it by more than {allowed} %"),
+            format!(": as much as slows the program by no more than {allowed} %"),
+        )
+    } else {
+        (String::new(), String::new())
+    };
     if sight.recording.is_some() && first.unrecorded.is_none() && tally.recorded.wall == 0 {
         notes.push(format!(
-            "Nothing was recorded of this program: it was over before it was known how often it switches, or recording would have slowed \
-             it by more than {allowed} %; it was looked at instead."
+            "Nothing was recorded of this program: it was over before it was known how often it switches{bound}; it was looked at instead."
         ));
     } else if tally.recorded.wall > 0 && recorded < 0.9 {
         notes.push(format!(
-            "{:.0} % of the time was recorded: as much as slows the program by no more than {allowed} %. The rest of the time its threads were \
-             looked at.",
+            "{:.0} % of the time was recorded{within}. The rest of the time its threads were looked at.",
             100.0 * recorded
         ));
     }

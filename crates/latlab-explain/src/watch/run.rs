@@ -213,7 +213,7 @@ fn late(sees_kernel: bool, now: u64, next: u64, before: u64) -> u64 {
 }
 
 /// Whether threads run that are not recorded, as they were started by one that events were not yet opened for: their CPU time is counted and
-/// not recorded. `ran_ns` and `recorded_ns`: of one slice.
+/// not recorded. `ran_ns` and `recorded_ns`: of one slice, with what recording its switches takes.
 fn is_incomplete(ran_ns: u64, recorded_ns: u64) -> bool {
     ran_ns > recorded_ns + recorded_ns / 10 + UNRECORDED_NS
 }
@@ -651,13 +651,16 @@ impl<'a> Watching<'a> {
             recording.seldom = now + SELDOM_NS;
             self.io = io_of(self.pid).or(self.io);
         }
-        let (cpu_ns, swept_ns) = recording.from;
+        let (cpu_ns, swept_ns, counts) = recording.from;
+        // Between the record of one thread that leaves a CPU and that of the next one that comes to it.
+        let switching = self.governor.price().of_waiting(recording.recorded().since(counts));
         let recorded = cpu_ns + self.sweep.cpu_ns() - swept_ns;
         let looked = seldom || !all;
         let ran = if looked { self.looker.ran_ns().saturating_sub(self.delays_before.0) } else { 0 };
         self.cpu_ns = self.cpu_ns.max(recorded).max(if all { 0 } else { ran });
         self.took();
-        if all && is_incomplete(ran.saturating_sub(cpu_ns), recorded.saturating_sub(cpu_ns)) {
+        let ran = ran.saturating_sub(cpu_ns);
+        if all && is_incomplete(ran, recorded.saturating_sub(cpu_ns) + whole_ns(switching)) {
             // The governor lets it begin again, with all threads that there are.
             self.pause();
         }
@@ -763,7 +766,7 @@ impl<'a> Watching<'a> {
         self.sweep.switch_source(now, Source::Recorded);
         self.looker.is_recorded(true);
         if let Some(recording) = &mut self.recording {
-            recording.from = (self.cpu_ns, self.sweep.cpu_ns());
+            recording.from = (self.cpu_ns, self.sweep.cpu_ns(), recording.recorded());
             if recording.recorder.wakes.is_err() {
                 recording.stream.path = None;
             }

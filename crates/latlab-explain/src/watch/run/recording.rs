@@ -51,8 +51,8 @@ pub(super) struct Recording {
     pub(super) on: bool,
     /// Events could not be opened again.
     pub(super) given_up: bool,
-    /// CPU time of the program and of its sweep when events were opened.
-    pub(super) from: (u64, u64),
+    /// CPU time of the program and of its sweep when events were opened, and what had been recorded by then.
+    pub(super) from: (u64, u64, Counts),
     /// Of threads that left a CPU to wait, by the records read last: when, of which process, and whether the reason was asked for.
     asked: HashMap<u32, (u64, u32, bool)>,
     /// When counters and names are to be read again.
@@ -89,7 +89,7 @@ impl Recording {
             faults_on: true,
             on,
             given_up: false,
-            from: (0, 0),
+            from: (0, 0, Counts::default()),
             asked: HashMap::new(),
             seldom: 0,
             stretches: Stretches::default(),
@@ -97,7 +97,7 @@ impl Recording {
         }
     }
 
-    fn recorded(&self) -> Counts {
+    pub(super) fn recorded(&self) -> Counts {
         Counts { switches: self.stream.switches, starts: self.stream.starts, faults: 0 }
     }
 

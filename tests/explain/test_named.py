@@ -7,6 +7,9 @@ import pytest
 from tests.explain.ledgers import ledger
 
 from latlab.explain.model import (
+    Call,
+    CallError,
+    Calls,
     Explained,
     File,
     Files,
@@ -20,7 +23,7 @@ from latlab.explain.model import (
 )
 from latlab.explain.named import most_of
 from latlab.explain.page import tables
-from latlab.explain.table import locks
+from latlab.explain.table import calls, locks
 from latlab.explain.verdict import verdict
 
 
@@ -126,3 +129,17 @@ def test_the_lock_that_is_waited_for_most_is_named_with_who_has_it() -> None:
     assert len(tables.locks(explained).rows) == 2
     little = msgspec.structs.replace(other, waited_s=0.01)
     assert locks(msgspec.structs.replace(explained, locks=(little,))) == []
+
+
+def test_calls_are_listed_with_their_errors_and_what_was_lost() -> None:
+    asked = Call("openat", 1_400, 0.7, 0.2, (CallError("ENOENT", 1_200), CallError("EACCES", 3)))
+    others = tuple(Call(f"call{at}", 1, 0.001, 0.001) for at in range(10))
+    explained = msgspec.structs.replace(ledger({"compute": 0.8}), calls=Calls((asked, *others), 12))
+    header, first, *rows = calls(explained)
+    assert header.split() == ["system", "call", "times", "time", "in", "it", "mean", "longest", "errors"]
+    assert " ".join(first.split()) == "openat 1,400 700 ms 500 µs 200 ms 1,200 ENOENT, 3 EACCES"
+    assert rows[0].endswith("–")
+    assert rows[-2] == "  and 3 more kinds, 3 calls, 3.00 ms"
+    assert rows[-1] == "  12 records were lost: as many more may have begun or come back"
+    assert [len(row) for row in tables.calls(explained).rows] == [6] * 11
+    assert calls(ledger({"compute": 0.8})) == []

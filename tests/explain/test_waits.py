@@ -52,6 +52,27 @@ while left:
 time.sleep(1.5)
 """
 
+ASKED: Final = 700
+SLEPT: Final = 0.2
+CALLS: Final = f"""
+import os, threading, time
+
+def give_way():
+    for _ in range({ASKED}):
+        os.sched_yield()
+
+for _ in range({ASKED}):
+    try:
+        os.getpgid(2**31 - 1)
+    except ProcessLookupError:
+        pass
+other = threading.Thread(target=give_way)
+other.start()
+give_way()
+other.join()
+time.sleep({SLEPT})
+"""
+
 
 def explained(folder: Path, *program: str, level: str, overhead: str = "5%") -> dict[str, Any]:
     file = folder / "where.json"
@@ -103,6 +124,25 @@ def test_a_connection_has_both_its_ends_and_all_of_its_bytes(tmp_path: Path, lev
     assert [row["kind"] for row in rows] == ["socket"]
     assert (rows[0]["written"]["bytes"], rows[0]["read"]["bytes"]) == (SENT, ANSWERED)
     assert rows[0]["sent_again"] >= 0
+
+
+def test_every_call_is_counted_with_its_errors_where_all_may_be_recorded(tmp_path: Path) -> None:
+    (tmp_path / "calls.py").write_text(CALLS, encoding="utf-8")
+    calls = {}
+    for overhead in ("5%", "unlimited"):
+        program = (sys.executable, "-I", "-S", str(tmp_path / "calls.py"))
+        ledger = explained(tmp_path, *program, level="1", overhead=overhead)
+        calls[overhead] = ledger.get("calls")
+    assert calls["5%"] is None
+    if ledger["level"] != 1:
+        pytest.skip("who ends a wait, and every call, takes level 1")
+    assert calls["unlimited"]["lost"] == 0
+    of = {call["name"]: call for call in calls["unlimited"]["of"]}
+    assert (of["getpgid"]["times"], of["getpgid"]["errors"]) == (ASKED, [{"name": "ESRCH", "times": ASKED}])
+    assert of["nanosleep" if "nanosleep" in of else "clock_nanosleep"]["longest_s"] >= SLEPT
+    # Those of two threads at once: of each its own end.
+    assert of["sched_yield"]["times"] == 2 * ASKED
+    assert all(0 <= call["longest_s"] <= call["seconds"] for call in of.values())
 
 
 def test_the_end_of_a_program_hangs_on_the_child_that_sleeps(tmp_path: Path) -> None:

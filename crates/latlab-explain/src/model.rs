@@ -58,6 +58,8 @@ pub struct Explained {
     /// Locks at which its threads were met waiting in the same run, longest first; at most 16.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub locks: Vec<Lock>,
+    /// Its calls of the kernel, in the same run, all of them; absent where they were not recorded one by one.
+    pub calls: Option<Calls>,
     /// What its end hung on, and who ended the waits of its threads, in the same run; absent where that was not recorded.
     pub path: Option<Path>,
     /// Sampled stacks, heaviest first; at most 2048.
@@ -468,6 +470,40 @@ pub struct Lock {
     /// Threads that had it meanwhile, longest first, at most 4; none where the lock does not tell.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub holders: Vec<Holder>,
+}
+
+/// What a program asked of the kernel, by the records of each call (`raw_syscalls`).
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Calls {
+    /// Those that took longest first. A call that had not come back at the end is in none.
+    pub of: Vec<Call>,
+    /// Records that there was no room for: as many more calls may have begun or come back.
+    pub lost: u64,
+}
+
+/// All calls of one kind.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Call {
+    /// As `read`; the number where it has no name.
+    pub name: String,
+    /// How many came back.
+    pub times: u64,
+    /// From the call to its return, waiting included, of all threads together, seconds.
+    pub seconds: f64,
+    /// The longest of them, seconds.
+    pub longest_s: f64,
+    /// The errors that it returned, most frequent first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<CallError>,
+}
+
+/// An error that calls returned.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CallError {
+    /// As `ENOENT`; the number where it has no name.
+    pub name: String,
+    /// How often.
+    pub times: u64,
 }
 
 /// What the end of a program hung on. Times are of what was recorded.

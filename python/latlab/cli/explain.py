@@ -49,8 +49,8 @@ class _Sight(NamedTuple):
 @click.option(
     "--overhead",
     metavar="SHARE",
-    help="What recording may cost, of the program's CPU time: 2%, 10%, or `unlimited` to record all of it."
-    " More gives narrower intervals (default: 5%).",
+    help="What recording may cost, of the program's CPU time: 2%, 10%, or `unlimited` to record all of it,"
+    " and, as root, each system call. More gives narrower intervals (default: 5%).",
 )
 @click.option(
     "--runs",
@@ -393,6 +393,7 @@ def _show(
     )
     from latlab.explain.places import places  # noqa: PLC0415 - see above
     from latlab.explain.table import (  # noqa: PLC0415 - see above
+        calls,
         critical_path,
         ended_waits,
         facts,
@@ -415,6 +416,7 @@ def _show(
         critical_path(explained),
         ended_waits(explained),
         locks(explained),
+        calls(explained),
         bounds_table(judgement),
     ):
         if listed:

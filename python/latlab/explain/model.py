@@ -295,6 +295,34 @@ class Lock(msgspec.Struct, frozen=True):
         return f"{self.name} of {self.object}" if self.name else f"{self.address} in {self.object}"
 
 
+class CallError(msgspec.Struct, frozen=True):
+    """An error that calls of one kind returned, as `ENOENT`, and how often."""
+
+    name: str
+    times: int
+
+
+class Call(msgspec.Struct, frozen=True):
+    """All calls of one kind, by the records of each."""
+
+    name: str
+    times: int
+    """How many came back."""
+    seconds: float
+    """From call to return, waiting included, of all threads together."""
+    longest_s: float
+    errors: tuple[CallError, ...] = ()
+    """Most frequent first."""
+
+
+class Calls(msgspec.Struct, frozen=True):
+    """What a program asked of the kernel, those calls first that took longest."""
+
+    of: tuple[Call, ...]
+    lost: int
+    """Records that there was no room for: as many more calls may have begun or come back."""
+
+
 class PathStep(msgspec.Struct, frozen=True):
     """Who did what on the critical path."""
 
@@ -483,6 +511,8 @@ class Explained(msgspec.Struct, frozen=True):
     files: Files = Files()
     locks: tuple[Lock, ...] = ()
     """Of the same run, longest first."""
+    calls: Calls | None = None
+    """Of the same run, where each call was recorded."""
     path: Path | None = None
     """Of the same run."""
     raise_: str | None = msgspec.field(default=None, name="raise")

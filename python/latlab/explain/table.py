@@ -7,7 +7,7 @@ from typing import Final
 
 from latlab.explain.answer import SMALL
 from latlab.explain.kept import day_and_time
-from latlab.explain.model import Explained, Lock, Observer, Row, SourceLine, Stage, Symbol
+from latlab.explain.model import Call, Explained, Lock, Observer, Row, SourceLine, Stage, Symbol
 from latlab.explain.verdict import interval, percent
 from latlab.text import clean
 from latlab.units import format_bytes, format_count, format_ns, format_rate
@@ -19,6 +19,7 @@ _MOST_PARTS: Final = 4
 _MOST_FUNCTIONS: Final = 3
 _MOST_PROCESSES: Final = 8
 _MOST_LOCKS: Final = 4
+_MOST_CALLS: Final = 8
 _MOST_STEPS: Final = 6
 _MOST_WAITS: Final = 5
 _LEVELS: Final = {
@@ -111,6 +112,38 @@ def locks(explained: Explained) -> list[str]:
         for lock in shown[:_MOST_LOCKS]
     ]
     return aligned([("lock", "waited for", "by", "looks", "held meanwhile by"), *cells])
+
+
+def returned(call: Call, most: int) -> str:
+    """The errors of these calls: `3 ENOENT, 1 EAGAIN`; empty where there was none."""
+    return ", ".join(f"{format_count(error.times)} {error.name}" for error in call.errors[:most])
+
+
+def calls(explained: Explained) -> list[str]:
+    """A row for all calls of one kind, those first that took longest; empty where they were not recorded."""
+    asked = explained.calls
+    if asked is None or not asked.of:
+        return []
+    cells = [("system call", "times", "time in it", "mean", "longest", "errors")]
+    for call in asked.of[:_MOST_CALLS]:
+        took = [call.seconds, call.seconds / call.times, call.longest_s]
+        cells.append(
+            (
+                call.name,
+                f"{call.times:,}",
+                *(format_ns(1e9 * each) for each in took),
+                returned(call, 2) or "–",
+            )
+        )
+    lines = aligned(cells)
+    rest = asked.of[_MOST_CALLS:]
+    if rest:
+        times = sum(call.times for call in rest)
+        took = format_ns(1e9 * sum(call.seconds for call in rest))
+        lines.append(f"  and {len(rest)} more kinds, {times:,} calls, {took}")
+    if asked.lost:
+        lines.append(f"  {asked.lost:,} records were lost: as many more may have begun or come back")
+    return lines
 
 
 def critical_path(explained: Explained) -> list[str]:

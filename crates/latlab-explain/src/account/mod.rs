@@ -3,6 +3,7 @@
 pub(crate) mod busy;
 pub(crate) mod by_place;
 pub(crate) mod by_stage;
+pub(crate) mod calls;
 pub(crate) mod discards;
 pub(crate) mod estimate;
 pub(crate) mod files;

@@ -32,6 +32,7 @@ pub(crate) mod sample;
 pub(crate) mod segments;
 mod sockets;
 pub(crate) mod symbols;
+pub(crate) mod traced;
 pub(crate) mod unwind;
 
 pub(crate) use clock::now_ns;

@@ -9,6 +9,7 @@ use latlab_perf::{Detail, Flags, Kind, Ring, Tracefs, Whose, cpus, page_bytes, r
 use crate::account::records::{FileId, Record, What};
 use crate::account::stream::Event;
 use crate::watch::proc_file::text;
+use crate::watch::traced::Traced;
 use crate::watch::unwind::Top;
 
 /// Least time on the CPU between samples: a thousand a second, out of step with whatever comes in whole milliseconds.
@@ -58,6 +59,8 @@ pub(crate) struct Recorder {
     /// Events of the tracepoints for this thread, which never fire: when a tracepoint's last event is closed, the kernel waits until no CPU can be
     /// in it, some 80 ms. Here that is at the end, not at every pause.
     held: Vec<OwnedFd>,
+    /// Where every call is recorded.
+    pub(crate) calls: Option<Traced>,
     /// Where records say who ends a wait; else why they do not.
     pub(crate) wakes: Result<Wakes, String>,
     /// Of the stack, what samples have at most, bytes; 0: they have none, and callers are found by frame pointers.
@@ -199,6 +202,7 @@ impl Recorder {
         Self {
             rings: Vec::new(),
             held: Vec::new(),
+            calls: None,
             period_ns,
             events: HashMap::new(),
             sees_kernel,
@@ -293,6 +297,8 @@ impl Recorder {
                 }
             }
         }
+        // All else can be had without.
+        self.calls.take_if(|calls| calls.start(threads, on_exec).is_err());
         if !on_exec {
             for (_, ring) in &self.rings {
                 ring.switch_all(true);
@@ -305,6 +311,9 @@ impl Recorder {
     pub(crate) fn stop(&mut self) {
         for (_, ring) in &mut self.rings {
             ring.leave();
+        }
+        if let Some(calls) = &mut self.calls {
+            calls.stop();
         }
     }
 
@@ -322,6 +331,9 @@ impl Recorder {
 
     /// All records so far, and what the callers of samples are found by.
     pub(crate) fn drain(&mut self, mut each: impl FnMut(Record, Option<Top>)) {
+        if let Some(calls) = &mut self.calls {
+            calls.read(false);
+        }
         let (events, wakes, most) = (&self.events, self.wakes.as_ref().ok(), self.most_stack);
         let detail = |id| match events.get(&id) {
             Some(Event::Cpu(_)) => detail(usize::MAX, most),

@@ -22,6 +22,7 @@ use super::look::{About, Looker};
 use super::proc_file::{io_of, letter, text};
 use super::python::Python;
 use super::recorder::{LEAST_PERIOD_NS, NEEDS_LEVEL_1, Recorder};
+use super::traced::Traced;
 use crate::ExplainError;
 use crate::account::io::Io;
 use crate::account::marks::{Change, What};
@@ -102,6 +103,8 @@ pub(crate) struct Watched {
     pub(crate) course: Course,
     pub(crate) files: model::Files,
     pub(crate) locks: Vec<model::Lock>,
+    /// Where each was recorded.
+    pub(crate) calls: Option<model::Calls>,
     /// Or why there is none.
     pub(crate) path: Result<model::Path, String>,
     pub(crate) processes: HashMap<u32, Seen>,
@@ -409,6 +412,9 @@ impl<'a> Watching<'a> {
                     period_ns / 4 + Rng::new(now ^ u64::from(pid)).next_u64() % (3 * period_ns / 4).max(1);
             }
             let mut recorder = Recorder::of(sees_kernel, period_ns);
+            if sees_kernel && sight.overhead.is_infinite() {
+                recorder.calls = Traced::find().ok();
+            }
             let mut opened = Ok(());
             if at_once {
                 governor.opened(1);
@@ -822,6 +828,8 @@ impl<'a> Watching<'a> {
         let swept = self.sweep.end(end);
         let wall_ns = swept.looked.wall + swept.recorded.wall;
         let processes = u64::try_from(self.looker.about.len()).unwrap_or(1);
+        let calls = self.recording.as_mut().and_then(|recording| recording.recorder.calls.as_mut());
+        let calls = calls.map(Traced::told);
         let mut tally = Tally {
             runs: 1,
             wall_ns: end - self.begin,
@@ -866,6 +874,7 @@ impl<'a> Watching<'a> {
             files,
             path,
             locks: self.looker.locks(MOST_LOCKS),
+            calls,
             processes: swept.processes,
             refused: self.looker.refused,
             overflown: self.looker.overflown,

@@ -73,6 +73,7 @@ def document(
             _processes(explained),
             _path(explained),
             _locks(explained),
+            _calls(explained),
             Section(id="seen", title="How was it seen?", statements=_seen(explained)),
         )
     name = _name(explained)
@@ -345,6 +346,22 @@ def _path(explained: Explained) -> Section | None:
         title="What did its end wait for?",
         listings=tuple(listings),
         statements=(explained.about_path,),
+    )
+
+
+def _calls(explained: Explained) -> Section | None:
+    if explained.calls is None or not explained.calls.of:
+        return None
+    lost = explained.calls.lost
+    return Section(
+        id="calls",
+        title="What did it ask of the kernel?",
+        listings=(Listing("System calls of one run", tables.calls(explained)),),
+        statements=(
+            "Each call was recorded when it began and when it came back; the time between is waiting too, and"
+            " of all threads together. A call that had not come back at the end is not counted."
+            + (f" {lost:,} records were lost: as many more may have begun or come back." if lost else ""),
+        ),
     )
 
 

@@ -18,7 +18,7 @@ from latlab.explain.model import (
     Symbol,
 )
 from latlab.explain.named import shortened
-from latlab.explain.table import counts_as, held_by
+from latlab.explain.table import counts_as, held_by, returned
 from latlab.explain.verdict import interval, percent
 from latlab.text import clean
 from latlab.units import format_bytes, format_count, format_ns
@@ -110,6 +110,31 @@ def locks(explained: Explained) -> Table:
         name = shortened(lock.called)
         rows.append((name, lock.waited_s, lock.threads, lock.looks, held or None, str(lock.process)))
     return Table(columns, tuple(rows))
+
+
+def calls(explained: Explained) -> Table:
+    """A row for all calls of one kind, those first that took longest."""
+    columns = (
+        Column("system call"),
+        Column("times", "count"),
+        Column("time in it", "seconds"),
+        Column("mean", "seconds"),
+        Column("longest", "seconds"),
+        Column("errors"),
+    )
+    of = explained.calls.of if explained.calls else ()
+    rows = tuple(
+        (
+            call.name,
+            call.times,
+            call.seconds,
+            call.seconds / call.times,
+            call.longest_s,
+            returned(call, len(call.errors)) or None,
+        )
+        for call in of
+    )
+    return Table(columns, rows)
 
 
 def critical_path(explained: Explained) -> Table:

@@ -14,10 +14,11 @@ use crate::watch::recorder::this_thread;
 
 const CALL: &str = "raw_syscalls/sys_enter";
 const RETURN: &str = "raw_syscalls/sys_exit";
-/// Of one CPU: 10,000 calls and their returns.
-const RING_BYTES: usize = 2 << 20;
-/// CPUs that are followed: their rings take half a gibibyte.
-const MOST_CPUS: u32 = 256;
+/// Records of all rings together, and the most of one, bytes: those are 10,000 calls and their returns.
+const ALL_BYTES: usize = 64 << 20;
+const MOST_BYTES: usize = 2 << 20;
+/// CPUs that are followed.
+const MOST_CPUS: u32 = 1024;
 /// Records of different CPUs are put in order; one may come this late.
 const LATE_NS: u64 = 3_000_000;
 
@@ -104,9 +105,11 @@ impl Traced {
             clock: libc::CLOCK_MONOTONIC,
             deepest: 0,
         };
+        let cpus = cpus().clamp(1, MOST_CPUS);
+        let bytes = (ALL_BYTES / cpus as usize).min(MOST_BYTES);
         let mut rings = Vec::new();
-        for cpu in 0..cpus().clamp(1, MOST_CPUS) {
-            match Ring::open(own, Whose::Thread { tid: this_thread(), cpu }, RING_BYTES) {
+        for cpu in 0..cpus {
+            match Ring::open(own, Whose::Thread { tid: this_thread(), cpu }, bytes) {
                 Ok((ring, _)) => rings.push((cpu, ring)),
                 // A CPU that is switched off has no events.
                 Err(error) if error.raw_os_error() == Some(libc::ENODEV) => {}

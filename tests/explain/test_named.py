@@ -109,6 +109,15 @@ def test_the_file_with_more_than_half_of_the_bytes_is_named() -> None:
     assert most_of(using(*rows), "sleeping") == ""
 
 
+def test_a_file_with_little_of_what_was_read_in_all_is_not_named() -> None:
+    library = file("/lib/libc.so.6", "file", 832, None)
+    explained = using(library, file("pipe:[7]", "pipe", 500_000, None))
+    for chars, named in ((3_000_000, False), (501_000, True)):
+        counters = msgspec.structs.replace(explained.counters, read_chars=chars, written_chars=0)
+        told = most_of(msgspec.structs.replace(explained, counters=counters), "storage")
+        assert bool(told) == named, told
+
+
 def test_the_lock_that_is_waited_for_most_is_named_with_who_has_it() -> None:
     holders = (Holder(12, "writer", 0.7), Holder(13, "reader", 0.3))
     first = Lock("server", "0x4040", 1, 6.0, 3, 40, "table_lock", holders)

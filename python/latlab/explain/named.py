@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import PurePath
 from typing import Final
 
@@ -29,7 +29,7 @@ def most_of(explained: Explained, group: str) -> str:
     if group in {"computing", "memory-management"}:
         return _function(explained, group) or _process(explained)
     if group == "storage":
-        return _bytes(_by_name(explained, "file"))
+        return _bytes_of_files(explained)
     if group == "kernel":
         return _counted(explained)
     if group == "network":
@@ -52,7 +52,7 @@ def _counted(explained: Explained) -> str:
     of = max(row.within, key=lambda each: each.low, default=None) if row else None
     if row is None or of is None or of.low <= row.high / 2 or of.name not in _OF_THE_KERNEL:
         return ""
-    named = _bytes(_by_name(explained, "file")) if of.name == "file-io-cpu" else ""
+    named = _bytes_of_files(explained) if of.name == "file-io-cpu" else ""
     return f"; most of that {_OF_THE_KERNEL[of.name]}{named}"
 
 
@@ -123,20 +123,33 @@ def _by_end(explained: Explained) -> dict[str, list[File]]:
     return ends
 
 
-def _bytes(rows: dict[str, list[File]]) -> str:
-    """What has more than half of all bytes, and which way."""
+def _moved(files: Iterable[File]) -> tuple[float, float]:
+    """Bytes read and written."""
+    rows = tuple(files)
+    return (
+        sum(file.read.bytes for file in rows if file.read),
+        sum(file.written.bytes for file in rows if file.written),
+    )
 
-    def moved(files: Sequence[File]) -> tuple[float, float]:
-        return (
-            sum(file.read.bytes for file in files if file.read),
-            sum(file.written.bytes for file in files if file.written),
-        )
 
+def _bytes_of_files(explained: Explained) -> str:
+    """The file with more than half of the bytes that were not seen to be of a pipe or a socket.
+
+    Those of files that were never found open are among them.
+    """
+    counters = explained.counters
+    counted = (counters.read_chars or 0.0) + (counters.written_chars or 0.0)
+    others = sum(_moved(row for row in explained.files.rows if row.kind != "file"))
+    return _bytes(_by_name(explained, "file"), counted - others)
+
+
+def _bytes(rows: dict[str, list[File]], least: float = 0.0) -> str:
+    """What has more than half of all bytes, which are `least` or more, and which way."""
     if not rows:
         return ""
-    most = max(rows, key=lambda name: sum(moved(rows[name])))
-    read, written = moved(rows[most])
-    if not read + written > _HALF * sum(sum(moved(files)) for files in rows.values()):
+    most = max(rows, key=lambda name: sum(_moved(rows[name])))
+    read, written = _moved(rows[most])
+    if not read + written > _HALF * max(least, sum(sum(_moved(files)) for files in rows.values())):
         return ""
     ways = [
         f"{verb} {format_bytes(amount)}"

@@ -17,13 +17,14 @@ from latlab.explain.model import (
     Holder,
     Lock,
     Moved,
+    Pauses,
     Process,
     PythonCode,
     PythonPlace,
 )
 from latlab.explain.named import most_of
 from latlab.explain.page import tables
-from latlab.explain.table import calls, locks
+from latlab.explain.table import calls, locks, pauses
 from latlab.explain.verdict import verdict
 
 
@@ -152,3 +153,14 @@ def test_calls_are_listed_with_their_errors_and_what_was_lost() -> None:
     assert rows[-1] == "  12 records were lost: as many more may have begun or come back"
     assert [len(row) for row in tables.calls(explained).rows] == [6] * 11
     assert calls(ledger({"compute": 0.8})) == []
+
+
+def test_pauses_of_java_are_listed_with_their_share_of_wall_time() -> None:
+    young = Pauses(7, "G1 young collection pauses", 12, 0.1, 0.02)
+    stops = Pauses(7, "all stops of its threads (safepoints)", 20, 0.05)
+    explained = msgspec.structs.replace(ledger({"compute": 0.8}), pauses=(young, stops), wall_s=2.0)
+    _, first, second = pauses(explained)
+    assert " ".join(first.split()) == "G1 young collection pauses (7) 12 100 ms 5.0 % 20.0 ms"
+    assert second.endswith("–")
+    assert [len(row) for row in tables.pauses(explained).rows] == [6, 6]
+    assert pauses(ledger({"compute": 0.8})) == []

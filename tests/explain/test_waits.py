@@ -52,6 +52,22 @@ while left:
 time.sleep(1.5)
 """
 
+COLLECTED: Final = """
+import java.util.*;
+
+public class Collected {
+    public static void main(String[] arguments) {
+        List<byte[]> kept = new ArrayList<>();
+        for (int round = 0; round < 400_000; round++) {
+            byte[] fresh = new byte[1024];
+            if (round % 100 == 0) kept.add(fresh);
+        }
+        System.gc();
+        System.out.println(kept.size());
+    }
+}
+"""
+
 ASKED: Final = 700
 SLEPT: Final = 0.2
 CALLS: Final = f"""
@@ -128,21 +144,37 @@ def test_a_connection_has_both_its_ends_and_all_of_its_bytes(tmp_path: Path, lev
 
 def test_every_call_is_counted_with_its_errors_where_all_may_be_recorded(tmp_path: Path) -> None:
     (tmp_path / "calls.py").write_text(CALLS, encoding="utf-8")
-    calls = {}
-    for overhead in ("5%", "unlimited"):
-        program = (sys.executable, "-I", "-S", str(tmp_path / "calls.py"))
-        ledger = explained(tmp_path, *program, level="1", overhead=overhead)
-        calls[overhead] = ledger.get("calls")
-    assert calls["5%"] is None
+    program = (sys.executable, "-I", "-S", str(tmp_path / "calls.py"))
+    assert "calls" not in explained(tmp_path, *program, level="1", overhead="5%")
+    ledger = explained(tmp_path, *program, level="1", overhead="unlimited")
     if ledger["level"] != 1:
-        pytest.skip("who ends a wait, and every call, takes level 1")
-    assert calls["unlimited"]["lost"] == 0
-    of = {call["name"]: call for call in calls["unlimited"]["of"]}
+        pytest.skip("every call takes level 1")
+    assert ledger["calls"]["lost"] == 0
+    of = {call["name"]: call for call in ledger["calls"]["of"]}
     assert (of["getpgid"]["times"], of["getpgid"]["errors"]) == (ASKED, [{"name": "ESRCH", "times": ASKED}])
     assert of["nanosleep" if "nanosleep" in of else "clock_nanosleep"]["longest_s"] >= SLEPT
     # Those of two threads at once: of each its own end.
     assert of["sched_yield"]["times"] == 2 * ASKED
     assert all(0 <= call["longest_s"] <= call["seconds"] for call in of.values())
+
+
+@pytest.mark.skipif(shutil.which("java") is None, reason="there is no Java here")
+@pytest.mark.parametrize("level", ["1", "3"])
+def test_pauses_of_java_are_those_of_its_own_log(tmp_path: Path, level: str) -> None:
+    source = tmp_path / "Collected.java"
+    source.write_text(COLLECTED, encoding="utf-8")
+    log = tmp_path / "gc.log"
+    options = ("-XX:+UsePerfData", "-XX:+UseSerialGC", "-Xmx64m", f"-Xlog:gc:file={log}")
+    ledger = explained(tmp_path, "java", *options, str(source), level=level)
+    logged = [line for line in log.read_text(encoding="utf-8").splitlines() if "Pause" in line]
+    told = {each["kind"]: each for each in ledger["pauses"]}
+    collected = [each for kind, each in told.items() if "collection pauses" in kind]
+    assert len(logged) > 1
+    assert sum(each["times"] for each in collected) == len(logged)
+    logged_s = sum(float(line.rsplit(" ", 1)[1].removesuffix("ms")) / 1e3 for line in logged)
+    # Its clock is read within the span that the counters have, or around it.
+    assert sum(each["seconds"] for each in collected) == pytest.approx(logged_s, rel=0.5, abs=0.05)
+    assert all(0 < each["longest_s"] <= each["seconds"] for each in collected)
 
 
 def test_the_end_of_a_program_hangs_on_the_child_that_sleeps(tmp_path: Path) -> None:

@@ -58,6 +58,9 @@ pub struct Explained {
     /// Locks at which its threads were met waiting in the same run, longest first; at most 16.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub locks: Vec<Lock>,
+    /// Pauses of its Java programs in the same run, those that took longest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pauses: Vec<Pauses>,
     /// Its calls of the kernel, in the same run, all of them; absent where they were not recorded one by one.
     pub calls: Option<Calls>,
     /// What its end hung on, and who ended the waits of its threads, in the same run; absent where that was not recorded.
@@ -470,6 +473,22 @@ pub struct Lock {
     /// Threads that had it meanwhile, longest first, at most 4; none where the lock does not tell.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub holders: Vec<Holder>,
+}
+
+/// How often and how long a virtual machine of Java stopped its program, by its own counters.
+#[skip_serializing_none]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Pauses {
+    /// Its process.
+    pub process: u32,
+    /// As the virtual machine calls them: `G1 young collection pauses`; or all stops of its threads.
+    pub kind: String,
+    /// How many.
+    pub times: u64,
+    /// All together, seconds.
+    pub seconds: f64,
+    /// The longest of those that a look found to be over, seconds; absent where it found none.
+    pub longest_s: Option<f64>,
 }
 
 /// What a program asked of the kernel, by the records of each call (`raw_syscalls`).

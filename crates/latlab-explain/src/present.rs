@@ -53,6 +53,7 @@ pub(crate) fn assemble(
         timeline: course(tally, first, &ledger, rules, calibration),
         files: first.files.clone(),
         locks: first.locks.clone(),
+        pauses: first.pauses.clone(),
         calls: first.calls.clone(),
         path: first.path.as_ref().ok().cloned(),
         categories: ledger.rows,

@@ -398,6 +398,7 @@ def _show(
         ended_waits,
         facts,
         locks,
+        pauses,
         processes,
         stages,
         table,
@@ -416,6 +417,7 @@ def _show(
         critical_path(explained),
         ended_waits(explained),
         locks(explained),
+        pauses(explained),
         calls(explained),
         bounds_table(judgement),
     ):

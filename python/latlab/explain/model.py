@@ -295,6 +295,17 @@ class Lock(msgspec.Struct, frozen=True):
         return f"{self.name} of {self.object}" if self.name else f"{self.address} in {self.object}"
 
 
+class Pauses(msgspec.Struct, frozen=True):
+    """How often and how long a virtual machine of Java stopped its program, by its own counters."""
+
+    process: int
+    kind: str
+    times: int
+    seconds: float
+    longest_s: float | None = None
+    """The longest of those that a look found to be over."""
+
+
 class CallError(msgspec.Struct, frozen=True):
     """An error that calls of one kind returned, as `ENOENT`, and how often."""
 
@@ -511,6 +522,8 @@ class Explained(msgspec.Struct, frozen=True):
     files: Files = Files()
     locks: tuple[Lock, ...] = ()
     """Of the same run, longest first."""
+    pauses: tuple[Pauses, ...] = ()
+    """Of the same run, those that took longest first."""
     calls: Calls | None = None
     """Of the same run, where each call was recorded."""
     path: Path | None = None

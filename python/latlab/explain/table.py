@@ -20,6 +20,7 @@ _MOST_FUNCTIONS: Final = 3
 _MOST_PROCESSES: Final = 8
 _MOST_LOCKS: Final = 4
 _MOST_CALLS: Final = 8
+_MOST_PAUSES: Final = 6
 _MOST_STEPS: Final = 6
 _MOST_WAITS: Final = 5
 _LEVELS: Final = {
@@ -114,6 +115,23 @@ def locks(explained: Explained) -> list[str]:
     return aligned([("lock", "waited for", "by", "looks", "held meanwhile by"), *cells])
 
 
+def pauses(explained: Explained) -> list[str]:
+    """A row for each kind of pause of a Java program, those that took longest first."""
+    if not explained.pauses:
+        return []
+    cells = [
+        (
+            f"{clean(each.kind, most=48)} ({each.process})",
+            f"{each.times:,}",
+            format_ns(1e9 * each.seconds),
+            percent(each.seconds / explained.wall_s),
+            format_ns(1e9 * each.longest_s) if each.longest_s is not None else "–",
+        )
+        for each in explained.pauses[:_MOST_PAUSES]
+    ]
+    return aligned([("Java's own counters", "times", "time", "of wall time", "longest seen"), *cells])
+
+
 def returned(call: Call, most: int) -> str:
     """The errors of these calls: `3 ENOENT, 1 EAGAIN`; empty where there was none."""
     return ", ".join(f"{format_count(error.times)} {error.name}" for error in call.errors[:most])
@@ -126,21 +144,16 @@ def calls(explained: Explained) -> list[str]:
         return []
     cells = [("system call", "times", "time in it", "mean", "longest", "errors")]
     for call in asked.of[:_MOST_CALLS]:
-        took = [call.seconds, call.seconds / call.times, call.longest_s]
-        cells.append(
-            (
-                call.name,
-                f"{call.times:,}",
-                *(format_ns(1e9 * each) for each in took),
-                returned(call, 2) or "–",
-            )
+        took, mean, longest = (
+            format_ns(1e9 * each) for each in (call.seconds, call.seconds / call.times, call.longest_s)
         )
+        cells.append((call.name, f"{call.times:,}", took, mean, longest, returned(call, 2) or "–"))
     lines = aligned(cells)
     rest = asked.of[_MOST_CALLS:]
     if rest:
         times = sum(call.times for call in rest)
-        took = format_ns(1e9 * sum(call.seconds for call in rest))
-        lines.append(f"  and {len(rest)} more kinds, {times:,} calls, {took}")
+        seconds = sum(call.seconds for call in rest)
+        lines.append(f"  and {len(rest)} more kinds, {times:,} calls, {format_ns(1e9 * seconds)}")
     if asked.lost:
         lines.append(f"  {asked.lost:,} records were lost: as many more may have begun or come back")
     return lines

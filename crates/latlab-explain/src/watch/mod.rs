@@ -11,6 +11,7 @@ pub(crate) mod files;
 mod futex;
 pub(crate) mod image;
 pub(crate) mod interpreter;
+pub(crate) mod java;
 pub(crate) mod launch;
 pub(crate) mod levels;
 pub(crate) mod line_tables;

@@ -17,6 +17,7 @@ use rustix::thread::{current_timer_slack, sched_getaffinity, set_current_timer_s
 use super::clock::{now_ns, process_cpu_ns, thread_cpu_ns};
 use super::files::Descriptors;
 use super::interpreter;
+use super::java::Java;
 use super::launch::{Ended, Held, Signals, Streams, has_ended, pidfd, pipe, reap, wait_for};
 use super::look::{About, Looker};
 use super::proc_file::{io_of, letter, text};
@@ -103,6 +104,7 @@ pub(crate) struct Watched {
     pub(crate) course: Course,
     pub(crate) files: model::Files,
     pub(crate) locks: Vec<model::Lock>,
+    pub(crate) pauses: Vec<model::Pauses>,
     /// Where each was recorded.
     pub(crate) calls: Option<model::Calls>,
     /// Or why there is none.
@@ -389,6 +391,7 @@ struct Watching<'a> {
     launched: bool,
     /// Reads the frames of Python interpreters.
     python: Python,
+    java: Java,
     /// Hears the stages of a program that was launched.
     listener: Option<&'a mut Listener>,
 }
@@ -461,6 +464,7 @@ impl<'a> Watching<'a> {
             before: Usage::default(),
             launched,
             python: Python::begin(now),
+            java: Java::default(),
             listener: None,
         }
     }
@@ -552,6 +556,7 @@ impl<'a> Watching<'a> {
                 self.look();
             }
             self.descriptors.step(self.looker.threads());
+            self.java.look(now, self.looker.pids(), self.launched);
             self.worked = now_ns() - now;
             self.govern();
             // Both have shares of their own, and are not the cost of a look.
@@ -874,6 +879,7 @@ impl<'a> Watching<'a> {
             files,
             path,
             locks: self.looker.locks(MOST_LOCKS),
+            pauses: self.java.told(),
             calls,
             processes: swept.processes,
             refused: self.looker.refused,

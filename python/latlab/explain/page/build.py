@@ -73,6 +73,7 @@ def document(
             _processes(explained),
             _path(explained),
             _locks(explained),
+            _pauses(explained),
             _calls(explained),
             Section(id="seen", title="How was it seen?", statements=_seen(explained)),
         )
@@ -346,6 +347,22 @@ def _path(explained: Explained) -> Section | None:
         title="What did its end wait for?",
         listings=tuple(listings),
         statements=(explained.about_path,),
+    )
+
+
+def _pauses(explained: Explained) -> Section | None:
+    if not explained.pauses:
+        return None
+    return Section(
+        id="pauses",
+        title="When did Java stop it?",
+        listings=(
+            Listing("Pauses of one run, by the virtual machine's own counters", tables.pauses(explained)),
+        ),
+        statements=(
+            "Numbers and sums are those that jstat shows. The longest is that of the pauses that a look found"
+            " to be over, one in 5 ms at most. Stops of all threads include the collector's.",
+        ),
     )
 
 

@@ -112,6 +112,30 @@ def locks(explained: Explained) -> Table:
     return Table(columns, tuple(rows))
 
 
+def pauses(explained: Explained) -> Table:
+    """A row for each kind of pause of a Java program, those that took longest first."""
+    columns = (
+        Column("pauses"),
+        Column("process"),
+        Column("times", "count"),
+        Column("time", "seconds"),
+        Column("of wall time"),
+        Column("longest seen", "seconds"),
+    )
+    rows = tuple(
+        (
+            clean(each.kind, most=60),
+            str(each.process),
+            each.times,
+            each.seconds,
+            percent(each.seconds / explained.wall_s),
+            each.longest_s,
+        )
+        for each in explained.pauses
+    )
+    return Table(columns, rows)
+
+
 def calls(explained: Explained) -> Table:
     """A row for all calls of one kind, those first that took longest."""
     columns = (

@@ -1,0 +1,298 @@
+//! Pauses of Java programs, by the virtual machine's own counters: it shares them in a file (`hsperfdata`), which `jstat` reads too.
+//!
+//! Their numbers and sums are exact, also at the end: what is open stays when the file is removed. The longest one is the longest of those of which
+//! a look found the beginning and the end.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt as _;
+
+use super::{mapped, maps, now_ns};
+use crate::model::Pauses;
+
+/// From one look to the next, nanoseconds.
+const EVERY_NS: u64 = 5_000_000;
+/// For so long a process is asked whether it is a virtual machine: it may yet load one.
+const ASKED_NS: u64 = 3_000_000_000;
+/// More processes than this are not asked.
+const MOST_PROCESSES: usize = 256;
+/// No such file is larger, bytes; they have 32 KiB.
+const MOST_BYTES: u64 = 1 << 20;
+/// Of one file, and bytes of a name or a text: there are some 200, of which the longest has 100.
+const MOST_ENTRIES: usize = 2_000;
+const MOST_TEXT: usize = 256;
+/// A look takes at most this part of a CPU.
+const PART: u64 = 20;
+/// What the path of the file's mapping has: `/tmp/hsperfdata_USER/PID`.
+const FOLDER: &str = "/hsperfdata_";
+const MAGIC: [u8; 4] = [0xca, 0xfe, 0xc0, 0xc0];
+/// In the file's byte for it.
+const OWN_ORDER: u8 = cfg!(target_endian = "little") as u8;
+/// Types of values: a number of 64 bits, and a text.
+const LONG: u8 = b'J';
+const TEXT: u8 = b'B';
+const ALL_STOPS: &str = "all stops of its threads (safepoints)";
+
+/// The numbers and texts of such a file by their names.
+#[derive(Debug, Default)]
+struct Counters {
+    numbers: HashMap<String, u64>,
+    texts: HashMap<String, String>,
+}
+
+impl Counters {
+    /// `None`: this is no such file, or the virtual machine has not filled it yet.
+    fn of(file: &[u8]) -> Option<Self> {
+        let word = |at: usize| Some(u32::from_ne_bytes(*file.get(at..)?.first_chunk()?));
+        let size = |at: usize| usize::try_from(word(at)?).ok();
+        let is_known = file.get(..4)? == MAGIC && file.get(4..8)? == [OWN_ORDER, 2, 0, 1];
+        if !is_known {
+            return None;
+        }
+        let (mut at, entries) = (size(24)?, size(28)?);
+        let mut found = Self::default();
+        for _ in 0..entries.min(MOST_ENTRIES) {
+            let length = size(at)?;
+            let name = terminated(file.get(at.checked_add(size(at + 4)?)?..)?);
+            let data = at.checked_add(size(at + 16)?)?;
+            match *file.get(at + 12)? {
+                LONG => {
+                    let number = u64::from_ne_bytes(*file.get(data..)?.first_chunk()?);
+                    found.numbers.insert(name, number);
+                }
+                TEXT => drop(found.texts.insert(name, terminated(file.get(data..)?))),
+                _ => {}
+            }
+            at = at.checked_add(length.max(1))?;
+        }
+        Some(found)
+    }
+
+    fn number(&self, name: &str) -> u64 {
+        self.numbers.get(name).copied().unwrap_or(0)
+    }
+
+    /// Of each kind of pause: its name, how many there were, how long they took, and, if it is over, how long the last one did. Ticks.
+    fn pauses(&self) -> Vec<(String, u64, u64, Option<u64>)> {
+        let collectors = (0..).map(|at| format!("sun.gc.collector.{at}"));
+        let collectors = collectors.map_while(|of| Some((self.texts.get(&format!("{of}.name"))?, of)));
+        let collector = |(name, of): (&String, String)| {
+            let number = |what: &str| self.number(&format!("{of}.{what}"));
+            let last = number("lastExitTime").checked_sub(number("lastEntryTime"));
+            (name.clone(), number("invocations"), number("time"), last)
+        };
+        let mut all: Vec<_> = collectors.map(collector).collect();
+        all.push((
+            ALL_STOPS.to_owned(),
+            self.number("sun.rt.safepoints"),
+            self.number("sun.rt.safepointTime"),
+            None,
+        ));
+        all
+    }
+}
+
+fn terminated(bytes: &[u8]) -> String {
+    let bytes = &bytes[..bytes.len().min(MOST_TEXT)];
+    let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
+    String::from_utf8_lossy(text).into_owned()
+}
+
+/// One virtual machine.
+#[derive(Debug)]
+struct Machine {
+    file: File,
+    /// How many pauses of each kind there were before it was watched, and how long they took.
+    before: HashMap<String, (u64, u64)>,
+    /// Of those that a look found to be over.
+    longest: HashMap<String, u64>,
+}
+
+impl Machine {
+    /// Its file, if it is one.
+    fn find(pid: u32) -> Option<Self> {
+        let program = fs::read_link(format!("/proc/{pid}/exe")).ok()?;
+        if program.file_name()? != "java" {
+            return None;
+        }
+        let map = maps::all(pid).into_iter().find(|map| map.path.contains(FOLDER))?;
+        let file = mapped::open(pid, &map)
+            .filter(|file| file.metadata().is_ok_and(|about| about.len() <= MOST_BYTES))?;
+        Some(Self { file, before: HashMap::new(), longest: HashMap::new() })
+    }
+
+    fn counters(&self) -> Option<Counters> {
+        let bytes = usize::try_from(self.file.metadata().ok()?.len().min(MOST_BYTES)).ok()?;
+        let mut file = vec![0; bytes];
+        self.file.read_exact_at(&mut file, 0).ok()?;
+        Counters::of(&file)
+    }
+
+    fn look(&mut self) {
+        for (name, times, _, last) in self.counters().iter().flat_map(Counters::pauses) {
+            let before = self.before.get(&name).map_or(0, |before| before.0);
+            if let Some(last) = last.filter(|_| times > before) {
+                let longest = self.longest.entry(name).or_default();
+                *longest = last.max(*longest);
+            }
+        }
+    }
+
+    /// What there was before is not the program's that is watched.
+    fn has_run(&mut self) {
+        let pauses = self.counters().map(|counters| counters.pauses()).unwrap_or_default();
+        self.before = pauses.into_iter().map(|(name, times, ticks, _)| (name, (times, ticks))).collect();
+    }
+
+    fn told(&self, process: u32) -> Vec<Pauses> {
+        let Some(counters) = self.counters() else {
+            return Vec::new();
+        };
+        let per_s = counters.number("sun.os.hrt.frequency").max(1) as f64;
+        let told = |(name, times, ticks, _): (String, u64, u64, Option<u64>)| {
+            let before = self.before.get(&name).copied().unwrap_or_default();
+            Pauses {
+                process,
+                times: times.saturating_sub(before.0),
+                seconds: ticks.saturating_sub(before.1) as f64 / per_s,
+                longest_s: self.longest.get(&name).map(|ticks| *ticks as f64 / per_s),
+                kind: name,
+            }
+        };
+        counters.pauses().into_iter().map(told).filter(|pauses| pauses.times > 0).collect()
+    }
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Java {
+    machines: HashMap<u32, Machine>,
+    /// When processes were seen first that are none, or none yet.
+    others: HashMap<u32, u64>,
+    next_ns: u64,
+}
+
+impl Java {
+    /// At a look at these processes. `launched`: they were started by latlab, and nothing of them came before.
+    pub(crate) fn look(&mut self, now: u64, pids: impl Iterator<Item = u32>, launched: bool) {
+        if now < self.next_ns {
+            return;
+        }
+        let begin = now_ns();
+        self.machines.values_mut().for_each(Machine::look);
+        for pid in pids {
+            if self.machines.contains_key(&pid)
+                || self.others.len() >= MOST_PROCESSES && !self.others.contains_key(&pid)
+            {
+                continue;
+            }
+            let first = *self.others.entry(pid).or_insert(now);
+            if now - first <= ASKED_NS
+                && let Some(mut machine) = Machine::find(pid)
+            {
+                if !launched {
+                    machine.has_run();
+                }
+                self.machines.insert(pid, machine);
+            }
+        }
+        let end = now_ns();
+        self.next_ns = end + EVERY_NS.max(PART * (end - begin));
+    }
+
+    /// The pauses of each, those that took longest first.
+    pub(crate) fn told(&mut self) -> Vec<Pauses> {
+        self.machines.values_mut().for_each(Machine::look);
+        let mut all: Vec<Pauses> =
+            self.machines.iter().flat_map(|(pid, machine)| machine.told(*pid)).collect();
+        all.sort_by(|a, b| b.seconds.total_cmp(&a.seconds).then_with(|| a.kind.cmp(&b.kind)));
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file as the virtual machine writes it.
+    fn file(numbers: &[(&str, u64)], texts: &[(&str, &str)]) -> Vec<u8> {
+        let mut file = [&MAGIC[..], &[OWN_ORDER, 2, 0, 1], &[0; 16]].concat();
+        file.extend(32_u32.to_ne_bytes());
+        file.extend(u32::try_from(numbers.len() + texts.len()).unwrap().to_ne_bytes());
+        let mut add = |name: &str, kind: u8, data: &[u8]| {
+            let at = 20 + name.len() + 1;
+            let length = (at + data.len()).next_multiple_of(8);
+            let words = [length, 20, 0].map(|word| u32::try_from(word).unwrap().to_ne_bytes());
+            file.extend(words.concat());
+            file.extend([kind, 0, 0, 0]);
+            file.extend(u32::try_from(at).unwrap().to_ne_bytes());
+            file.extend([name.as_bytes(), &[0], data].concat());
+            file.resize(file.len().next_multiple_of(8), 0);
+        };
+        for (name, text) in texts {
+            add(name, TEXT, &[text.as_bytes(), &[0]].concat());
+        }
+        for (name, number) in numbers {
+            add(name, LONG, &number.to_ne_bytes());
+        }
+        file
+    }
+
+    fn collected() -> Vec<u8> {
+        file(
+            &[
+                ("sun.gc.collector.0.invocations", 7),
+                ("sun.gc.collector.0.time", 90),
+                ("sun.gc.collector.0.lastEntryTime", 1_000),
+                ("sun.gc.collector.0.lastExitTime", 1_012),
+                ("sun.gc.collector.1.lastEntryTime", 900),
+                ("sun.rt.safepoints", 9),
+                ("sun.rt.safepointTime", 95),
+            ],
+            &[("sun.gc.collector.0.name", "young"), ("sun.gc.collector.1.name", "full")],
+        )
+    }
+
+    #[test]
+    fn each_collector_has_its_pauses_and_one_that_goes_on_no_length() {
+        let counters = Counters::of(&collected()).expect("it is one");
+        let row = |name: &str, times, ticks, last| (name.to_owned(), times, ticks, last);
+        let told = [row("young", 7, 90, Some(12)), row("full", 0, 0, None), row(ALL_STOPS, 9, 95, None)];
+        assert_eq!(counters.pauses(), told);
+    }
+
+    #[test]
+    fn a_file_that_is_cut_or_another_ones_tells_nothing() {
+        let whole = collected();
+        for cut in 0..whole.len() - 8 {
+            let _read = Counters::of(&whole[..cut]);
+        }
+        assert!(Counters::of(&whole[..40]).is_none());
+        assert!(Counters::of(b"").is_none() && Counters::of(&[0; 64]).is_none());
+        for at in 0..whole.len() {
+            for byte in [0, 1, 0x7f, 0xff] {
+                let mut damaged = whole.clone();
+                damaged[at] = byte;
+                let _read = Counters::of(&damaged);
+            }
+        }
+        let mut unfilled = whole;
+        unfilled[7] = 0;
+        assert!(Counters::of(&unfilled).is_none());
+    }
+
+    #[test]
+    fn what_came_before_is_left_out() {
+        let path = std::env::temp_dir().join(format!("latlab-java-{}", std::process::id()));
+        fs::write(&path, collected()).expect("written");
+        let file = File::open(&path).expect("there");
+        fs::remove_file(&path).expect("removed");
+        let mut machine = Machine { file, before: HashMap::new(), longest: HashMap::new() };
+        machine.look();
+        let kinds: Vec<(u64, Option<f64>)> =
+            machine.told(5).iter().map(|pauses| (pauses.times, pauses.longest_s)).collect();
+        assert_eq!(kinds, [(7, Some(12.0)), (9, None)], "full has none, and a tick is a second here");
+        machine.has_run();
+        assert_eq!(machine.told(5), Vec::new());
+    }
+}

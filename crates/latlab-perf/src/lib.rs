@@ -30,6 +30,6 @@ mod user;
 pub use event::{Event, Kind, Whose, reason};
 pub use linux_perf_event_reader::{AttrFlags as Flags, Mmap2InodeAndVersion as Inode};
 pub use record::{Detail, Mapping, Record, Sample, What, records};
-pub use ring::{Ring, cpus, page_bytes};
+pub use ring::{Ring, cpus, page_bytes, this_thread};
 pub use tracefs::Tracefs;
 pub use user::{Registers, User};

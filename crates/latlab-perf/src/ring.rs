@@ -28,6 +28,12 @@ pub fn cpus() -> u32 {
     u32::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) }).unwrap_or(0)
 }
 
+/// The calling thread.
+#[must_use]
+pub fn this_thread() -> u32 {
+    rustix::thread::gettid().as_raw_pid().cast_unsigned()
+}
+
 /// What a ring for so many bytes of records takes, bytes: the kernel wants a power of two of whole pages.
 fn ring_bytes(wanted: usize, page_bytes: usize) -> usize {
     page_bytes * wanted.clamp(1, LARGEST).div_ceil(page_bytes).next_power_of_two()

@@ -7,11 +7,11 @@ use std::os::unix::fs::FileExt as _;
 use std::ptr;
 use std::time::Duration;
 
-use latlab_perf::page_bytes;
+use latlab_perf::{page_bytes, this_thread};
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::clock::thread_cpu_ns;
-use super::recorder::{Recorder, this_thread};
+use super::recorder::Recorder;
 use super::rounds::rounds;
 use crate::account::interval::of_share;
 use crate::account::records::What;

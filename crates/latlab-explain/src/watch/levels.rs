@@ -1,8 +1,10 @@
 //! Which level of sight there is here, why not a higher one, and what would raise it.
 
+use latlab_perf::this_thread;
+
 use super::price;
 use super::proc_file::text;
-use super::recorder::{LEAST_PERIOD_NS, Recorder, this_thread};
+use super::recorder::{LEAST_PERIOD_NS, Recorder};
 use super::run::Sight;
 use super::symbols::{self, Symbols};
 use crate::Calibration;

@@ -5,10 +5,11 @@ use std::io::{Read as _, Write as _, pipe};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 
+use latlab_perf::this_thread;
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 use super::clock::{process_cpu_ns, thread_cpu_ns};
-use super::recorder::{LEAST_PERIOD_NS, MOST_STACK, Recorder, Wakes, this_thread};
+use super::recorder::{LEAST_PERIOD_NS, MOST_STACK, Recorder, Wakes};
 use super::rounds::rounds;
 use crate::governor::Price;
 

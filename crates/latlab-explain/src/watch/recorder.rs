@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::sync::OnceLock;
 
-use latlab_perf::{Detail, Flags, Kind, Ring, Tracefs, Whose, cpus, page_bytes, reason};
+use latlab_perf::{Detail, Flags, Kind, Ring, Tracefs, Whose, cpus, page_bytes, reason, this_thread};
 
 use crate::account::records::{FileId, Record, What};
 use crate::account::stream::Event;
@@ -358,11 +358,6 @@ impl Recorder {
             }
         }
     }
-}
-
-/// The calling thread.
-pub(crate) fn this_thread() -> u32 {
-    rustix::thread::gettid().as_raw_pid().cast_unsigned()
 }
 
 #[cfg(test)]

@@ -4,13 +4,12 @@
 
 use std::collections::HashMap;
 
-use latlab_perf::{Detail, Event, Flags, Kind, Ring, Tracefs, What, Whose, cpus, reason};
+use latlab_perf::{Detail, Event, Flags, Kind, Ring, Tracefs, What, Whose, cpus, reason, this_thread};
 use syscalls::Errno;
 
 use crate::account::calls::{Calls, Sum};
 use crate::model;
 use crate::watch::calls;
-use crate::watch::recorder::this_thread;
 
 const CALL: &str = "raw_syscalls/sys_enter";
 const RETURN: &str = "raw_syscalls/sys_exit";

@@ -27,7 +27,7 @@ mod ring;
 mod tracefs;
 mod user;
 
-pub use event::{Event, Kind, Whose, reason};
+pub use event::{Event, Kind, Whose, held, reason};
 pub use linux_perf_event_reader::{AttrFlags as Flags, Mmap2InodeAndVersion as Inode};
 pub use record::{Detail, Mapping, Record, Sample, What, records};
 pub use ring::{Ring, cpus, page_bytes, this_thread};

@@ -14,6 +14,8 @@ use crate::{Detail, Event, Record, Whose, records};
 
 /// No ring is larger, bytes.
 const LARGEST: usize = 1 << 30;
+/// No more CPUs have rings.
+const MOST_CPUS: u32 = 1024;
 
 /// A page of this system's memory, bytes: 4, 16 or 64 KiB.
 #[must_use]
@@ -86,6 +88,25 @@ impl Ring {
         let ring =
             Self { events: vec![event], page, page_bytes, data_bytes, copy: Vec::with_capacity(data_bytes) };
         Ok((ring, id))
+    }
+
+    /// One for each CPU, owned by this event of the calling thread, which is to be one that never fires. `bytes` for records, given how many CPUs
+    /// there are.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open); a CPU that is switched off has no ring, and that is none.
+    pub fn of_each_cpu(own: Event, bytes: impl FnOnce(usize) -> usize) -> io::Result<Vec<(u32, Self)>> {
+        let cpus = cpus().clamp(1, MOST_CPUS);
+        let bytes = bytes(cpus as usize);
+        let mut rings = Vec::new();
+        for cpu in 0..cpus {
+            match Self::open(own, Whose::Thread { tid: this_thread(), cpu }, bytes) {
+                Ok((ring, _)) => rings.push((cpu, ring)),
+                Err(error) if error.raw_os_error() == Some(libc::ENODEV) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(rings)
     }
 
     /// One more event that writes into the same ring; its id.

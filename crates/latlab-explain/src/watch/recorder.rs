@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::sync::OnceLock;
 
-use latlab_perf::{Detail, Flags, Kind, Ring, Tracefs, Whose, cpus, page_bytes, reason, this_thread};
+use latlab_perf::{Detail, Flags, Kind, Ring, Tracefs, Whose, held, page_bytes, reason};
 
 use crate::account::records::{FileId, Record, What};
 use crate::account::stream::Event;
@@ -22,8 +22,6 @@ const DEEPEST: u16 = 48;
 const LONGEST_CHAIN: usize = 64;
 /// Why nobody is told who ends a wait.
 pub(crate) const NEEDS_LEVEL_1: &str = "it takes level 1";
-/// CPUs that are followed.
-const MOST_CPUS: u32 = 1024;
 /// Records of all rings together, and the least and the most of one, bytes.
 const ALL_BYTES: usize = 32 << 20;
 const LEAST_BYTES: usize = 32 << 10;
@@ -56,8 +54,7 @@ pub(crate) struct Recorder {
     pub(crate) period_ns: u64,
     pub(crate) events: HashMap<u64, Event>,
     pub(crate) sees_kernel: bool,
-    /// Events of the tracepoints for this thread, which never fire: when a tracepoint's last event is closed, the kernel waits until no CPU can be
-    /// in it, some 80 ms. Here that is at the end, not at every pause.
+    /// Keep the tracepoints in use, so that the kernel waits for their end once, not at every pause.
     held: Vec<OwnedFd>,
     /// Where every call is recorded.
     pub(crate) calls: Option<Traced>,
@@ -103,10 +100,7 @@ impl Wakes {
 
     /// Events that keep the tracepoints in use; those that could be opened.
     pub(crate) fn held(self) -> Vec<OwnedFd> {
-        let points =
-            [self.waking, self.signal].map(|number| event(Kind::Tracepoint(number), 1, Flags::empty()));
-        let held = points.map(|point| point.open(Whose::ThisThread));
-        held.into_iter().flatten().collect()
+        held(&[self.waking, self.signal])
     }
 
     /// The thread whose wait this one has ended; `None`: an interrupt did it, or the fields are damaged.
@@ -213,19 +207,9 @@ impl Recorder {
 
     /// Makes room for records.
     fn open(sees_kernel: bool) -> Result<Vec<(u32, Ring)>, String> {
-        let cpus = cpus().clamp(1, MOST_CPUS);
-        let bytes = bytes_of_each(cpus as usize, page_bytes(), (!sees_kernel).then(lock_bytes));
+        let bytes = |cpus| bytes_of_each(cpus, page_bytes(), (!sees_kernel).then(lock_bytes));
         let own = event(Kind::Dummy, 1, Flags::EXCLUDE_KERNEL);
-        let mut rings = Vec::new();
-        for cpu in 0..cpus {
-            match Ring::open(own, Whose::Thread { tid: this_thread(), cpu }, bytes) {
-                Ok((ring, _)) => rings.push((cpu, ring)),
-                // A CPU that is switched off has no events.
-                Err(error) if error.raw_os_error() == Some(libc::ENODEV) => {}
-                Err(error) => return Err(reason(&error)),
-            }
-        }
-        Ok(rings)
+        Ring::of_each_cpu(own, bytes).map_err(|error| reason(&error))
     }
 
     /// Opens all events for these threads and whatever they start. `on_exec`: they go on with the next exec; else at once.
@@ -362,7 +346,7 @@ impl Recorder {
 
 #[cfg(test)]
 mod tests {
-    use latlab_perf::{Inode, Mapping, What as Told};
+    use latlab_perf::{Inode, Mapping, What as Told, this_thread};
 
     use super::*;
 

@@ -416,7 +416,7 @@ impl<'a> Watching<'a> {
             }
             let mut recorder = Recorder::of(sees_kernel, period_ns);
             if sees_kernel && sight.overhead.is_infinite() {
-                recorder.calls = Traced::find().ok();
+                recorder.calls = Traced::find();
             }
             let mut opened = Ok(());
             if at_once {
@@ -559,7 +559,7 @@ impl<'a> Watching<'a> {
             self.java.look(now, self.looker.pids(), self.launched);
             self.worked = now_ns() - now;
             self.govern();
-            // Both have shares of their own, and are not the cost of a look.
+            // These have shares of their own, and are not the cost of a look.
             self.used = thread_cpu_ns();
             self.next = now_ns() + self.distance();
             self.stepped = now_ns();

@@ -3,8 +3,9 @@
 //! The records have rings of their own: a call is two of them, a hundred bytes each, and what there is no room for is no other record.
 
 use std::collections::HashMap;
+use std::io;
 
-use latlab_perf::{Detail, Event, Flags, Kind, Ring, Tracefs, What, Whose, cpus, reason, this_thread};
+use latlab_perf::{Detail, Event, Flags, Kind, Ring, Tracefs, What, Whose};
 use syscalls::Errno;
 
 use crate::account::calls::{Calls, Sum};
@@ -16,8 +17,6 @@ const RETURN: &str = "raw_syscalls/sys_exit";
 /// Records of all rings together, and the most of one, bytes: those are 10,000 calls and their returns.
 const ALL_BYTES: usize = 64 << 20;
 const MOST_BYTES: usize = 2 << 20;
-/// CPUs that are followed.
-const MOST_CPUS: u32 = 1024;
 /// Records of different CPUs are put in order; one may come this late.
 const LATE_NS: u64 = 3_000_000;
 
@@ -77,17 +76,11 @@ pub(crate) struct Traced {
 }
 
 impl Traced {
-    /// Nothing is open yet.
-    ///
-    /// # Errors
-    /// Why the kernel does not tell of calls.
-    pub(crate) fn find() -> Result<Self, String> {
-        let tracefs = Tracefs::open()?;
-        let found = Point::find(&tracefs, CALL, None).zip(Point::find(&tracefs, RETURN, Some("ret")));
-        let (call, back) =
-            found.ok_or_else(|| format!("this kernel has no tracepoint {CALL} or {RETURN}"))?;
-        Ok(Self {
-            points: [call, back],
+    /// Nothing is open yet. `None`: the kernel does not tell of calls, or not this user.
+    pub(crate) fn find() -> Option<Self> {
+        let tracefs = Tracefs::open().ok()?;
+        Some(Self {
+            points: [Point::find(&tracefs, CALL, None)?, Point::find(&tracefs, RETURN, Some("ret"))?],
             rings: Vec::new(),
             events: HashMap::new(),
             late: Vec::new(),
@@ -95,7 +88,7 @@ impl Traced {
         })
     }
 
-    fn open() -> Result<Vec<(u32, Ring)>, String> {
+    fn open() -> io::Result<Vec<(u32, Ring)>> {
         let own = Event {
             kind: Kind::Dummy,
             period: 1,
@@ -104,25 +97,14 @@ impl Traced {
             clock: libc::CLOCK_MONOTONIC,
             deepest: 0,
         };
-        let cpus = cpus().clamp(1, MOST_CPUS);
-        let bytes = (ALL_BYTES / cpus as usize).min(MOST_BYTES);
-        let mut rings = Vec::new();
-        for cpu in 0..cpus {
-            match Ring::open(own, Whose::Thread { tid: this_thread(), cpu }, bytes) {
-                Ok((ring, _)) => rings.push((cpu, ring)),
-                // A CPU that is switched off has no events.
-                Err(error) if error.raw_os_error() == Some(libc::ENODEV) => {}
-                Err(error) => return Err(reason(&error)),
-            }
-        }
-        Ok(rings)
+        Ring::of_each_cpu(own, |cpus| (ALL_BYTES / cpus).min(MOST_BYTES))
     }
 
     /// Follows these threads and whatever they start. `on_exec`: from the next exec on; else at once.
     ///
     /// # Errors
     /// The kernel refuses an event; nothing is followed then.
-    pub(crate) fn start(&mut self, threads: &[u32], on_exec: bool) -> Result<(), String> {
+    pub(crate) fn start(&mut self, threads: &[u32], on_exec: bool) -> io::Result<()> {
         if self.rings.is_empty() {
             self.rings = Self::open()?;
         }
@@ -137,7 +119,7 @@ impl Traced {
                         Err(error) if !on_exec && error.raw_os_error() == Some(libc::ESRCH) => {}
                         Err(error) => {
                             self.stop();
-                            return Err(reason(&error));
+                            return Err(error);
                         }
                     }
                 }

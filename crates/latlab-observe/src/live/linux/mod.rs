@@ -22,7 +22,7 @@ use std::sync::OnceLock;
 use std::thread::JoinHandle;
 
 use latlab_clock::Clock;
-use latlab_perf::{Detail, Flags, Kind, Record, Ring, Tracefs, What, Whose, reason};
+use latlab_perf::{Detail, Flags, Kind, Record, Ring, Tracefs, What, Whose, held, reason};
 
 use crate::cause::{Cause, Event, Proof};
 use crate::level::{Level, Rung, Wanted};
@@ -44,8 +44,8 @@ const REQUEST_BYTES: usize = 512 << 10;
 /// On more CPUs than this requests are not watched: half a mebibyte for each would be memory that the run does not say it takes.
 const MOST_CPUS: u32 = 64;
 
-/// Events of a request's tracepoints that never fire, from the first probe of a disk to the end of the process. When a tracepoint's last event is
-/// closed, the kernel waits for two grace periods, some 35 ms; so it does once, not after each probe.
+/// Keep the tracepoints of requests in use from the first probe of a disk to the end of the process, so that the kernel waits for their end once,
+/// not after each probe.
 static HELD: OnceLock<Vec<OwnedFd>> = OnceLock::new();
 
 /// The records of one thread and, with permission, of its CPU. Bound to the thread that opened it.
@@ -251,9 +251,7 @@ impl Sources {
         let Some(points) = tracefs.and_then(|tracefs| tracepoints::requests(&tracefs)) else {
             return;
         };
-        HELD.get_or_init(|| {
-            points.iter().filter_map(|point| of_point(point).open(Whose::ThisThread).ok()).collect()
-        });
+        HELD.get_or_init(|| held(&points.each_ref().map(|point| point.id)));
         let mut rings = Vec::new();
         for cpu in 0..cpus {
             let mut ring: Option<Ring> = None;

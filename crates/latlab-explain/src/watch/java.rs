@@ -128,14 +128,17 @@ impl Machine {
         Counters::of(&file)
     }
 
-    fn look(&mut self) {
-        for (name, times, _, last) in self.counters().iter().flat_map(Counters::pauses) {
+    /// Its counters now, of which the longest pauses are kept.
+    fn look(&mut self) -> Option<Counters> {
+        let counters = self.counters()?;
+        for (name, times, _, last) in counters.pauses() {
             let before = self.before.get(&name).map_or(0, |before| before.0);
             if let Some(last) = last.filter(|_| times > before) {
                 let longest = self.longest.entry(name).or_default();
                 *longest = last.max(*longest);
             }
         }
+        Some(counters)
     }
 
     /// What there was before is not the program's that is watched.
@@ -144,8 +147,8 @@ impl Machine {
         self.before = pauses.into_iter().map(|(name, times, ticks, _)| (name, (times, ticks))).collect();
     }
 
-    fn told(&self, process: u32) -> Vec<Pauses> {
-        let Some(counters) = self.counters() else {
+    fn told(&mut self, process: u32) -> Vec<Pauses> {
+        let Some(counters) = self.look() else {
             return Vec::new();
         };
         let per_s = counters.number("sun.os.hrt.frequency").max(1) as f64;
@@ -167,8 +170,8 @@ impl Machine {
 #[derive(Debug, Default)]
 pub(crate) struct Java {
     machines: HashMap<u32, Machine>,
-    /// When processes were seen first that are none, or none yet.
-    others: HashMap<u32, u64>,
+    /// When each process was seen first.
+    seen: HashMap<u32, u64>,
     next_ns: u64,
 }
 
@@ -179,14 +182,16 @@ impl Java {
             return;
         }
         let begin = now_ns();
-        self.machines.values_mut().for_each(Machine::look);
+        for machine in self.machines.values_mut() {
+            machine.look();
+        }
         for pid in pids {
             if self.machines.contains_key(&pid)
-                || self.others.len() >= MOST_PROCESSES && !self.others.contains_key(&pid)
+                || self.seen.len() >= MOST_PROCESSES && !self.seen.contains_key(&pid)
             {
                 continue;
             }
-            let first = *self.others.entry(pid).or_insert(now);
+            let first = *self.seen.entry(pid).or_insert(now);
             if now - first <= ASKED_NS
                 && let Some(mut machine) = Machine::find(pid)
             {
@@ -202,9 +207,8 @@ impl Java {
 
     /// The pauses of each, those that took longest first.
     pub(crate) fn told(&mut self) -> Vec<Pauses> {
-        self.machines.values_mut().for_each(Machine::look);
         let mut all: Vec<Pauses> =
-            self.machines.iter().flat_map(|(pid, machine)| machine.told(*pid)).collect();
+            self.machines.iter_mut().flat_map(|(pid, machine)| machine.told(*pid)).collect();
         all.sort_by(|a, b| b.seconds.total_cmp(&a.seconds).then_with(|| a.kind.cmp(&b.kind)));
         all
     }

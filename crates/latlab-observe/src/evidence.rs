@@ -4,8 +4,6 @@
 //! operation costs a load), and [`drain`](Evidence::drain) between blocks. The kernel writes its records into memory that is shared with it;
 //! nothing here calls it inside a timed region.
 
-use std::thread::JoinHandle;
-
 use latlab_clock::Clock;
 
 use crate::cause::Event;
@@ -13,7 +11,8 @@ use crate::gaps::{Flag, Taken};
 use crate::level::{Level, Rung, Wanted, highest};
 use crate::live::{InterruptFlag, RseqFlag, Sources};
 
-/// The records, the flag and the ladder of one thread. Neither sent nor shared: all of it is about the thread that opened it.
+/// The records, the flag and the ladder of one thread. Neither sent nor shared: all of it is about the thread that opened it. The kernel takes up
+/// to a second to forget its tracepoints; nobody waits for that but a thread that does nothing else.
 #[derive(Debug)]
 pub struct Evidence {
     sources: Sources,
@@ -122,13 +121,6 @@ impl Evidence {
         self.sources.stop();
     }
 
-    /// Gives it back without waiting: the kernel takes up to a second to forget tracepoints, in which the thread that is returned does nothing
-    /// but wait. `None` where there is no such thread, and all is closed.
-    #[must_use]
-    pub fn close_beside(self) -> Option<JoinHandle<()>> {
-        self.sources.close_beside()
-    }
-
     /// From now on the kernel writes records; what it wrote before is thrown away.
     pub fn start(&mut self, clock: &Clock) {
         self.sources.start(clock);
@@ -179,17 +171,6 @@ mod tests {
         for &highest in Level::ALL {
             assert!(Evidence::of_this_thread(&clock, Some(0), highest).level() <= highest);
         }
-    }
-
-    #[test]
-    fn what_is_closed_beside_is_closed_when_its_thread_has_ended() {
-        let clock = Clock::open();
-        let evidence = Evidence::of_this_thread(&clock, Some(0), Level::Tracepoints);
-        let level = evidence.level();
-        if let Some(closing) = evidence.close_beside() {
-            closing.join().expect("it only closes");
-        }
-        assert_eq!(Evidence::of_this_thread(&clock, Some(0), Level::Tracepoints).level(), level);
     }
 
     #[test]

@@ -21,12 +21,14 @@
 
 #![cfg(target_os = "linux")]
 
+mod close;
 mod event;
 mod record;
 mod ring;
 mod tracefs;
 mod user;
 
+pub use close::{close_all_but, close_beside};
 pub use event::{Event, Kind, Whose, held, reason};
 pub use linux_perf_event_reader::{AttrFlags as Flags, Mmap2InodeAndVersion as Inode};
 pub use record::{Detail, Mapping, Record, Sample, What, records};

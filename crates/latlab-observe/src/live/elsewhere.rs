@@ -1,7 +1,5 @@
 //! Systems without such evidence yet: time stamps and combs are all there is, and every counter is unknown.
 
-use std::thread::JoinHandle;
-
 use latlab_clock::Clock;
 use latlab_record::Observed;
 
@@ -89,11 +87,6 @@ impl Sources {
     }
 
     pub(crate) fn start(&mut self, _clock: &Clock) {}
-
-    #[expect(clippy::unused_self, reason = "as where there is something to close")]
-    pub(crate) fn close_beside(self) -> Option<JoinHandle<()>> {
-        None
-    }
 
     pub(crate) fn stop(&mut self) {}
 

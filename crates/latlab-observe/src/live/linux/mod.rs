@@ -19,10 +19,9 @@ pub(crate) mod disturb;
 use std::collections::{HashMap, HashSet};
 use std::os::fd::OwnedFd;
 use std::sync::OnceLock;
-use std::thread::JoinHandle;
 
 use latlab_clock::Clock;
-use latlab_perf::{Detail, Flags, Kind, Record, Ring, Tracefs, What, Whose, held, reason};
+use latlab_perf::{Detail, Flags, Kind, Record, Ring, Tracefs, What, Whose, close_beside, held, reason};
 
 use crate::cause::{Cause, Event, Proof};
 use crate::level::{Level, Rung, Wanted};
@@ -61,6 +60,13 @@ pub(crate) struct Sources {
     pub(crate) sees_switches: bool,
     pub(crate) sees_faults: bool,
     pub(crate) sees_requests: bool,
+}
+
+impl Drop for Sources {
+    fn drop(&mut self) {
+        let rings = self.rings.drain(..).chain(self.devices.rings.drain(..));
+        close_beside(rings.flat_map(Ring::into_events).collect());
+    }
 }
 
 /// Requests to block devices.
@@ -297,14 +303,6 @@ impl Sources {
         for ring in &self.rings {
             ring.switch_all(false);
         }
-    }
-
-    /// Closes all of it on a thread of its own, which waits for the kernel.
-    pub(crate) fn close_beside(self) -> Option<JoinHandle<()>> {
-        let rings = self.rings.into_iter().chain(self.devices.rings);
-        let events: Vec<OwnedFd> = rings.flat_map(Ring::into_events).collect();
-        // Where there can be no thread they are closed here.
-        std::thread::Builder::new().spawn(move || drop(events)).ok()
     }
 
     /// What happened since the last drain, and how many records were lost. No system call but reading the clock.

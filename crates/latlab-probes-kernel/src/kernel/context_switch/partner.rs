@@ -141,29 +141,10 @@ fn live(parent: i32, cpu: u32, files: [i32; 2], side: &Side, answer: fn(&Side)) 
         libc::sigfillset(&raw mut all);
         libc::sigprocmask(libc::SIG_SETMASK, &raw const all, std::ptr::null_mut());
     }
-    close_all_but(files);
+    latlab_perf::close_all_but(&mut { files });
     // Whether that worked the parent sees for itself.
     pin_this_thread(cpu);
     answer(side);
     // SAFETY: ends this process, without the parent's exit handlers.
     unsafe { libc::_exit(0) }
-}
-
-/// Where the call is missing (before Linux 5.9) the files stay open, as long as the parent lives.
-fn close_all_but(files: [i32; 2]) {
-    let mut keep = files;
-    keep.sort_unstable();
-    let mut first = 0u32;
-    for file in keep {
-        let Ok(file) = u32::try_from(file) else {
-            continue;
-        };
-        if file > first {
-            // SAFETY: three numbers; the files that are closed are not used here any more.
-            unsafe { libc::syscall(libc::SYS_close_range, first, file - 1, 0) };
-        }
-        first = file + 1;
-    }
-    // SAFETY: as above.
-    unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, 0) };
 }

@@ -17,8 +17,8 @@ pub trait Reference {
     /// One reading; a few milliseconds. `None` when there is no reference here.
     fn read(&mut self) -> Option<ReferenceReading>;
 
-    /// All readings of this run so far: what a later probe is judged by. Empty where it does not remember.
-    fn earlier(&self) -> Vec<ReferenceReading> {
+    /// All readings of this run so far, with their times on the run's clock, ns: what a later probe is judged by. Empty where it does not remember.
+    fn earlier(&self) -> Vec<(f64, ReferenceReading)> {
         Vec::new()
     }
 }
@@ -38,7 +38,7 @@ const PRIVATE_DRIFT: f64 = 1.25;
 /// The shared cache moves more without harm (page colouring, prefetch state).
 const SHARED_DRIFT: f64 = 1.6;
 
-/// All readings of a probe's time, judged against the quiet ones among them and among those before.
+/// All readings of a run so far, judged against the quiet ones among them.
 #[derive(Debug, Default)]
 pub(crate) struct Drift {
     readings: Vec<(f64, ReferenceReading)>,
@@ -47,27 +47,24 @@ pub(crate) struct Drift {
 }
 
 impl Drift {
-    /// Goes on from what earlier probes met: a neighbour who is there for the whole of a short probe is noticed too.
-    pub(crate) fn after(earlier: Vec<ReferenceReading>) -> Self {
+    /// Goes on from what earlier probes met: a neighbour who is there for the whole of a short probe is noticed too, and a probe that begins right
+    /// after another one needs no reading of its own for that.
+    pub(crate) fn after(earlier: Vec<(f64, ReferenceReading)>) -> Self {
         let mut drift = Self::default();
-        for reading in earlier {
-            drift.judge_by(reading);
+        for (at_ns, reading) in earlier {
+            drift.push(at_ns, reading);
         }
         drift
     }
 
-    fn judge_by(&mut self, reading: ReferenceReading) {
+    pub(crate) fn push(&mut self, at_ns: f64, reading: ReferenceReading) {
+        self.readings.push((at_ns, reading));
         for (sorted, cost) in
             [(&mut self.private_ns, reading.private_ns), (&mut self.shared_ns, reading.shared_ns)]
         {
             let place = sorted.partition_point(|other| *other < cost);
             sorted.insert(place, cost);
         }
-    }
-
-    pub(crate) fn push(&mut self, at_ns: f64, reading: ReferenceReading) {
-        self.readings.push((at_ns, reading));
-        self.judge_by(reading);
     }
 
     /// The lower quartile, the second quietest at least: what is usual in the quieter part of the run. The quietest of many readings is a
@@ -141,7 +138,7 @@ mod tests {
     fn a_neighbour_who_is_there_for_a_whole_probe_is_told_by_the_quiet_before_it() {
         let busy = ReferenceReading { shared_ns: 134.0, ..QUIET };
         let mut alone = Drift::default();
-        let mut informed = Drift::after(vec![QUIET, QUIET]);
+        let mut informed = Drift::after(vec![(-20.0, QUIET), (-10.0, QUIET)]);
         for at in [0.0, 10.0, 20.0] {
             alone.push(at, busy);
             informed.push(at, busy);
@@ -162,7 +159,7 @@ mod tests {
     #[test]
     fn work_in_the_private_caches_does_not_care_for_the_shared_one() {
         let busy = ReferenceReading { shared_ns: 134.0, ..QUIET };
-        let mut drift = Drift::after(vec![QUIET, QUIET]);
+        let mut drift = Drift::after(vec![(-20.0, QUIET), (-10.0, QUIET)]);
         drift.push(0.0, busy);
         assert!(drift.disturbs(1.0, 2.0, true));
         assert!(!drift.disturbs(1.0, 2.0, false));

@@ -332,7 +332,9 @@ impl Run<'_> {
                 }
             }
         }
-        self.read_reference(true);
+        if self.has_blocks_after_the_reference(&states) {
+            self.read_reference(true);
+        }
         self.mark_disturbed(&mut states);
         let fallback = if cancelled { StoppedBy::Interrupted } else { StoppedBy::Deadline };
         let mut outcome = Outcome { cancelled, ..Outcome::default() };
@@ -421,6 +423,12 @@ impl Run<'_> {
         }
     }
 
+    /// Whether one of these has a block that no reading follows yet.
+    fn has_blocks_after_the_reference<'s>(&self, states: impl IntoIterator<Item = &'s PointState>) -> bool {
+        let mut blocks = states.into_iter().filter_map(|state| state.blocks.last());
+        blocks.any(|block| self.drift.last_ns().is_none_or(|last| last < block.at_ns + block.duration_ns))
+    }
+
     /// Marks the blocks beside a drifted reading, and those whose thread was kept from its CPU.
     fn mark_disturbed(&self, states: &mut [PointState]) {
         for state in states {
@@ -454,12 +462,7 @@ impl Run<'_> {
     /// over with the last of them.
     fn close_what_is_enough(&mut self, session: &mut dyn AnySession, states: &mut [PointState]) {
         let mut enough = complete(states);
-        let last_block_ns = enough
-            .iter()
-            .filter_map(|index| states[*index].blocks.last())
-            .map(|block| block.at_ns + block.duration_ns)
-            .fold(0.0, f64::max);
-        if self.drift.last_ns().is_some_and(|last| last < last_block_ns) {
+        if self.has_blocks_after_the_reference(enough.iter().map(|index| &states[*index])) {
             // A record cannot be called back: who came after the last reading must be noticed before it is handed over.
             self.read_reference(true);
             self.mark_disturbed(states);

@@ -498,9 +498,9 @@ impl Reference for Informed {
     fn read(&mut self) -> Option<ReferenceReading> {
         self.0.read()
     }
-    fn earlier(&self) -> Vec<ReferenceReading> {
+    fn earlier(&self) -> Vec<(f64, ReferenceReading)> {
         let quiet = ReferenceReading { private_ns: 3.7, shared_ns: 11.0 };
-        vec![quiet; 2]
+        vec![(-2e9, quiet), (-1e9, quiet)]
     }
 }
 
@@ -519,6 +519,36 @@ fn a_neighbour_who_came_after_the_last_reading_is_noticed_before_a_record_is_han
     let record = &sink.records[0];
     assert_eq!(record.blocks.len(), 4, "one more than its rank has");
     assert!(record.flags.contains(&"disturbed".to_owned()), "{:?}", record.flags);
+}
+
+/// Readings of a run, counted; the last one before the probe was taken at this time.
+struct Counted(f64, Vec<f64>, SimulatedClock);
+
+impl Reference for Counted {
+    fn read(&mut self) -> Option<ReferenceReading> {
+        self.1.push(self.2.true_ns());
+        Some(ReferenceReading { private_ns: 3.7, shared_ns: 11.0 })
+    }
+    fn earlier(&self) -> Vec<(f64, ReferenceReading)> {
+        vec![(self.0, ReferenceReading { private_ns: 3.7, shared_ns: 11.0 })]
+    }
+}
+
+#[test]
+fn the_last_reading_of_a_probe_is_the_first_of_the_next_where_it_is_not_old() {
+    for (age_ns, readings) in [(1e6, 1), (2e9, 2)] {
+        let clock = SimulatedClock::ideal();
+        let env = Env::planted(&clock);
+        let probe = Planted::new(&clock, 1);
+        let mut sink = Kept::default();
+        let mut reference = Counted(env.clock.now_ns() - age_ns, Vec::new(), clock.clone());
+        let deadline = env.clock.now_ns() + 5e9;
+        let planned = probe.points(&env);
+        run_probe(&probe, &env, &planned, deadline, &mut reference, &mut sink);
+        let block = &sink.records[0].blocks[0];
+        assert_eq!(reference.1.len(), readings, "its blocks take some milliseconds");
+        assert!(reference.1.last().is_some_and(|last| *last >= block.at_ns + block.duration_ns));
+    }
 }
 
 #[test]

@@ -646,7 +646,7 @@ where
         // Others have written to the same destination since this point's last block.
         if operation.writes()
             && point.threads == 1
-            && let Ok(Selected { worker: Worker::One(pass), .. }) = self.warmed(point)
+            && let Ok(Selected { worker: Worker::One(pass), .. }) = self.at(point)
         {
             let (words, wrong) = pass.prove_destination(blocks);
             compared.add(words, wrong);

@@ -21,8 +21,8 @@ pub struct ReferenceChase<'a> {
     clock: &'a Clock,
     private: Chain,
     shared: Chain,
-    /// Of this run, across its probes.
-    readings: Vec<ReferenceReading>,
+    /// Of this run, across its probes, with their times, ns.
+    readings: Vec<(f64, ReferenceReading)>,
     /// Keeps the chains' memory.
     _arena: Arena,
 }
@@ -52,15 +52,16 @@ impl<'a> ReferenceChase<'a> {
 
 impl Reference for ReferenceChase<'_> {
     fn read(&mut self) -> Option<ReferenceReading> {
+        let at_ns = self.clock.now_ns();
         let reading = ReferenceReading {
             private_ns: median_ns(self.clock, &mut self.private, PRIVATE_BYTES),
             shared_ns: median_ns(self.clock, &mut self.shared, SHARED_BYTES),
         };
-        self.readings.push(reading);
+        self.readings.push((at_ns, reading));
         Some(reading)
     }
 
-    fn earlier(&self) -> Vec<ReferenceReading> {
+    fn earlier(&self) -> Vec<(f64, ReferenceReading)> {
         self.readings.clone()
     }
 }

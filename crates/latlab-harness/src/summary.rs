@@ -151,11 +151,7 @@ fn block_summary(block: &BlockData) -> BlockSummary {
 fn overhead(summary: &Summary, unit: Unit, ops: u64, facts: &ClockFacts) -> Option<Overhead> {
     let p50 = summary.p50.filter(|p50| unit == Unit::Ns && *p50 > 0.0)?;
     let region_ns = facts.overhead_ns.mean;
-    Some(Overhead {
-        region_ns: round(region_ns),
-        share: round(region_ns / (p50 * ops as f64)),
-        subtracted: false,
-    })
+    Some(Overhead { region_ns: round(region_ns), share: round(region_ns / (p50 * ops as f64)) })
 }
 
 /// Statistics of window means or rates.

@@ -10,7 +10,7 @@ use crate::{Rank, TailSample};
 /// Nothing is known better than 1 in 10,000.
 const DIGITS: i32 = 5;
 /// Slow samples that a record keeps; beyond that the slowest are kept and the rest is counted.
-const TAIL_KEPT: usize = 4_000;
+const TAIL_KEPT: usize = 1_000;
 /// Batch means that a line keeps of a point that is no headline, for the shape of its distribution.
 const VALUES_KEPT: usize = 16;
 

@@ -10,7 +10,7 @@ use latlab_machine::Machine;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::record::{Record, is_zero};
+use crate::record::{Record, is_default};
 
 /// Name that the header's `schema` field begins with.
 pub const SCHEMA_NAME: &str = "latlab.run";
@@ -209,7 +209,7 @@ pub struct Footer {
     /// Sums.
     pub totals: Totals,
     /// Version of the fold that made `figures`; 0 = none are stored. A reader whose fold has another version folds the lines again.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub fold: u32,
     /// The figures of the run without their shapes: no values, histograms, tail and blocks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -371,10 +371,8 @@ impl Observed {
 pub struct Overhead {
     /// Mean of an empty timed region, ns.
     pub region_ns: f64,
-    /// Share of a value that it is at the median (0.001 = 0.1 %).
+    /// Share of a value that it is at the median (0.001 = 0.1 %). It is in the value, and subtracted from nothing.
     pub share: f64,
-    /// Whether it was subtracted; only ever from means, never from quantiles of single operations.
-    pub subtracted: bool,
 }
 
 /// A part of each operation with a distribution of its own, or another view of it: a phase (`open`, `close`), the time in
@@ -441,7 +439,7 @@ pub struct Record {
     /// Value above which a sample keeps its time stamp.
     pub tail_threshold: Option<f64>,
     /// Samples above the threshold for which there was no room.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub tail_dropped: u64,
     /// What the tail is made of; absent where no cause was looked for, as of operations that wait.
     pub tail_causes: Option<TailCauses>,
@@ -450,12 +448,12 @@ pub struct Record {
     /// The blocks.
     pub blocks: Vec<BlockSummary>,
     /// What was done.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub work: Work,
     /// Proofs.
     pub checks: Vec<Check>,
     /// What else happened.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub observed: Observed,
     /// `disturbed`, `degraded: <reason>`, `few_blocks`, ...
     pub flags: Vec<String>,
@@ -469,9 +467,9 @@ pub struct Record {
     pub error: Option<Absence>,
 }
 
-/// Whether a count is left out.
-pub(crate) fn is_zero<T: Default + PartialEq>(count: &T) -> bool {
-    *count == T::default()
+/// Whether a field is left out.
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 impl Record {

@@ -484,7 +484,6 @@ class Overhead(Model, frozen=True, kw_only=True):
 
     region_ns: float
     share: float
-    subtracted: bool
 
 
 class Channel(Model, frozen=True, kw_only=True):

@@ -147,7 +147,7 @@ def _of(rung: Rung, record: Record, *, parts: int = 1) -> Rung:
 
 def _instrument_note(record: Record) -> str:
     overhead, value = record.overhead, record.value
-    if record.kind != "per_op" or overhead is None or overhead.subtracted or not value:
+    if record.kind != "per_op" or overhead is None or not value:
         return ""
     own = overhead.region_ns
     return f"includes {own:.0f} ns of timer overhead" if own > _WORTH_SAYING * value else ""

@@ -187,7 +187,6 @@ def batch_mean(
         record["overhead"] = {
             "region_ns": 22.4,
             "share": rounded(22.4 / (ops * centre)) if centre else 0.0,
-            "subtracted": True,
         }
     return record
 
@@ -295,7 +294,7 @@ def poke_record(point: JSON, durations: list[float]) -> JSON:
         ],
         "observed": observed(switches=2),
         "stopped_by": "planned",
-        "overhead": {"region_ns": 22.4, "share": rounded(22.4 / pick["p50"]), "subtracted": False},
+        "overhead": {"region_ns": 22.4, "share": rounded(22.4 / pick["p50"])},
         "findings": {"fraction_of_zeros": rounded(zeros / len(durations)), "std_over_mean": None},
     }
 

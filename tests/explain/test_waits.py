@@ -71,7 +71,7 @@ public class Collected {
 ASKED: Final = 700
 SLEPT: Final = 0.2
 CALLS: Final = f"""
-import os, threading, time
+import os, sys, threading, time
 
 def give_way():
     for _ in range({ASKED}):
@@ -86,7 +86,15 @@ other = threading.Thread(target=give_way)
 other.start()
 give_way()
 other.join()
+written = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
 time.sleep({SLEPT})
+for _ in range({ASKED}):
+    os.write(written, bytes(10))
+try:
+    os.read(os.dup2(written, 200), 1)
+    os.truncate(200, -1)
+except OSError:
+    pass
 """
 
 
@@ -143,8 +151,9 @@ def test_a_connection_has_both_its_ends_and_all_of_its_bytes(tmp_path: Path, lev
 
 
 def test_every_call_is_counted_with_its_errors_where_all_may_be_recorded(tmp_path: Path) -> None:
+    written = tmp_path / "written"
     (tmp_path / "calls.py").write_text(CALLS, encoding="utf-8")
-    program = (sys.executable, "-I", "-S", str(tmp_path / "calls.py"))
+    program = (sys.executable, "-I", "-S", str(tmp_path / "calls.py"), str(written))
     assert "calls" not in explained(tmp_path, *program, level="1", overhead="5%")
     ledger = explained(tmp_path, *program, level="1", overhead="unlimited")
     if ledger["level"] != 1:
@@ -156,6 +165,11 @@ def test_every_call_is_counted_with_its_errors_where_all_may_be_recorded(tmp_pat
     # Those of two threads at once: of each its own end.
     assert of["sched_yield"]["times"] == 2 * ASKED
     assert all(0 <= call["longest_s"] <= call["seconds"] for call in of.values())
+    # And those on a file by both of its descriptors: the writes, the copy, the read at its end, and the refusal.
+    on = {row.get("name"): row for row in ledger["calls"]["on"]}[str(written)]
+    assert (on["written_bytes"], on["read_bytes"], on["kind"]) == (10 * ASKED, 0, "file")
+    assert (on["times"], on["errors"]) == (ASKED + 3, [{"name": "EINVAL", "times": 1}])
+    assert 0 < on["longest_s"] <= on["seconds"]
 
 
 @pytest.mark.skipif(shutil.which("java") is None, reason="there is no Java here")

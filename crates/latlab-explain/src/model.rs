@@ -496,6 +496,11 @@ pub struct Pauses {
 pub struct Calls {
     /// Those that took longest first. A call that had not come back at the end is in none.
     pub of: Vec<Call>,
+    /// The same by file, pipe, socket and device; at most 64, those that took longest first. What has no descriptor is in none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub on: Vec<CallsOn>,
+    /// Files that are not among them.
+    pub left_out: usize,
     /// Records that there was no room for: as many more calls may have begun or come back.
     pub lost: u64,
 }
@@ -512,6 +517,33 @@ pub struct Call {
     /// The longest of them, seconds.
     pub longest_s: f64,
     /// The errors that it returned, most frequent first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<CallError>,
+}
+
+/// All calls on one file, pipe, socket or device of one process.
+#[skip_serializing_none]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CallsOn {
+    /// Its path, both ends of a TCP connection, or what the kernel calls it; absent: files that were closed before they could be named.
+    pub name: Option<String>,
+    /// `file`, `pipe`, `socket`, `terminal`, `device`, `other`.
+    pub kind: Option<String>,
+    /// The process.
+    pub process: u32,
+    /// Its name.
+    pub process_name: String,
+    /// How many came back.
+    pub times: u64,
+    /// From the call to its return, waiting included, of all threads together, seconds.
+    pub seconds: f64,
+    /// The longest of them, seconds.
+    pub longest_s: f64,
+    /// What calls returned that read.
+    pub read_bytes: u64,
+    /// What calls returned that write.
+    pub written_bytes: u64,
+    /// The errors that calls returned, most frequent first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<CallError>,
 }

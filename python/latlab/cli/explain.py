@@ -394,6 +394,7 @@ def _show(
     from latlab.explain.places import places  # noqa: PLC0415 - see above
     from latlab.explain.table import (  # noqa: PLC0415 - see above
         calls,
+        calls_on,
         critical_path,
         ended_waits,
         facts,
@@ -419,6 +420,7 @@ def _show(
         locks(explained),
         pauses(explained),
         calls(explained),
+        calls_on(explained),
         bounds_table(judgement),
     ):
         if listed:

@@ -326,12 +326,35 @@ class Call(msgspec.Struct, frozen=True):
     """Most frequent first."""
 
 
+class CallsOn(msgspec.Struct, frozen=True):
+    """All calls on one file, pipe, socket or device of one process."""
+
+    process: int
+    process_name: str
+    times: int
+    seconds: float
+    """From call to return, waiting included, of all threads together."""
+    longest_s: float
+    read_bytes: int
+    """What calls returned that read."""
+    written_bytes: int
+    name: str | None = None
+    """`None`: files that were closed before they could be named."""
+    kind: str | None = None
+    errors: tuple[CallError, ...] = ()
+    """Most frequent first."""
+
+
 class Calls(msgspec.Struct, frozen=True):
     """What a program asked of the kernel, those calls first that took longest."""
 
     of: tuple[Call, ...]
     lost: int
     """Records that there was no room for: as many more calls may have begun or come back."""
+    on: tuple[CallsOn, ...] = ()
+    """The same by file; calls without a descriptor are in none."""
+    left_out: int = 0
+    """Files that are not among them."""
 
 
 class PathStep(msgspec.Struct, frozen=True):

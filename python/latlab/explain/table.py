@@ -7,7 +7,8 @@ from typing import Final
 
 from latlab.explain.answer import SMALL
 from latlab.explain.kept import day_and_time
-from latlab.explain.model import Call, Explained, Lock, Observer, Row, SourceLine, Stage, Symbol
+from latlab.explain.model import Call, CallsOn, Explained, Lock, Observer, Row, SourceLine, Stage, Symbol
+from latlab.explain.named import shortened
 from latlab.explain.verdict import interval, percent
 from latlab.text import clean
 from latlab.units import format_bytes, format_count, format_ns, format_rate
@@ -132,7 +133,7 @@ def pauses(explained: Explained) -> list[str]:
     return aligned([("Java's own counters", "times", "time", "of wall time", "longest seen"), *cells])
 
 
-def returned(call: Call, most: int) -> str:
+def returned(call: Call | CallsOn, most: int) -> str:
     """The errors of these calls: `3 ENOENT, 1 EAGAIN`; empty where there was none."""
     return ", ".join(f"{format_count(error.times)} {error.name}" for error in call.errors[:most])
 
@@ -157,6 +158,31 @@ def calls(explained: Explained) -> list[str]:
     if asked.lost:
         lines.append(f"  {asked.lost:,} records were lost: as many more may have begun or come back")
     return lines
+
+
+def calls_on(explained: Explained) -> list[str]:
+    """A row for all calls on one file, pipe, socket or device, as `calls`."""
+    asked = explained.calls
+    if asked is None or not asked.on:
+        return []
+    cells = [("calls on", "process", "times", "time in them", "longest", "read", "written", "errors")]
+    for on in asked.on[:_MOST_CALLS]:
+        took, longest = (format_ns(1e9 * each) for each in (on.seconds, on.longest_s))
+        moved = (format_bytes(each) if each else "–" for each in (on.read_bytes, on.written_bytes))
+        process = f"{clean(on.process_name, most=16)} ({on.process})"
+        cells.append((called_on(on), process, f"{on.times:,}", took, longest, *moved, returned(on, 2) or "–"))
+    lines = aligned(cells)
+    rest = asked.on[_MOST_CALLS:]
+    if rest:
+        times, seconds = sum(on.times for on in rest), sum(on.seconds for on in rest)
+        left_out = f", and of {format_count(asked.left_out)} others" if asked.left_out else ""
+        lines.append(f"  {times:,} calls on {len(rest)} more{left_out}, {format_ns(1e9 * seconds)}")
+    return lines
+
+
+def called_on(on: CallsOn) -> str:
+    """What calls were made on; of a long path its end."""
+    return "closed before its name was known" if on.name is None else shortened(on.name)
 
 
 def critical_path(explained: Explained) -> list[str]:

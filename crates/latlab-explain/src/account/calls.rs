@@ -1,60 +1,85 @@
-//! How often a program made which system call, how long they took and which errors they returned: what `strace -c` counts.
+//! How often a program made which system call, and on which file, how long they took and which errors they returned: what `strace -c` counts.
 //!
 //! Pure: names of calls and errors are the caller's.
 
 use std::collections::{BTreeMap, HashMap};
 
+use crate::account::calls_on::{CallsOn, Meaning, Sum, Way};
+
 /// Threads within a call at once.
 const MOST_THREADS: usize = 65_536;
-/// What calls return from here on are errors.
-const LEAST_ERROR: i64 = -4095;
+/// Descriptors of one call.
+const MOST_ON: usize = 2;
 /// What comes back from the handler of a signal has the registers of what it interrupted: no number, and no result of its own.
 const FROM_HANDLER: i64 = -1;
 
-/// All calls of one number.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Sum {
-    pub times: u64,
-    /// From call to return.
-    pub ns: u64,
-    pub longest_ns: u64,
-    /// How often it returned which error, by its positive number.
-    pub errors: BTreeMap<i64, u64>,
+/// A call that has not come back.
+#[derive(Clone, Debug, PartialEq)]
+struct Within {
+    number: i64,
+    since: u64,
+    process: u32,
+    second: u64,
+    /// The descriptors that it was made with.
+    on: [Option<(u64, Way)>; MOST_ON],
 }
 
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
-    /// Of a thread within a call, its number, and since when.
-    within: HashMap<u32, (i64, u64)>,
+    /// Of a thread within a call.
+    within: HashMap<u32, Within>,
     /// By number.
     pub of: BTreeMap<i64, Sum>,
+    /// By file.
+    pub on: CallsOn,
     /// Records that there was no room for.
     pub lost: u64,
 }
 
 impl Calls {
-    /// A thread calls.
-    pub(crate) fn begins(&mut self, time: u64, thread: u32, number: i64) {
-        if self.within.len() < MOST_THREADS {
-            self.within.insert(thread, (number, time));
+    /// A thread of a process calls, with these of its arguments.
+    pub(crate) fn begins(
+        &mut self,
+        time: u64,
+        (process, thread): (u32, u32),
+        (number, meaning): (i64, Meaning),
+        arguments: [u64; 3],
+    ) {
+        if self.within.len() >= MOST_THREADS && !self.within.contains_key(&thread) {
+            return;
+        }
+        let mut on = [None; MOST_ON];
+        for (place, (argument, way)) in on.iter_mut().zip(meaning.on) {
+            let id = arguments.get(*argument).and_then(|argument| self.on.begins(process, *argument));
+            *place = id.map(|id| (id, *way));
+        }
+        self.on.changes(meaning.effect, process, arguments, time);
+        let begun = Within { number, since: time, process, second: arguments[1], on };
+        if let Some(lost) = self.within.insert(thread, begun) {
+            self.forget(&lost);
         }
     }
 
+    fn forget(&mut self, lost: &Within) {
+        lost.on.iter().flatten().for_each(|(id, _)| self.on.forget(*id));
+    }
+
     /// A thread comes back. Of a call whose beginning was not recorded nothing is known; a new thread comes back from a call that it never made.
-    pub(crate) fn ends(&mut self, time: u64, thread: u32, number: i64, result: i64) {
-        let is_error = number != FROM_HANDLER && (LEAST_ERROR..0).contains(&result);
-        let begun = self.within.remove(&thread);
-        let Some((number, since)) = begun.filter(|begun| number == begun.0 || number == FROM_HANDLER) else {
-            return;
-        };
-        let took = time.saturating_sub(since);
-        let sum = self.of.entry(number).or_default();
-        sum.times += 1;
-        sum.ns += took;
-        sum.longest_ns = sum.longest_ns.max(took);
-        if is_error {
-            *sum.errors.entry(-result).or_default() += 1;
+    pub(crate) fn ends(&mut self, time: u64, thread: u32, (number, meaning): (i64, Meaning), result: i64) {
+        let Some(begun) = self.within.remove(&thread) else { return };
+        if number != begun.number && number != FROM_HANDLER {
+            return self.forget(&begun);
+        }
+        let took = time.saturating_sub(begun.since);
+        let result = (number != FROM_HANDLER).then_some(result);
+        self.of.entry(begun.number).or_default().add(took, result);
+        for (id, way) in begun.on.into_iter().flatten() {
+            self.on.ends(id, way, took, result);
+        }
+        let opened = result.and_then(|result| CallsOn::opened(meaning.effect, begun.second, result));
+        if let Some(number) = opened {
+            self.on.opens(begun.process, number, begun.since, time);
         }
     }
 }
@@ -62,15 +87,26 @@ impl Calls {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::account::calls_on::meaning;
+
+    impl Calls {
+        fn calls(&mut self, time: u64, thread: u32, number: i64) {
+            self.begins(time, (9, thread), (number, meaning("read")), [3, 0, 0]);
+        }
+
+        fn returns(&mut self, time: u64, thread: u32, number: i64, result: i64) {
+            self.ends(time, thread, (number, meaning("read")), result);
+        }
+    }
 
     #[test]
     fn calls_of_threads_are_counted_and_timed_each_by_itself() {
         let mut calls = Calls::default();
-        calls.begins(10, 1, 0);
-        calls.begins(12, 2, 0);
-        calls.ends(13, 2, 0, 4096);
-        calls.ends(110, 1, 0, -11);
-        calls.begins(120, 1, 7);
+        calls.calls(10, 1, 0);
+        calls.calls(12, 2, 0);
+        calls.returns(13, 2, 0, 4096);
+        calls.returns(110, 1, 0, -11);
+        calls.calls(120, 1, 7);
         let sum = Sum { times: 2, ns: 101, longest_ns: 100, errors: BTreeMap::from([(11, 1)]) };
         assert_eq!(calls.of, BTreeMap::from([(0, sum)]), "and one has not come back");
     }
@@ -79,19 +115,19 @@ mod tests {
     fn a_return_without_its_call_is_counted_nowhere() {
         let mut calls = Calls::default();
         // A new thread comes back from the call of the one that started it.
-        calls.ends(5, 3, 56, 0);
+        calls.returns(5, 3, 56, 0);
         // The end of one call and the beginning of the next were lost.
-        calls.begins(10, 1, 0);
-        calls.ends(20, 1, 1, 0);
-        calls.ends(30, 1, 0, 0);
+        calls.calls(10, 1, 0);
+        calls.returns(20, 1, 1, 0);
+        calls.returns(30, 1, 0, 0);
         assert_eq!(calls.of, BTreeMap::new());
     }
 
     #[test]
     fn the_end_of_a_handler_has_no_result_of_its_own() {
         let mut calls = Calls::default();
-        calls.begins(10, 1, 15);
-        calls.ends(14, 1, -1, -4);
+        calls.calls(10, 1, 15);
+        calls.returns(14, 1, -1, -4);
         assert_eq!(calls.of[&15], Sum { times: 1, ns: 4, longest_ns: 4, errors: BTreeMap::new() });
     }
 
@@ -99,9 +135,24 @@ mod tests {
     fn addresses_are_no_errors() {
         let mut calls = Calls::default();
         for (at, result) in [(0, i64::MIN), (10, -4096), (20, -4095), (30, 0x7fff_0000_0000)] {
-            calls.begins(at, 1, 9);
-            calls.ends(at + 5, 1, 9, result);
+            calls.calls(at, 1, 9);
+            calls.returns(at + 5, 1, 9, result);
         }
         assert_eq!(calls.of[&9].errors, BTreeMap::from([(4095, 1)]));
+    }
+
+    #[test]
+    fn a_call_counts_for_its_kind_and_for_its_file() {
+        let mut calls = Calls::default();
+        calls.calls(10, 1, 0);
+        calls.returns(13, 1, 0, 4096);
+        calls.calls(20, 1, 0);
+        // Its end was lost: of this one nothing is known.
+        calls.calls(30, 1, 0);
+        calls.returns(35, 1, 0, -5);
+        calls.on.end();
+        let on = &calls.on.of[&(9, None)];
+        assert_eq!((on.read_bytes, &on.sum), (4096, &calls.of[&0]));
+        assert_eq!((on.sum.times, on.sum.ns, &on.sum.errors), (2, 8, &BTreeMap::from([(5, 1)])));
     }
 }

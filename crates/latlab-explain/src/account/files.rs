@@ -452,6 +452,12 @@ impl Files {
         }
     }
 
+    /// Both ends of the connection that is known by this name of a socket.
+    pub(crate) fn peer(&self, target: &str) -> Option<String> {
+        let (socket, _) = self.connections.of(socket(target)?)?;
+        Some(socket.name())
+    }
+
     /// What TCP sockets carried.
     pub(crate) fn traffic(&self) -> Traffic {
         self.connections.traffic()
@@ -527,10 +533,15 @@ impl Files {
     }
 }
 
+/// The number of a socket.
+fn socket(target: &str) -> Option<u64> {
+    target.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
+}
+
 impl Row {
     /// The number of its socket.
     fn socket(&self) -> Option<u64> {
-        self.target.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
+        socket(&self.target)
     }
 
     /// What the kernel counted of its connection.

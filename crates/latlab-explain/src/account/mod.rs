@@ -4,6 +4,7 @@ pub(crate) mod busy;
 pub(crate) mod by_place;
 pub(crate) mod by_stage;
 pub(crate) mod calls;
+pub(crate) mod calls_on;
 pub(crate) mod discards;
 pub(crate) mod estimate;
 pub(crate) mod files;

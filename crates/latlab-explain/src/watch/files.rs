@@ -244,6 +244,11 @@ impl Descriptors {
         self.files.of_regular_files()
     }
 
+    /// What a socket is connected to.
+    pub(crate) fn peer(&self, target: &str) -> Option<String> {
+        self.files.peer(target)
+    }
+
     /// What its TCP sockets carried.
     pub(crate) fn traffic(&self) -> Traffic {
         self.files.traffic()

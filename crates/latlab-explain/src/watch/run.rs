@@ -826,6 +826,8 @@ impl<'a> Watching<'a> {
             about.map(|about| about.name.clone()).unwrap_or_default()
         };
         let files = self.descriptors.shown(usage.io.as_ref(), name);
+        let calls = self.recording.as_mut().and_then(|recording| recording.recorder.calls.as_mut());
+        let calls = calls.map(|calls| calls.told(name, |socket| self.descriptors.peer(socket)));
         let cpu_ns = usage.cpu_ns();
         self.end_governing(&usage);
         let sweep = &mut self.sweep;
@@ -833,8 +835,6 @@ impl<'a> Watching<'a> {
         let swept = self.sweep.end(end);
         let wall_ns = swept.looked.wall + swept.recorded.wall;
         let processes = u64::try_from(self.looker.about.len()).unwrap_or(1);
-        let calls = self.recording.as_mut().and_then(|recording| recording.recorder.calls.as_mut());
-        let calls = calls.map(Traced::told);
         let mut tally = Tally {
             runs: 1,
             wall_ns: end - self.begin,

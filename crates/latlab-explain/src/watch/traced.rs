@@ -8,15 +8,22 @@ use std::io;
 use latlab_perf::{Detail, Event, Flags, Kind, Ring, Tracefs, What, Whose};
 use syscalls::Errno;
 
-use crate::account::calls::{Calls, Sum};
+use crate::account::calls::Calls;
+use crate::account::calls_on::{CallsOn, Meaning, On, Sum, meaning};
+use crate::account::files::Kind as FileKind;
 use crate::model;
 use crate::watch::calls;
+use crate::watch::clock::now_ns;
 
 const CALL: &str = "raw_syscalls/sys_enter";
 const RETURN: &str = "raw_syscalls/sys_exit";
 /// Records of all rings together, and the most of one, bytes: those are 10,000 calls and their returns.
 const ALL_BYTES: usize = 64 << 20;
 const MOST_BYTES: usize = 2 << 20;
+/// Calls have smaller numbers.
+const MOST_NUMBERS: i64 = 1_024;
+/// Files that are told of.
+const MOST_FILES: usize = 64;
 /// Records of different CPUs are put in order; one may come this late.
 const LATE_NS: u64 = 3_000_000;
 
@@ -25,28 +32,36 @@ const LATE_NS: u64 = 3_000_000;
 struct Point {
     id: u64,
     number: usize,
-    /// Of a return.
-    result: Option<usize>,
+    /// Arguments of a call, the result of a return.
+    more: usize,
+    is_call: bool,
+}
+
+/// What a record tells beside the number of the call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Told {
+    /// What the call returned. Of one moment, a thread comes back before it calls again.
+    Return(i64),
+    /// Its first arguments.
+    Call([u64; 3]),
 }
 
 impl Point {
-    fn find(tracefs: &Tracefs, name: &str, result: Option<&str>) -> Option<Self> {
+    fn find(tracefs: &Tracefs, name: &str, more: &str, is_call: bool) -> Option<Self> {
         let offset = |field| tracefs.offset(name, field);
-        let result = match result {
-            Some(field) => Some(offset(field)?),
-            None => None,
-        };
-        Some(Self { id: tracefs.id(name)?, number: offset("id")?, result })
+        Some(Self { id: tracefs.id(name)?, number: offset("id")?, more: offset(more)?, is_call })
     }
 
-    /// The number of the call, and what it returns if it does; `None` where the record is damaged.
-    fn told(self, raw: &[u8]) -> Option<(i64, Option<i64>)> {
+    /// The number of the call, and what else is told; `None` where the record is damaged.
+    fn told(self, raw: &[u8]) -> Option<(i64, Told)> {
         let field = |at: usize| Some(i64::from_ne_bytes(*raw.get(at..)?.first_chunk()?));
-        let result = match self.result {
-            Some(at) => Some(field(at)?),
-            None => None,
+        let argument = |nth: usize| Some(field(self.more.checked_add(8 * nth)?)?.cast_unsigned());
+        let told = if self.is_call {
+            Told::Call([argument(0)?, argument(1)?, argument(2)?])
+        } else {
+            Told::Return(field(self.more)?)
         };
-        Some((field(self.number)?, result))
+        Some((field(self.number)?, told))
     }
 
     fn event(self, start: Flags) -> Event {
@@ -61,8 +76,8 @@ impl Point {
     }
 }
 
-/// A record: when, of which thread, of which call, and what it returns if it does.
-type Step = (u64, u32, i64, Option<i64>);
+/// A record: when, of which process and thread, of which call, and what else.
+type Step = (u64, (u32, u32), i64, Told);
 
 /// See the module.
 #[derive(Debug)]
@@ -72,6 +87,8 @@ pub(crate) struct Traced {
     events: HashMap<u64, Point>,
     /// What has been read, the last of it not yet counted.
     late: Vec<Step>,
+    /// What calls do with descriptors, by number; what is not in it does nothing with any.
+    meanings: HashMap<i64, Meaning>,
     calls: Calls,
 }
 
@@ -80,10 +97,16 @@ impl Traced {
     pub(crate) fn find() -> Option<Self> {
         let tracefs = Tracefs::open().ok()?;
         Some(Self {
-            points: [Point::find(&tracefs, CALL, None)?, Point::find(&tracefs, RETURN, Some("ret"))?],
+            points: [
+                Point::find(&tracefs, CALL, "args", true)?,
+                Point::find(&tracefs, RETURN, "ret", false)?,
+            ],
             rings: Vec::new(),
             events: HashMap::new(),
             late: Vec::new(),
+            meanings: (0..MOST_NUMBERS)
+                .filter_map(|number| Some((number, meaning(calls::name(number)?))))
+                .collect(),
             calls: Calls::default(),
         })
     }
@@ -138,13 +161,20 @@ impl Traced {
 
     /// Counts what has come, but for what another CPU may yet have something before; `all`: that too.
     pub(crate) fn read(&mut self, all: bool) {
+        let mut asked = Vec::new();
         for (_, ring) in &mut self.rings {
             for told in ring.drain(|_| Detail::Raw) {
                 match &told.what {
                     What::Sample(sample) => {
                         let point = self.events.get(&told.event);
-                        if let Some((number, result)) = point.and_then(|point| point.told(sample.raw())) {
-                            self.late.push((told.time_ns, told.tid, number, result));
+                        if let Some((number, more)) = point.and_then(|point| point.told(sample.raw())) {
+                            let meaning = self.meanings.get(&number);
+                            if let (Some(meaning), Told::Return(result)) = (meaning, more)
+                                && let Some(opened) = CallsOn::opened(meaning.effect, 0, result)
+                            {
+                                asked.push((told.pid, opened));
+                            }
+                            self.late.push((told.time_ns, (told.pid, told.tid), number, more));
                         }
                     }
                     What::Lost(records) => self.calls.lost += records,
@@ -152,41 +182,86 @@ impl Traced {
                 }
             }
         }
-        // Of one moment, a thread comes back before it calls again.
-        self.late.sort_by_key(|step| (step.0, step.3.is_none()));
+        // Before what was opened is closed again, which may be soon.
+        asked.sort_unstable();
+        asked.dedup();
+        for (process, number) in asked {
+            let from = now_ns();
+            if let Some(target) = target(process, number) {
+                self.calls.on.found_early(process, number, target, [from, now_ns()]);
+            }
+        }
+        self.late.sort_by_key(|step| (step.0, step.3));
         let newest = self.late.last().map_or(0, |step| step.0);
         let until = if all { u64::MAX } else { newest.saturating_sub(LATE_NS) };
         let ready = self.late.partition_point(|step| step.0 < until);
-        for (time, thread, number, result) in self.late.drain(..ready) {
-            match result {
-                None => self.calls.begins(time, thread, number),
-                Some(result) => self.calls.ends(time, thread, number, result),
+        for (time, of, number, told) in self.late.drain(..ready) {
+            let call = (number, self.meanings.get(&number).copied().unwrap_or_else(|| meaning("")));
+            match told {
+                Told::Call(arguments) => self.calls.begins(time, of, call, arguments),
+                Told::Return(result) => self.calls.ends(time, of.1, call, result),
+            }
+        }
+        for (id, process, number) in self.calls.on.to_ask() {
+            if let Some(target) = target(process, number) {
+                self.calls.on.found(id, target, now_ns());
             }
         }
     }
 
-    /// What the program asked of the kernel, those that took longest first.
-    pub(crate) fn told(&mut self) -> model::Calls {
+    /// What the program asked of the kernel, those that took longest first. `process`: the name of one; `peer`: what a socket is connected to.
+    pub(crate) fn told(
+        &mut self,
+        process: impl Fn(u32) -> String,
+        peer: impl Fn(&str) -> Option<String>,
+    ) -> model::Calls {
         self.read(true);
+        self.calls.on.end();
         let mut of: Vec<model::Call> = self.calls.of.iter().map(|(number, sum)| call(*number, sum)).collect();
         of.sort_by(|a, b| b.seconds.total_cmp(&a.seconds).then_with(|| a.name.cmp(&b.name)));
-        model::Calls { of, lost: self.calls.lost }
+        let mut on: Vec<_> = self.calls.on.of.iter().collect();
+        on.sort_by_key(|(_, on)| std::cmp::Reverse(on.sum.ns));
+        let left_out = on.len().saturating_sub(MOST_FILES);
+        on.truncate(MOST_FILES);
+        let row = |((number, target), on): (&(u32, Option<String>), &On)| model::CallsOn {
+            name: target.as_ref().map(|target| peer(target).unwrap_or_else(|| target.clone())),
+            kind: target.as_ref().map(|target| FileKind::of(target).to_string()),
+            process: *number,
+            process_name: process(*number),
+            times: on.sum.times,
+            seconds: on.sum.ns as f64 / 1e9,
+            longest_s: on.sum.longest_ns as f64 / 1e9,
+            read_bytes: on.read_bytes,
+            written_bytes: on.written_bytes,
+            errors: errors(&on.sum),
+        };
+        model::Calls { of, on: on.into_iter().map(row).collect(), left_out, lost: self.calls.lost }
     }
 }
 
-fn call(number: i64, sum: &Sum) -> model::Call {
+/// What a descriptor is of now.
+fn target(process: u32, number: u32) -> Option<String> {
+    let target = std::fs::read_link(format!("/proc/{process}/fd/{number}")).ok()?;
+    Some(target.to_string_lossy().into_owned())
+}
+
+fn errors(sum: &Sum) -> Vec<model::CallError> {
     let mut errors: Vec<model::CallError> = sum
         .errors
         .iter()
         .map(|(error, times)| model::CallError { name: error_name(*error), times: *times })
         .collect();
     errors.sort_by(|a, b| b.times.cmp(&a.times).then_with(|| a.name.cmp(&b.name)));
+    errors
+}
+
+fn call(number: i64, sum: &Sum) -> model::Call {
     model::Call {
         name: calls::name(number).map_or_else(|| number.to_string(), ToOwned::to_owned),
         times: sum.times,
         seconds: sum.ns as f64 / 1e9,
         longest_s: sum.longest_ns as f64 / 1e9,
-        errors,
+        errors: errors(sum),
     }
 }
 
@@ -200,17 +275,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_return_tells_its_call_and_what_it_returns() {
-        let point = Point { id: 1, number: 8, result: Some(16) };
-        let mut raw = [0_u8; 24];
-        raw[8..16].copy_from_slice(&3_i64.to_ne_bytes());
-        raw[16..].copy_from_slice(&(-2_i64).to_ne_bytes());
-        assert_eq!(point.told(&raw), Some((3, Some(-2))));
-        assert_eq!(Point { result: None, ..point }.told(&raw), Some((3, None)));
-        for damaged in 0..raw.len() {
-            assert_eq!(point.told(&raw[..damaged]), None);
+    fn records_tell_calls_with_their_arguments_and_what_they_return() {
+        let call = Point { id: 1, number: 8, more: 16, is_call: true };
+        let raw: Vec<u8> = [0_i64, 3, 4, 5, 6].iter().flat_map(|word| word.to_ne_bytes()).collect();
+        assert_eq!(call.told(&raw), Some((3, Told::Call([4, 5, 6]))));
+        let end = Point { is_call: false, ..call };
+        assert_eq!(end.told(&raw[..24]), Some((3, Told::Return(4))));
+        for damaged in 0..24 {
+            assert_eq!(end.told(&raw[..damaged]), None);
+            assert_eq!(call.told(&raw[..damaged + 16]), None);
         }
-        assert_eq!(Point { number: usize::MAX, ..point }.told(&raw), None);
+        for at in [usize::MAX, usize::MAX - 8] {
+            assert_eq!(Point { more: at, ..call }.told(&raw), None);
+        }
     }
 
     #[test]

@@ -369,14 +369,18 @@ def _pauses(explained: Explained) -> Section | None:
 def _calls(explained: Explained) -> Section | None:
     if explained.calls is None or not explained.calls.of:
         return None
-    lost = explained.calls.lost
+    lost, left_out = explained.calls.lost, explained.calls.left_out
+    listings = [Listing("System calls of one run", tables.calls(explained))]
+    if explained.calls.on:
+        listings.append(Listing("The same by what they were made on", tables.calls_on(explained)))
     return Section(
         id="calls",
         title="What did it ask of the kernel?",
-        listings=(Listing("System calls of one run", tables.calls(explained)),),
+        listings=tuple(listings),
         statements=(
             "Each call was recorded when it began and when it came back; the time between is waiting too, and"
             " of all threads together. A call that had not come back at the end is not counted."
+            + (f" Of {left_out:,} more files they are not listed." if left_out else "")
             + (f" {lost:,} records were lost: as many more may have begun or come back." if lost else ""),
         ),
     )

@@ -18,7 +18,7 @@ from latlab.explain.model import (
     Symbol,
 )
 from latlab.explain.named import shortened
-from latlab.explain.table import counts_as, held_by, returned
+from latlab.explain.table import called_on, counts_as, held_by, returned
 from latlab.explain.verdict import interval, percent
 from latlab.text import clean
 from latlab.units import format_bytes, format_count, format_ns
@@ -157,6 +157,34 @@ def calls(explained: Explained) -> Table:
             returned(call, len(call.errors)) or None,
         )
         for call in of
+    )
+    return Table(columns, rows)
+
+
+def calls_on(explained: Explained) -> Table:
+    """A row for all calls on one file, pipe, socket or device, those first that took longest."""
+    columns = (
+        Column("file, pipe, socket or device"),
+        Column("process"),
+        Column("times", "count"),
+        Column("time in them", "seconds"),
+        Column("longest", "seconds"),
+        Column("read", "bytes"),
+        Column("written", "bytes"),
+        Column("errors"),
+    )
+    rows = tuple(
+        (
+            called_on(on),
+            f"{clean(on.process_name, most=24)} ({on.process})",
+            on.times,
+            on.seconds,
+            on.longest_s,
+            on.read_bytes or None,
+            on.written_bytes or None,
+            returned(on, len(on.errors)) or None,
+        )
+        for on in (explained.calls.on if explained.calls else ())
     )
     return Table(columns, rows)
 

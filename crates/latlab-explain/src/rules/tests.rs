@@ -33,7 +33,7 @@ fn user(stack: &[(&str, &str)]) -> Option<(Category, &'static str)> {
 #[test]
 fn the_built_in_rules_can_be_read_and_no_table_outgrows_its_mask() {
     let rules = Rules::parse(TEXT).expect("readable");
-    assert_eq!(rules.version(), 2);
+    assert_eq!(rules.version(), 3);
     assert!(rules.wait.len() <= 64 && rules.busy.len() <= 64 && rules.user.len() <= 64);
     for &category in Category::ALL {
         assert_eq!(rules.category(rules.whole(category)), category);
@@ -156,6 +156,21 @@ fn work_in_the_kernel_is_named_by_the_call_and_not_by_the_leaf() {
     assert_eq!(busy(&["anon_pipe_write", "vfs_write", "ksys_write"], false).0, Category::Pipe);
     let other = busy(&["__do_sys_getppid", "do_syscall_64", "entry_SYSCALL_64_after_hwframe"], false);
     assert_eq!(other, (Category::KernelCpu, "other system calls"));
+}
+
+#[test]
+fn recording_is_not_the_work_of_the_call_that_is_recorded() {
+    let traced = [
+        "perf_swevent_event",
+        "perf_tp_event",
+        "perf_trace_sys_enter",
+        "syscall_trace_enter",
+        "do_syscall_64",
+    ];
+    assert_eq!(busy(&traced, false), (Category::KernelCpu, "recording of events"));
+    let switched =
+        ["perf_event_output_forward", "__perf_event_task_sched_out", "__schedule", "pipe_read", "vfs_read"];
+    assert_eq!(busy(&switched, false), (Category::KernelCpu, "recording of events"));
 }
 
 #[test]

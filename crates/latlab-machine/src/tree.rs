@@ -28,8 +28,6 @@ pub fn describe_tree(root: &Root, calls: &Calls, dir: &Path) -> Machine {
     }
     let (caches, cache_agreement) = cache::read(root, registers, &mut notes);
     let memory = memory::read(root, calls, &mut notes);
-    let mounts =
-        mounts::parse(&notes.or("file_systems", root.text("/proc/self/mountinfo")).unwrap_or_default());
     let limits = limits::read(root, calls, &mounts, &memory, &mut notes);
     let disks = disks::read(root, &mut notes);
     let (file_systems, dir) = file_systems::read(&mounts, &disks, calls, dir, &mut notes);

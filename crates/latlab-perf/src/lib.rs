@@ -32,6 +32,6 @@ pub use close::{close_all_but, close_beside};
 pub use event::{Event, Kind, Whose, held, reason};
 pub use linux_perf_event_reader::{AttrFlags as Flags, Mmap2InodeAndVersion as Inode};
 pub use record::{Detail, Mapping, Record, Sample, What, records};
-pub use ring::{Ring, cpus, page_bytes, this_thread};
+pub use ring::{Ring, cpus, this_thread};
 pub use tracefs::Tracefs;
 pub use user::{Registers, User};

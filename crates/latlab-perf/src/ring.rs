@@ -17,12 +17,6 @@ const LARGEST: usize = 1 << 30;
 /// No more CPUs have rings.
 const MOST_CPUS: u32 = 1024;
 
-/// A page of this system's memory, bytes: 4, 16 or 64 KiB.
-#[must_use]
-pub fn page_bytes() -> usize {
-    rustix::param::page_size()
-}
-
 /// CPUs that there may be, those that are switched off too; 0 where the system does not say.
 #[must_use]
 pub fn cpus() -> u32 {
@@ -71,7 +65,7 @@ impl Ring {
     pub fn open(event: Event, whose: Whose, bytes: usize) -> io::Result<(Self, u64)> {
         let event = event.open(whose)?;
         let id = id_of(&event)?;
-        let page_bytes = page_bytes();
+        let page_bytes = rustix::param::page_size();
         let mut data_bytes = ring_bytes(bytes, page_bytes);
         let access = ProtFlags::READ | ProtFlags::WRITE;
         let page = loop {

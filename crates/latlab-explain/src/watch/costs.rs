@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt as _;
 use std::ptr;
 use std::time::Duration;
 
-use latlab_perf::{page_bytes, this_thread};
+use latlab_perf::this_thread;
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::clock::thread_cpu_ns;
@@ -79,7 +79,7 @@ fn per(count: usize, work: impl FnOnce()) -> f64 {
 
 /// Touching fresh pages, and giving them back: nanoseconds a page.
 fn pages(repetitions: usize) -> (Vec<f64>, Vec<f64>) {
-    let page = page_bytes();
+    let page = rustix::param::page_size();
     let bytes = page * PAGES;
     let (mut faults, mut unmaps) = (Vec::new(), Vec::new());
     for _ in 0..repetitions {

@@ -7,7 +7,6 @@
 use std::fs::File;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 
-use latlab_perf::page_bytes;
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, open as open_file, openat, openat2};
 use rustix::io::Errno;
 
@@ -97,7 +96,7 @@ fn is(file: &File, wanted: FileId) -> bool {
 /// The device and the inode that the kernel lists for this file when it is mapped. On btrfs and overlayfs `stat` tells others, so the only
 /// number that can be compared with that of a mapping is that of another mapping.
 fn as_mapped(file: &File) -> Option<FileId> {
-    let bytes = page_bytes();
+    let bytes = rustix::param::page_size();
     // SAFETY: a new mapping of an open file, which nothing reads or writes.
     let at = unsafe {
         let (access, kind) = (libc::PROT_NONE, libc::MAP_PRIVATE);

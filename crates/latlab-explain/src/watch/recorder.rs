@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::sync::OnceLock;
 
-use latlab_perf::{Detail, Flags, Kind, Ring, Tracefs, Whose, held, page_bytes, reason};
+use latlab_perf::{Detail, Flags, Kind, Ring, Tracefs, Whose, held, reason};
 
 use crate::account::records::{FileId, Record, What};
 use crate::account::stream::Event;
@@ -207,7 +207,7 @@ impl Recorder {
 
     /// Makes room for records.
     fn open(sees_kernel: bool) -> Result<Vec<(u32, Ring)>, String> {
-        let bytes = |cpus| bytes_of_each(cpus, page_bytes(), (!sees_kernel).then(lock_bytes));
+        let bytes = |cpus| bytes_of_each(cpus, rustix::param::page_size(), (!sees_kernel).then(lock_bytes));
         let own = event(Kind::Dummy, 1, Flags::EXCLUDE_KERNEL);
         Ring::of_each_cpu(own, bytes).map_err(|error| reason(&error))
     }

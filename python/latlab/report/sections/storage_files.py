@@ -133,12 +133,13 @@ def _sentences(run: Run, passes: list[chart.Pass]) -> tuple[str, ...]:
 
 
 def _ends(many: chart.Pass, one: chart.Pass | None) -> str:
-    """How far the ratio goes between the repeats of both: ` (55 to 90 between repeats)`."""
+    """How far the ratio goes between the repeats of both, ` (55 to 90 between repeats)`, if it does."""
     if one is None or not many.repeats_ns or not one.repeats_ns:
         return ""
     low = many.files * min(many.repeats_ns) / max(one.repeats_ns)
     high = many.files * max(many.repeats_ns) / min(one.repeats_ns)
-    return f" ({format_digits(low, 2)} to {format_digits(high, 2)} between repeats)"
+    shown = format_digits(low, 2), format_digits(high, 2)
+    return f" ({shown[0]} to {shown[1]} between repeats)" if shown[0] != shown[1] else ""
 
 
 def _drift(passes: list[chart.Pass]) -> tuple[str, ...]:

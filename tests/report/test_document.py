@@ -18,6 +18,7 @@ from latlab.report.sections import (
     SECTIONS,
     alignment,
     ladder,
+    long_tail,
     network_throughput,
     network_transfer,
     storage_blocks,
@@ -27,7 +28,7 @@ from latlab.report.sections import (
     storage_reread,
     unmeasured,
 )
-from latlab.run.model import Json, Record
+from latlab.run.model import Json, Record, Summary
 from latlab.run.run import Run
 from latlab.text import clean
 
@@ -287,6 +288,31 @@ def test_an_access_across_lines_is_named_as_that(document: Document) -> None:
     assert named["load of 8 B", 60] == "across two lines"
     assert named["store of 8 B", 4092] == "across two pages"
     assert named["load of 8 B", 0] == "aligned"
+
+
+@pytest.mark.parametrize(
+    ("p99", "p999", "said"),
+    [
+        ((190, 210), (380, 420), "A power law is possible: p99 is 2.0 times p90, p99.9 is 4.0 times p99"),
+        ((190, 210), (700, 900), "No power law fits"),
+        ((190, 210), (380, 420), "Averages settle as far as p99.9: the last ratio is below 3.2."),
+        ((190, 210), (700, 900), "Averages depend on the slowest few: the last ratio is above 3.2."),
+        ((100, 300), (700, 900), "Too few operations are this slow to tell whether averages settle."),
+        ((100, 101), (100, 101), "Whether a power law fits is not known"),
+    ],
+)
+def test_a_power_law_and_what_it_means_for_averages_are_told_by_ranges(
+    run: Run, p99: tuple[float, float], p999: tuple[float, float], said: str
+) -> None:
+    record = some(r for r in run.records if r.kind == "per_op" and r.summary is not None)[0]
+    summary = msgspec.structs.replace(
+        record.summary or Summary(),
+        p90=100.0,
+        p99=200.0,
+        p999=800.0,
+        intervals={"p90": (99.0, 101.0), "p99": p99, "p999": p999},
+    )
+    assert said in long_tail.law(msgspec.structs.replace(record, summary=summary, resolution_ns=0.1))
 
 
 @pytest.mark.parametrize(

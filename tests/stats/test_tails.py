@@ -1,18 +1,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
 import msgspec
 import numpy as np
 import pytest
-from tests.some import some
 
 pytest.importorskip("latlab._core")
 
 from latlab import stats
-from latlab.run.model import Record, Spread
+from latlab.run.model import Record
 from latlab.run.run import Run, load
 from latlab.stats import tails
 
@@ -31,188 +31,125 @@ def poke(run: Run) -> Record:
     )
 
 
-def blocks_of(samples: np.ndarray, number: int = 8) -> list[np.ndarray]:
-    return np.array_split(samples, number)
+def intervals(samples: np.ndarray) -> dict[str, tuple[float, float]]:
+    """Of p90, p99, p99.9 and p99.99, as far as there are samples enough."""
+    shares = {"p90": 0.9, "p99": 0.99, "p999": 0.999, "p9999": 0.9999}
+    return {
+        name: stats.order_statistic_interval(samples, share)
+        for name, share in shares.items()
+        if len(samples) >= stats.min_samples(share)
+    }
 
 
-def test_hills_estimate_is_the_mean_logarithm_above_the_threshold() -> None:
-    samples = 5.0 + np.random.default_rng(1).pareto(1.5, 5000) * 5.0
-    ordered = np.sort(samples)[::-1]
-    for point in some(tails.tail(tails.of_samples(blocks_of(samples))).hill):
-        k = round(point.beyond)
-        assert point.index == pytest.approx(1 / np.log(ordered[:k] / ordered[k]).mean())
-        assert point.threshold == ordered[k]
-
-
-@pytest.mark.parametrize("shape", [-0.2, 0.0, 0.4, 1.1])
-def test_the_shape_of_the_tail_is_that_of_scipys_fit(shape: float, scipy_stats: ModuleType) -> None:
-    samples = 100 + scipy_stats.genpareto.rvs(shape, scale=7, size=3000, random_state=3)
-    for point in some(tails.tail(tails.of_samples(blocks_of(samples))).shape[::6]):
-        excess = samples[samples > point.threshold] - point.threshold
-        theirs, _, scale = scipy_stats.genpareto.fit(excess, floc=0)
-        mine = scipy_stats.genpareto.logpdf(excess, point.shape, scale=point.scale).sum()
-        # Scipy's simplex may end early: ours is at least as likely.
-        assert mine >= scipy_stats.genpareto.logpdf(excess, theirs, scale=scale).sum() - 1e-3
-
-
-def test_the_fitted_families_are_scipys(scipy_stats: ModuleType) -> None:
-    samples = np.random.default_rng(5).lognormal(3.0, 0.6, 6000)
-    at = (10.0, 30.0, 100.0)
-    found = tails.families(tails.of_samples(samples), at)
-    assert found is not None
-    assert found.best.family == "lognormal"
-    sigma, _, scale = scipy_stats.lognorm.fit(samples, floc=0)
-    assert found.best.above == pytest.approx(scipy_stats.lognorm.sf(at, sigma, scale=scale), rel=0.02)
-    normal = found.of("normal")
-    assert normal.above == pytest.approx(scipy_stats.norm.sf(at, samples.mean(), samples.std()), rel=0.01)
-    assert normal.vuong_p is not None
-    assert normal.vuong_p < 0.001
-    assert normal.factor_off > 5
-
-
-@pytest.mark.parametrize(("seen", "put", "times"), [(0.25, 0.5, 2), (0.5, 0.25, 2), (0.5, 0.0, math.inf)])
-def test_a_family_is_as_far_off_with_too_many_slow_ones_as_with_too_few(
-    seen: float, put: float, times: float
-) -> None:
-    fit = tails.Fit("normal", (), log_likelihood=0.0, bic=0.0, above=(), furthest_off=(9.0, seen, put))
-    assert fit.factor_off == times
-
-
-def test_a_value_is_not_above_itself() -> None:
-    assert tails.of_samples([1.0, 2.0, 2.0, 5.0]).above(2.0) == 1
-
-
-def test_a_tail_index_is_given_for_a_power_law_with_its_interval_and_for_nothing_else() -> None:
-    random = np.random.default_rng(2)
-    found = tails.tail(tails.of_samples(blocks_of(1 + random.pareto(1.5, 20_000)))).index
-    assert found is not None
-    assert found.at.interval is not None
-    assert found.at.interval[0] < 1.5 < found.at.interval[1]
-    assert found.span >= 10
-    for other in (random.lognormal(0, 2, 20_000), random.normal(100, 5, 20_000), 1 + random.pareto(1.5, 500)):
-        tail = tails.tail(tails.of_samples(blocks_of(other)))
-        assert tail.index is None
-        assert tail.why_no_index
-
-
-def test_mean_excess_is_the_mean_distance_above_the_threshold() -> None:
-    samples = np.random.default_rng(4).exponential(10, 3000)
-    for point in some(tails.tail(tails.of_samples(samples)).mean_excess):
-        assert point.excess == pytest.approx(
-            float((samples[samples > point.threshold] - point.threshold).mean())
-        )
-
-
-def test_samples_in_two_groups_have_two_modes_and_dip() -> None:
-    random = np.random.default_rng(6)
-    two = np.concatenate((random.normal(100, 5, 3000), random.normal(300, 20, 1000)))
-    random.shuffle(two)
-    found = tails.modes(tails.of_samples(two, step=1.0))
-    assert [round(mode.p50_ns, -1) for mode in found.modes] == [100, 300]
-    assert found.dip is not None
-    assert found.dip.p < 0.01
-    one = tails.modes(tails.of_samples(random.lognormal(5, 0.3, 4000)))
-    assert len(one.modes) == 1
-    assert one.dip is not None
-    assert one.dip.p > 0.1
-
-
-def test_autocorrelation_is_spearmans_of_the_shifted_series(scipy_stats: ModuleType) -> None:
-    random = np.random.default_rng(8)
-    series = np.empty(4000)
-    series[0] = random.normal()
-    for at in range(1, 4000):
-        series[at] = 0.7 * series[at - 1] + random.normal()
-    for found in tails.autocorrelation([np.exp(series)])[:6]:
-        theirs = scipy_stats.spearmanr(series[: -found.lag], series[found.lag :]).statistic
-        assert found.value == pytest.approx(theirs, abs=0.01)
-    assert stats.dependence([series]).effective_samples < 2000
-
-
-def test_samples_that_follow_each_other_have_wider_intervals_than_independent_ones() -> None:
-    random = np.random.default_rng(9)
-    bursts = np.repeat(1 + random.pareto(1.5, 1000), 20)
-    following = tails.tail(tails.of_samples(blocks_of(bursts, 10))).hill[-1]
-    alone = tails.tail(tails.of_samples(blocks_of(random.permutation(bursts), 10))).hill[-1]
-    assert following.interval is not None
-    assert alone.interval is not None
-    assert following.index == pytest.approx(alone.index)
-    wide, narrow = (math.log(hi / lo) for lo, hi in (following.interval, alone.interval))
-    assert wide > 2 * narrow
+def exact(ratios: tuple[float, ...]) -> dict[str, tuple[float, float]]:
+    """Quantiles known to a millionth, each so many times the one before."""
+    values = np.cumprod((100.0, *ratios))
+    return {
+        name: (at, at * 1.000_001) for name, at in zip(("p90", "p99", "p999", "p9999"), values, strict=False)
+    }
 
 
 def test_a_normal_would_put_one_in_a_billion_where_pokes_were_seen(
     poke: Record, scipy_stats: ModuleType
 ) -> None:
-    claim = tails.normal_claim(tails.of_record(poke))
+    claim = tails.normal_claim(poke)
     assert claim is not None
-    assert claim.share == pytest.approx(scipy_stats.norm.sf(6))
-    assert claim.seen > 0
+    assert scipy_stats.norm.sf(tails._FAR) == pytest.approx(1e-9, rel=0.02)
     assert claim.total == poke.samples
     assert poke.summary is not None
     assert poke.summary.mean is not None
     assert poke.summary.std is not None
     assert claim.beyond == pytest.approx(poke.summary.mean + 6 * poke.summary.std)
+    assert claim.seen == sum(count for low, _, count in poke.buckets() if low > claim.beyond)
+    assert claim.seen > 0
 
 
-def test_the_deviation_of_samples_is_that_of_a_sample_not_of_a_population() -> None:
-    assert tails.of_samples([1.0, 2.0, 6.0]).deviation == pytest.approx(math.sqrt(7))
+def test_what_has_no_spread_is_compared_with_no_normal(run: Run, poke: Record) -> None:
+    assert poke.summary is not None
+    even = msgspec.structs.replace(poke, summary=msgspec.structs.replace(poke.summary, std=0.0))
+    assert tails.normal_claim(even) is None
+    assert tails.normal_claim(next(record for record in run.records if record.summary is None)) is None
 
 
-def test_a_record_is_worth_as_many_independent_samples_as_scatter_like_its_blocks(poke: Record) -> None:
-    """Of n independent samples the interval holds a share of 2 x 1.96 x sqrt(1/4 / n) of all."""
-    low, high = (poke.value or 0.0) / 1.01, 1.01 * (poke.value or 0.0)
-    within = math.log(1.01) * math.sqrt(len(poke.blocks)) / tails._NORMAL_95
-    values = tails.of_record(msgspec.structs.replace(poke, spread=Spread(within=within)))
-    inside = sum(count for at, count in values.counts if low < at < high) / values.total
-    assert inside > 0
-    assert inside == pytest.approx(2 * 1.96 * math.sqrt(0.25 / values.effective))
+def called_possible(draw: Callable[[int], np.ndarray], number: int, sets: int) -> int:
+    """Of so many sets of samples, those that a power law was called possible for."""
+    found = [tails.power_law(intervals(draw(number))) for _ in range(sets)]
+    return sum(law is not None and law.possible for law in found)
 
 
-def test_a_record_has_its_tail_from_its_histogram_and_intervals_from_its_slow_samples(poke: Record) -> None:
-    values = tails.of_record(poke)
-    assert values.total == poke.samples
-    assert sum(map(len, values.slow)) == len(poke.tail)
-    assert len(values.slow) == len(poke.blocks)
-    tail = tails.tail(values)
-    assert [point.beyond for point in tail.hill] == sorted(point.beyond for point in tail.hill)
-    # Where the order of measuring is not known, nothing says how far neighbours depend on each other.
-    assert all(point.interval is None for point in tail.hill if point.beyond > len(poke.tail))
-    incomplete = msgspec.structs.replace(poke, tail_dropped=1)
-    assert tails.of_record(incomplete).slow == ()
+@pytest.mark.parametrize("index", [0.8, 1.5, 3.0])
+@pytest.mark.parametrize("number", [4_000, 40_000])
+def test_a_pareto_of_any_index_is_hardly_ever_refused(index: float, number: int) -> None:
+    random = np.random.default_rng(2)
+    assert called_possible(lambda count: 1 + random.pareto(index, count), number, 60) >= 57
 
 
-def test_a_planted_change_of_regime_is_found_and_noise_has_none() -> None:
-    random = np.random.default_rng(12)
-    noise = random.lognormal(0, 0.1, 60)
-    steady = tails.regimes(100 * noise)
-    assert steady is not None
-    assert len(steady.levels) == 1
-    noise[25:] *= 2
-    found = tails.regimes(100 * noise)
+def test_a_lognormal_is_told_from_a_power_law_by_100_000_samples_and_not_by_4_000() -> None:
+    random = np.random.default_rng(3)
+    assert called_possible(lambda count: random.lognormal(0, 2, count), 100_000, 20) == 0
+    assert called_possible(lambda count: random.lognormal(0, 2, count), 4_000, 60) >= 54
+
+
+def test_p9999_counts_where_it_has_an_interval() -> None:
+    random = np.random.default_rng(4)
+    for number, last in ((stats.min_samples(0.999), "p999"), (stats.min_samples(0.9999), "p9999")):
+        found = tails.power_law(intervals(1 + random.pareto(1.5, number)))
+        assert found is not None
+        assert found.quantiles[-1] == last
+
+
+def test_no_power_law_fits_a_normal_or_two_groups() -> None:
+    random = np.random.default_rng(5)
+    groups = np.where(random.random(100_000) < 0.003, 600.0, 10.0) * random.uniform(1, 2, 100_000)
+    for samples in (random.normal(100, 5, 100_000), groups):
+        found = tails.power_law(intervals(samples))
+        assert found is not None
+        assert not found.possible
+
+
+@pytest.mark.parametrize(
+    ("ratios", "possible", "settles"),
+    [
+        ((2.0, 2.0), True, True),
+        ((2.0, 2.0, 2.0), True, True),
+        ((3.1, 3.1), True, True),
+        ((3.2, 3.2), True, False),
+        ((2.0, 5.0), False, False),
+        ((5.0, 2.0), False, True),
+        ((2.0, 2.0, 2.1), False, True),
+        ((4.0, 3.9, 4.0), False, False),
+    ],
+)
+def test_a_power_law_keeps_the_ratio_and_averages_go_by_the_last_one(
+    ratios: tuple[float, ...], possible: bool, settles: bool
+) -> None:
+    found = tails.power_law(exact(ratios))
     assert found is not None
-    assert [(level.first, level.end) for level in found.levels] == [(0, 25), (25, 60)]
-    assert found.levels[1].median / found.levels[0].median == pytest.approx(2, rel=0.1)
-    assert tails.regimes([1.0] * 3) is None
+    assert (found.possible, found.settles) == (possible, settles)
 
 
-def test_what_has_no_tail_is_refused(run: Run) -> None:
-    batch = next(record for record in run.records if record.kind == "batch_mean")
-    with pytest.raises(stats.Refused):
-        tails.of_record(batch)
-    for samples in ([], [1.0, -1.0], [1.0, math.nan]):
-        with pytest.raises(stats.Refused):
-            tails.of_samples(samples)
-    equal = tails.of_samples([5.0] * 100)
-    assert tails.normal_claim(equal) is None
-    assert tails.families(equal) is None
-    assert tails.tail(equal).hill == ()
+def test_ratios_count_as_equal_within_what_the_quantiles_are_known_by() -> None:
+    known = exact((2.0, 2.2))
+    apart = tails.power_law(known)
+    assert apart is not None
+    assert not apart.possible
+    wider = tails.power_law(known | {"p999": (380.0, 800.0)})
+    assert wider is not None
+    assert wider.possible
+    assert wider.settles is None, "from 1.9 to 4 times p99"
+    both = tails.power_law(known | {"p99": (150.0, 300.0), "p999": (600.0, 700.0)})
+    assert both is not None
+    assert both.settles is None, "from 2 to 4.7 times p99"
+    coarse = tails.power_law(known, step=12.0)
+    assert coarse is not None
+    assert coarse.possible, "100, 200 and 440 ns by a clock with steps of 12 ns"
 
 
-def test_values_of_no_length_at_all_on_a_coarse_clock_are_fitted() -> None:
-    """Nine of ten took no step of a clock of 40 ns."""
-    samples = np.where(np.random.default_rng(7).uniform(size=2000) < 0.9, 0.0, 40.0)
-    samples[:30] = 4000.0
-    found = tails.families(tails.of_samples(samples, step=40.0), (20.0,))
-    assert found is not None
-    assert all(0 <= share <= 1 for fit in found.fits for share in fit.above)
+def test_quantiles_that_are_missing_equal_or_broken_tell_nothing_of_a_power_law() -> None:
+    known = exact((2.0, 2.0))
+    for name in known:
+        assert tails.power_law({key: ends for key, ends in known.items() if key != name}) is None
+    assert tails.power_law(exact((1.0, 1.0))) is None
+    assert tails.power_law(exact((1.05, 1.05)), step=20.0) is None, "all within a step of the clock"
+    for ends in ((0.0, 1.0), (-1.0, 1.0), (math.nan, 1.0), (9.0, 1.0), (1.0, math.inf)):
+        assert tails.power_law(known | {"p999": ends}) is None

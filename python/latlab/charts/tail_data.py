@@ -1,8 +1,7 @@
-"""What the charts and sentences of the long tail share: one record's operations, fitted once."""
+"""What the charts and sentences of the long tail share: which records have one."""
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Final
 
 from latlab.charts.points import drawable
@@ -11,20 +10,9 @@ from latlab.charts.pokes_data import size_name
 from latlab.run.disturbances import PROBE as LISTENING
 from latlab.run.model import Record
 from latlab.run.run import Run
-from latlab.stats import tails
-from latlab.stats.tails import Comparison, Family, Tail, Values
 
 #: Fewer operations have no tail to speak of: p99 has ten samples beyond it.
 LEAST_SAMPLES: Final = 1_000
-#: How the families are called.
-NAMES: Final[dict[Family, str]] = {
-    "normal": "normal",
-    "lognormal": "lognormal",
-    "shifted_lognormal": "lognormal above a floor",
-    "pareto": "power law",
-    "two_lognormals": "two lognormals",
-    "lognormal_and_pareto": "lognormal with a power law",
-}
 
 
 def record_of(run: Run) -> Record | None:
@@ -67,26 +55,6 @@ def why_absent(run: Run) -> str:
     """Why there is no tail to show."""
     reason = next((r.error.text for r in run.records if r.probe == POKES and r.error is not None), None)
     return reason or f"no record of this run holds {LEAST_SAMPLES:,} single operations"
-
-
-def factor(times: float) -> str:
-    """`a factor of 3.2`; what is larger than anybody reads is `more than a factor of 1,000`."""
-    most, few = 1_000, 10
-    if not times < most:
-        return f"more than a factor of {most:,}"
-    return f"a factor of {times:.2g}" if times < few else f"a factor of {times:.0f}"
-
-
-@lru_cache(maxsize=64)
-def fitted(values: Values, at: tuple[float, ...] = ()) -> Comparison | None:
-    """The families, compared; each fit with the share above every value of `at`."""
-    return tails.families(values, at)
-
-
-@lru_cache(maxsize=64)
-def tail_of(values: Values) -> Tail:
-    """Plots over thresholds and the tail index."""
-    return tails.tail(values)
 
 
 def steps_between(left: float, right: float, number: int) -> tuple[float, ...]:

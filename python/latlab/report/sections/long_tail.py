@@ -1,8 +1,12 @@
-"""The long tail: what a normal would make of it, which family is closest, whether one number says it."""
+"""The long tail: what a normal would make of it, what kept the slow ones, whether a power law is possible."""
 
 from __future__ import annotations
 
-from latlab.charts import hill, long_tail, over_time, tail_causes, tail_data
+from itertools import pairwise
+from typing import Final
+
+from latlab.charts import long_tail, over_time, tail_causes, tail_data
+from latlab.charts.points import drawable
 from latlab.charts.table import Cell, Column, Table
 from latlab.report.document import Listing, Section
 from latlab.report.figures import figure
@@ -10,28 +14,20 @@ from latlab.report.probes import Probes
 from latlab.run.model import Record
 from latlab.run.run import Run
 from latlab.stats import tails
-from latlab.stats.tails import Values
-from latlab.units import format_count, format_ns
+from latlab.stats.tails import PowerLaw
+from latlab.units import format_count, format_factor, format_ns
 
 #: Records in the table: those with most operations, one of a probe.
 _MOST_RECORDS = 10
-#: A family that is off by less, wherever ten operations lie beyond, describes the tail.
-_DESCRIBES = 2.0
-#: Below this index a power law has no variance, and a mean no interval.
-_HEAVY = 2.0
+_PERCENTILES: Final = {"p90": "p90", "p99": "p99", "p999": "p99.9", "p9999": "p99.99"}
 _TAIL_CAPTION = (
-    "The same operations twice. Dotted lines: the mean, and one and six standard deviations above it."
-    " Families are fitted to all operations by maximum likelihood; the legend has the best first."
+    "The same operations twice. Dashed: a normal distribution with their mean and deviation. Dotted lines:"
+    " the mean, and one and six standard deviations above it."
 )
 _CAUSES_CAPTION = (
     "Left: how many of a million operations take at least so long, stacked by what kept them. Right: the"
     " same, each place on the axis as a whole. A cause is the one with the largest part of an operation;"
     " what no evidence names is unexplained."
-)
-_HILL_CAPTION = (
-    "Each point is fitted to what lies beyond one threshold; shaded: 95 % interval, where the order of"
-    " measuring is known for enough operations. Where no curve stands still there is no tail index:"
-    " usually several causes lie over each other."
 )
 _TIME_CAPTION = (
     "Dots: single operations that took over the threshold from which times are kept. Grey: blocks, with a"
@@ -46,11 +42,10 @@ def section(run: Run, probes: Probes) -> Section:
     return Section(
         id="long_tail",
         title="What does the long tail look like?",
-        sentences=() if record is None else (verdict(record), _more(record)),
+        sentences=() if record is None else (verdict(record), law(record)),
         figures=(
             *figure(run, long_tail.ID, _TAIL_CAPTION),
             *figure(run, tail_causes.ID, _CAUSES_CAPTION),
-            *figure(run, hill.ID, _HILL_CAPTION),
             *figure(run, over_time.ID, _TIME_CAPTION),
         ),
         listings=_listings(run),
@@ -59,9 +54,8 @@ def section(run: Run, probes: Probes) -> Section:
 
 
 def verdict(record: Record) -> str:
-    """What a normal would put beyond six deviations, and what was seen: `1 in 10⁹; you saw 2 of 180,000`."""
-    values = tails.of_record(record)
-    claim = tails.normal_claim(values)
+    """What a normal puts beyond six deviations, and what was seen: `1 in 10⁹; observed: 2 of 180,000`."""
+    claim = tails.normal_claim(record)
     name = tail_data.name_of(record)
     if claim is None:
         return f"All {name} took the same time: there is no tail."
@@ -78,65 +72,39 @@ def verdict(record: Record) -> str:
     )
 
 
-def _more(record: Record) -> str:
-    values = tails.of_record(record)
-    return " ".join(filter(None, (_groups(values), _regimes(record), _family(values), _index(values))))
-
-
-def _family(values: Values) -> str:
-    found = tail_data.fitted(values)
+def law(record: Record) -> str:
+    """Whether a power law is possible, and what the tail means for averages."""
+    found = _power_law(record)
     if found is None:
-        return ""
-    best = found.best
-    name = tail_data.NAMES[best.family]
-    if best.furthest_off is None:
-        return f"The closest family is {name}."
-    at, seen, expected = best.furthest_off
-    if best.factor_off < _DESCRIBES:
-        return (
-            f"{name.capitalize()} describes them: nowhere in the slowest tenth off by"
-            f" {tail_data.factor(_DESCRIBES)}."
-        )
-    few = "too few" if expected < seen else "too many"
-    return (
-        f"No family describes body and tail. The closest is {name}, which puts {few} beyond {format_ns(at)},"
-        " by"
-        f" {tail_data.factor(best.factor_off)}: there is more than one cause, or a law that is none of these."
+        return "Whether a power law fits is not known: p99.9 has no range, or it is not clearly above p90."
+    quantiles = [(_PERCENTILES[quantile], _quantile(record, quantile)) for quantile in found.quantiles]
+    ratios = ", ".join(
+        f"{outer} is {format_factor(high / low, 2)} times {inner}"
+        for (inner, low), (outer, high) in pairwise(quantiles)
+        if drawable(low) and drawable(high)
     )
-
-
-def _groups(values: Values) -> str:
-    groups = tails.modes(values).modes
-    if len(groups) < 2:  # noqa: PLR2004 - one group is no news
-        return ""
-    named = [f"{format_ns(group.p50_ns)} ({group.share:.1%})".replace("%", " %") for group in groups]
-    return f"They fall into {len(groups)} groups: {', '.join(named)}."
-
-
-def _regimes(record: Record) -> str:
-    """Where the median of the blocks changed its level while the record was taken."""
-    blocks = over_time.blocks(record)
-    found = tails.regimes([median for *_, median in blocks])
-    if found is None or len(found.levels) < 2:  # noqa: PLR2004 - one level is no news
-        return ""
-    parts = [f"{format_ns(found.levels[0].median)} at first"]
-    parts += [
-        f"{format_ns(level.median)} from second {blocks[level.first][0]:.1f} on" for level in found.levels[1:]
-    ]
-    return f"The typical time changed with time: {', '.join(parts)}."
-
-
-def _index(values: Values) -> str:
-    tail = tail_data.tail_of(values)
-    if tail.index is None:
-        return f"No power law fits: {tail.why_no_index}." if tail.why_no_index else ""
-    at = tail.index.at
-    interval = "" if at.interval is None else f" ({at.interval[0]:.2f} to {at.interval[1]:.2f})"
-    heavy = "; the mean depends on the slowest few" if at.index < _HEAVY else ""
-    return (
-        f"Above {format_ns(at.threshold)} the tail falls as a power {at.index:.2f}{interval} of the time,"
-        f" over a factor of {tail.index.span:.0f}{heavy}."
+    fits = (
+        f"A power law is possible: {ratios}, and within their ranges these ratios can be equal."
+        if found.possible
+        else f"No power law fits: its ratio would stay the same, but {ratios}."
     )
+    edge = format_factor(tails.HEAVY, 2)
+    averages = {
+        True: f"Averages settle as far as {quantiles[-1][0]}: the last ratio is below {edge}.",
+        False: f"Averages depend on the slowest few: the last ratio is above {edge}. Use percentiles.",
+        None: "Too few operations are this slow to tell whether averages settle. Use percentiles.",
+    }
+    return f"{fits} {averages[found.settles]}"
+
+
+def _power_law(record: Record) -> PowerLaw | None:
+    if record.summary is None:
+        return None
+    return tails.power_law(record.summary.intervals, record.resolution_ns or 0.0)
+
+
+def _quantile(record: Record, name: str) -> float | None:
+    return getattr(record.summary, name, None)
 
 
 def _listings(run: Run) -> tuple[Listing, ...]:
@@ -153,33 +121,22 @@ def _listings(run: Run) -> tuple[Listing, ...]:
     columns = (
         Column("operation"),
         Column("number", "count"),
+        Column("p90", "ns"),
+        Column("p99", "ns"),
+        Column("p99.9", "ns"),
         Column("mean + 6 deviations", "ns"),
         Column("seen beyond", "count"),
-        Column("closest family"),
-        Column("misses the tail by"),
-        Column("tail index"),
+        Column("power law"),
     )
     return (Listing("The tail of each probe's longest record", Table(columns, rows)),)
 
 
 def _row(record: Record) -> tuple[Cell, ...]:
-    values = tails.of_record(record)
-    claim = tails.normal_claim(values)
-    found = tail_data.fitted(values)
-    index = tail_data.tail_of(values).index
+    claim, found = tails.normal_claim(record), _power_law(record)
     return (
         tail_data.name_of(record),
-        values.total,
+        record.samples,
+        *(_quantile(record, name) for name in ("p90", "p99", "p999")),
         *((None, None) if claim is None else (claim.beyond, claim.seen)),
-        None if found is None else tail_data.NAMES[found.best.family],
-        None if found is None else _times(found.best.factor_off),
-        "none holds" if index is None else f"{index.at.index:.2f}",
+        None if found is None else "possible" if found.possible else "no",
     )
-
-
-def _times(factor: float) -> str:
-    """`3.2 times`; short, as it stands in the last columns of a wide table."""
-    most, few = 1_000, 10
-    if not factor < most:
-        return f"over {most:,} times"
-    return f"{factor:.2g} times" if factor < few else f"{factor:.0f} times"

@@ -38,13 +38,7 @@ pub enum Refusal {
         /// Blocks needed.
         need: u64,
     },
-    /// A mean is decided by a few extreme samples: it has no trustworthy interval, quantiles have.
-    #[error("mean: the tail is too heavy (index {index:.1}, needs above 2): give quantiles")]
-    TailTooHeavy {
-        /// Hill's estimate of the tail index: moments of this order and above do not exist.
-        index: f64,
-    },
-    /// The few largest samples weigh so much in a mean that Student's interval covers less than it says.
+    /// The few largest samples weigh so much in a mean that Student's interval covers less than it says; quantiles have one.
     #[error(
         "mean: the samples are too skewed for their number ({skewness:.1} over the root of {effective:.0}): give quantiles"
     )]

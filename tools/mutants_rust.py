@@ -28,7 +28,6 @@ CHOSEN, SEED = 150, 16
 COMPILED = ["profile.dev.package.latlab-stats.opt-level=1", "profile.dev.debug=0"]
 #: Tests with many repetitions, which would take four fifths of the time: the others have to suffice.
 LONG = [
-    "each_family_is_told_from_the_others",
     "one_group_stays_one",
     "planted_hierarchies_come_out_as_planted",
     "pure_noise_seldom_has_a_change",

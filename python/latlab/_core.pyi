@@ -149,7 +149,7 @@ def stages_file(language: str) -> tuple[str, str] | None:
     """The file by which another language marks stages: its name, its text."""
 
 # ---- statistics
-# A refusal (too few samples, dependent samples, too heavy a tail) is a ValueError whose text can be printed.
+# A refusal (too few samples, dependent samples, too skewed ones) is a ValueError whose text can be printed.
 
 def quantile(samples: Samples, q: float) -> float:
     """The value that a share `q` of the samples lies below; NaN when there are none."""
@@ -178,29 +178,3 @@ def dependence(blocks: Sequence[Samples]) -> str:
 
 def moments(samples: Samples) -> tuple[float, float | None, float, float] | None:
     """`(mean, standard deviation with n - 1, smallest, largest)`; None when there are no samples."""
-
-def autocorrelation(blocks: Sequence[Samples]) -> str:
-    """`[{lag, value, nothing_within}]`: rank correlation within blocks at lags 1, 2, 4, ..."""
-
-def modes(
-    buckets: Sequence[tuple[float, int]], step: float = 0.0, grain: float = 0.0, effective: float = ...
-) -> str:
-    """`{"modes": [{p50_ns, low_ns, high_ns, share}], "dip": {dip, p} | null}` of pairs, ascending."""
-
-def tail_of(blocks: Sequence[Samples], total: int | None = None, worth: float = 1.0) -> str:
-    """`{hill, shape, mean_excess, index, why_no_index}`; with `total`, of the slow samples alone."""
-
-def tail_of_counts(buckets: Sequence[tuple[float, int]]) -> str:
-    """The same of `(value, count)` pairs, without intervals."""
-
-def compare_families(
-    buckets: Sequence[tuple[float, int]],
-    step: float = 0.0,
-    grain: float = 0.0,
-    effective: float = ...,
-    at: Sequence[float] = ...,
-) -> str:
-    """`{fits, samples, effective}` of pairs, ascending; `null` where nothing can be fitted."""
-
-def regimes(series: Samples) -> str:
-    """`{"levels": [{from, to, median}], "trend"}` of a series in time; `null` for fewer than eight values."""

@@ -41,9 +41,8 @@ mod _core {
     use crate::stages::{Stage, stage, stages_environment, stages_file, stages_heard, stages_start};
     #[pymodule_export]
     use crate::statistics::{
-        autocorrelation, between_block_range, compare_families, dependence, mean_interval, min_samples,
-        modes, moments, order_statistic_interval, quantile, quantile_interval, regimes, tail_of,
-        tail_of_counts,
+        between_block_range, dependence, mean_interval, min_samples, moments, order_statistic_interval,
+        quantile, quantile_interval,
     };
 
     use super::{Bound, PyModule, PyModuleMethods as _, PyResult};

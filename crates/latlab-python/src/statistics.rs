@@ -1,10 +1,9 @@
 //! The statistics of samples, for everything that is computed after the run: one owner.
 //!
-//! A refusal (too few samples, dependent samples, too heavy a tail) is a `ValueError` whose text can be printed.
+//! A refusal (too few samples, dependent samples, too skewed ones) is a `ValueError` whose text can be printed.
 
 #![expect(clippy::needless_pass_by_value, reason = "PyO3 hands over what it converted")]
 
-use latlab_stats::tail::{self, Bins, Exceedances};
 use latlab_stats::{Estimate, Interval, Moments, Refusal};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -103,89 +102,4 @@ pub(crate) fn dependence(py: Python<'_>, blocks: Vec<Samples>) -> PyResult<Strin
 #[pyfunction]
 pub(crate) fn moments(py: Python<'_>, samples: Samples) -> Option<(f64, Option<f64>, f64, f64)> {
     parts(py.detach(|| latlab_stats::moments(&samples.0)))
-}
-
-/// What is said of a tail, as JSON: of samples in blocks, or with `total` of the slow samples alone, all of those above the
-/// smallest, by the block in which each was taken, `worth` independent ones each.
-#[pyfunction]
-#[pyo3(signature = (blocks, total=None, worth=1.0))]
-pub(crate) fn tail_of(
-    py: Python<'_>,
-    blocks: Vec<Samples>,
-    total: Option<u64>,
-    worth: f64,
-) -> PyResult<String> {
-    let found = py.detach(|| {
-        let views = views(&blocks);
-        let of = match total {
-            None => Exceedances::of_blocks(&views),
-            Some(total) => Exceedances::of_groups(&views, total, worth),
-        };
-        of.map(|of| tail::tail(&of))
-    });
-    crate::text::json(&found.map_err(refused)?)
-}
-
-/// The same of a histogram's `(value, count)` pairs, whose order of measuring is not known: without intervals.
-#[pyfunction]
-pub(crate) fn tail_of_counts(py: Python<'_>, buckets: Vec<(f64, u64)>) -> PyResult<String> {
-    let found = py.detach(|| Exceedances::of_counts(&buckets).map(|of| tail::tail(&of)));
-    crate::text::json(&found.map_err(refused)?)
-}
-
-/// Families of distributions fitted to `(value, count)` pairs, ascending, and compared, as JSON; `null` where nothing can be.
-#[pyfunction]
-#[pyo3(signature = (buckets, step=0.0, grain=0.0, effective=f64::INFINITY, at=Vec::new()))]
-pub(crate) fn compare_families(
-    py: Python<'_>,
-    buckets: Vec<(f64, u64)>,
-    step: f64,
-    grain: f64,
-    effective: f64,
-    at: Vec<f64>,
-) -> PyResult<String> {
-    let compare = || tail::families(&Bins::new(&buckets, step, grain)?, effective, &at);
-    crate::text::json(&py.detach(compare))
-}
-
-/// `{"modes": [Mode], "dip": Dip}` of `(value, count)` pairs, ascending, as JSON.
-#[pyfunction]
-#[pyo3(signature = (buckets, step=0.0, grain=0.0, effective=f64::INFINITY))]
-pub(crate) fn modes(
-    py: Python<'_>,
-    buckets: Vec<(f64, u64)>,
-    step: f64,
-    grain: f64,
-    effective: f64,
-) -> PyResult<String> {
-    let (modes, dip) = py.detach(|| {
-        (
-            latlab_stats::modes::modes(&buckets, step),
-            Bins::new(&buckets, step, grain).and_then(|bins| bins.dip_of_logs(effective)),
-        )
-    });
-    crate::text::json(&serde_json::json!({ "modes": modes, "dip": dip }))
-}
-
-/// Rank autocorrelation within blocks at lags 1, 2, 4, ..., as JSON.
-#[pyfunction]
-pub(crate) fn autocorrelation(py: Python<'_>, blocks: Vec<Samples>) -> PyResult<String> {
-    let found = py.detach(|| latlab_stats::autocorrelation(&views(&blocks)));
-    crate::text::json(&found.map_err(refused)?)
-}
-
-/// Where a series in time changes its level, as JSON: `{"levels": [{"from", "to", "median"}], "trend"}`; `null` for fewer than
-/// eight values.
-#[pyfunction]
-pub(crate) fn regimes(py: Python<'_>, series: Samples) -> PyResult<String> {
-    let found = py.detach(|| latlab_stats::changes(&series.0));
-    let json = found.map(|found| {
-        let levels: Vec<_> = found
-            .levels
-            .iter()
-            .map(|level| serde_json::json!({ "from": level.from, "to": level.to, "median": level.median }))
-            .collect();
-        serde_json::json!({ "levels": levels, "trend": found.trend })
-    });
-    crate::text::json(&json)
 }

@@ -5,14 +5,9 @@
 //! ```
 //!
 //! Seeded: the same table on every machine. Samples are uniform numbers, independent or following each other (a Gaussian
-//! first-order process within each block), turned into each distribution, whose truth is known: from formulas, or for
-//! index and shape from the same estimate of very many evenly spaced samples beyond the threshold.
-
-use std::collections::HashMap;
-use std::sync::Mutex;
+//! first-order process within each block), turned into each distribution, whose truth is known from formulas.
 
 use latlab_stats::rng::Rng;
-use latlab_stats::tail::{Exceedances, hill, shape, tail_index};
 use latlab_stats::{between_blocks_interval, mean_interval, order_statistic_interval, quantile_interval};
 
 /// Quantile function.
@@ -189,12 +184,6 @@ fn table(columns: &[&str]) {
 
 fn main() {
     let repetitions = std::env::args().nth(1).and_then(|n| n.parse().ok()).unwrap_or(2000);
-    body(repetitions);
-    // Forty thousand samples a repetition: fewer of these.
-    tails(repetitions / 4);
-}
-
-fn body(repetitions: u64) {
     let plans = [0.0, 0.5, 0.9].map(|following| Plan { blocks: 8, each: 200, following });
     table(&["p50", "p90", "p99", "mean", "p50 between blocks", "p90 by order statistics"]);
     for d in &DISTRIBUTIONS {
@@ -223,87 +212,4 @@ fn body(repetitions: u64) {
             row(&format!("{}, {}", d.name, plan.name()), &cells);
         }
     }
-    println!();
-}
-
-/// Shares of the samples beyond the thresholds that are tried.
-const BEYOND: [f64; 3] = [0.1, 0.01, 0.002];
-
-/// Samples without noise: evenly spaced in the slowest share, ascending.
-fn even(inverse: Inverse, share: f64, number: u32) -> Vec<f64> {
-    (0..number).rev().map(|i| inverse(1.0 - share * (f64::from(i) + 0.5) / f64::from(number))).collect()
-}
-
-/// Index above a threshold.
-fn true_index(inverse: Inverse, threshold: f64) -> f64 {
-    const MANY: u32 = 4_000;
-    // Where the quantile function reaches the threshold.
-    let (mut low, mut high) = (0.0_f64, 1.0_f64);
-    for _ in 0..50 {
-        let middle = f64::midpoint(low, high);
-        if inverse(middle) < threshold {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    let logs: f64 = even(inverse, 1.0 - high, MANY).iter().map(|x| (x / threshold).ln()).sum();
-    f64::from(MANY) / logs
-}
-
-/// Shape above the threshold of a share.
-fn true_shape(inverse: Inverse, share: f64) -> f64 {
-    const MANY: u32 = 200_000;
-    let values = even(inverse, share, MANY);
-    let mut counts: Vec<(f64, u64)> =
-        values.chunks(20).map(|chunk| (f64::midpoint(chunk[9], chunk[10]), 20)).collect();
-    // As many again at the threshold itself, which then is the last that a plot shows.
-    counts.insert(0, (inverse(1.0 - share), u64::from(MANY)));
-    let points = shape(&Exceedances::of_counts(&counts).expect("finite"));
-    points.last().expect("a tail").shape
-}
-
-fn tails(repetitions: u64) {
-    let plans = [(8, 5000, 0.0), (1, 40_000, 0.0), (8, 5000, 0.5), (8, 5000, 0.9), (1, 40_000, 0.9)]
-        .map(|(blocks, each, following)| Plan { blocks, each, following });
-    table(&["Hill, 10 %", "1 %", "0.2 %", "shape, 10 %", "1 %", "tail index"]);
-    for d in &DISTRIBUTIONS {
-        let known = Mutex::new(HashMap::new());
-        let shape_at = |share: f64| {
-            *known
-                .lock()
-                .expect("no panic")
-                .entry(share.to_bits())
-                .or_insert_with(|| true_shape(d.inverse, share))
-        };
-        for plan in plans {
-            let cells = counted(plan, d.inverse, repetitions, &|blocks, _| {
-                let Ok(of) = Exceedances::of_blocks(blocks) else {
-                    return Vec::new();
-                };
-                let (indices, shapes) = (hill(&of), shape(&of));
-                let index = BEYOND.map(|share| {
-                    let point = indices.iter().min_by(|a, b| nearer(a.share, b.share, share))?;
-                    let (lo, hi) = point.interval?;
-                    Some(([lo, hi], true_index(d.inverse, point.threshold)))
-                });
-                // Further out there are too few samples for a shape.
-                let shape = [0.1, 0.01].map(|share| {
-                    let point = shapes.iter().min_by(|a, b| nearer(a.share, b.share, share))?;
-                    let (lo, hi) = point.interval?;
-                    Some(([lo, hi], shape_at(point.share)))
-                });
-                let one = tail_index(&of).ok().and_then(|found| {
-                    let (lo, hi) = found.at.interval?;
-                    Some(([lo, hi], true_index(d.inverse, found.at.threshold)))
-                });
-                [index.as_slice(), &shape, &[one]].concat()
-            });
-            row(&format!("{}, {}", d.name, plan.name()), &cells);
-        }
-    }
-}
-
-fn nearer(a: f64, b: f64, wanted: f64) -> std::cmp::Ordering {
-    (a / wanted).ln().abs().total_cmp(&(b / wanted).ln().abs())
 }

@@ -7,7 +7,7 @@
 //! groups of values  ─► anova (whether their means differ)
 //! bandwidth in time ─► changes (levels, trend)
 //! latency by size   ─► levels (plateaus, brackets, where to measure next, TLB reach)
-//! slow samples      ─► tail (index, shape, families compared), modes
+//! histogram buckets ─► modes (groups of operations)
 //! ```
 //!
 //! Pure functions: no I/O, no clock, no global state; what is random takes a seed. Where no interval can be
@@ -18,10 +18,8 @@ mod anova;
 mod blocks;
 mod bootstrap;
 mod changes;
-mod correlation;
 pub mod count;
 mod dependence;
-mod dip;
 mod estimate;
 pub mod levels;
 pub mod modes;
@@ -33,7 +31,6 @@ pub mod rng;
 mod rounds;
 mod seek;
 mod special;
-pub mod tail;
 pub mod weighted;
 
 pub use affine::{Affine, affine};
@@ -41,9 +38,7 @@ pub use anova::anova;
 pub use blocks::MIN_BLOCKS;
 pub use bootstrap::block_bootstrap_interval;
 pub use changes::{Changes, Level, changes, rise};
-pub use correlation::{Correlation, autocorrelation};
 pub use dependence::{Dependence, dependence};
-pub use dip::{Dip, dip, dip_of_counts};
 pub use estimate::{
     DEFAULT_RESAMPLES, Estimate, between_block_range, between_blocks_interval, mean_interval,
     quantile_interval,

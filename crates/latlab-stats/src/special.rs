@@ -150,31 +150,6 @@ pub(crate) fn normal_cdf(z: f64) -> f64 {
     if z < 0.0 { tail } else { 1.0 - tail }
 }
 
-/// The 97.5 % quantile of the standard normal distribution.
-pub(crate) const NORMAL_95: f64 = 1.959_963_984_540_054;
-
-/// Upper tail of the standard normal distribution, to about 1e-13 of its value: for fits, which ask a million times.
-pub(crate) fn normal_sf(z: f64) -> f64 {
-    const SERIES_UP_TO: f64 = 3.5;
-    let density = (-z * z / 2.0).exp() / std::f64::consts::TAU.sqrt();
-    let x = z.abs();
-    let tail = if x < SERIES_UP_TO {
-        // Abramowitz and Stegun 26.2.11: all terms are positive.
-        let (mut term, mut sum, mut n) = (x, x, 1.0);
-        while term > sum * 1e-16 {
-            n += 2.0;
-            term *= x * x / n;
-            sum += term;
-        }
-        0.5 - density * sum
-    } else {
-        // 26.2.14, from the back.
-        let fraction = (1..=60).rev().fold(x, |rest, n| x + f64::from(n) / rest);
-        density / fraction
-    };
-    if z < 0.0 { 1.0 - tail } else { tail }
-}
-
 /// The `p` quantile of Student's t with `df` degrees of freedom, to about 1e-11 of its value.
 pub(crate) fn t_quantile(p: f64, df: f64) -> f64 {
     let tail = p.min(1.0 - p);
@@ -252,7 +227,7 @@ pub(crate) fn trigamma_inverse(v: f64) -> f64 {
 mod tests {
     use super::{
         beta_inc, beta_quantile, binomial_cdf, binomial_sf, chi2_sf, digamma, ln_gamma, normal_cdf,
-        normal_sf, t_quantile, tetragamma, trigamma, trigamma_inverse,
+        t_quantile, tetragamma, trigamma, trigamma_inverse,
     };
 
     fn near(got: f64, want: f64, relative: f64) {
@@ -282,10 +257,6 @@ mod tests {
         near(chi2_sf(3.841_458_820_694_124, 1.0), 0.05, 1e-10);
         near(chi2_sf(0.554_298_076_728_276, 5.0), 0.99, 1e-10);
         near(normal_cdf(1.959_963_984_540_054), 0.975, 1e-12);
-        for z in [-4.0, -1.0, 0.0, 0.5, 1.96, 3.4, 3.6, 6.0, 20.0] {
-            near(normal_sf(z), if z < 0.0 { 1.0 - normal_cdf(z) } else { normal_cdf(-z) }, 1e-10);
-        }
-        near(normal_sf(6.0), 9.865_876_450_377e-10, 1e-10);
         near(t_quantile(0.975, 5.0), 2.570_581_835_636_314, 1e-9);
         near(t_quantile(0.025, 1.0), -12.706_204_736_432_095, 1e-9);
     }
@@ -329,7 +300,6 @@ mod tests {
             (4.2, 1.334_574_901_590_631e-5),
             (-2.0, 0.977_249_868_051_820_8),
         ] {
-            near(normal_sf(z), want, 1e-12);
             near(normal_cdf(-z), want, 1e-9);
         }
     }

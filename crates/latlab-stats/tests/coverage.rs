@@ -5,7 +5,6 @@
 //! the share of *all* repetitions that print a wrong interval is bounded.
 
 use latlab_stats::rng::Rng;
-use latlab_stats::tail::{Exceedances, hill, tail_index};
 use latlab_stats::{Estimate, IntervalMethod, Refusal, fold_rounds, mean_interval, quantile_interval};
 
 const REPETITIONS: u32 = 2000;
@@ -177,45 +176,6 @@ fn means_are_covered_or_refused() {
     let pareto: Draw = &|rng, b| b.fill_with(|| (1.0 - rng.uniform()).powf(-1.0 / 1.5));
     let refused = mean((8, 200), 3.0, pareto);
     assert!(refused.printed < REPETITIONS / 10, "{refused:?}");
-}
-
-#[test]
-fn the_index_above_a_threshold_is_covered_also_where_samples_follow_each_other() {
-    let pareto = |u: f64| (1.0 - u).powf(-1.0 / 1.5);
-    for least in [80.0, 400.0] {
-        let independent: Draw = &|rng, b| b.fill_with(|| pareto(rng.uniform()));
-        // The same value ten times in a row.
-        let bursts: Draw = &|rng, b| {
-            for burst in b.chunks_mut(10) {
-                let start = pareto(rng.uniform());
-                burst.fill_with(|| start);
-            }
-        };
-        for (name, draw) in [("independent", independent), ("bursts", bursts)] {
-            // Hill's index above the first threshold with so many beyond it.
-            let t = tally(400, (8, 500), 1.5, draw, |blocks, _| {
-                let of = Exceedances::of_blocks(blocks).unwrap();
-                let point = *hill(&of).iter().find(|point| point.beyond >= least).unwrap();
-                point.interval.map(|(lo, hi)| ([lo, hi], false))
-            });
-            eprintln!("Hill, {name}, {least} beyond: {t:?}");
-            assert!(f64::from(t.covered) >= 0.92 * f64::from(t.printed), "{name}: {t:?}");
-        }
-    }
-}
-
-#[test]
-fn a_lognormal_is_hardly_ever_given_a_tail_index() {
-    let mut given = 0;
-    for repetition in 1..=100_u64 {
-        let mut rng = Rng::new(repetition);
-        let values = block(&mut rng, 10_000, &|rng, b| {
-            b.fill_with(|| (2.0 * rng.normal()).exp());
-        });
-        given += u32::from(tail_index(&Exceedances::of_blocks(&[&values]).unwrap()).is_ok());
-    }
-    println!("a tail index for {given} of 100 lognormals");
-    assert!(given <= 5, "{given} of 100");
 }
 
 /// Rounds by CPU of a headline, a curve's point and a detail.

@@ -165,7 +165,7 @@ def test_every_call_is_counted_with_its_errors_where_all_may_be_recorded(tmp_pat
     # Those of two threads at once: of each its own end.
     assert of["sched_yield"]["times"] == 2 * ASKED
     assert all(0 <= call["longest_s"] <= call["seconds"] for call in of.values())
-    # And those on a file by both of its descriptors: the writes, the copy, the read at its end, and the refusal.
+    # And on a file, by both of its descriptors: the writes, the copy, the read at its end, and the refusal.
     on = {row.get("name"): row for row in ledger["calls"]["on"]}[str(written)]
     assert (on["written_bytes"], on["read_bytes"], on["kind"]) == (10 * ASKED, 0, "file")
     assert (on["times"], on["errors"]) == (ASKED + 3, [{"name": "EINVAL", "times": 1}])

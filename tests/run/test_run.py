@@ -104,7 +104,7 @@ def test_arrow_takes_a_run_and_a_selection() -> None:
 
 
 def test_without_pandas_or_arrow_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("pandas", "pyarrow", "nanoarrow"):
+    for name in ("pandas", "pyarrow"):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(UserError, match="pip install pandas"):
         RUN.to_pandas()

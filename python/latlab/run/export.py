@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import importlib
 import io
 import os
 from collections.abc import Iterable
@@ -125,28 +124,14 @@ def to_pandas(records: Iterable[Record]) -> pandas.DataFrame:
 
 
 def arrow_stream(records: Iterable[Record], requested_schema: object = None) -> object:
-    """An `arrow_array_stream` capsule, by pyarrow or nanoarrow."""
-    table = rows(records)
+    """An `arrow_array_stream` capsule."""
     try:
         import pyarrow as pa  # noqa: PLC0415 - optional
     except ImportError:
-        return _nanoarrow_stream(table, requested_schema)
+        raise UserError("Arrow needs pyarrow: `pip install 'latlab[arrow]'`") from None
     kinds = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
     schema = pa.schema([(name, kinds[kind]) for name, kind in COLUMNS.items()])
-    return pa.Table.from_pylist(table, schema=schema).__arrow_c_stream__(requested_schema)
-
-
-def _nanoarrow_stream(table: list[dict[str, model.Json]], requested_schema: object) -> object:
-    try:
-        # By name: it has no types, and is not always there for the type checker to say so.
-        na = importlib.import_module("nanoarrow")
-    except ImportError:
-        raise UserError("Arrow needs pyarrow or nanoarrow: `pip install 'latlab[arrow]'`") from None
-    kinds = {str: na.string(), int: na.int64(), float: na.float64(), bool: na.bool_()}
-    schema = na.struct({name: kinds[kind] for name, kind in COLUMNS.items()})
-    children = [na.c_array([row[name] for row in table], kinds[kind]) for name, kind in COLUMNS.items()]
-    batch = na.c_array_from_buffers(schema, len(table), [None], children=children)
-    return na.ArrayStream(batch).__arrow_c_stream__(requested_schema)
+    return pa.Table.from_pylist(rows(records), schema=schema).__arrow_c_stream__(requested_schema)
 
 
 def to_npz(records: Iterable[Record], path: str | os.PathLike[str]) -> None:

@@ -168,8 +168,9 @@ impl CallsOn {
     /// A call with a descriptor begins: what tells it apart until it ends. `None`: more are open than are followed.
     pub(crate) fn begins(&mut self, process: u32, argument: u64) -> Option<u64> {
         // A descriptor has 32 bits, whatever else the register holds; a negative one is none.
-        let number =
-            u32::try_from(argument & u64::from(u32::MAX)).ok().filter(|number| *number <= i32::MAX as u32)?;
+        let number = u32::try_from(argument & u64::from(u32::MAX))
+            .ok()
+            .filter(|number| i32::try_from(*number).is_ok())?;
         let id = match self.open.get(&(process, number)) {
             Some(id) => *id,
             None => self.add(process, number)?,
@@ -291,7 +292,7 @@ impl CallsOn {
     }
 
     /// Descriptors whose name nobody has asked for, as id, process and number; they count as asked now.
-    pub(crate) fn to_ask(&mut self) -> Vec<(u64, u32, u32)> {
+    pub(crate) fn not_asked(&mut self) -> Vec<(u64, u32, u32)> {
         let new = self.opened.iter_mut().filter(|(_, opened)| !opened.is_asked && !opened.is_closed);
         new.map(|(id, opened)| {
             opened.is_asked = true;
@@ -337,7 +338,7 @@ mod tests {
     }
 
     fn answer(on: &mut CallsOn, name: &str, at: u64) {
-        for (id, ..) in on.to_ask() {
+        for (id, ..) in on.not_asked() {
             on.found(id, name.to_owned(), at);
         }
     }
@@ -382,11 +383,11 @@ mod tests {
 
     #[test]
     fn a_copy_is_opened_where_one_is_asked_for_and_an_error_opens_nothing() {
-        let opened = |effect, second: libc::c_int, result| CallsOn::opened(effect, second as u64, result);
+        let opened = CallsOn::opened;
         assert_eq!(opened(Effect::Opens, 0, 3), Some(3));
         assert_eq!(opened(Effect::Opens, 0, -2), None);
-        assert_eq!(opened(Effect::MayCopy, libc::F_DUPFD_CLOEXEC, 4), Some(4));
-        assert_eq!(opened(Effect::MayCopy, libc::F_GETFL, 4), None);
+        assert_eq!(opened(Effect::MayCopy, COPIES[1], 4), Some(4));
+        assert_eq!(opened(Effect::MayCopy, libc::F_GETFL.cast_unsigned().into(), 4), None);
         assert_eq!(opened(Effect::Closes, 0, 0), None);
     }
 

@@ -202,7 +202,7 @@ impl Traced {
                 Told::Return(result) => self.calls.ends(time, of.1, call, result),
             }
         }
-        for (id, process, number) in self.calls.on.to_ask() {
+        for (id, process, number) in self.calls.on.not_asked() {
             if let Some(target) = target(process, number) {
                 self.calls.on.found(id, target, now_ns());
             }

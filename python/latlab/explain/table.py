@@ -168,9 +168,11 @@ def calls_on(explained: Explained) -> list[str]:
     cells = [("calls on", "process", "times", "time in them", "longest", "read", "written", "errors")]
     for on in asked.on[:_MOST_CALLS]:
         took, longest = (format_ns(1e9 * each) for each in (on.seconds, on.longest_s))
-        moved = (format_bytes(each) if each else "–" for each in (on.read_bytes, on.written_bytes))
+        read, written = (format_bytes(each) if each else "–" for each in (on.read_bytes, on.written_bytes))
         process = f"{clean(on.process_name, most=16)} ({on.process})"
-        cells.append((called_on(on), process, f"{on.times:,}", took, longest, *moved, returned(on, 2) or "–"))
+        cells.append(
+            (called_on(on), process, f"{on.times:,}", took, longest, read, written, returned(on, 2) or "–")
+        )
     lines = aligned(cells)
     rest = asked.on[_MOST_CALLS:]
     if rest:

@@ -15,13 +15,15 @@ use super::budget::Budget;
 
 /// Longest table of abbreviations; those of whole browsers have some hundred kilobytes.
 const LONGEST_ABBREVIATIONS: usize = 1 << 20;
+/// Steps of an entry that cannot be read: it may have had as many attributes as there is room for in the table.
+pub(super) const OF_UNREADABLE: u64 = LONGEST_ABBREVIATIONS as u64 / 4;
 /// What the header of a line program becomes in memory while it is read, and what a program that adds files to it may become: times its bytes.
 const OF_HEADER: u64 = 128;
 const OF_FILES: u64 = 16;
 /// Longest path of a source file.
 const LONGEST_PATH: usize = 4096;
 
-type Slice<'a> = EndianSlice<'a, RunTimeEndian>;
+pub(super) type Slice<'a> = EndianSlice<'a, RunTimeEndian>;
 type Dwarf<'a> = gimli::Dwarf<Slice<'a>>;
 
 /// Addresses of a unit.
@@ -171,7 +173,7 @@ impl LineTables {
         let abbreviations = if let Some((_, known)) = known {
             Arc::clone(known)
         } else {
-            let read = Arc::new(self.abbreviations(dwarf, at)?);
+            let read = Arc::new(abbreviations(&self.budget, &dwarf.debug_abbrev, at)?);
             *last = Some((at, Arc::clone(&read)));
             read
         };
@@ -205,9 +207,8 @@ impl LineTables {
         let header = root.unit.header;
         let abbreviations = Arc::clone(&root.unit.abbreviations);
         let mut entries = header.entries(&abbreviations);
-        // One that cannot be read may have had as many attributes as there is room for in the table.
         let Ok(Some(entry)) = entries.next_dfs() else {
-            self.budget.step(LONGEST_ABBREVIATIONS as u64 / 4)?;
+            self.budget.step(OF_UNREADABLE)?;
             return None;
         };
         self.budget.step(entry.attrs().len() as u64)?;
@@ -238,20 +239,6 @@ impl LineTables {
         let low = root.low.and_then(|low| dwarf.attr_address(&root.unit, low).ok().flatten());
         root.unit.low_pc = low.unwrap_or(0);
         Some(root)
-    }
-
-    /// A table of abbreviations, after its end was found.
-    fn abbreviations(&self, dwarf: &Dwarf<'_>, at: usize) -> Option<Abbreviations> {
-        let mut all = *dwarf.debug_abbrev.reader();
-        all.skip(at).ok()?;
-        all.truncate(all.len().min(LONGEST_ABBREVIATIONS)).ok()?;
-        let mut rest = all;
-        let whole = pass_abbreviations(&mut rest);
-        let length = all.len() - rest.len();
-        self.budget.step(length as u64)?;
-        whole?;
-        all.truncate(length).ok()?;
-        DebugAbbrev::from(all).abbreviations(DebugAbbrevOffset(0)).ok()
     }
 
     /// Whether the unit tells any addresses; `None`: the budget is spent.
@@ -468,6 +455,24 @@ impl LineTables {
         self.budget.pass(text.len() as u64)?;
         (text.len() <= LONGEST_PATH).then(|| text.to_string_lossy().into_owned())
     }
+}
+
+/// A table of abbreviations, after its end was found.
+pub(super) fn abbreviations(
+    budget: &Budget,
+    tables: &DebugAbbrev<Slice<'_>>,
+    at: usize,
+) -> Option<Abbreviations> {
+    let mut all = *tables.reader();
+    all.skip(at).ok()?;
+    all.truncate(all.len().min(LONGEST_ABBREVIATIONS)).ok()?;
+    let mut rest = all;
+    let whole = pass_abbreviations(&mut rest);
+    let length = all.len() - rest.len();
+    budget.step(length as u64)?;
+    whole?;
+    all.truncate(length).ok()?;
+    DebugAbbrev::from(all).abbreviations(DebugAbbrevOffset(0)).ok()
 }
 
 /// Goes to the end of a table of abbreviations.

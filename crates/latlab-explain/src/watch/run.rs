@@ -17,9 +17,9 @@ use rustix::thread::{current_timer_slack, sched_getaffinity, set_current_timer_s
 use super::clock::{now_ns, process_cpu_ns, thread_cpu_ns};
 use super::files::Descriptors;
 use super::interpreter;
-use super::java::Java;
 use super::launch::{Ended, Held, Signals, Streams, has_ended, pidfd, pipe, reap, wait_for};
 use super::look::{About, Looker};
+use super::pauses::Pausing;
 use super::proc_file::{io_of, letter, text};
 use super::python::Python;
 use super::recorder::{LEAST_PERIOD_NS, NEEDS_LEVEL_1, Recorder};
@@ -391,7 +391,7 @@ struct Watching<'a> {
     launched: bool,
     /// Reads the frames of Python interpreters.
     python: Python,
-    java: Java,
+    pausing: Pausing,
     /// Hears the stages of a program that was launched.
     listener: Option<&'a mut Listener>,
 }
@@ -464,7 +464,7 @@ impl<'a> Watching<'a> {
             before: Usage::default(),
             launched,
             python: Python::begin(now),
-            java: Java::default(),
+            pausing: Pausing::default(),
             listener: None,
         }
     }
@@ -556,7 +556,7 @@ impl<'a> Watching<'a> {
                 self.look();
             }
             self.descriptors.step(self.looker.threads());
-            self.java.look(now, self.looker.pids(), self.launched);
+            self.pausing.look(now, self.looker.pids(), self.launched);
             self.worked = now_ns() - now;
             self.govern();
             // These have shares of their own, and are not the cost of a look.
@@ -879,7 +879,7 @@ impl<'a> Watching<'a> {
             files,
             path,
             locks: self.looker.locks(MOST_LOCKS),
-            pauses: self.java.told(),
+            pauses: self.pausing.told(),
             calls,
             processes: swept.processes,
             refused: self.looker.refused,

@@ -4,25 +4,18 @@
 //! a look found the beginning and the end.
 
 use std::collections::HashMap;
-use std::fs::{self, File};
+use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 
-use super::{mapped, maps, now_ns};
+use super::Counters;
 use crate::model::Pauses;
+use crate::watch::{mapped, maps};
 
-/// From one look to the next, nanoseconds.
-const EVERY_NS: u64 = 5_000_000;
-/// For so long a process is asked whether it is a virtual machine: it may yet load one.
-const ASKED_NS: u64 = 3_000_000_000;
-/// More processes than this are not asked.
-const MOST_PROCESSES: usize = 256;
 /// No such file is larger, bytes; they have 32 KiB.
 const MOST_BYTES: u64 = 1 << 20;
 /// Of one file, and bytes of a name or a text: there are some 200, of which the longest has 100.
 const MOST_ENTRIES: usize = 2_000;
 const MOST_TEXT: usize = 256;
-/// A look takes at most this part of a CPU.
-const PART: u64 = 20;
 /// What the path of the file's mapping has: `/tmp/hsperfdata_USER/PID`.
 const FOLDER: &str = "/hsperfdata_";
 const MAGIC: [u8; 4] = [0xca, 0xfe, 0xc0, 0xc0];
@@ -35,12 +28,12 @@ const ALL_STOPS: &str = "all stops of its threads (safepoints)";
 
 /// The numbers and texts of such a file by their names.
 #[derive(Debug, Default)]
-struct Counters {
+struct Numbers {
     numbers: HashMap<String, u64>,
     texts: HashMap<String, String>,
 }
 
-impl Counters {
+impl Numbers {
     /// `None`: this is no such file, or the virtual machine has not filled it yet.
     fn of(file: &[u8]) -> Option<Self> {
         let word = |at: usize| Some(u32::from_ne_bytes(*file.get(at..)?.first_chunk()?));
@@ -100,7 +93,7 @@ fn terminated(bytes: &[u8]) -> String {
 
 /// One virtual machine.
 #[derive(Debug)]
-struct Machine {
+pub(super) struct Machine {
     file: File,
     /// How many pauses of each kind there were before it was watched, and how long they took.
     before: HashMap<String, (u64, u64)>,
@@ -109,27 +102,23 @@ struct Machine {
 }
 
 impl Machine {
-    /// Its file, if it is one.
-    fn find(pid: u32) -> Option<Self> {
-        let program = fs::read_link(format!("/proc/{pid}/exe")).ok()?;
-        if program.file_name()? != "java" {
-            return None;
-        }
+    /// Its file, if it has one.
+    pub(super) fn find(pid: u32) -> Option<Self> {
         let map = maps::all(pid).into_iter().find(|map| map.path.contains(FOLDER))?;
         let file = mapped::open(pid, &map)
             .filter(|file| file.metadata().is_ok_and(|about| about.len() <= MOST_BYTES))?;
         Some(Self { file, before: HashMap::new(), longest: HashMap::new() })
     }
 
-    fn counters(&self) -> Option<Counters> {
+    fn counters(&self) -> Option<Numbers> {
         let bytes = usize::try_from(self.file.metadata().ok()?.len().min(MOST_BYTES)).ok()?;
         let mut file = vec![0; bytes];
         self.file.read_exact_at(&mut file, 0).ok()?;
-        Counters::of(&file)
+        Numbers::of(&file)
     }
 
     /// Its counters now, of which the longest pauses are kept.
-    fn look(&mut self) -> Option<Counters> {
+    fn read(&mut self) -> Option<Numbers> {
         let counters = self.counters()?;
         for (name, times, _, last) in counters.pauses() {
             let before = self.before.get(&name).map_or(0, |before| before.0);
@@ -140,15 +129,22 @@ impl Machine {
         }
         Some(counters)
     }
+}
 
-    /// What there was before is not the program's that is watched.
+impl Counters for Machine {
+    /// What is open stays when the virtual machine has ended.
+    fn look(&mut self) -> bool {
+        let _ = self.read();
+        true
+    }
+
     fn has_run(&mut self) {
         let pauses = self.counters().map(|counters| counters.pauses()).unwrap_or_default();
         self.before = pauses.into_iter().map(|(name, times, ticks, _)| (name, (times, ticks))).collect();
     }
 
     fn told(&mut self, process: u32) -> Vec<Pauses> {
-        let Some(counters) = self.look() else {
+        let Some(counters) = self.read() else {
             return Vec::new();
         };
         let per_s = counters.number("sun.os.hrt.frequency").max(1) as f64;
@@ -163,54 +159,6 @@ impl Machine {
             }
         };
         counters.pauses().into_iter().map(told).filter(|pauses| pauses.times > 0).collect()
-    }
-}
-
-/// See the module.
-#[derive(Debug, Default)]
-pub(crate) struct Java {
-    machines: HashMap<u32, Machine>,
-    /// When each process was seen first.
-    seen: HashMap<u32, u64>,
-    next_ns: u64,
-}
-
-impl Java {
-    /// At a look at these processes. `launched`: they were started by latlab, and nothing of them came before.
-    pub(crate) fn look(&mut self, now: u64, pids: impl Iterator<Item = u32>, launched: bool) {
-        if now < self.next_ns {
-            return;
-        }
-        let begin = now_ns();
-        for machine in self.machines.values_mut() {
-            machine.look();
-        }
-        for pid in pids {
-            if self.machines.contains_key(&pid)
-                || self.seen.len() >= MOST_PROCESSES && !self.seen.contains_key(&pid)
-            {
-                continue;
-            }
-            let first = *self.seen.entry(pid).or_insert(now);
-            if now - first <= ASKED_NS
-                && let Some(mut machine) = Machine::find(pid)
-            {
-                if !launched {
-                    machine.has_run();
-                }
-                self.machines.insert(pid, machine);
-            }
-        }
-        let end = now_ns();
-        self.next_ns = end + EVERY_NS.max(PART * (end - begin));
-    }
-
-    /// The pauses of each, those that took longest first.
-    pub(crate) fn told(&mut self) -> Vec<Pauses> {
-        let mut all: Vec<Pauses> =
-            self.machines.iter_mut().flat_map(|(pid, machine)| machine.told(*pid)).collect();
-        all.sort_by(|a, b| b.seconds.total_cmp(&a.seconds).then_with(|| a.kind.cmp(&b.kind)));
-        all
     }
 }
 
@@ -259,7 +207,7 @@ mod tests {
 
     #[test]
     fn each_collector_has_its_pauses_and_one_that_goes_on_no_length() {
-        let counters = Counters::of(&collected()).expect("it is one");
+        let counters = Numbers::of(&collected()).expect("it is one");
         let row = |name: &str, times, ticks, last| (name.to_owned(), times, ticks, last);
         let told = [row("young", 7, 90, Some(12)), row("full", 0, 0, None), row(ALL_STOPS, 9, 95, None)];
         assert_eq!(counters.pauses(), told);
@@ -269,28 +217,28 @@ mod tests {
     fn a_file_that_is_cut_or_another_ones_tells_nothing() {
         let whole = collected();
         for cut in 0..whole.len() - 8 {
-            let _read = Counters::of(&whole[..cut]);
+            let _read = Numbers::of(&whole[..cut]);
         }
-        assert!(Counters::of(&whole[..40]).is_none());
-        assert!(Counters::of(b"").is_none() && Counters::of(&[0; 64]).is_none());
+        assert!(Numbers::of(&whole[..40]).is_none());
+        assert!(Numbers::of(b"").is_none() && Numbers::of(&[0; 64]).is_none());
         for at in 0..whole.len() {
             for byte in [0, 1, 0x7f, 0xff] {
                 let mut damaged = whole.clone();
                 damaged[at] = byte;
-                let _read = Counters::of(&damaged);
+                let _read = Numbers::of(&damaged);
             }
         }
         let mut unfilled = whole;
         unfilled[7] = 0;
-        assert!(Counters::of(&unfilled).is_none());
+        assert!(Numbers::of(&unfilled).is_none());
     }
 
     #[test]
     fn what_came_before_is_left_out() {
         let path = std::env::temp_dir().join(format!("latlab-java-{}", std::process::id()));
-        fs::write(&path, collected()).expect("written");
+        std::fs::write(&path, collected()).expect("written");
         let file = File::open(&path).expect("there");
-        fs::remove_file(&path).expect("removed");
+        std::fs::remove_file(&path).expect("removed");
         let mut machine = Machine { file, before: HashMap::new(), longest: HashMap::new() };
         machine.look();
         let kinds: Vec<(u64, Option<f64>)> =

@@ -1,0 +1,179 @@
+//! Pauses of programs whose runtime counts them itself, by its own counters: of Java ([`java`]).
+
+use std::collections::HashMap;
+use std::fmt::Debug;
+use std::fs;
+use std::path::PathBuf;
+
+use super::now_ns;
+use super::proc_file::{field, text};
+use crate::model::Pauses;
+
+mod java;
+
+use java::Machine;
+
+/// From one look to the next, nanoseconds.
+const EVERY_NS: u64 = 5_000_000;
+/// For so long a process is asked for counters: it may yet become another program, or load a virtual machine.
+const ASKED_NS: u64 = 3_000_000_000;
+/// More processes than this are not asked at once, and the counters of no more are kept.
+const MOST_PROCESSES: usize = 256;
+/// A look takes at most this part of a CPU.
+const PART: u64 = 20;
+/// In the line of `stat`, counted from the state: the process's flags, of which this one says that it is a copy of its parent until its first exec.
+const FLAGS: usize = 6;
+const NO_EXEC: u32 = 0x40;
+
+/// The counters of one process.
+trait Counters: Debug {
+    /// Reads them; whether they are still there.
+    fn look(&mut self) -> bool;
+
+    /// What there was before is not the program's that is watched.
+    fn has_run(&mut self);
+
+    /// What they say at the end.
+    fn told(&mut self, process: u32) -> Vec<Pauses>;
+}
+
+/// The counters of a process while it is watched, and after.
+#[derive(Debug)]
+struct Found {
+    process: u32,
+    counters: Box<dyn Counters>,
+    is_there: bool,
+}
+
+/// A process that may have counters.
+#[derive(Debug)]
+struct Asked {
+    first: u64,
+    last: u64,
+    /// The program for which the answer is known.
+    program: Option<PathBuf>,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Pausing {
+    found: Vec<Found>,
+    asked: HashMap<u32, Asked>,
+    next_ns: u64,
+}
+
+impl Pausing {
+    /// At a look at these processes. `launched`: they were started by latlab, and nothing of them came before.
+    pub(crate) fn look(&mut self, now: u64, pids: impl Iterator<Item = u32>, launched: bool) {
+        if now < self.next_ns {
+            return;
+        }
+        let begin = now_ns();
+        for found in self.found.iter_mut().filter(|found| found.is_there) {
+            found.is_there = found.counters.look();
+            if !found.is_there {
+                // Its number may be another program's by now.
+                self.asked.remove(&found.process);
+            }
+        }
+        for pid in pids {
+            if let Some(mut counters) = self.ask(now, pid) {
+                if !launched {
+                    counters.has_run();
+                }
+                self.found.push(Found { process: pid, counters, is_there: true });
+            }
+        }
+        self.asked.retain(|_, asked| asked.last == now);
+        let end = now_ns();
+        self.next_ns = end + EVERY_NS.max(PART * (end - begin));
+    }
+
+    /// The counters of a process, if it has any that are not known yet.
+    fn ask(&mut self, now: u64, pid: u32) -> Option<Box<dyn Counters>> {
+        if self.asked.len() >= MOST_PROCESSES && !self.asked.contains_key(&pid) {
+            return None;
+        }
+        let asked = self.asked.entry(pid).or_insert(Asked { first: now, last: now, program: None });
+        asked.last = now;
+        if now - asked.first > ASKED_NS
+            || self.found.len() >= MOST_PROCESSES
+            || self.found.iter().any(|found| found.process == pid && found.is_there)
+        {
+            return None;
+        }
+        let program = fs::read_link(format!("/proc/{pid}/exe")).ok()?;
+        let is_java = program.file_name().is_some_and(|name| name == "java");
+        let is_known = asked.program.as_ref() == Some(&program);
+        if is_known && !is_java || !has_own_program(pid) {
+            return None;
+        }
+        let machine = if is_java { Machine::find(pid) } else { None };
+        let found = machine.map(|machine| Box::new(machine) as _);
+        asked.program = Some(program);
+        found
+    }
+
+    /// The pauses of each, those that took longest first.
+    pub(crate) fn told(&mut self) -> Vec<Pauses> {
+        let told = |found: &mut Found| found.counters.told(found.process);
+        let mut all: Vec<Pauses> = self.found.iter_mut().flat_map(told).collect();
+        all.sort_by(|a, b| b.seconds.total_cmp(&a.seconds).then_with(|| a.kind.cmp(&b.kind)));
+        all
+    }
+}
+
+/// Whether a process runs a program of its own: between a fork and the exec, its counters are its parent's.
+fn has_own_program(pid: u32) -> bool {
+    let flags = field::<u32>(&text(&format!("/proc/{pid}/stat")), FLAGS);
+    flags.is_some_and(|flags| flags & NO_EXEC == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    #[test]
+    fn a_copy_of_its_parent_has_no_program_of_its_own_until_the_exec() {
+        let mut program = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        // SAFETY: the child only waits to be ended, for a minute at most.
+        let copy = unsafe { libc::fork() };
+        if copy == 0 {
+            // SAFETY: as above.
+            unsafe {
+                libc::sleep(60);
+                libc::_exit(0);
+            }
+        }
+        let until = Instant::now() + Duration::from_secs(10);
+        while !has_own_program(program.id()) && Instant::now() < until {
+            std::thread::yield_now();
+        }
+        let (of_copy, of_program) =
+            (has_own_program(copy.try_into().unwrap()), has_own_program(program.id()));
+        // SAFETY: the child of this test.
+        unsafe {
+            libc::kill(copy, libc::SIGKILL);
+            libc::waitpid(copy, std::ptr::null_mut(), 0);
+        }
+        program.kill().unwrap();
+        program.wait().unwrap();
+        assert_eq!((of_copy, of_program), (false, true));
+        assert!(!has_own_program(u32::MAX));
+    }
+
+    #[test]
+    fn a_program_without_counters_is_asked_once() {
+        let own = std::process::id();
+        let mut pausing = Pausing::default();
+        pausing.look(1, [own, u32::MAX].into_iter(), true);
+        assert_eq!(pausing.asked[&own].program, std::env::current_exe().ok());
+        assert_eq!(pausing.asked[&u32::MAX].program, None);
+        assert!(pausing.found.is_empty() && pausing.told().is_empty());
+        pausing.next_ns = 0;
+        pausing.look(2, [own].into_iter(), true);
+        assert!(!pausing.asked.contains_key(&u32::MAX), "it is not there any more");
+    }
+}

@@ -155,12 +155,15 @@ def test_calls_are_listed_with_their_errors_and_what_was_lost() -> None:
     assert calls(ledger({"compute": 0.8})) == []
 
 
-def test_pauses_of_java_are_listed_with_their_share_of_wall_time() -> None:
+def test_pauses_are_listed_with_their_runtime_and_their_share_of_wall_time() -> None:
     young = Pauses(7, "G1 young collection pauses", 12, 0.1, 0.02)
     stops = Pauses(7, "all stops of its threads (safepoints)", 20, 0.05)
-    explained = msgspec.structs.replace(ledger({"compute": 0.8}), pauses=(young, stops), wall_s=2.0)
-    _, first, second = pauses(explained)
-    assert " ".join(first.split()) == "G1 young collection pauses (7) 12 100 ms 5.0 % 20.0 ms"
+    of_go = Pauses(8, "garbage collection pauses", 9, 0.02, 0.004, "Go", is_least=True)
+    explained = msgspec.structs.replace(ledger({"compute": 0.8}), pauses=(young, stops, of_go), wall_s=2.0)
+    _, first, second, third = pauses(explained)
+    assert " ".join(first.split()) == "Java: G1 young collection pauses (7) 12 100 ms 5.0 % 20.0 ms"
+    assert " ".join(third.split()) == "Go: garbage collection pauses (8) ≥ 9 ≥ 20.0 ms 1.0 % 4.00 ms"
     assert second.endswith("–")
-    assert [len(row) for row in tables.pauses(explained).rows] == [6, 6]
+    assert [len(row) for row in tables.pauses(explained).rows] == [6, 6, 6]
+    assert tables.pauses(explained).rows[2][0] == "Go: garbage collection pauses (at least)"
     assert pauses(ledger({"compute": 0.8})) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import socket
 import subprocess
@@ -65,6 +66,36 @@ public class Collected {
         System.gc();
         System.out.println(kept.size());
     }
+}
+"""
+
+GO_COLLECTED: Final = """
+package main
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"time"
+)
+
+func main() {
+	var kept [][]byte
+	for round := 0; round < 20_000; round++ {
+		kept = append(kept, make([]byte, 1024))
+		if round%1000 == 0 {
+			runtime.GC()
+		}
+	}
+	var told runtime.MemStats
+	runtime.ReadMemStats(&told)
+	longest := slices.Max(told.PauseNs[:])
+	text := fmt.Sprint(told.NumGC, " ", told.PauseTotalNs, " ", longest, " ", len(kept))
+	if os.WriteFile(os.Args[1], []byte(text), 0o600) != nil {
+		os.Exit(1)
+	}
+	time.Sleep(2 * time.Second)
 }
 """
 
@@ -189,6 +220,43 @@ def test_pauses_of_java_are_those_of_its_own_log(tmp_path: Path, level: str) -> 
     # Its clock is read within the span that the counters have, or around it.
     assert sum(each["seconds"] for each in collected) == pytest.approx(logged_s, rel=0.5, abs=0.05)
     assert all(0 < each["longest_s"] <= each["seconds"] for each in collected)
+
+
+@pytest.fixture(scope="module")
+def collected_by_go(tmp_path_factory: pytest.TempPathFactory, compilers: None) -> Path:
+    """A program of Go that tells how often and how long it was stopped, and the same without types."""
+    if shutil.which("go") is None:
+        pytest.skip("there is no Go here")
+    folder = tmp_path_factory.mktemp("go")
+    (folder / "main.go").write_text(GO_COLLECTED, encoding="utf-8")
+    (folder / "go.mod").write_text("module collected\n\ngo 1.21\n", encoding="utf-8")
+    environment = {**os.environ, "GOTOOLCHAIN": "local", "GOPROXY": "off", "GOFLAGS": ""}
+    for name, options in (("whole", ()), ("moved", ("-buildmode=pie",)), ("untyped", ("-ldflags=-w",))):
+        command = ["go", "build", "-o", name, *options, "."]
+        subprocess.run(command, cwd=folder, check=True, env=environment)
+    return folder
+
+
+@pytest.mark.parametrize(("name", "level"), [("whole", "1"), ("whole", "3"), ("moved", "3")])
+def test_pauses_of_go_are_those_that_the_program_reads_itself(
+    tmp_path: Path, collected_by_go: Path, name: str, level: str
+) -> None:
+    answer = tmp_path / "own"
+    ledger = explained(tmp_path, str(collected_by_go / name), str(answer), level=level)
+    times, total_ns, longest_ns, _ = map(int, answer.read_text(encoding="utf-8").split())
+    (told,) = ledger["pauses"]
+    assert (told["runtime"], told["kind"]) == ("Go", "garbage collection pauses")
+    assert told["is_least"], "its memory is gone with it"
+    assert 20 <= times <= 256
+    # It sleeps when it has counted, so that the last look comes after that.
+    assert told["times"] == times
+    assert told["seconds"] == pytest.approx(total_ns / 1e9)
+    assert told["longest_s"] == pytest.approx(longest_ns / 1e9)
+
+
+def test_pauses_of_a_go_program_without_types_are_not_told(tmp_path: Path, collected_by_go: Path) -> None:
+    program = str(collected_by_go / "untyped")
+    assert "pauses" not in explained(tmp_path, program, str(tmp_path / "own"), level="3")
 
 
 def test_the_end_of_a_program_hangs_on_the_child_that_sleeps(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ pub struct Explained {
     /// Locks at which its threads were met waiting in the same run, longest first; at most 16.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub locks: Vec<Lock>,
-    /// Pauses of its Java programs in the same run, those that took longest first.
+    /// Pauses of its programs of Java and Go in the same run, those that took longest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pauses: Vec<Pauses>,
     /// Its calls of the kernel, in the same run, all of them; absent where they were not recorded one by one.
@@ -475,14 +475,20 @@ pub struct Lock {
     pub holders: Vec<Holder>,
 }
 
-/// How often and how long a virtual machine of Java stopped its program, by its own counters.
+/// How often and how long a runtime stopped its program, by its own counters.
 #[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Pauses {
     /// Its process.
     pub process: u32,
-    /// As the virtual machine calls them: `G1 young collection pauses`; or all stops of its threads.
+    /// `Java` or `Go`.
+    pub runtime: &'static str,
+    /// As the virtual machine of Java calls them: `G1 young collection pauses`; or all stops of its threads. Of Go: `garbage collection pauses`,
+    /// where all stops of one collection are one.
     pub kind: String,
+    /// Whether the counters went with the process, and what came after the last look at them is not in these numbers.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_least: bool,
     /// How many.
     pub times: u64,
     /// All together, seconds.

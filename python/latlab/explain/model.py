@@ -296,7 +296,7 @@ class Lock(msgspec.Struct, frozen=True):
 
 
 class Pauses(msgspec.Struct, frozen=True):
-    """How often and how long a virtual machine of Java stopped its program, by its own counters."""
+    """How often and how long a runtime stopped its program, by its own counters."""
 
     process: int
     kind: str
@@ -304,6 +304,15 @@ class Pauses(msgspec.Struct, frozen=True):
     seconds: float
     longest_s: float | None = None
     """The longest of those that a look found to be over."""
+    runtime: str = "Java"
+    """Or Go."""
+    is_least: bool = False
+    """The counters went with the process: what came after the last look is not in them."""
+
+    @property
+    def called(self) -> str:
+        """`Go: garbage collection pauses`."""
+        return f"{self.runtime}: {self.kind}"
 
 
 class CallError(msgspec.Struct, frozen=True):

@@ -7,7 +7,18 @@ from typing import Final
 
 from latlab.explain.answer import SMALL
 from latlab.explain.kept import day_and_time
-from latlab.explain.model import Call, CallsOn, Explained, Lock, Observer, Row, SourceLine, Stage, Symbol
+from latlab.explain.model import (
+    Call,
+    CallsOn,
+    Explained,
+    Lock,
+    Observer,
+    Pauses,
+    Row,
+    SourceLine,
+    Stage,
+    Symbol,
+)
 from latlab.explain.named import shortened
 from latlab.explain.verdict import interval, percent
 from latlab.text import clean
@@ -116,21 +127,27 @@ def locks(explained: Explained) -> list[str]:
     return aligned([("lock", "waited for", "by", "looks", "held meanwhile by"), *cells])
 
 
+def _at_least(pauses: Pauses) -> str:
+    return "≥ " if pauses.is_least else ""
+
+
 def pauses(explained: Explained) -> list[str]:
-    """A row for each kind of pause of a Java program, those that took longest first."""
+    """A row for each kind of pause of a Java or Go program, those that took longest first."""
     if not explained.pauses:
         return []
     cells = [
         (
-            f"{clean(each.kind, most=48)} ({each.process})",
-            f"{each.times:,}",
-            format_ns(1e9 * each.seconds),
+            f"{clean(each.called, most=56)} ({each.process})",
+            f"{_at_least(each)}{each.times:,}",
+            f"{_at_least(each)}{format_ns(1e9 * each.seconds)}",
             percent(each.seconds / explained.wall_s),
             format_ns(1e9 * each.longest_s) if each.longest_s is not None else "–",
         )
         for each in explained.pauses[:_MOST_PAUSES]
     ]
-    return aligned([("Java's own counters", "times", "time", "of wall time", "longest seen"), *cells])
+    return aligned(
+        [("pauses, by the runtime's own counters", "times", "time", "of wall time", "longest seen"), *cells]
+    )
 
 
 def returned(call: Call | CallsOn, most: int) -> str:

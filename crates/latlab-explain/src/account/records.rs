@@ -14,7 +14,7 @@ pub(crate) struct Record {
 }
 
 /// What the kernel says of a mapped file, by which it is known again.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct FileId {
     /// Of its device.
     pub major: u32,

@@ -32,6 +32,7 @@ pub(crate) mod run;
 pub(crate) mod sample;
 pub(crate) mod segments;
 mod sockets;
+mod structures;
 pub(crate) mod symbols;
 pub(crate) mod traced;
 pub(crate) mod unwind;

@@ -1,16 +1,20 @@
-//! Pauses of programs whose runtime counts them itself, by its own counters: of Java ([`java`]).
+//! Pauses of programs whose runtime counts them itself, by its own counters: of Java ([`java`]) and of Go ([`go`]).
 
 use std::collections::HashMap;
 use std::fmt::Debug;
 use std::fs;
 use std::path::PathBuf;
+use std::rc::Rc;
 
+use super::budget::Budget;
 use super::now_ns;
 use super::proc_file::{field, text};
 use crate::model::Pauses;
 
+mod go;
 mod java;
 
+use go::Programs;
 use java::Machine;
 
 /// From one look to the next, nanoseconds.
@@ -21,6 +25,8 @@ const ASKED_NS: u64 = 3_000_000_000;
 const MOST_PROCESSES: usize = 256;
 /// A look takes at most this part of a CPU.
 const PART: u64 = 20;
+/// At the end, what the counters mean may take this long to find out: the user waits.
+const LONGEST_NS: u64 = 1_000_000_000;
 /// In the line of `stat`, counted from the state: the process's flags, of which this one says that it is a copy of its parent until its first exec.
 const FLAGS: usize = 6;
 const NO_EXEC: u32 = 0x40;
@@ -34,7 +40,7 @@ trait Counters: Debug {
     fn has_run(&mut self);
 
     /// What they say at the end.
-    fn told(&mut self, process: u32) -> Vec<Pauses>;
+    fn told(&mut self, process: u32, budget: &Rc<Budget>) -> Vec<Pauses>;
 }
 
 /// The counters of a process while it is watched, and after.
@@ -59,6 +65,7 @@ struct Asked {
 pub(crate) struct Pausing {
     found: Vec<Found>,
     asked: HashMap<u32, Asked>,
+    programs: Programs,
     next_ns: u64,
 }
 
@@ -108,15 +115,20 @@ impl Pausing {
         if is_known && !is_java || !has_own_program(pid) {
             return None;
         }
-        let machine = if is_java { Machine::find(pid) } else { None };
-        let found = machine.map(|machine| Box::new(machine) as _);
+        let found: Option<Box<dyn Counters>> = if is_java {
+            Machine::find(pid).map(|machine| Box::new(machine) as _)
+        } else {
+            self.programs.find(pid, &program).map(|process| Box::new(process) as _)
+        };
         asked.program = Some(program);
         found
     }
 
     /// The pauses of each, those that took longest first.
     pub(crate) fn told(&mut self) -> Vec<Pauses> {
-        let told = |found: &mut Found| found.counters.told(found.process);
+        let budget = Rc::new(Budget::here());
+        budget.end_by(now_ns() + LONGEST_NS);
+        let told = |found: &mut Found| found.counters.told(found.process, &budget);
         let mut all: Vec<Pauses> = self.found.iter_mut().flat_map(told).collect();
         all.sort_by(|a, b| b.seconds.total_cmp(&a.seconds).then_with(|| a.kind.cmp(&b.kind)));
         all

@@ -138,6 +138,34 @@ pub(crate) fn dwarf(rows: &[u8]) -> Vec<Section> {
 /// Line 10 of the first file for 16 bytes, line 12 of the second for 48.
 pub(crate) const ROWS: [u8; 15] = [3, 9, 1, 2, 16, 4, 2, 3, 2, 1, 2, 48, 0, 1, 1];
 
+/// DWARF 4: a unit with a structure of so many bytes, whose fields have a name, an offset and a type of so many bytes in another unit.
+pub(crate) fn structure(name: &str, bytes: u16, fields: &[(&str, u8, u16)]) -> Vec<Section> {
+    // A unit; a structure with its name and size; a field with its name, place and type; a type with its size. The first two have children.
+    let kinds = [
+        &[1, 0x11, 1, 0, 0][..],
+        &[2, 0x13, 1, 0x03, 0x08, 0x0b, 0x05, 0, 0],
+        &[3, 0x0d, 0, 0x03, 0x08, 0x38, 0x0f, 0x49, 0x10, 0, 0],
+        &[4, 0x24, 0, 0x0b, 0x05, 0, 0, 0],
+    ];
+    let head = [4, 0, 0, 0, 0, 0, 8, 1];
+    let mut types = head.to_vec();
+    let mut unit = head.to_vec();
+    unit.push(2);
+    unit.extend(name.bytes().chain([0]).chain(bytes.to_le_bytes()));
+    for (name, offset, bytes) in fields {
+        unit.push(3);
+        unit.extend(name.bytes().chain([0, *offset]));
+        // Behind the length of its unit.
+        unit.extend(u32::try_from(4 + types.len()).unwrap().to_le_bytes());
+        types.push(4);
+        types.extend(bytes.to_le_bytes());
+    }
+    types.push(0);
+    unit.extend([0, 0]);
+    let units = [with_length(types), with_length(unit)].concat();
+    vec![debug(".debug_abbrev", kinds.concat()), debug(".debug_info", units)]
+}
+
 /// A file of these bytes that has no name.
 pub(crate) fn file(bytes: &[u8]) -> File {
     static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);

@@ -31,6 +31,14 @@ from latlab.text import clean
 from latlab.units import format_ns
 
 _UNJUDGED: Final = Judgement()
+_ABOUT_PAUSES: Final = {
+    "Java": "Java: numbers and sums are those that jstat shows. The longest is that of the pauses that a look"
+    " found to be over, one in 5 ms at most. Stops of all threads include the collector's.",
+    "Go": "Go: numbers and sums are those of runtime.MemStats (NumGC, PauseTotalNs). All stops of one"
+    " collection count as one pause. The counters go with their process: “at least” where it ended and"
+    " pauses after the last look, one in 5 ms at most, would be missing.",
+}
+"""What the counters of each runtime mean."""
 
 
 def render(explained: Explained, judgement: Judgement = _UNJUDGED, proof: Proof | None = None) -> bytes:
@@ -353,16 +361,12 @@ def _path(explained: Explained) -> Section | None:
 def _pauses(explained: Explained) -> Section | None:
     if not explained.pauses:
         return None
+    runtimes = {each.runtime for each in explained.pauses}
     return Section(
         id="pauses",
-        title="When did Java stop it?",
-        listings=(
-            Listing("Pauses of one run, by the virtual machine's own counters", tables.pauses(explained)),
-        ),
-        statements=(
-            "Numbers and sums are those that jstat shows. The longest is that of the pauses that a look found"
-            " to be over, one in 5 ms at most. Stops of all threads include the collector's.",
-        ),
+        title="When did its garbage collector stop it?",
+        listings=(Listing("Pauses of one run, by the runtime's own counters", tables.pauses(explained)),),
+        statements=tuple(text for runtime, text in _ABOUT_PAUSES.items() if runtime in runtimes),
     )
 
 

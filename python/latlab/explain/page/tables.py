@@ -113,7 +113,7 @@ def locks(explained: Explained) -> Table:
 
 
 def pauses(explained: Explained) -> Table:
-    """A row for each kind of pause of a Java program, those that took longest first."""
+    """A row for each kind of pause of a Java or Go program, those that took longest first."""
     columns = (
         Column("pauses"),
         Column("process"),
@@ -124,7 +124,7 @@ def pauses(explained: Explained) -> Table:
     )
     rows = tuple(
         (
-            clean(each.kind, most=60),
+            clean(each.called, most=60) + (" (at least)" if each.is_least else ""),
             str(each.process),
             each.times,
             each.seconds,

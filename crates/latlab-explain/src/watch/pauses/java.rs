@@ -6,9 +6,11 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
+use std::rc::Rc;
 
 use super::Counters;
 use crate::model::Pauses;
+use crate::watch::budget::Budget;
 use crate::watch::{mapped, maps};
 
 /// No such file is larger, bytes; they have 32 KiB.
@@ -143,7 +145,7 @@ impl Counters for Machine {
         self.before = pauses.into_iter().map(|(name, times, ticks, _)| (name, (times, ticks))).collect();
     }
 
-    fn told(&mut self, process: u32) -> Vec<Pauses> {
+    fn told(&mut self, process: u32, _: &Rc<Budget>) -> Vec<Pauses> {
         let Some(counters) = self.read() else {
             return Vec::new();
         };
@@ -152,9 +154,11 @@ impl Counters for Machine {
             let before = self.before.get(&name).copied().unwrap_or_default();
             Pauses {
                 process,
+                runtime: "Java",
                 times: times.saturating_sub(before.0),
                 seconds: ticks.saturating_sub(before.1) as f64 / per_s,
                 longest_s: self.longest.get(&name).map(|ticks| *ticks as f64 / per_s),
+                is_least: false,
                 kind: name,
             }
         };
@@ -236,15 +240,16 @@ mod tests {
     #[test]
     fn what_came_before_is_left_out() {
         let path = std::env::temp_dir().join(format!("latlab-java-{}", std::process::id()));
+        let budget = Rc::new(Budget::of(0, 0));
         std::fs::write(&path, collected()).expect("written");
         let file = File::open(&path).expect("there");
         std::fs::remove_file(&path).expect("removed");
         let mut machine = Machine { file, before: HashMap::new(), longest: HashMap::new() };
         machine.look();
         let kinds: Vec<(u64, Option<f64>)> =
-            machine.told(5).iter().map(|pauses| (pauses.times, pauses.longest_s)).collect();
+            machine.told(5, &budget).iter().map(|pauses| (pauses.times, pauses.longest_s)).collect();
         assert_eq!(kinds, [(7, Some(12.0)), (9, None)], "full has none, and a tick is a second here");
         machine.has_run();
-        assert_eq!(machine.told(5), Vec::new());
+        assert_eq!(machine.told(5, &budget), Vec::new());
     }
 }

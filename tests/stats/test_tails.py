@@ -64,6 +64,16 @@ def test_a_normal_would_put_one_in_a_billion_where_pokes_were_seen(
     assert claim.seen > 0
 
 
+def test_the_slowest_take_the_share_that_their_times_sum_to(poke: Record) -> None:
+    values = sorted(
+        ((low + high) / 2 for low, high, count in poke.buckets() for _ in range(count)), reverse=True
+    )
+    for part in (1e-3, 0.5, 1.0):
+        slowest = values[: round(part * len(values))]
+        assert tails.slowest_share(poke, part) == pytest.approx(sum(slowest) / sum(values), rel=1e-6)
+    assert tails.slowest_share(msgspec.structs.replace(poke, histogram=None), 0.1) is None
+
+
 def test_what_has_no_spread_is_compared_with_no_normal(run: Run, poke: Record) -> None:
     assert poke.summary is not None
     even = msgspec.structs.replace(poke, summary=msgspec.structs.replace(poke.summary, std=0.0))

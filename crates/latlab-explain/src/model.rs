@@ -505,9 +505,12 @@ pub struct Calls {
     /// The same by file, pipe, socket and device; at most 64, those that took longest first. What has no descriptor is in none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub on: Vec<CallsOn>,
-    /// Files that are not among them.
+    /// Files of processes that are not among them.
     pub left_out: usize,
-    /// Records that there was no room for: as many more calls may have begun or come back.
+    /// Programs of 32 bits ran; their calls are in no row.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub has_narrow: bool,
+    /// Records and descriptors that there was no room for: as many more calls may have begun or come back.
     pub lost: u64,
 }
 
@@ -531,7 +534,7 @@ pub struct Call {
 #[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CallsOn {
-    /// Its path, both ends of a TCP connection, or what the kernel calls it; absent: files that were closed before they could be named.
+    /// Its path, both ends of a TCP connection, or what the kernel calls it; absent: those of which no name is known, as what was closed before it was asked for.
     pub name: Option<String>,
     /// `file`, `pipe`, `socket`, `terminal`, `device`, `other`.
     pub kind: Option<String>,

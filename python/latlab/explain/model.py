@@ -348,7 +348,7 @@ class CallsOn(msgspec.Struct, frozen=True):
     """What calls returned that read."""
     written_bytes: int
     name: str | None = None
-    """`None`: files that were closed before they could be named."""
+    """`None`: no name is known, as of what was closed before it was asked for."""
     kind: str | None = None
     errors: tuple[CallError, ...] = ()
     """Most frequent first."""
@@ -363,7 +363,9 @@ class Calls(msgspec.Struct, frozen=True):
     on: tuple[CallsOn, ...] = ()
     """The same by file; calls without a descriptor are in none."""
     left_out: int = 0
-    """Files that are not among them."""
+    """Files of processes that are not among them."""
+    has_narrow: bool = False
+    """Programs of 32 bits ran; their calls are in no row."""
 
 
 class PathStep(msgspec.Struct, frozen=True):

@@ -172,6 +172,8 @@ def calls(explained: Explained) -> list[str]:
         times = sum(call.times for call in rest)
         seconds = sum(call.seconds for call in rest)
         lines.append(f"  and {len(rest)} more kinds, {times:,} calls, {format_ns(1e9 * seconds)}")
+    if asked.has_narrow:
+        lines.append("  calls of 32-bit programs are not counted")
     if asked.lost:
         lines.append(f"  {asked.lost:,} records were lost: as many more may have begun or come back")
     return lines
@@ -194,14 +196,14 @@ def calls_on(explained: Explained) -> list[str]:
     rest = asked.on[_MOST_CALLS:]
     if rest:
         times, seconds = sum(on.times for on in rest), sum(on.seconds for on in rest)
-        left_out = f", and of {format_count(asked.left_out)} others" if asked.left_out else ""
-        lines.append(f"  {times:,} calls on {len(rest)} more{left_out}, {format_ns(1e9 * seconds)}")
+        left_out = f"; {format_count(asked.left_out)} more are not listed" if asked.left_out else ""
+        lines.append(f"  {times:,} calls on {len(rest)} others, {format_ns(1e9 * seconds)}{left_out}")
     return lines
 
 
 def called_on(on: CallsOn) -> str:
     """What calls were made on; of a long path its end."""
-    return "closed before its name was known" if on.name is None else shortened(on.name)
+    return "no name known" if on.name is None else shortened(on.name)
 
 
 def critical_path(explained: Explained) -> list[str]:

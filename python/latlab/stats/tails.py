@@ -18,7 +18,7 @@ from typing import Final
 
 from latlab.run.model import Record
 
-__all__ = ["HEAVY", "NormalClaim", "PowerLaw", "normal_claim", "power_law"]
+__all__ = ["HEAVY", "NormalClaim", "PowerLaw", "normal_claim", "power_law", "slowest_share"]
 
 #: A normal puts 1 in 10^9 beyond so many deviations above its mean.
 _FAR: Final = 6.0
@@ -53,8 +53,8 @@ class PowerLaw:
     Attributes:
         quantiles: Those that were asked, by their names in a summary.
         possible: One power law passes through all of them.
-        settles: The last ratio is below `HEAVY`, so that averages settle if the tail goes on like that. None
-            where the range of the ratio holds `HEAVY`.
+        settles: The last ratio is below `HEAVY`, so that averages settle if the power law goes on. None where
+            the range of the ratio holds `HEAVY`.
     """
 
     quantiles: tuple[str, ...]
@@ -74,6 +74,24 @@ def normal_claim(record: Record) -> NormalClaim | None:
     beyond = summary.mean + _FAR * summary.std
     seen = sum(count for low, high, count in record.buckets() if (low + high) / 2 > beyond)
     return NormalClaim(beyond=beyond, seen=seen, total=record.samples)
+
+
+def slowest_share(record: Record, part: float) -> float | None:
+    """Share of the time of all operations that the slowest of them take, this part; None without a histogram.
+
+    Raises:
+        RunFileError: the record's histogram is damaged.
+    """
+    buckets = [((low + high) / 2, count) for low, high, count in record.buckets()]
+    left = part * sum(count for _, count in buckets)
+    whole = sum(value * count for value, count in buckets)
+    if not left or not whole:
+        return None
+    taken = 0.0
+    for value, count in sorted(buckets, reverse=True):
+        taken += value * min(count, left)
+        left -= min(count, left)
+    return taken / whole
 
 
 def power_law(intervals: Mapping[str, tuple[float, float]], step: float = 0.0) -> PowerLaw | None:

@@ -46,31 +46,54 @@ impl Calls {
         (number, meaning): (i64, Meaning),
         arguments: [u64; 3],
     ) {
-        if self.within.len() >= MOST_THREADS && !self.within.contains_key(&thread) {
-            return;
-        }
         let mut on = [None; MOST_ON];
         for (place, (argument, way)) in on.iter_mut().zip(meaning.on) {
             let id = arguments.get(*argument).and_then(|argument| self.on.begins(process, *argument));
             *place = id.map(|id| (id, *way));
         }
         self.on.changes(meaning.effect, process, arguments, time);
+        if self.within.len() >= MOST_THREADS {
+            self.gap(time);
+        }
         let begun = Within { number, since: time, process, second: arguments[1], on };
         if let Some(lost) = self.within.insert(thread, begun) {
             self.forget(&lost);
         }
     }
 
+    /// At this time records were lost, or none were made for a while: of calls that had not come back nothing is known, nor which descriptors are open.
+    pub(crate) fn gap(&mut self, time: u64) {
+        for lost in std::mem::take(&mut self.within).into_values() {
+            self.forget(&lost);
+        }
+        self.on.lose(time);
+    }
+
     fn forget(&mut self, lost: &Within) {
         lost.on.iter().flatten().for_each(|(id, _)| self.on.forget(*id));
     }
 
-    /// A thread comes back. Of a call whose beginning was not recorded nothing is known; a new thread comes back from a call that it never made.
-    pub(crate) fn ends(&mut self, time: u64, thread: u32, (number, meaning): (i64, Meaning), result: i64) {
-        let Some(begun) = self.within.remove(&thread) else { return };
-        if number != begun.number && number != FROM_HANDLER {
-            return self.forget(&begun);
-        }
+    /// A thread of a process comes back. Of a call whose beginning was not recorded nothing is known; a new thread comes back from a call that it
+    /// never made.
+    pub(crate) fn ends(
+        &mut self,
+        time: u64,
+        (process, thread): (u32, u32),
+        (number, meaning): (i64, Meaning),
+        result: i64,
+    ) {
+        let begun = self.within.remove(&thread);
+        let is_its = |begun: &Within| number == begun.number || number == FROM_HANDLER;
+        let begun = match begun {
+            Some(begun) if is_its(&begun) => begun,
+            other => {
+                other.iter().for_each(|begun| self.forget(begun));
+                if process == thread && result == 0 {
+                    self.on.starts(process, time);
+                }
+                return;
+            }
+        };
         let took = time.saturating_sub(begun.since);
         let result = (number != FROM_HANDLER).then_some(result);
         self.of.entry(begun.number).or_default().add(took, result);
@@ -95,7 +118,7 @@ mod tests {
         }
 
         fn returns(&mut self, time: u64, thread: u32, number: i64, result: i64) {
-            self.ends(time, thread, (number, meaning("read")), result);
+            self.ends(time, (9, thread), (number, meaning("read")), result);
         }
     }
 
@@ -129,6 +152,24 @@ mod tests {
         calls.calls(10, 1, 15);
         calls.returns(14, 1, -1, -4);
         assert_eq!(calls.of[&15], Sum { times: 1, ns: 4, longest_ns: 4, errors: BTreeMap::new() });
+    }
+
+    #[test]
+    fn a_new_process_has_none_of_what_had_its_number() {
+        let mut calls = Calls::default();
+        let number = |calls: &mut Calls| {
+            calls.calls(10, 9, 0);
+            let opened = calls.on.not_asked();
+            calls.returns(11, 9, 0, 5);
+            opened.len()
+        };
+        assert_eq!((number(&mut calls), number(&mut calls)), (1, 0));
+        // That one ends in the call that ends it; another one begins with the return from the call that its parent made.
+        calls.begins(20, (9, 9), (231, meaning("exit")), [0; 3]);
+        calls.ends(30, (9, 9), (56, meaning("clone")), 0);
+        assert_eq!(number(&mut calls), 1);
+        calls.gap(40);
+        assert_eq!((number(&mut calls), calls.within.len()), (1, 0));
     }
 
     #[test]

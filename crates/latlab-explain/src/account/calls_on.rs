@@ -5,7 +5,8 @@
 //!
 //! Pure: who asks for names is the caller.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::RangeInclusive;
 
 /// Descriptors that are followed at once.
 const MOST_OPEN: usize = 65_536;
@@ -15,8 +16,9 @@ const MOST_NAMES: usize = 4_096;
 const COPIES: [u64; 2] = [libc::F_DUPFD as u64, libc::F_DUPFD_CLOEXEC as u64];
 /// What calls return from here on are errors.
 const LEAST_ERROR: i64 = -4095;
-/// Numbers are closed when the program is replaced, not now.
-const AT_EXEC: u64 = 4;
+/// Numbers are closed when the program is replaced, not now; or the thread has numbers of its own before.
+const AT_EXEC: u64 = libc::CLOSE_RANGE_CLOEXEC as u64;
+const APART: u64 = libc::CLOSE_RANGE_UNSHARE as u64;
 
 /// Where what a call returns went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,13 +51,15 @@ pub(crate) enum Effect {
     Closes,
     /// From its first to its second argument.
     ClosesRange,
-    /// Those that the next program is not given.
+    /// All; of a program that is replaced by another one, those that that is not given.
     ClosesAll,
+    /// If its first argument asks for it, the thread has numbers of its own.
+    Parts,
 }
 
 /// By a call's name.
 pub(crate) fn meaning(name: &str) -> Meaning {
-    use Effect::{Closes, ClosesAll, ClosesRange, MayCopy, Nothing, Opens};
+    use Effect::{Closes, ClosesAll, ClosesRange, MayCopy, Nothing, Opens, Parts};
     use Way::{Nowhere, Read, Written};
     let of = |on, effect| Meaning { on, effect };
     match name {
@@ -82,7 +86,8 @@ pub(crate) fn meaning(name: &str) -> Meaning {
         | "openat" | "openat2" | "perf_event_open" | "pidfd_getfd" | "pidfd_open" | "signalfd"
         | "signalfd4" | "socket" | "timerfd_create" | "userfaultfd" => of(&[], Opens),
         "close_range" => of(&[], ClosesRange),
-        "execve" | "execveat" => of(&[], ClosesAll),
+        "execve" | "execveat" | "exit_group" => of(&[], ClosesAll),
+        "unshare" => of(&[], Parts),
         _ => of(&[], Nothing),
     }
 }
@@ -143,8 +148,6 @@ struct Opened {
     number: u32,
     /// What it is of, and when that was so.
     name: Option<(String, u64)>,
-    /// It was asked for.
-    is_asked: bool,
     is_closed: bool,
     /// Calls that have not come back.
     within: u32,
@@ -155,9 +158,15 @@ struct Opened {
 #[derive(Debug, Default)]
 pub(crate) struct CallsOn {
     /// By process and number.
-    open: HashMap<(u32, u32), u64>,
+    open: BTreeMap<(u32, u32), u64>,
     opened: HashMap<u64, Opened>,
     count: u64,
+    /// Those whose name nobody has asked for.
+    new: Vec<u64>,
+    /// Processes of which one thread has descriptors of its own: what a number is of depends on who is asked.
+    apart: HashSet<u32>,
+    /// Calls of descriptors that there was no room for.
+    pub crowded: u64,
     /// What numbers were of, and from when to when that was asked, of openings that are not counted yet.
     early: HashMap<(u32, u32), (String, [u64; 2])>,
     /// By process and name; those without a name were closed before it was known.
@@ -181,18 +190,12 @@ impl CallsOn {
 
     fn add(&mut self, process: u32, number: u32) -> Option<u64> {
         if self.opened.len() >= MOST_OPEN {
+            self.crowded += 1;
             return None;
         }
         self.count += 1;
-        let opened = Opened {
-            process,
-            number,
-            name: None,
-            is_asked: false,
-            is_closed: false,
-            within: 0,
-            on: On::default(),
-        };
+        self.new.push(self.count);
+        let opened = Opened { process, number, name: None, is_closed: false, within: 0, on: On::default() };
         self.opened.insert(self.count, opened);
         self.open.insert((process, number), self.count);
         Some(self.count)
@@ -223,19 +226,50 @@ impl CallsOn {
     /// What a call does to numbers when it begins.
     pub(crate) fn changes(&mut self, effect: Effect, process: u32, arguments: [u64; 3], time: u64) {
         let number = |argument: u64| u32::try_from(argument & u64::from(u32::MAX)).unwrap_or(u32::MAX);
-        let (first, last) = match effect {
-            Effect::Closes => (number(arguments[0]), number(arguments[0])),
-            Effect::ClosesRange if arguments[2] & AT_EXEC == 0 => {
-                (number(arguments[0]), number(arguments[1]))
+        let [first, second, third] = arguments;
+        match effect {
+            Effect::Closes => self.close(process, number(first), time),
+            Effect::ClosesRange if third & APART != 0 => self.part(process, time),
+            Effect::ClosesRange if third & AT_EXEC == 0 => {
+                self.close_range(process, number(first)..=number(second), time);
             }
-            Effect::ClosesAll => (0, u32::MAX),
-            _ => return,
-        };
-        if first == last {
-            return self.close(process, first, time);
+            Effect::ClosesAll => self.close_range(process, 0..=u32::MAX, time),
+            Effect::Parts if number(first) & libc::CLONE_FILES.cast_unsigned() != 0 => {
+                self.part(process, time);
+            }
+            _ => {}
         }
-        let mine = self.open.keys().filter(|of| of.0 == process && (first..=last).contains(&of.1));
-        for (_, number) in mine.copied().collect::<Vec<_>>() {
+    }
+
+    /// From now on no name is told of a process.
+    fn part(&mut self, process: u32, time: u64) {
+        self.close_range(process, 0..=u32::MAX, time);
+        if self.apart.len() < MOST_OPEN {
+            self.apart.insert(process);
+        }
+    }
+
+    /// A process has begun: what had its number before is gone.
+    pub(crate) fn starts(&mut self, process: u32, time: u64) {
+        self.apart.remove(&process);
+        self.close_range(process, 0..=u32::MAX, time);
+    }
+
+    /// Records from this time on were lost: what was closed or opened since then is not known.
+    pub(crate) fn lose(&mut self, time: u64) {
+        self.early.clear();
+        for (process, number) in self.open.keys().copied().collect::<Vec<_>>() {
+            self.close(process, number, time);
+        }
+    }
+
+    fn close_range(&mut self, process: u32, numbers: RangeInclusive<u32>, time: u64) {
+        let (first, last) = numbers.into_inner();
+        if first > last {
+            return;
+        }
+        let mine = self.open.range((process, first)..=(process, last));
+        for (process, number) in mine.map(|(of, _)| *of).collect::<Vec<_>>() {
             self.close(process, number, time);
         }
     }
@@ -293,18 +327,19 @@ impl CallsOn {
 
     /// Descriptors whose name nobody has asked for, as id, process and number; they count as asked now.
     pub(crate) fn not_asked(&mut self) -> Vec<(u64, u32, u32)> {
-        let new = self.opened.iter_mut().filter(|(_, opened)| !opened.is_asked && !opened.is_closed);
-        new.map(|(id, opened)| {
-            opened.is_asked = true;
-            (*id, opened.process, opened.number)
-        })
-        .collect()
+        let (opened, apart) = (&self.opened, &self.apart);
+        let asks = |id: u64| {
+            let one = opened.get(&id).filter(|one| one.name.is_none() && !one.is_closed)?;
+            (!apart.contains(&one.process)).then_some((id, one.process, one.number))
+        };
+        self.new.drain(..).filter_map(asks).collect()
     }
 
     /// At this time the number of this one was of this file.
     pub(crate) fn found(&mut self, id: u64, name: String, at: u64) {
-        if let Some(opened) = self.opened.get_mut(&id) {
-            opened.is_asked = true;
+        if let Some(opened) = self.opened.get_mut(&id)
+            && !self.apart.contains(&opened.process)
+        {
             opened.name = Some((name, at));
         }
     }
@@ -431,6 +466,7 @@ mod tests {
     fn a_new_program_and_a_range_close_all_and_others_keep_theirs() {
         for (effect, arguments, left) in [
             (Effect::ClosesAll, [0; 3], 1),
+            (Effect::ClosesRange, [9, 3, 0], 3),
             (Effect::ClosesRange, [4, u64::from(u32::MAX), 0], 2),
             (Effect::ClosesRange, [0, u64::from(u32::MAX), AT_EXEC], 3),
         ] {
@@ -442,6 +478,41 @@ mod tests {
             on.changes(effect, 1, arguments, 10);
             assert_eq!(on.open.len(), left, "{effect:?}");
         }
+    }
+
+    #[test]
+    fn a_process_that_begins_and_records_that_are_lost_leave_no_name_behind() {
+        let gone: [fn(&mut CallsOn); 2] = [|on| on.starts(1, 20), |on| on.lose(20)];
+        for gone in gone {
+            let mut on = CallsOn::default();
+            call(&mut on, 3, Way::Read, 100);
+            answer(&mut on, "/a", 10);
+            gone(&mut on);
+            call(&mut on, 3, Way::Read, 20);
+            answer(&mut on, "/b", 30);
+            // What was found in the time that is not known may be of either.
+            on.lose(25);
+            on.end();
+            assert_eq!(named(&on), [(None, 1, 20, 0), (Some("/a"), 1, 100, 0)]);
+        }
+    }
+
+    #[test]
+    fn no_name_is_told_of_a_process_whose_threads_have_different_descriptors() {
+        let files = libc::CLONE_FILES.cast_unsigned().into();
+        for (effect, arguments) in [(Effect::Parts, [files, 0, 0]), (Effect::ClosesRange, [9, 9, APART])] {
+            let mut on = CallsOn::default();
+            on.changes(effect, 1, arguments, 5);
+            on.found_early(1, 3, "/a".to_owned(), [20, 20]);
+            on.opens(1, 3, 9, 10);
+            call(&mut on, 3, Way::Read, 7);
+            assert_eq!(on.not_asked(), []);
+            on.end();
+            assert_eq!(named(&on), [(None, 1, 7, 0)]);
+        }
+        let mut on = CallsOn::default();
+        on.changes(Effect::Parts, 1, [libc::CLONE_FS.cast_unsigned().into(), 0, 0], 5);
+        assert!(on.apart.is_empty());
     }
 
     #[test]
@@ -457,7 +528,7 @@ mod tests {
     fn no_more_are_followed_than_there_is_room_for() {
         let mut on = CallsOn::default();
         assert!((0..MOST_OPEN as u64).all(|number| on.begins(1, number).is_some()));
-        assert_eq!(on.begins(2, 0), None);
+        assert_eq!((on.begins(2, 0), on.crowded), (None, 1));
         on.end();
         assert!(on.opened.is_empty() && on.of.is_empty(), "no call has come back");
         for nth in 0..MOST_NAMES + 3 {

@@ -133,7 +133,7 @@ impl Naming {
 fn data(process: u32, map: &Map, budget: &Rc<Budget>, demangler: &mut Demangler) -> Option<Vec<Variable>> {
     let image = Image::of(mapped::open(process, map)?, budget)?;
     let file = image.parsed()?;
-    let begin = Segments::of(&file).address(map.offset)?;
+    let begin = Segments::of(&file).begin(map.offset)?;
     image.read_names(&file);
     let mut found = Vec::new();
     for symbol in file.symbols().chain(file.dynamic_symbols()) {

@@ -66,6 +66,8 @@ pub(crate) struct Pausing {
     found: Vec<Found>,
     asked: HashMap<u32, Asked>,
     programs: Programs,
+    /// Processes that are met now began while they were watched.
+    has_looked: bool,
     next_ns: u64,
 }
 
@@ -85,12 +87,13 @@ impl Pausing {
         }
         for pid in pids {
             if let Some(mut counters) = self.ask(now, pid) {
-                if !launched {
+                if !launched && !self.has_looked {
                     counters.has_run();
                 }
                 self.found.push(Found { process: pid, counters, is_there: true });
             }
         }
+        self.has_looked = true;
         self.asked.retain(|_, asked| asked.last == now);
         let end = now_ns();
         self.next_ns = end + EVERY_NS.max(PART * (end - begin));

@@ -23,6 +23,14 @@ impl Segments {
         Self(segments.collect())
     }
 
+    /// The address at which a mapping begins that begins at this offset in the file. Segments that begin within a page are mapped from its beginning.
+    pub(crate) fn begin(&self, offset: u64) -> Option<u64> {
+        let page = rustix::param::page_size() as u64;
+        let before = |segment: &Segment| segment.offset.checked_sub(offset).filter(|before| *before < page);
+        let found = self.0.iter().rev().find_map(|segment| segment.address.checked_sub(before(segment)?));
+        found.or_else(|| self.address(offset))
+    }
+
     /// The address of what is at an offset in the file; `None`: it is not loaded.
     pub(crate) fn address(&self, offset: u64) -> Option<u64> {
         // Of a file that was made to do harm, no sum need fit.
@@ -50,5 +58,20 @@ mod tests {
         let segments = Segments(vec![code, false_one]);
         assert_eq!(segments.address(0x2001), Some(u64::MAX));
         assert_eq!(segments.address(0x2002), None);
+    }
+
+    #[test]
+    fn a_segment_that_begins_within_a_page_is_mapped_from_the_pages_beginning() {
+        // As lld lays files out: constants end and code begins in one page of the file, with a page between their addresses.
+        let page = rustix::param::page_size() as u64;
+        let constants = Segment { offset: 0, bytes: 17 * page + 0xbbc, address: 0 };
+        let code = Segment { offset: 17 * page + 0xbc0, bytes: 9 * page, address: 18 * page + 0xbc0 };
+        let data = Segment { offset: 40 * page, bytes: 3 * page, address: 50 * page };
+        let segments = Segments(vec![constants, code, data]);
+        // A part that has other rights than the rest is a mapping of its own.
+        assert_eq!((segments.begin(42 * page), segments.begin(60 * page)), (Some(52 * page), None));
+        assert_eq!(segments.begin(17 * page), Some(18 * page));
+        assert_eq!(segments.begin(0), Some(0));
+        assert_eq!(segments.address(17 * page), Some(17 * page), "which is of the constants");
     }
 }

@@ -3,7 +3,7 @@
 //! The records have rings of their own: a call is two of them, a hundred bytes each, and what there is no room for is no other record.
 
 use std::collections::HashMap;
-use std::io;
+use std::io::{self, Read as _};
 
 use latlab_perf::{Detail, Event, Flags, Kind, Ring, Tracefs, What, Whose};
 use syscalls::Errno;
@@ -20,6 +20,10 @@ const RETURN: &str = "raw_syscalls/sys_exit";
 /// Records of all rings together, and the most of one, bytes: those are 10,000 calls and their returns.
 const ALL_BYTES: usize = 64 << 20;
 const MOST_BYTES: usize = 2 << 20;
+/// Calls after which a process runs another program.
+const EXECS: [i64; 2] = [libc::SYS_execve, libc::SYS_execveat];
+/// Processes of which it is known what they run.
+const MOST_PROCESSES: usize = 65_536;
 /// Calls have smaller numbers.
 const MOST_NUMBERS: i64 = 1_024;
 /// Files that are told of.
@@ -40,6 +44,8 @@ struct Point {
 /// What a record tells beside the number of the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Told {
+    /// Of nothing: records were lost here, or none were made.
+    Gap,
     /// What the call returned. Of one moment, a thread comes back before it calls again.
     Return(i64),
     /// Its first arguments.
@@ -87,6 +93,11 @@ pub(crate) struct Traced {
     events: HashMap<u64, Point>,
     /// What has been read, the last of it not yet counted.
     late: Vec<Step>,
+    /// Whether processes run programs of 32 bits, whose calls have other numbers.
+    narrow: HashMap<u32, bool>,
+    has_narrow: bool,
+    /// The time of the newest record.
+    newest: u64,
     /// What calls do with descriptors, by number; what is not in it does nothing with any.
     meanings: HashMap<i64, Meaning>,
     calls: Calls,
@@ -104,6 +115,9 @@ impl Traced {
             rings: Vec::new(),
             events: HashMap::new(),
             late: Vec::new(),
+            narrow: HashMap::new(),
+            has_narrow: false,
+            newest: 0,
             meanings: (0..MOST_NUMBERS)
                 .filter_map(|number| Some((number, meaning(calls::name(number)?))))
                 .collect(),
@@ -130,6 +144,9 @@ impl Traced {
     pub(crate) fn start(&mut self, threads: &[u32], on_exec: bool) -> io::Result<()> {
         if self.rings.is_empty() {
             self.rings = Self::open()?;
+        } else {
+            // Since it was stopped, anything may have been opened and closed.
+            self.late.push((now_ns(), (0, 0), 0, Told::Gap));
         }
         self.events.clear();
         let start = if on_exec { Flags::ENABLE_ON_EXEC } else { Flags::empty() };
@@ -162,12 +179,24 @@ impl Traced {
     /// Counts what has come, but for what another CPU may yet have something before; `all`: that too.
     pub(crate) fn read(&mut self, all: bool) {
         let mut asked = Vec::new();
+        // Those may have become something else.
+        self.narrow.retain(|_, narrow| !*narrow);
         for (_, ring) in &mut self.rings {
+            let mut last = self.newest.saturating_sub(LATE_NS);
             for told in ring.drain(|_| Detail::Raw) {
                 match &told.what {
                     What::Sample(sample) => {
                         let point = self.events.get(&told.event);
-                        if let Some((number, more)) = point.and_then(|point| point.told(sample.raw())) {
+                        if self.narrow.len() >= MOST_PROCESSES {
+                            self.narrow.clear();
+                        }
+                        if *self.narrow.entry(told.pid).or_insert_with(|| is_narrow(told.pid)) {
+                            self.has_narrow = true;
+                        } else if let Some((number, more)) = point.and_then(|point| point.told(sample.raw()))
+                        {
+                            if more == Told::Return(0) && EXECS.contains(&number) {
+                                self.narrow.remove(&told.pid);
+                            }
                             let meaning = self.meanings.get(&number);
                             if let (Some(meaning), Told::Return(result)) = (meaning, more)
                                 && let Some(opened) = CallsOn::opened(meaning.effect, 0, result)
@@ -177,9 +206,14 @@ impl Traced {
                             self.late.push((told.time_ns, (told.pid, told.tid), number, more));
                         }
                     }
-                    What::Lost(records) => self.calls.lost += records,
+                    What::Lost(records) => {
+                        self.calls.lost += records;
+                        // Some time between these two.
+                        self.late.extend([last, told.time_ns].map(|time| (time, (0, 0), 0, Told::Gap)));
+                    }
                     _ => {}
                 }
+                last = told.time_ns;
             }
         }
         // Before what was opened is closed again, which may be soon.
@@ -192,14 +226,15 @@ impl Traced {
             }
         }
         self.late.sort_by_key(|step| (step.0, step.3));
-        let newest = self.late.last().map_or(0, |step| step.0);
-        let until = if all { u64::MAX } else { newest.saturating_sub(LATE_NS) };
+        self.newest = self.late.last().map_or(self.newest, |step| step.0.max(self.newest));
+        let until = if all { u64::MAX } else { self.newest.saturating_sub(LATE_NS) };
         let ready = self.late.partition_point(|step| step.0 < until);
         for (time, of, number, told) in self.late.drain(..ready) {
             let call = (number, self.meanings.get(&number).copied().unwrap_or_else(|| meaning("")));
             match told {
                 Told::Call(arguments) => self.calls.begins(time, of, call, arguments),
-                Told::Return(result) => self.calls.ends(time, of.1, call, result),
+                Told::Return(result) => self.calls.ends(time, of, call, result),
+                Told::Gap => self.calls.gap(time),
             }
         }
         for (id, process, number) in self.calls.on.not_asked() {
@@ -235,8 +270,22 @@ impl Traced {
             written_bytes: on.written_bytes,
             errors: errors(&on.sum),
         };
-        model::Calls { of, on: on.into_iter().map(row).collect(), left_out, lost: self.calls.lost }
+        model::Calls {
+            of,
+            on: on.into_iter().map(row).collect(),
+            left_out,
+            has_narrow: self.has_narrow,
+            lost: self.calls.lost + self.calls.on.crowded,
+        }
     }
+}
+
+/// Whether a process runs a program of 32 bits.
+fn is_narrow(process: u32) -> bool {
+    let mut begin = [0; 5];
+    let file = std::fs::File::open(format!("/proc/{process}/exe"));
+    let read = file.and_then(|mut file| file.read_exact(&mut begin));
+    read.is_ok() && begin == *b"\x7fELF\x01"
 }
 
 /// What a descriptor is of now.

@@ -33,10 +33,10 @@ from latlab.units import format_ns
 _UNJUDGED: Final = Judgement()
 _ABOUT_PAUSES: Final = {
     "Java": "Java: numbers and sums are those that jstat shows. The longest is that of the pauses that a look"
-    " found to be over, one in 5 ms at most. Stops of all threads include the collector's.",
+    " found to be over; looks are 5 ms apart or more. Stops of all threads include the collector's.",
     "Go": "Go: numbers and sums are those of runtime.MemStats (NumGC, PauseTotalNs). All stops of one"
-    " collection count as one pause. The counters go with their process: “at least” where it ended and"
-    " pauses after the last look, one in 5 ms at most, would be missing.",
+    " collection count as one pause. The counters go with their process: “at least” marks one that"
+    " has ended. Pauses after the last look are not counted; looks are 5 ms apart or more.",
 }
 """What the counters of each runtime mean."""
 
@@ -384,7 +384,8 @@ def _calls(explained: Explained) -> Section | None:
         statements=(
             "Each call was recorded when it began and when it came back; the time between is waiting too, and"
             " of all threads together. A call that had not come back at the end is not counted."
-            + (f" Of {left_out:,} more files they are not listed." if left_out else "")
+            + (f" Calls on {left_out:,} more files are not listed." if left_out else "")
+            + (" Calls of 32-bit programs are not counted." if explained.calls.has_narrow else "")
             + (f" {lost:,} records were lost: as many more may have begun or come back." if lost else ""),
         ),
     )

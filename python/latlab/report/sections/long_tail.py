@@ -15,10 +15,11 @@ from latlab.run.model import Record
 from latlab.run.run import Run
 from latlab.stats import tails
 from latlab.stats.tails import PowerLaw
-from latlab.units import format_count, format_factor, format_ns
+from latlab.units import format_count, format_factor, format_ns, format_percent
 
 #: Records in the table: those with most operations, one of a probe.
 _MOST_RECORDS = 10
+_SLOWEST: Final = 1e-3
 _PERCENTILES: Final = {"p90": "p90", "p99": "p99", "p999": "p99.9", "p9999": "p99.99"}
 _TAIL_CAPTION = (
     "The same operations twice. Dashed: a normal distribution with their mean and deviation. Dotted lines:"
@@ -74,27 +75,29 @@ def verdict(record: Record) -> str:
 
 def law(record: Record) -> str:
     """Whether a power law is possible, and what the tail means for averages."""
-    found = _power_law(record)
+    found, share = _power_law(record), tails.slowest_share(record, _SLOWEST)
+    slowest = (
+        f" The slowest 1 in 1,000 take {format_percent(share)} of all time." if share is not None else ""
+    )
     if found is None:
-        return "Whether a power law fits is not known: p99.9 has no range, or it is not clearly above p90."
+        why = "one of p90, p99 and p99.9 has no usable range, or p99.9 is not clearly above p90"
+        return f"Whether a power law fits is not known: {why}.{slowest}"
     quantiles = [(_PERCENTILES[quantile], _quantile(record, quantile)) for quantile in found.quantiles]
     ratios = ", ".join(
         f"{outer} is {format_factor(high / low, 2)} times {inner}"
         for (inner, low), (outer, high) in pairwise(quantiles)
         if drawable(low) and drawable(high)
     )
-    fits = (
-        f"A power law is possible: {ratios}, and within their ranges these ratios can be equal."
-        if found.possible
-        else f"No power law fits: its ratio would stay the same, but {ratios}."
-    )
+    if not found.possible:
+        return f"No power law fits: its ratio would stay the same, but {ratios}.{slowest}"
     edge = format_factor(tails.HEAVY, 2)
     averages = {
         True: f"Averages settle as far as {quantiles[-1][0]}: the last ratio is below {edge}.",
         False: f"Averages depend on the slowest few: the last ratio is above {edge}. Use percentiles.",
         None: "Too few operations are this slow to tell whether averages settle. Use percentiles.",
-    }
-    return f"{fits} {averages[found.settles]}"
+    }[found.settles]
+    fits = f"A power law is possible: {ratios}, and within their ranges these ratios can be equal."
+    return f"{fits} {averages}{slowest}"
 
 
 def _power_law(record: Record) -> PowerLaw | None:

@@ -132,7 +132,7 @@ impl Programs {
         let path = path.to_str()?;
         let map = maps::of(pid).into_iter().find(|map| *map.path == *path)?;
         let program = self.program(pid, &map)?;
-        let moved = map.start.wrapping_sub(program.segments.address(map.offset)?);
+        let moved = map.start.wrapping_sub(program.segments.begin(map.offset)?);
         let address = program.address.wrapping_add(moved);
         let mut process = Process::of(program, memory, address);
         process.look().then_some(process)

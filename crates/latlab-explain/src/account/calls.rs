@@ -87,7 +87,9 @@ impl Calls {
         let begun = match begun {
             Some(begun) if is_its(&begun) => begun,
             other => {
-                other.iter().for_each(|begun| self.forget(begun));
+                if let Some(begun) = &other {
+                    self.forget(begun);
+                }
                 if process == thread && result == 0 {
                     self.on.starts(process, time);
                 }

@@ -126,6 +126,8 @@ try:
     os.truncate(200, -1)
 except OSError:
     pass
+# Names are asked for while the descriptors are open.
+time.sleep({SLEPT})
 """
 
 

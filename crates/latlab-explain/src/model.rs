@@ -510,6 +510,8 @@ pub struct Calls {
     /// Programs of 32 bits ran; their calls are in no row.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub has_narrow: bool,
+    /// How often recording ended and began again: calls of the moments between are in no row.
+    pub restarts: u64,
     /// Records and descriptors that there was no room for: as many more calls may have begun or come back.
     pub lost: u64,
 }

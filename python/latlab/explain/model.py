@@ -366,6 +366,8 @@ class Calls(msgspec.Struct, frozen=True):
     """Files of processes that are not among them."""
     has_narrow: bool = False
     """Programs of 32 bits ran; their calls are in no row."""
+    restarts: int = 0
+    """How often recording ended and began again: calls of the moments between are in no row."""
 
 
 class PathStep(msgspec.Struct, frozen=True):

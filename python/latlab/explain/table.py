@@ -174,6 +174,10 @@ def calls(explained: Explained) -> list[str]:
         lines.append(f"  and {len(rest)} more kinds, {times:,} calls, {format_ns(1e9 * seconds)}")
     if asked.has_narrow:
         lines.append("  calls of 32-bit programs are not counted")
+    if asked.restarts:
+        lines.append(
+            f"  recording began again {format_count(asked.restarts)} times: calls between are missing"
+        )
     if asked.lost:
         lines.append(f"  {asked.lost:,} records were lost: as many more may have begun or come back")
     return lines

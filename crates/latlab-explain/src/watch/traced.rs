@@ -96,6 +96,8 @@ pub(crate) struct Traced {
     /// Whether processes run programs of 32 bits, whose calls have other numbers.
     narrow: HashMap<u32, bool>,
     has_narrow: bool,
+    /// How often it was stopped and started again.
+    restarts: u64,
     /// The time of the newest record.
     newest: u64,
     /// What calls do with descriptors, by number; what is not in it does nothing with any.
@@ -117,6 +119,7 @@ impl Traced {
             late: Vec::new(),
             narrow: HashMap::new(),
             has_narrow: false,
+            restarts: 0,
             newest: 0,
             meanings: (0..MOST_NUMBERS)
                 .filter_map(|number| Some((number, meaning(calls::name(number)?))))
@@ -146,6 +149,7 @@ impl Traced {
             self.rings = Self::open()?;
         } else {
             // Since it was stopped, anything may have been opened and closed.
+            self.restarts += 1;
             self.late.push((now_ns(), (0, 0), 0, Told::Gap));
         }
         self.events.clear();
@@ -275,6 +279,7 @@ impl Traced {
             on: on.into_iter().map(row).collect(),
             left_out,
             has_narrow: self.has_narrow,
+            restarts: self.restarts,
             lost: self.calls.lost + self.calls.on.crowded,
         }
     }

@@ -386,6 +386,11 @@ def _calls(explained: Explained) -> Section | None:
             " of all threads together. A call that had not come back at the end is not counted."
             + (f" Calls on {left_out:,} more files are not listed." if left_out else "")
             + (" Calls of 32-bit programs are not counted." if explained.calls.has_narrow else "")
+            + (
+                f" Recording began again {explained.calls.restarts:,} times: calls between are missing."
+                if explained.calls.restarts
+                else ""
+            )
             + (f" {lost:,} records were lost: as many more may have begun or come back." if lost else ""),
         ),
     )

@@ -12,13 +12,16 @@ use std::ops::RangeInclusive;
 const MOST_OPEN: usize = 65_536;
 /// Names of all processes together; what is more is counted without one.
 const MOST_NAMES: usize = 4_096;
-/// `fcntl` makes a copy of a descriptor by these.
-const COPIES: [u64; 2] = [libc::F_DUPFD as u64, libc::F_DUPFD_CLOEXEC as u64];
+/// `fcntl` makes a copy of a descriptor by these: `F_DUPFD`, `F_DUPFD_CLOEXEC`. These and those below are Linux's, wherever this is compiled.
+const COPIES: [u64; 2] = [0, 1030];
+/// `close_range`: numbers are closed when the program is replaced, not now (`CLOSE_RANGE_CLOEXEC`).
+const AT_EXEC: u64 = 4;
+/// The thread has numbers of its own before (`CLOSE_RANGE_UNSHARE`).
+const APART: u64 = 2;
+/// `unshare`: the thread has numbers of its own from now on (`CLONE_FILES`).
+const FILES: u64 = 0x400;
 /// What calls return from here on are errors.
 const LEAST_ERROR: i64 = -4095;
-/// Numbers are closed when the program is replaced, not now; or the thread has numbers of its own before.
-const AT_EXEC: u64 = libc::CLOSE_RANGE_CLOEXEC as u64;
-const APART: u64 = libc::CLOSE_RANGE_UNSHARE as u64;
 
 /// Where what a call returns went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -234,7 +237,7 @@ impl CallsOn {
                 self.close_range(process, number(first)..=number(second), time);
             }
             Effect::ClosesAll => self.close_range(process, 0..=u32::MAX, time),
-            Effect::Parts if number(first) & libc::CLONE_FILES.cast_unsigned() != 0 => {
+            Effect::Parts if first & FILES != 0 => {
                 self.part(process, time);
             }
             _ => {}
@@ -422,7 +425,7 @@ mod tests {
         assert_eq!(opened(Effect::Opens, 0, 3), Some(3));
         assert_eq!(opened(Effect::Opens, 0, -2), None);
         assert_eq!(opened(Effect::MayCopy, COPIES[1], 4), Some(4));
-        assert_eq!(opened(Effect::MayCopy, libc::F_GETFL.cast_unsigned().into(), 4), None);
+        assert_eq!(opened(Effect::MayCopy, 3, 4), None);
         assert_eq!(opened(Effect::Closes, 0, 0), None);
     }
 
@@ -499,8 +502,7 @@ mod tests {
 
     #[test]
     fn no_name_is_told_of_a_process_whose_threads_have_different_descriptors() {
-        let files = libc::CLONE_FILES.cast_unsigned().into();
-        for (effect, arguments) in [(Effect::Parts, [files, 0, 0]), (Effect::ClosesRange, [9, 9, APART])] {
+        for (effect, arguments) in [(Effect::Parts, [FILES, 0, 0]), (Effect::ClosesRange, [9, 9, APART])] {
             let mut on = CallsOn::default();
             on.changes(effect, 1, arguments, 5);
             on.found_early(1, 3, "/a".to_owned(), [20, 20]);
@@ -511,7 +513,7 @@ mod tests {
             assert_eq!(named(&on), [(None, 1, 7, 0)]);
         }
         let mut on = CallsOn::default();
-        on.changes(Effect::Parts, 1, [libc::CLONE_FS.cast_unsigned().into(), 0, 0], 5);
+        on.changes(Effect::Parts, 1, [0x200, 0, 0], 5);
         assert!(on.apart.is_empty());
     }
 

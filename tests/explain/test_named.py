@@ -142,8 +142,9 @@ def test_the_lock_that_is_waited_for_most_is_named_with_who_has_it() -> None:
 
 
 def test_calls_are_listed_with_their_errors_and_what_was_lost() -> None:
-    asked = Call("openat", 1_400, 0.7, 0.2, (CallError("ENOENT", 1_200), CallError("EACCES", 3)))
-    others = tuple(Call(f"call{at}", 1, 0.001, 0.001) for at in range(10))
+    errors = (CallError("ENOENT", 1_200), CallError("EACCES", 3))
+    asked = Call(name="openat", times=1_400, seconds=0.7, longest_s=0.2, errors=errors)
+    others = tuple(Call(name=f"call{at}", times=1, seconds=0.001, longest_s=0.001) for at in range(10))
     explained = msgspec.structs.replace(ledger({"compute": 0.8}), calls=Calls((asked, *others), 12))
     header, first, *rows = calls(explained)
     assert header.split() == ["system", "call", "times", "time", "in", "it", "mean", "longest", "errors"]

@@ -516,20 +516,28 @@ pub struct Calls {
     pub lost: u64,
 }
 
-/// All calls of one kind.
+/// Calls of one kind, or on one file.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Call {
-    /// As `read`; the number where it has no name.
-    pub name: String,
+pub struct CallSum {
     /// How many came back.
     pub times: u64,
     /// From the call to its return, waiting included, of all threads together, seconds.
     pub seconds: f64,
     /// The longest of them, seconds.
     pub longest_s: f64,
-    /// The errors that it returned, most frequent first.
+    /// The errors that they returned, most frequent first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<CallError>,
+}
+
+/// All calls of one kind.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Call {
+    /// As `read`; the number where it has no name.
+    pub name: String,
+    /// How often, how long, and the errors.
+    #[serde(flatten)]
+    pub sum: CallSum,
 }
 
 /// All calls on one file, pipe, socket or device of one process.
@@ -544,19 +552,13 @@ pub struct CallsOn {
     pub process: u32,
     /// Its name.
     pub process_name: String,
-    /// How many came back.
-    pub times: u64,
-    /// From the call to its return, waiting included, of all threads together, seconds.
-    pub seconds: f64,
-    /// The longest of them, seconds.
-    pub longest_s: f64,
+    /// How often, how long, and the errors.
+    #[serde(flatten)]
+    pub sum: CallSum,
     /// What calls returned that read.
     pub read_bytes: u64,
     /// What calls returned that write.
     pub written_bytes: u64,
-    /// The errors that calls returned, most frequent first.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub errors: Vec<CallError>,
 }
 
 /// An error that calls returned.

@@ -77,18 +77,17 @@ pub enum Whose {
 /// when its last event is closed, the kernel waits for two grace periods, some 35 to 80 ms, in which no CPU can be in it.
 #[must_use]
 pub fn held(tracepoints: &[u64]) -> Vec<OwnedFd> {
-    let event = |id: &u64| Event {
-        kind: Kind::Tracepoint(*id),
-        period: 1,
-        flags: AttrFlags::empty(),
-        detail: Detail::None,
-        clock: libc::CLOCK_MONOTONIC,
-        deepest: 0,
-    };
+    let event = |id: &u64| Event::of(Kind::Tracepoint(*id), AttrFlags::empty());
     tracepoints.iter().filter_map(|id| event(id).open(Whose::ThisThread).ok()).collect()
 }
 
 impl Event {
+    /// One that records each time and nothing beside, by the monotonic clock.
+    #[must_use]
+    pub fn of(kind: Kind, flags: AttrFlags) -> Self {
+        Self { kind, period: 1, flags, detail: Detail::None, clock: libc::CLOCK_MONOTONIC, deepest: 0 }
+    }
+
     fn attributes(self) -> perf_event_attr {
         let (type_, config) = match self.kind {
             Kind::Dummy => (PERF_TYPE_SOFTWARE, u64::from(PERF_COUNT_SW_DUMMY)),

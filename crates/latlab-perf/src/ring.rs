@@ -212,14 +212,8 @@ mod tests {
 
     #[test]
     fn the_switches_of_this_thread_come_round_and_round_a_ring_of_one_page() {
-        let switches = Event {
-            kind: Kind::Dummy,
-            period: 1,
-            flags: Flags::EXCLUDE_KERNEL | Flags::EXCLUDE_HV | Flags::CONTEXT_SWITCH,
-            detail: Detail::None,
-            clock: libc::CLOCK_MONOTONIC,
-            deepest: 0,
-        };
+        let flags = Flags::EXCLUDE_KERNEL | Flags::EXCLUDE_HV | Flags::CONTEXT_SWITCH;
+        let switches = Event::of(Kind::Dummy, flags);
         // Under emulation and in sandboxes there may be none.
         let Ok((mut ring, id)) = Ring::open(switches, Whose::ThisThread, 1) else { return };
         ring.switch_all(true);

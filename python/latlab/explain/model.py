@@ -322,10 +322,9 @@ class CallError(msgspec.Struct, frozen=True):
     times: int
 
 
-class Call(msgspec.Struct, frozen=True):
-    """All calls of one kind, by the records of each."""
+class CallSum(msgspec.Struct, frozen=True, kw_only=True):
+    """Calls of one kind, or on one file, by the records of each."""
 
-    name: str
     times: int
     """How many came back."""
     seconds: float
@@ -335,23 +334,23 @@ class Call(msgspec.Struct, frozen=True):
     """Most frequent first."""
 
 
-class CallsOn(msgspec.Struct, frozen=True):
+class Call(CallSum, frozen=True, kw_only=True):
+    """All calls of one kind."""
+
+    name: str
+
+
+class CallsOn(CallSum, frozen=True, kw_only=True):
     """All calls on one file, pipe, socket or device of one process."""
 
     process: int
     process_name: str
-    times: int
-    seconds: float
-    """From call to return, waiting included, of all threads together."""
-    longest_s: float
     read_bytes: int
     """What calls returned that read."""
     written_bytes: int
     name: str | None = None
     """`None`: no name is known, as of what was closed before it was asked for."""
     kind: str | None = None
-    errors: tuple[CallError, ...] = ()
-    """Most frequent first."""
 
 
 class Calls(msgspec.Struct, frozen=True):

@@ -8,8 +8,8 @@ from typing import Final
 from latlab.explain.answer import SMALL
 from latlab.explain.kept import day_and_time
 from latlab.explain.model import (
-    Call,
     CallsOn,
+    CallSum,
     Explained,
     Lock,
     Observer,
@@ -150,7 +150,7 @@ def pauses(explained: Explained) -> list[str]:
     )
 
 
-def returned(call: Call | CallsOn, most: int) -> str:
+def returned(call: CallSum, most: int) -> str:
     """The errors of these calls: `3 ENOENT, 1 EAGAIN`; empty where there was none."""
     return ", ".join(f"{format_count(error.times)} {error.name}" for error in call.errors[:most])
 

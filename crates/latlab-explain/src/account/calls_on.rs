@@ -42,6 +42,11 @@ pub(crate) struct Meaning {
     pub effect: Effect,
 }
 
+impl Meaning {
+    /// A call that has to do with none.
+    pub(crate) const NOTHING: Self = Self { on: &[], effect: Effect::Nothing };
+}
+
 /// Which numbers stand for another file afterwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
@@ -91,7 +96,7 @@ pub(crate) fn meaning(name: &str) -> Meaning {
         "close_range" => of(&[], ClosesRange),
         "execve" | "execveat" | "exit_group" => of(&[], ClosesAll),
         "unshare" => of(&[], Parts),
-        _ => of(&[], Nothing),
+        _ => Meaning::NOTHING,
     }
 }
 
@@ -126,6 +131,11 @@ impl Sum {
             *self.errors.entry(error).or_default() += times;
         }
     }
+}
+
+/// A descriptor has 32 bits, whatever else the register holds.
+fn number(argument: u64) -> u32 {
+    u32::try_from(argument & u64::from(u32::MAX)).unwrap_or(u32::MAX)
 }
 
 /// What calls did with one file of one process.
@@ -172,17 +182,15 @@ pub(crate) struct CallsOn {
     pub crowded: u64,
     /// What numbers were of, and from when to when that was asked, of openings that are not counted yet.
     early: HashMap<(u32, u32), (String, [u64; 2])>,
-    /// By process and name; those without a name were closed before it was known.
+    /// By process and name; of those without one none is known.
     pub of: BTreeMap<(u32, Option<String>), On>,
 }
 
 impl CallsOn {
     /// A call with a descriptor begins: what tells it apart until it ends. `None`: more are open than are followed.
     pub(crate) fn begins(&mut self, process: u32, argument: u64) -> Option<u64> {
-        // A descriptor has 32 bits, whatever else the register holds; a negative one is none.
-        let number = u32::try_from(argument & u64::from(u32::MAX))
-            .ok()
-            .filter(|number| i32::try_from(*number).is_ok())?;
+        // A negative one is none.
+        let number = Some(number(argument)).filter(|number| i32::try_from(*number).is_ok())?;
         let id = match self.open.get(&(process, number)) {
             Some(id) => *id,
             None => self.add(process, number)?,
@@ -228,7 +236,6 @@ impl CallsOn {
 
     /// What a call does to numbers when it begins.
     pub(crate) fn changes(&mut self, effect: Effect, process: u32, arguments: [u64; 3], time: u64) {
-        let number = |argument: u64| u32::try_from(argument & u64::from(u32::MAX)).unwrap_or(u32::MAX);
         let [first, second, third] = arguments;
         match effect {
             Effect::Closes => self.close(process, number(first), time),
@@ -237,9 +244,7 @@ impl CallsOn {
                 self.close_range(process, number(first)..=number(second), time);
             }
             Effect::ClosesAll => self.close_range(process, 0..=u32::MAX, time),
-            Effect::Parts if first & FILES != 0 => {
-                self.part(process, time);
-            }
+            Effect::Parts if first & FILES != 0 => self.part(process, time),
             _ => {}
         }
     }
@@ -546,6 +551,6 @@ mod tests {
     fn what_a_call_does_with_descriptors_is_known_by_its_name() {
         assert_eq!(meaning("sendfile").on, [(0, Way::Written), (1, Way::Read)]);
         assert_eq!(meaning("openat").effect, Effect::Opens);
-        assert_eq!(meaning("futex"), meaning("no such call"));
+        assert_eq!(meaning("futex"), Meaning::NOTHING);
     }
 }

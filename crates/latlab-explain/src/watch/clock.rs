@@ -1,5 +1,8 @@
 //! The clocks.
 
+/// Records of different CPUs are put in order by their times; one may come this late.
+pub(crate) const LATE_NS: u64 = 3_000_000;
+
 /// `CLOCK_MONOTONIC`, nanoseconds: what perf records are stamped with, too.
 pub(crate) fn now_ns() -> u64 {
     clock_ns(libc::CLOCK_MONOTONIC)

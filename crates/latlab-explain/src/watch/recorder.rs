@@ -128,14 +128,8 @@ impl Wakes {
 
 fn event(kind: Kind, period: u64, flags: Flags) -> latlab_perf::Event {
     let detail = if matches!(kind, Kind::Tracepoint(_)) { Detail::Raw } else { Detail::Chain };
-    latlab_perf::Event {
-        kind,
-        period,
-        flags: flags | Flags::INHERIT | Flags::EXCLUDE_HV,
-        detail,
-        clock: libc::CLOCK_MONOTONIC,
-        deepest: DEEPEST,
-    }
+    let flags = flags | Flags::INHERIT | Flags::EXCLUDE_HV;
+    latlab_perf::Event { period, detail, deepest: DEEPEST, ..latlab_perf::Event::of(kind, flags) }
 }
 
 /// What of the stack a sample has, where rings are so large.

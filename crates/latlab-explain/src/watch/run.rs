@@ -14,7 +14,7 @@ use rustix::pipe::PipeFlags;
 use rustix::process::Pid;
 use rustix::thread::{current_timer_slack, sched_getaffinity, set_current_timer_slack};
 
-use super::clock::{now_ns, process_cpu_ns, thread_cpu_ns};
+use super::clock::{LATE_NS, now_ns, process_cpu_ns, thread_cpu_ns};
 use super::files::Descriptors;
 use super::interpreter;
 use super::launch::{Ended, Held, Signals, Streams, has_ended, pidfd, pipe, reap, wait_for};
@@ -59,8 +59,6 @@ const LOOKING: std::ops::RangeInclusive<f64> = 0.01..=0.1;
 const HEAR_NS: u64 = 5_000_000;
 /// Recorded, with the kernel's stacks: rings are emptied this often.
 const DRAIN_NS: u64 = 4_000_000;
-/// Records of different CPUs are put in order; one may come this late.
-const LATE_NS: u64 = 3_000_000;
 /// Faults are recorded for one slice of [`FAULT_SLICES`].
 const FAULT_SLICE_NS: u64 = 10_000_000;
 /// Counters and names are read this often while everything is recorded.

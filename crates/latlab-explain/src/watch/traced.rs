@@ -13,7 +13,7 @@ use crate::account::calls_on::{CallsOn, Meaning, On, Sum, meaning};
 use crate::account::files::Kind as FileKind;
 use crate::model;
 use crate::watch::calls;
-use crate::watch::clock::now_ns;
+use crate::watch::clock::{LATE_NS, now_ns};
 
 const CALL: &str = "raw_syscalls/sys_enter";
 const RETURN: &str = "raw_syscalls/sys_exit";
@@ -28,8 +28,6 @@ const MOST_PROCESSES: usize = 65_536;
 const MOST_NUMBERS: i64 = 1_024;
 /// Files that are told of.
 const MOST_FILES: usize = 64;
-/// Records of different CPUs are put in order; one may come this late.
-const LATE_NS: u64 = 3_000_000;
 
 /// One of the two tracepoints: its number, and where its fields lie.
 #[derive(Clone, Copy, Debug)]
@@ -71,14 +69,8 @@ impl Point {
     }
 
     fn event(self, start: Flags) -> Event {
-        Event {
-            kind: Kind::Tracepoint(self.id),
-            period: 1,
-            flags: start | Flags::INHERIT | Flags::EXCLUDE_HV,
-            detail: Detail::Raw,
-            clock: libc::CLOCK_MONOTONIC,
-            deepest: 0,
-        }
+        let flags = start | Flags::INHERIT | Flags::EXCLUDE_HV;
+        Event { detail: Detail::Raw, ..Event::of(Kind::Tracepoint(self.id), flags) }
     }
 }
 
@@ -129,14 +121,7 @@ impl Traced {
     }
 
     fn open() -> io::Result<Vec<(u32, Ring)>> {
-        let own = Event {
-            kind: Kind::Dummy,
-            period: 1,
-            flags: Flags::EXCLUDE_KERNEL,
-            detail: Detail::None,
-            clock: libc::CLOCK_MONOTONIC,
-            deepest: 0,
-        };
+        let own = Event::of(Kind::Dummy, Flags::EXCLUDE_KERNEL);
         Ring::of_each_cpu(own, |cpus| (ALL_BYTES / cpus).min(MOST_BYTES))
     }
 
@@ -234,7 +219,7 @@ impl Traced {
         let until = if all { u64::MAX } else { self.newest.saturating_sub(LATE_NS) };
         let ready = self.late.partition_point(|step| step.0 < until);
         for (time, of, number, told) in self.late.drain(..ready) {
-            let call = (number, self.meanings.get(&number).copied().unwrap_or_else(|| meaning("")));
+            let call = (number, self.meanings.get(&number).copied().unwrap_or(Meaning::NOTHING));
             match told {
                 Told::Call(arguments) => self.calls.begins(time, of, call, arguments),
                 Told::Return(result) => self.calls.ends(time, of, call, result),
@@ -256,8 +241,13 @@ impl Traced {
     ) -> model::Calls {
         self.read(true);
         self.calls.on.end();
-        let mut of: Vec<model::Call> = self.calls.of.iter().map(|(number, sum)| call(*number, sum)).collect();
-        of.sort_by(|a, b| b.seconds.total_cmp(&a.seconds).then_with(|| a.name.cmp(&b.name)));
+        let mut of: Vec<model::Call> = self
+            .calls
+            .of
+            .iter()
+            .map(|(number, sum)| model::Call { name: call_name(*number), sum: told(sum) })
+            .collect();
+        of.sort_by(|a, b| b.sum.seconds.total_cmp(&a.sum.seconds).then_with(|| a.name.cmp(&b.name)));
         let mut on: Vec<_> = self.calls.on.of.iter().collect();
         on.sort_by_key(|(_, on)| std::cmp::Reverse(on.sum.ns));
         let left_out = on.len().saturating_sub(MOST_FILES);
@@ -267,12 +257,9 @@ impl Traced {
             kind: target.as_ref().map(|target| FileKind::of(target).to_string()),
             process: *number,
             process_name: process(*number),
-            times: on.sum.times,
-            seconds: on.sum.ns as f64 / 1e9,
-            longest_s: on.sum.longest_ns as f64 / 1e9,
+            sum: told(&on.sum),
             read_bytes: on.read_bytes,
             written_bytes: on.written_bytes,
-            errors: errors(&on.sum),
         };
         model::Calls {
             of,
@@ -299,24 +286,19 @@ fn target(process: u32, number: u32) -> Option<String> {
     Some(target.to_string_lossy().into_owned())
 }
 
-fn errors(sum: &Sum) -> Vec<model::CallError> {
+fn told(sum: &Sum) -> model::CallSum {
     let mut errors: Vec<model::CallError> = sum
         .errors
         .iter()
         .map(|(error, times)| model::CallError { name: error_name(*error), times: *times })
         .collect();
     errors.sort_by(|a, b| b.times.cmp(&a.times).then_with(|| a.name.cmp(&b.name)));
-    errors
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    model::CallSum { times: sum.times, seconds: seconds(sum.ns), longest_s: seconds(sum.longest_ns), errors }
 }
 
-fn call(number: i64, sum: &Sum) -> model::Call {
-    model::Call {
-        name: calls::name(number).map_or_else(|| number.to_string(), ToOwned::to_owned),
-        times: sum.times,
-        seconds: sum.ns as f64 / 1e9,
-        longest_s: sum.longest_ns as f64 / 1e9,
-        errors: errors(sum),
-    }
+fn call_name(number: i64) -> String {
+    calls::name(number).map_or_else(|| number.to_string(), ToOwned::to_owned)
 }
 
 fn error_name(error: i64) -> String {
@@ -347,11 +329,11 @@ mod tests {
     #[test]
     fn calls_and_errors_have_their_names_or_their_numbers() {
         let errors = [(libc::ENOENT.into(), 2), (99_999, 3)].into();
-        let told = call(libc::SYS_openat, &Sum { times: 9, ns: 2_000_000_000, longest_ns: 500, errors });
-        assert_eq!((told.name.as_str(), told.times, told.seconds, told.longest_s), ("openat", 9, 2.0, 5e-7));
+        let told = told(&Sum { times: 9, ns: 2_000_000_000, longest_ns: 500, errors });
+        assert_eq!((told.times, told.seconds, told.longest_s), (9, 2.0, 5e-7));
         let errors: Vec<(&str, u64)> =
             told.errors.iter().map(|error| (error.name.as_str(), error.times)).collect();
         assert_eq!(errors, [("99999", 3), ("ENOENT", 2)]);
-        assert_eq!(call(1_000_000, &Sum::default()).name, "1000000");
+        assert_eq!([libc::SYS_openat, 1_000_000].map(call_name), ["openat", "1000000"]);
     }
 }

@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import pytest
 
+from latlab.lessons import distance
 from latlab.lessons.bench import Cannot
 from latlab.lessons.distance import Helper, Way
 
@@ -29,3 +30,9 @@ def test_transfers_take_from_the_first_begin_to_the_last_byte() -> None:
     assert len(told) == 2
     with pytest.raises(Cannot, match="told of 2 transfers, not 3"):
         way.by_core(1000, 3, 2, kept=False)
+
+
+def test_the_cores_own_client_transfers_over_the_loopback() -> None:
+    with distance.loopback(0.0, core=True) as way:
+        _, told = way.by_core(1000, 3, 2, kept=False)
+    assert [each["last_byte"] >= each["begun"] for each in told] == [True, True, True]

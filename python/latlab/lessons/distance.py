@@ -192,7 +192,7 @@ class Way:
             "bytes": size,
             "workers": workers,
             "count": count,
-            "protocol": "Plain",
+            "protocol": "http/1.1",
             "patience": {"secs": 10, "nanos": 0},
             "library": None,
         }

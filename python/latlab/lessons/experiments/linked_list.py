@@ -1248,7 +1248,7 @@ def _ways_told(found: Evidence) -> list[str]:
             f"Prefetch while creating: {ns('prefetched')} against {ns('linear')}. {_compared(ways['linear'].created, ways['prefetched'].created, 'Asking ahead')}"
             " The addresses go up one by one: the hardware fetches such lines by itself, and a prefetch does not cause a page fault."
         )
-    if {"aligned", "across"} <= ways.keys():
+    if {"aligned", "across", "linear", "malloc"} <= ways.keys():
         said.append(
             f"Alignment: one line for each node takes {ns('aligned')}, each node across two lines {ns('across')}; both take twice the memory of nodes side by side, {format_count(ways['aligned'].faults.median)} page faults."
             f" {_compared(ways['across'].created, ways['aligned'].created, 'Not to cross lines')} Side by side {format_percent(ways['linear'].across)} of the nodes lie across lines, at malloc's distance of {format_bytes(ways['malloc'].bytes)} {format_percent(ways['malloc'].across)}."

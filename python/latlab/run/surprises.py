@@ -73,8 +73,7 @@ class _Facts:
             if (
                 record.probe == probe
                 and record.kind == kind
-                and record.summary is not None
-                and record.summary.p50
+                and record.value
                 and (disturbed or not any(flag.startswith(_DISTURBED) for flag in record.flags))
             ):
                 yield record

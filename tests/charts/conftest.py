@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from latlab.charts.drawing import unchecked
 from latlab.run.run import Run, load
+from latlab.view.drawing import unchecked
 
 
 @pytest.fixture(scope="session")

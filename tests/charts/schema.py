@@ -6,7 +6,7 @@ from typing import Any
 
 import altair as alt
 
-from latlab.charts.drawing import AnyChart
+from latlab.view.drawing import AnyChart
 
 
 def against_its_schema(chart: AnyChart | alt.ConcatChart) -> dict[str, Any]:

@@ -13,10 +13,10 @@ from tests.charts.schema import against_its_schema
 from tests.some import some
 
 from latlab.charts import CHARTS, Chart, named, standalone
-from latlab.charts.points import MOST_POINTS
-from latlab.charts.theme import DARK, LIGHT, Palette
 from latlab.errors import UserError
 from latlab.run.run import Run
+from latlab.view.points import MOST_POINTS
+from latlab.view.theme import DARK, LIGHT, Palette
 
 
 def each(chart: Chart) -> str:

@@ -14,14 +14,15 @@ import pytest
 from tests.charts.schema import against_its_schema
 from tests.some import some
 
-from latlab.charts import curves, overlay
+from latlab.charts import overlay
 from latlab.charts.many import MOST, SAME, Figure, Machine, comparable, difference, machines_of, widening
-from latlab.charts.points import Spot
-from latlab.charts.theme import SHAPES
 from latlab.cli import main as command_line
 from latlab.errors import UserError
 from latlab.run import model
 from latlab.run.run import Run
+from latlab.view import curves
+from latlab.view.points import Spot
+from latlab.view.theme import SHAPES
 
 
 def changed(

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from latlab.charts import noise_spectrum
-from latlab.charts.points import MOST_POINTS
+from latlab.view.points import MOST_POINTS
 
 
 def test_one_of_twenty_spectra_without_a_period_reaches_what_chance_reaches() -> None:

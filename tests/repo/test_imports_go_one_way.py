@@ -43,6 +43,8 @@ MODULES = [
     "latlab.run",
     "latlab.stats",
     "latlab.doctor",
+    "latlab.view",
+    "latlab.topics",
     "latlab.charts",
     "latlab.report",
     "latlab.explain",

@@ -5,8 +5,8 @@ import io
 
 import pytest
 
-from latlab.charts.table import Cell, Column, Quantity, Table
 from latlab.report.cells import as_csv, figure_and_spread, shown
+from latlab.view.table import Cell, Column, Quantity, Table
 
 
 @pytest.mark.parametrize(

@@ -53,11 +53,11 @@ from latlab.charts import (
     tail_causes,
     translation,
 )
-from latlab.charts.drawing import AnyChart, unchecked
-from latlab.charts.table import Cell, Column, Quantity, Table
-from latlab.charts.theme import LIGHT, config
 from latlab.errors import UserError
 from latlab.run.run import Run
+from latlab.view.drawing import AnyChart, unchecked
+from latlab.view.table import Cell, Column, Quantity, Table
+from latlab.view.theme import LIGHT, config
 
 __all__ = ["CHARTS", "Cell", "Chart", "Column", "Quantity", "Table", "named", "standalone"]
 

@@ -6,16 +6,16 @@ from typing import Any
 
 import altair as alt
 
-from latlab.charts import curves
-from latlab.charts.axes import duration_y, size_axis, widened
-from latlab.charts.drawing import inline, layered
-from latlab.charts.points import Spot, spots, why_absent, with_figures
-from latlab.charts.table import Column, Table
 from latlab.run.findings import findings, positive
 from latlab.run.model import Record
 from latlab.run.run import Run
 from latlab.text import clean
 from latlab.units import format_bytes, format_ns
+from latlab.view import curves
+from latlab.view.axes import duration_y, size_axis, widened
+from latlab.view.drawing import inline, layered
+from latlab.view.points import Spot, spots, why_absent, with_figures
+from latlab.view.table import Column, Table
 
 ID = "allocation"
 TITLE = "What does it cost to allocate memory and give it back?"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import altair as alt
 
-from latlab.charts import curves
-from latlab.charts.axes import count_axis, rate_y, widened
-from latlab.charts.drawing import layered
-from latlab.charts.points import Spot, spots, why_absent, with_figures
-from latlab.charts.table import Column, Table
 from latlab.run.run import Run
 from latlab.units import format_bytes, format_rate
+from latlab.view import curves
+from latlab.view.axes import count_axis, rate_y, widened
+from latlab.view.drawing import layered
+from latlab.view.points import Spot, spots, why_absent, with_figures
+from latlab.view.table import Column, Table
 
 ID = "bandwidth_threads"
 TITLE = "Do more threads move more data?"

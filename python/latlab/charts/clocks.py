@@ -6,13 +6,13 @@ from typing import Any
 
 import altair as alt
 
-from latlab.charts.axes import duration_x, widened
-from latlab.charts.drawing import inline, layered
-from latlab.charts.points import drawable, why_absent, with_figures
-from latlab.charts.table import Column, Table
 from latlab.run.model import Record
 from latlab.run.run import Run
 from latlab.units import format_ns
+from latlab.view.axes import duration_x, widened
+from latlab.view.drawing import inline, layered
+from latlab.view.points import drawable, why_absent, with_figures
+from latlab.view.table import Column, Table
 
 ID = "clocks"
 TITLE = "What does it cost to look at the clock, and how finely does it tell time?"

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import altair as alt
 
-from latlab.charts.drawing import inline, layered
-from latlab.charts.points import is_disturbed, why_absent, with_figures
-from latlab.charts.table import Column, Table, range_cells
 from latlab.run.run import Run
 from latlab.units import format_ns
+from latlab.view.drawing import inline, layered
+from latlab.view.points import is_disturbed, why_absent, with_figures
+from latlab.view.table import Column, Table, range_cells
 
 ID = "core_to_core"
 TITLE = "How long does a cache line take from one CPU to another and back?"

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import altair as alt
 
-from latlab.charts.axes import duration_x, widened
-from latlab.charts.drawing import inline, layered
-from latlab.charts.points import drawable, is_disturbed
-from latlab.charts.table import Column, Table, range_cells
 from latlab.run.model import Record
 from latlab.units import format_ns
+from latlab.view.axes import duration_x, widened
+from latlab.view.drawing import inline, layered
+from latlab.view.points import drawable, is_disturbed
+from latlab.view.table import Column, Table, range_cells
 
 #: Rows that are drawn: what fits on a page of paper.
 MOST_ROWS = 40

@@ -8,15 +8,15 @@ from typing import Any, Literal
 
 import altair as alt
 
-from latlab.charts.axes import duration_x
-from latlab.charts.drawing import inline, layered
-from latlab.charts.points import why_absent, with_figures
 from latlab.charts.pokes_data import counts
-from latlab.charts.table import Column, Table
 from latlab.run.findings import findings, positive
 from latlab.run.model import Record
 from latlab.run.run import Run
 from latlab.units import format_bytes, format_ns, format_percent
+from latlab.view.axes import duration_x
+from latlab.view.drawing import inline, layered
+from latlab.view.points import why_absent, with_figures
+from latlab.view.table import Column, Table
 
 ID = "faults"
 TITLE = "What does it cost to touch a page for the first time?"

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import altair as alt
 
-from latlab.charts import curves
-from latlab.charts.axes import duration_y, size_axis, widened
-from latlab.charts.drawing import inline, layered
-from latlab.charts.points import MOST_POINTS, Spot, spots, why_absent, with_figures
-from latlab.charts.table import Column, Table
 from latlab.run.run import Run
 from latlab.text import clean
 from latlab.units import format_bytes, format_ns
+from latlab.view import curves
+from latlab.view.axes import duration_y, size_axis, widened
+from latlab.view.drawing import inline, layered
+from latlab.view.points import MOST_POINTS, Spot, spots, why_absent, with_figures
+from latlab.view.table import Column, Table
 
 ID = "hierarchy"
 TITLE = "Where do the caches of this machine end, and what does each level cost?"

@@ -8,11 +8,11 @@ import altair as alt
 
 from latlab.charts import dots
 from latlab.charts.dots import Dot
-from latlab.charts.points import drawable, why_absent
-from latlab.charts.table import Table
 from latlab.run.model import Point, Record
 from latlab.run.run import Run
 from latlab.units import format_ns_as_asked
+from latlab.view.points import drawable, why_absent
+from latlab.view.table import Table
 
 ID = "kernel"
 TITLE = "What does it cost to ask the kernel for something?"

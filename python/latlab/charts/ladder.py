@@ -7,16 +7,16 @@ from typing import Any
 
 import altair as alt
 
-from latlab.charts.axes import duration_x
-from latlab.charts.drawing import inline, layered
-from latlab.charts.points import drawable, why_absent
-from latlab.charts.table import Column, Table
 from latlab.run.distance import DISTANCE_M, FLOOR_NS, USUAL_NS
 from latlab.run.ladder import ladder
 from latlab.run.operations import PACKET
 from latlab.run.run import Run
 from latlab.run.rung import Rung
 from latlab.units import format_ns, format_span, format_stated
+from latlab.view.axes import duration_x
+from latlab.view.drawing import inline, layered
+from latlab.view.points import drawable, why_absent
+from latlab.view.table import Column, Table
 
 ID = "ladder"
 TITLE = "What does one access cost at each level of this machine?"

@@ -6,16 +6,16 @@ from dataclasses import dataclass
 
 import altair as alt
 
-from latlab.charts import curves
-from latlab.charts.axes import linear_duration_y, linear_rate_x
-from latlab.charts.curves import dashed_lines, series_encodings
-from latlab.charts.drawing import inline, layered
-from latlab.charts.points import drawable, is_disturbed, why_absent, with_figures
-from latlab.charts.table import Column, Table, range_cells
 from latlab.run.findings import findings, found, positive, stated
 from latlab.run.model import Record
 from latlab.run.run import Run
 from latlab.units import format_ns, format_rate
+from latlab.view import curves
+from latlab.view.axes import linear_duration_y, linear_rate_x
+from latlab.view.curves import dashed_lines, series_encodings
+from latlab.view.drawing import inline, layered
+from latlab.view.points import drawable, is_disturbed, why_absent, with_figures
+from latlab.view.table import Column, Table, range_cells
 
 ID = "loaded"
 TITLE = "How much slower is memory while others use it?"

@@ -8,14 +8,14 @@ from typing import Any
 import altair as alt
 
 from latlab.charts import tail_data
-from latlab.charts.axes import DURATION_FROM_ZERO, duration_x, share_y
-from latlab.charts.drawing import inline, layered
 from latlab.charts.pokes_data import normal_share, survival, thinned
-from latlab.charts.table import Column, Table
-from latlab.charts.theme import DASHES
 from latlab.run.model import Record
 from latlab.run.run import Run
 from latlab.units import format_ns
+from latlab.view.axes import DURATION_FROM_ZERO, duration_x, share_y
+from latlab.view.drawing import inline, layered
+from latlab.view.table import Column, Table
+from latlab.view.theme import DASHES
 
 ID = "long_tail"
 TITLE = "How much slower than a normal are the slow ones?"

@@ -6,16 +6,16 @@ from dataclasses import dataclass
 
 import altair as alt
 
-from latlab.charts import curves
 from latlab.charts import network_transfers as transfers
-from latlab.charts.axes import count_axis, duration_y, rate_y, widened
-from latlab.charts.drawing import inline, layered
-from latlab.charts.points import Spot
-from latlab.charts.table import Column, Table, range_cells
 from latlab.run.findings import ends, positive
 from latlab.run.model import Machine
 from latlab.run.run import Run
 from latlab.units import format_ns, format_rate
+from latlab.view import curves
+from latlab.view.axes import count_axis, duration_y, rate_y, widened
+from latlab.view.drawing import inline, layered
+from latlab.view.points import Spot
+from latlab.view.table import Column, Table, range_cells
 
 ID = "network_concurrency"
 TITLE = "How many transfers should be under way at once?"

@@ -6,11 +6,11 @@ import altair as alt
 import msgspec
 
 from latlab.charts import stairs
-from latlab.charts.points import why_absent, with_figures
-from latlab.charts.table import Table
 from latlab.run.model import Channel, Record
 from latlab.run.run import Run
 from latlab.units import format_count
+from latlab.view.points import why_absent, with_figures
+from latlab.view.table import Table
 
 ID = "network_http"
 TITLE = "What does a request wait when requests come at their own rate?"

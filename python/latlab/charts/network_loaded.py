@@ -5,10 +5,10 @@ from __future__ import annotations
 import altair as alt
 
 from latlab.charts import stairs
-from latlab.charts.points import why_absent, with_figures
-from latlab.charts.table import Table
 from latlab.run.model import Record
 from latlab.run.run import Run
+from latlab.view.points import why_absent, with_figures
+from latlab.view.table import Table
 
 ID = "network_loaded"
 TITLE = "How much longer does an answer take while the connection's way is full?"

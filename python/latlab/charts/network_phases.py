@@ -8,12 +8,12 @@ from typing import Any
 import altair as alt
 
 from latlab.charts import network_transfers as transfers
-from latlab.charts.axes import DURATION_FROM_ZERO
-from latlab.charts.drawing import inline, layered
-from latlab.charts.table import Column, Table
 from latlab.run.findings import ends, positive
 from latlab.run.run import Run
 from latlab.units import ONCE, format_ns
+from latlab.view.axes import DURATION_FROM_ZERO
+from latlab.view.drawing import inline, layered
+from latlab.view.table import Column, Table
 
 ID = "network_phases"
 TITLE = "What does one transfer spend its time on?"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import altair as alt
 
 from latlab.charts import stairs
-from latlab.charts.points import why_absent, with_figures
-from latlab.charts.table import Table
 from latlab.run.model import Record
 from latlab.run.operations import PLACEMENTS
 from latlab.run.run import Run
+from latlab.view.points import why_absent, with_figures
+from latlab.view.table import Table
 
 ID = "network_roundtrip"
 TITLE = "How long does a message to another process and its answer take?"

@@ -6,15 +6,15 @@ from collections.abc import Callable
 
 import altair as alt
 
-from latlab.charts import curves
-from latlab.charts.axes import count_axis, rate_y, size_axis, widened
-from latlab.charts.drawing import layered
 from latlab.charts.network_roundtrip import TRANSPORTS
-from latlab.charts.points import Spot, spots, why_absent, with_figures
-from latlab.charts.table import Column, Table
 from latlab.run.model import Record
 from latlab.run.run import Run
 from latlab.units import format_bytes_as_asked, format_rate
+from latlab.view import curves
+from latlab.view.axes import count_axis, rate_y, size_axis, widened
+from latlab.view.drawing import layered
+from latlab.view.points import Spot, spots, why_absent, with_figures
+from latlab.view.table import Column, Table
 
 ID = "network_throughput"
 TITLE = "How many bytes a second go to another process, and do more connections carry more?"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from latlab.charts.points import why_absent
 from latlab.run.findings import findings, positive
 from latlab.run.model import Machine
 from latlab.run.run import Run
 from latlab.units import format_bytes
+from latlab.view.points import why_absent
 
 PROBE = "network.transfer"
 #: What lies between client and server, by the point's `path`; what was asked for comes first.

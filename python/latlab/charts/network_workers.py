@@ -8,12 +8,12 @@ from typing import Any
 import altair as alt
 
 from latlab.charts import network_transfers as transfers
-from latlab.charts.curves import series_encodings
-from latlab.charts.drawing import inline, layered
-from latlab.charts.table import Column, Table
 from latlab.run.findings import ends, positive
 from latlab.run.model import Machine
 from latlab.run.run import Run
+from latlab.view.curves import series_encodings
+from latlab.view.drawing import inline, layered
+from latlab.view.table import Column, Table
 
 ID = "network_workers"
 TITLE = "How much faster are ten files when several workers fetch them?"

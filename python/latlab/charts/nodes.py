@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import altair as alt
 
-from latlab.charts.drawing import inline, layered
-from latlab.charts.points import is_disturbed, why_absent, with_figures
-from latlab.charts.table import Column, Table, range_cells
 from latlab.run.run import Run
 from latlab.units import format_ns, format_percent
+from latlab.view.drawing import inline, layered
+from latlab.view.points import is_disturbed, why_absent, with_figures
+from latlab.view.table import Column, Table, range_cells
 
 ID = "nodes"
 TITLE = "How should a program get memory for many small nodes?"

@@ -7,14 +7,14 @@ from typing import Any
 
 import altair as alt
 
-from latlab.charts.axes import DURATION_FROM_ZERO
-from latlab.charts.drawing import inline, layered
-from latlab.charts.points import why_absent
-from latlab.charts.table import Column, Table
 from latlab.run.disturbances import EVIDENCE, PROBE, UNEXPLAINED, cause_name, heard_in, rate
 from latlab.run.noise import CauseRow
 from latlab.run.run import Run
 from latlab.units import format_ns
+from latlab.view.axes import DURATION_FROM_ZERO
+from latlab.view.drawing import inline, layered
+from latlab.view.points import why_absent
+from latlab.view.table import Column, Table
 
 ID = "noise_causes"
 TITLE = "What takes the CPU away, and how much of it?"

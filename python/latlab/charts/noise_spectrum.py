@@ -9,13 +9,13 @@ from typing import Any
 
 import altair as alt
 
-from latlab.charts.axes import decades
-from latlab.charts.curves import HEIGHT, WIDTH
-from latlab.charts.drawing import inline, layered
-from latlab.charts.points import MOST_POINTS, why_absent
-from latlab.charts.table import Column, Table
 from latlab.run.disturbances import PROBE, cause_name, heard_in, standing_causes
 from latlab.run.run import Run
+from latlab.view.axes import decades
+from latlab.view.curves import HEIGHT, WIDTH
+from latlab.view.drawing import inline, layered
+from latlab.view.points import MOST_POINTS, why_absent
+from latlab.view.table import Column, Table
 
 ID = "noise_spectrum"
 TITLE = "Which gaps come with a period?"

@@ -6,14 +6,14 @@ from typing import Any
 
 import altair as alt
 
-from latlab.charts.axes import duration_y, widened
-from latlab.charts.curves import HEIGHT, WIDTH, series_encodings
-from latlab.charts.drawing import inline, layered
-from latlab.charts.points import began_at, drawable, why_absent
-from latlab.charts.table import Column, Table
 from latlab.run.disturbances import PROBE, UNEXPLAINED, cause_name, heard_in
 from latlab.run.run import Run
 from latlab.units import format_count, format_ns
+from latlab.view.axes import duration_y, widened
+from latlab.view.curves import HEIGHT, WIDTH, series_encodings
+from latlab.view.drawing import inline, layered
+from latlab.view.points import began_at, drawable, why_absent
+from latlab.view.table import Column, Table
 
 ID = "noise_timeline"
 TITLE = "When was the CPU taken away, and by what?"

@@ -8,16 +8,16 @@ from typing import Any
 import altair as alt
 
 from latlab.charts import tail_data
-from latlab.charts.axes import duration_y, widened
-from latlab.charts.curves import series_encodings
-from latlab.charts.drawing import inline, layered
-from latlab.charts.points import began_at, drawable
-from latlab.charts.table import Column, Table
 from latlab.charts.tail_causes import OTHERS
 from latlab.run.disturbances import UNEXPLAINED, cause_name
 from latlab.run.model import Record
 from latlab.run.run import Run
 from latlab.units import format_count, format_ns
+from latlab.view.axes import duration_y, widened
+from latlab.view.curves import series_encodings
+from latlab.view.drawing import inline, layered
+from latlab.view.points import began_at, drawable
+from latlab.view.table import Column, Table
 
 ID = "over_time"
 TITLE = "When were the slow ones?"

@@ -15,7 +15,6 @@ import altair as alt
 
 from latlab.charts import (
     bandwidth,
-    curves,
     hierarchy,
     ladder,
     long_tail,
@@ -33,8 +32,6 @@ from latlab.charts import (
     tail_data,
     translation,
 )
-from latlab.charts.axes import count_axis, duration_x, duration_y, per_second_x, rate_y, size_axis, widened
-from latlab.charts.drawing import inline, layered, unchecked
 from latlab.charts.many import (
     SAME,
     SAME_OF_WHAT_VARIES,
@@ -45,17 +42,20 @@ from latlab.charts.many import (
     difference,
     shared_with_neighbours,
 )
-from latlab.charts.points import Spot, drawable
 from latlab.charts.pokes_data import single_pokes, size_name
 from latlab.charts.storage import file_name, path_name
-from latlab.charts.table import Cell, Column, Quantity, Table
-from latlab.charts.theme import LIGHT, config
 from latlab.errors import UserError
 from latlab.run.model import Record
 from latlab.run.operations import keys_of
 from latlab.run.run import Run
 from latlab.run.rung import Rung
 from latlab.units import format_bytes, format_count, format_ns, format_rate, format_stated
+from latlab.view import curves
+from latlab.view.axes import count_axis, duration_x, duration_y, per_second_x, rate_y, size_axis, widened
+from latlab.view.drawing import inline, layered, unchecked
+from latlab.view.points import Spot, drawable
+from latlab.view.table import Cell, Column, Quantity, Table
+from latlab.view.theme import LIGHT, config
 
 Picture: TypeAlias = alt.LayerChart | alt.ConcatChart
 _Drawn = TypeVar("_Drawn", Sequence[Spot], Record)

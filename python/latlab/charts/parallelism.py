@@ -8,13 +8,13 @@ from typing import Any
 
 import altair as alt
 
-from latlab.charts import curves
-from latlab.charts.axes import count_axis, duration_y, widened
-from latlab.charts.drawing import inline, layered
-from latlab.charts.points import Spot, spots, why_absent, with_figures
-from latlab.charts.table import Column, Table
 from latlab.run.run import Run
 from latlab.units import format_bytes, format_ns
+from latlab.view import curves
+from latlab.view.axes import count_axis, duration_y, widened
+from latlab.view.drawing import inline, layered
+from latlab.view.points import Spot, spots, why_absent, with_figures
+from latlab.view.table import Column, Table
 
 ID = "parallelism"
 TITLE = "How many misses can one core wait for at once?"

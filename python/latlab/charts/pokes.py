@@ -6,16 +6,16 @@ from typing import Any
 
 import altair as alt
 
-from latlab.charts.axes import duration_x, share_y
-from latlab.charts.drawing import inline, layered
-from latlab.charts.points import drawable, why_absent
 from latlab.charts.pokes_data import normal_share, single_pokes, size_name, slower_than, survival, thinned
-from latlab.charts.table import Column, Table
-from latlab.charts.theme import SHAPES
 from latlab.run.ladder import instrument
 from latlab.run.model import Record
 from latlab.run.run import Run
 from latlab.units import format_ns
+from latlab.view.axes import duration_x, share_y
+from latlab.view.drawing import inline, layered
+from latlab.view.points import drawable, why_absent
+from latlab.view.table import Column, Table
+from latlab.view.theme import SHAPES
 
 ID = "pokes"
 TITLE = "How often is a single poke slow, and is that normal?"

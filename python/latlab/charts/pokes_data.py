@@ -7,11 +7,11 @@ from functools import lru_cache
 
 import numpy as np
 
-from latlab.charts.points import MOST_POINTS, drawable
 from latlab.errors import RunFileError
 from latlab.run.model import Record
 from latlab.run.run import Run
 from latlab.units import format_bytes
+from latlab.view.points import MOST_POINTS, drawable
 
 PROBE = "memory.poke"
 # A tenth of a clock cycle: nothing that is timed is shorter.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import altair as alt
 
 from latlab.charts import pokes
-from latlab.charts.table import Table
 from latlab.run.run import Run
+from latlab.view.table import Table
 
 ID = "pokes_read_write"
 TITLE = "Is writing back slower than reading alone?"

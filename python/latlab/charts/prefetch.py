@@ -6,15 +6,15 @@ from typing import cast
 
 import altair as alt
 
-from latlab.charts import curves
-from latlab.charts.axes import duration_y, size_axis, widened
-from latlab.charts.drawing import inline, layered
-from latlab.charts.points import Spot, spots, why_absent, with_figures
-from latlab.charts.table import Column, Table, range_cells
-from latlab.charts.theme import SHAPES
 from latlab.run.model import Record
 from latlab.run.run import Run
 from latlab.units import format_bytes, format_ns
+from latlab.view import curves
+from latlab.view.axes import duration_y, size_axis, widened
+from latlab.view.drawing import inline, layered
+from latlab.view.points import Spot, spots, why_absent, with_figures
+from latlab.view.table import Column, Table, range_cells
+from latlab.view.theme import SHAPES
 
 ID = "prefetch"
 TITLE = "How much waiting does prefetching hide?"

@@ -6,11 +6,11 @@ import altair as alt
 
 from latlab.charts import dots
 from latlab.charts.dots import Dot
-from latlab.charts.points import why_absent, with_figures
-from latlab.charts.table import Table
 from latlab.run.model import Record
 from latlab.run.run import Run
 from latlab.units import format_count
+from latlab.view.points import why_absent, with_figures
+from latlab.view.table import Table
 
 ID = "python"
 TITLE = "What does Python cost?"

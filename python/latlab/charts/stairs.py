@@ -7,13 +7,13 @@ from typing import Any
 
 import altair as alt
 
-from latlab.charts.axes import duration_x, share_y
-from latlab.charts.curves import dashed_lines, series_encodings
-from latlab.charts.drawing import inline, layered
 from latlab.charts.pokes_data import survival, thinned
-from latlab.charts.table import Column, Table
 from latlab.run.model import Record
 from latlab.units import format_ns
+from latlab.view.axes import duration_x, share_y
+from latlab.view.curves import dashed_lines, series_encodings
+from latlab.view.drawing import inline, layered
+from latlab.view.table import Column, Table
 
 Steps = Sequence[tuple[float, float]]
 #: Points of one staircase that are embedded.

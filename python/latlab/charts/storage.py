@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from latlab.charts.points import Spot, drawable, is_disturbed, with_figures
 from latlab.run.model import Record
 from latlab.run.run import Run
 from latlab.units import format_bytes
+from latlab.view.points import Spot, drawable, is_disturbed, with_figures
 
 #: How a block travels, by the point's `path`: the word on a chart.
 PATHS = {

@@ -7,16 +7,16 @@ from typing import Any
 
 import altair as alt
 
-from latlab.charts import curves
-from latlab.charts.axes import rate_y, size_axis, widened
-from latlab.charts.drawing import inline, layered
-from latlab.charts.points import Spot, drawable, is_disturbed, why_absent
 from latlab.charts.storage import PATHS, path_name, timed
-from latlab.charts.table import Column, Table
 from latlab.run.findings import findings, found, positive
 from latlab.run.model import Record
 from latlab.run.run import Run
 from latlab.units import format_bytes, format_rate
+from latlab.view import curves
+from latlab.view.axes import rate_y, size_axis, widened
+from latlab.view.drawing import inline, layered
+from latlab.view.points import Spot, drawable, is_disturbed, why_absent
+from latlab.view.table import Column, Table
 
 ID = "storage_blocks"
 TITLE = "How large should a block be, and how fast is the disk then?"

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import altair as alt
 
-from latlab.charts import curves
-from latlab.charts.axes import count_axis, duration_y, per_second_y, widened
-from latlab.charts.curves import dashed_lines, series_encodings
-from latlab.charts.drawing import inline, layered
-from latlab.charts.points import Spot, is_disturbed, why_absent
 from latlab.charts.storage import latency, timed
 from latlab.charts.storage_random import READ, VERBS
-from latlab.charts.table import Column, Table
 from latlab.run.findings import found, positive
 from latlab.run.model import Record
 from latlab.run.run import Run
 from latlab.units import format_bytes, format_count, format_ns
+from latlab.view import curves
+from latlab.view.axes import count_axis, duration_y, per_second_y, widened
+from latlab.view.curves import dashed_lines, series_encodings
+from latlab.view.drawing import inline, layered
+from latlab.view.points import Spot, is_disturbed, why_absent
+from latlab.view.table import Column, Table
 
 ID = "storage_depth"
 TITLE = "How many requests should be under way at once?"

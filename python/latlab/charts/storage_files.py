@@ -7,15 +7,15 @@ from typing import Any
 
 import altair as alt
 
-from latlab.charts.axes import DURATION_FROM_ZERO
-from latlab.charts.drawing import inline, layered
-from latlab.charts.points import drawable, is_disturbed, why_absent
 from latlab.charts.storage import timed
-from latlab.charts.table import Column, Table
 from latlab.run.findings import found, positive
 from latlab.run.model import Machine, Record
 from latlab.run.run import Run
 from latlab.units import format_bytes, format_count, format_ns
+from latlab.view.axes import DURATION_FROM_ZERO
+from latlab.view.drawing import inline, layered
+from latlab.view.points import drawable, is_disturbed, why_absent
+from latlab.view.table import Column, Table
 
 ID = "storage_files"
 TITLE = "Why are many small files slower than one large one?"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import altair as alt
 
 from latlab.charts import stairs
-from latlab.charts.points import why_absent
 from latlab.charts.pokes_data import thinned
 from latlab.charts.storage import timed
-from latlab.charts.table import Table
 from latlab.run.model import Record
 from latlab.run.run import Run
 from latlab.units import format_bytes
+from latlab.view.points import why_absent
+from latlab.view.table import Table
 
 ID = "storage_first_touch"
 TITLE = "What does it cost to be the first who reads a block?"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import altair as alt
 
 from latlab.charts import stairs
-from latlab.charts.points import why_absent
 from latlab.charts.storage import PATHS, file_name, path_name, timed
-from latlab.charts.table import Table
 from latlab.run.model import Record
 from latlab.run.run import Run
+from latlab.view.points import why_absent
+from latlab.view.table import Table
 
 ID = "storage_pokes"
 TITLE = "What does it cost to poke at a file?"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import altair as alt
 
-from latlab.charts import curves, stairs
-from latlab.charts.points import why_absent
+from latlab.charts import stairs
 from latlab.charts.storage import timed
-from latlab.charts.table import Table
 from latlab.run.model import Record
 from latlab.run.run import Run
+from latlab.view import curves
+from latlab.view.points import why_absent
+from latlab.view.table import Table
 
 ID = "storage_random"
 TITLE = "How often is a random block of the disk slow?"

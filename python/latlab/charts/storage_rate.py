@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import altair as alt
 
-from latlab.charts import curves
-from latlab.charts.axes import duration_y, per_second_x, widened
-from latlab.charts.drawing import layered
-from latlab.charts.points import Spot, drawable, is_disturbed, why_absent
 from latlab.charts.storage import latency, timed
-from latlab.charts.table import Column, Table
 from latlab.run.findings import found, positive
 from latlab.run.model import Channel, Record
 from latlab.run.run import Run
 from latlab.units import format_count, format_ns
+from latlab.view import curves
+from latlab.view.axes import duration_y, per_second_x, widened
+from latlab.view.drawing import layered
+from latlab.view.points import Spot, drawable, is_disturbed, why_absent
+from latlab.view.table import Column, Table
 
 ID = "storage_rate"
 TITLE = "What does a request wait at a given rate?"

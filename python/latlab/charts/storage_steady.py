@@ -8,16 +8,16 @@ from typing import Any
 
 import altair as alt
 
-from latlab.charts.axes import linear_rate_y
-from latlab.charts.curves import HEIGHT, WIDTH, series_encodings
-from latlab.charts.drawing import inline, layered
-from latlab.charts.points import MOST_POINTS, drawable, why_absent
 from latlab.charts.storage import timed
-from latlab.charts.table import Column, Table
 from latlab.run.findings import found, positive
 from latlab.run.model import Record
 from latlab.run.run import Run
 from latlab.units import format_digits, format_rate
+from latlab.view.axes import linear_rate_y
+from latlab.view.curves import HEIGHT, WIDTH, series_encodings
+from latlab.view.drawing import inline, layered
+from latlab.view.points import MOST_POINTS, drawable, why_absent
+from latlab.view.table import Column, Table
 
 ID = "storage_steady"
 TITLE = "Does the disk stay as fast as it begins?"

@@ -6,15 +6,15 @@ from typing import Any
 
 import altair as alt
 
-from latlab.charts import curves
-from latlab.charts.axes import duration_y, widened
-from latlab.charts.curves import dashed_lines, series_encodings
-from latlab.charts.drawing import inline, layered
-from latlab.charts.points import Spot, spots, why_absent, with_figures
-from latlab.charts.table import Column, Table, range_cells
 from latlab.run.model import Record
 from latlab.run.run import Run
 from latlab.units import format_bytes, format_ns
+from latlab.view import curves
+from latlab.view.axes import duration_y, widened
+from latlab.view.curves import dashed_lines, series_encodings
+from latlab.view.drawing import inline, layered
+from latlab.view.points import Spot, spots, why_absent, with_figures
+from latlab.view.table import Column, Table, range_cells
 
 ID = "stride"
 TITLE = "How much does the order of accesses matter?"

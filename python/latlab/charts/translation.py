@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import altair as alt
 
-from latlab.charts import curves
-from latlab.charts.axes import count_axis, duration_y, widened
-from latlab.charts.drawing import inline, layered
-from latlab.charts.points import Spot, drawable, spots, why_absent, with_figures
-from latlab.charts.table import Column, Table
 from latlab.run.ladder import curve_findings
 from latlab.run.run import Run
 from latlab.units import format_count, format_ns
+from latlab.view import curves
+from latlab.view.axes import count_axis, duration_y, widened
+from latlab.view.drawing import inline, layered
+from latlab.view.points import Spot, drawable, spots, why_absent, with_figures
+from latlab.view.table import Column, Table
 
 ID = "translation"
 TITLE = "What does it cost to find the page, apart from fetching the data?"

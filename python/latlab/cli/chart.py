@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from latlab.charts.many import Machine
-    from latlab.charts.table import Table
     from latlab.run.run import Run
+    from latlab.view.table import Table
 
 _ENDINGS = (".svg", ".png", ".pdf", ".csv")
 

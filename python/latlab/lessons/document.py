@@ -7,15 +7,15 @@ from collections.abc import Sequence
 import altair as alt
 from altair.utils import schemapi
 
-from latlab.charts import table as tables
-from latlab.charts.drawing import plain_spec
-from latlab.charts.theme import LIGHT, config
 from latlab.errors import UserError
 from latlab.lessons import drawing
 from latlab.lessons.model import Picture, Result, Table
 from latlab.report.document import Code, Document, Figure, Listing, Notice, Section, cleaned
 from latlab.report.figures import figure
 from latlab.units import format_seconds
+from latlab.view import table as tables
+from latlab.view.drawing import plain_spec
+from latlab.view.theme import LIGHT, config
 
 
 def document(result: Result) -> Document:

@@ -6,8 +6,9 @@ from typing import Any
 
 import altair as alt
 
-from latlab.charts import table as tables
-from latlab.charts.axes import (
+from latlab.lessons.model import Mark, Picture, Unit, written
+from latlab.view import table as tables
+from latlab.view.axes import (
     DURATION_FROM_ZERO,
     decades,
     duration_x,
@@ -18,9 +19,8 @@ from latlab.charts.axes import (
     size_axis,
     widened,
 )
-from latlab.charts.curves import dashed_lines, series_encodings
-from latlab.charts.drawing import inline, layered
-from latlab.lessons.model import Mark, Picture, Unit, written
+from latlab.view.curves import dashed_lines, series_encodings
+from latlab.view.drawing import inline, layered
 
 _WIDTH, _HEIGHT, _ROW = 620, 320, 20
 #: About so many steps of an axis.

@@ -7,8 +7,8 @@ import io
 import re
 from collections.abc import Callable
 
-from latlab.charts.table import Cell, Quantity, Table
 from latlab.units import format_bytes, format_count, format_ns, format_percent, format_rate
+from latlab.view.table import Cell, Quantity, Table
 
 _NONE = "–"
 # `1.06 s (1.05–1.07 s)`.

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 import msgspec
 
 from latlab.charts.storage import timed
-from latlab.charts.table import Cell, Column, Table
 from latlab.report import fio
 from latlab.report.document import Listing, Notice, sentence
 from latlab.report.evidence import evidence
@@ -19,6 +18,7 @@ from latlab.run.run import Run
 from latlab.run.sanity import Broken, broken_rules, stopped
 from latlab.text import clean
 from latlab.units import format_count
+from latlab.view.table import Cell, Column, Table
 
 #: Proofs of which the words say more than that they held.
 _TOLD = ("extents written", "evicted", "direct", "counted by the kernel", "device counted")

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Literal, TypeVar
 
-from latlab.charts.table import Table
 from latlab.text import clean
+from latlab.view.table import Table
 
 Severity = Literal["note", "caution", "warning"]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
-from latlab.charts.points import is_disturbed
 from latlab.run.causes import slow_causes, slow_parts
 from latlab.run.model import Record
 from latlab.run.run import Run
 from latlab.units import format_count, format_ns
+from latlab.view.points import is_disturbed
 
 #: A finer resolution than a femtosecond says nothing.
 _FINEST_NS = 1e-6

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from latlab.charts import named
-from latlab.charts.drawing import plain_spec, unchecked
 from latlab.report.document import Figure
 from latlab.run.run import Run
+from latlab.view.drawing import plain_spec, unchecked
 
 
 def figure(run: Run, name: str, caption: str = "") -> tuple[Figure, ...]:

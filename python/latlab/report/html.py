@@ -12,10 +12,10 @@ from importlib import resources
 import jinja2
 from markupsafe import Markup
 
-from latlab.charts.theme import CSS_VARIABLES, DARK, LIGHT, config, css
 from latlab.report.cells import as_csv, figure_and_spread, is_number, shown
 from latlab.report.document import Document
 from latlab.report.packing import packed
+from latlab.view.theme import CSS_VARIABLES, DARK, LIGHT, config, css
 
 _SCRIPTS = ("vega.min.js", "vega-lite.min.js", "vega-interpreter.js", "report.js")
 _QUANTITY = re.compile(r"(\d) ([pnµm]?s|[KMG]iB|[kMGT]?B|[kMGT]?B/s|%)(?![\w/])")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from latlab.charts.table import Table
 from latlab.report.cells import is_number, shown
 from latlab.report.document import Code, Document, Figure, Method, Notice, Section
+from latlab.view.table import Table
 
 # What Markdown or the HTML inside it would obey, anywhere in a line.
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~#!&$])")

@@ -7,10 +7,10 @@ from importlib import resources
 from typing import Any
 
 from latlab.charts.picture import convert
-from latlab.charts.theme import LIGHT, config
 from latlab.errors import UserError
 from latlab.report.cells import figure_and_spread, is_number, shown
 from latlab.report.document import Document, Figure, Listing, Section
+from latlab.view.theme import LIGHT, config
 
 # Higher charts are made smaller: with many rows up to half of a page, so that they can still be read.
 _HIGHEST_MM = 130

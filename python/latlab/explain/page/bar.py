@@ -6,12 +6,12 @@ from typing import Any, Final
 
 import altair as alt
 
-from latlab.charts.drawing import inline, layered
-from latlab.charts.table import Column, Table
 from latlab.explain.model import Explained
 from latlab.explain.page.series import OTHERS, Series
 from latlab.explain.verdict import interval, percent
 from latlab.units import format_ns
+from latlab.view.drawing import inline, layered
+from latlab.view.table import Column, Table
 
 TITLE: Final = "Wall time, all of it"
 CAPTION: Final = (

@@ -11,8 +11,6 @@ from typing import Final
 import altair as alt
 from altair.utils import schemapi
 
-from latlab.charts.drawing import plain_spec
-from latlab.charts.table import Column, Table
 from latlab.explain.beside import bounds_cells, proof_cells, proof_lines, sentences
 from latlab.explain.judge import Judgement
 from latlab.explain.model import Explained
@@ -29,6 +27,8 @@ from latlab.run.model import Machine
 from latlab.run.run import Run
 from latlab.text import clean
 from latlab.units import format_ns
+from latlab.view.drawing import plain_spec
+from latlab.view.table import Column, Table
 
 _UNJUDGED: Final = Judgement()
 _ABOUT_PAUSES: Final = {

@@ -6,12 +6,12 @@ from typing import Any, Final
 
 import altair as alt
 
-from latlab.charts.drawing import inline, layered
-from latlab.charts.table import Column, Table
 from latlab.explain.model import Explained
 from latlab.explain.page.series import OTHERS, Series, time_axis
 from latlab.explain.verdict import percent
 from latlab.units import format_ns
+from latlab.view.drawing import inline, layered
+from latlab.view.table import Column, Table
 
 TITLE: Final = "What did each moment go to?"
 _WIDTH, _HEIGHT = 720, 220

@@ -7,12 +7,12 @@ from typing import Any, Final
 
 import altair as alt
 
-from latlab.charts.drawing import inline, layered
-from latlab.charts.table import Column, Table
 from latlab.explain.model import Explained, Row
 from latlab.explain.page.series import Series
 from latlab.explain.verdict import percent
 from latlab.text import clean
+from latlab.view.drawing import inline, layered
+from latlab.view.table import Column, Table
 
 TITLE: Final = "Which functions?"
 _WIDTH, _ROW = 760, 19

@@ -8,13 +8,13 @@ from typing import Any, Final
 
 import altair as alt
 
-from latlab.charts.drawing import inline, layered
-from latlab.charts.table import Column, Table
 from latlab.explain.model import Explained, Lane
 from latlab.explain.page.series import Series, time_axis
 from latlab.explain.verdict import percent
 from latlab.text import clean
 from latlab.units import format_count, format_ns
+from latlab.view.drawing import inline, layered
+from latlab.view.table import Column, Table
 
 TITLE: Final = "What did each thread do?"
 STAGES_TITLE: Final = "When was it in which stage?"

@@ -9,15 +9,16 @@ from typing import Final
 
 import altair as alt
 
-from latlab.charts import bandwidth, curves, storage_blocks
-from latlab.charts.axes import rate_y, size_axis, widened
-from latlab.charts.drawing import inline, layered
-from latlab.charts.points import Spot
-from latlab.charts.table import Column, Table
+from latlab.charts import bandwidth, storage_blocks
 from latlab.explain.model import Explained, File, Moved
 from latlab.run.run import Run
 from latlab.text import clean
 from latlab.units import format_bytes, format_rate
+from latlab.view import curves
+from latlab.view.axes import rate_y, size_axis, widened
+from latlab.view.drawing import inline, layered
+from latlab.view.points import Spot
+from latlab.view.table import Column, Table
 
 TITLE: Final = "How fast did it move data, and how fast can this machine?"
 PROBES: Final = (storage_blocks.READ, storage_blocks.WRITE, bandwidth.PROBE)

@@ -52,7 +52,7 @@ def lane_times(explained: Explained) -> dict[str, float]:
 
 def time_axis(end_s: float) -> alt.X:
     """Nanoseconds along x from zero to the end of the run."""
-    from latlab.charts.axes import DURATION_FROM_ZERO  # noqa: PLC0415 - one name
+    from latlab.view.axes import DURATION_FROM_ZERO  # noqa: PLC0415 - one name
 
     axis = alt.Axis(labelExpr=DURATION_FROM_ZERO, tickCount=8, grid=True)
     return alt.X(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import Final
 
-from latlab.charts.table import Cell, Column, Table
 from latlab.explain.model import (
     Explained,
     File,
@@ -22,6 +21,7 @@ from latlab.explain.table import called_on, counts_as, held_by, returned
 from latlab.explain.verdict import interval, percent
 from latlab.text import clean
 from latlab.units import format_bytes, format_count, format_ns
+from latlab.view.table import Cell, Column, Table
 
 _SHOWN: Final = 0.0005
 _MOST_PARTS: Final = 6

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from latlab.charts import allocation as chart
-from latlab.charts.table import Cell, Column, Table
 from latlab.report.document import Listing, Section, sentence
 from latlab.report.evidence import evidence
 from latlab.report.figures import figure
@@ -11,6 +10,7 @@ from latlab.report.probes import Probes
 from latlab.run.findings import findings, positive
 from latlab.run.run import Run
 from latlab.units import format_bytes, format_ns
+from latlab.view.table import Cell, Column, Table
 
 _SMALL = 32
 _CAPTION = (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from latlab.charts import bandwidth as chart
 from latlab.charts import bandwidth_threads
-from latlab.charts.table import Column, Table
 from latlab.report.document import Listing, Section, sentence
 from latlab.report.evidence import evidence
 from latlab.report.figures import figure
@@ -12,6 +11,7 @@ from latlab.report.probes import Probes
 from latlab.run.findings import findings, positive
 from latlab.run.run import Run
 from latlab.units import format_bytes, format_digits, format_rate
+from latlab.view.table import Column, Table
 
 _CAPTION = "Bands are 95 % intervals. What a byte counts differs by operation: see the lines below."
 _THREADS_CAPTION = "Threads have arrays of their own; a working set is what all of them touch together."

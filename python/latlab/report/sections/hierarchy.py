@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from latlab.charts import hierarchy as chart
-from latlab.charts.table import Column, Table
 from latlab.report.document import Listing, Section
 from latlab.report.evidence import evidence
 from latlab.report.figures import figure
@@ -13,6 +12,7 @@ from latlab.run.model import Level
 from latlab.run.run import Run
 from latlab.text import listed
 from latlab.units import format_bytes, format_ns, format_span
+from latlab.view.table import Column, Table
 
 _CAPTION = (
     "Shaded: between which working sets the curve says that a level ends. Dotted: where the CPU"

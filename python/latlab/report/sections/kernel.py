@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from latlab.charts import kernel as chart
-from latlab.charts.points import with_figures
 from latlab.report.document import Section
 from latlab.report.evidence import evidence
 from latlab.report.figures import figure
@@ -12,6 +11,7 @@ from latlab.run.operations import operation_rungs
 from latlab.run.run import Run
 from latlab.text import listed
 from latlab.units import format_ns, format_ns_as_asked
+from latlab.view.points import with_figures
 
 _CAPTION = (
     "On the axis equal distances are equal ratios. What was timed one by one has a whisker to its slow end;"

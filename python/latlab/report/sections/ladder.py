@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from latlab.charts import ladder as chart
-from latlab.charts.table import Column, Table
 from latlab.report.document import Listing, Section, sentence
 from latlab.report.figures import figure
 from latlab.report.probes import Probes
@@ -12,6 +11,7 @@ from latlab.run.run import Run
 from latlab.run.rung import Rung, apart, flagged
 from latlab.run.surprises import surprises
 from latlab.units import format_count, format_ns, format_span
+from latlab.view.table import Column, Table
 
 _COLUMNS = (
     Column("level"),

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from latlab.charts import network_loaded as chart
-from latlab.charts.points import is_disturbed, with_figures
-from latlab.charts.table import Column, Table
 from latlab.report.document import Listing, Section, sentence
 from latlab.report.evidence import evidence
 from latlab.report.figures import figure
@@ -13,6 +11,8 @@ from latlab.run.findings import found, positive
 from latlab.run.model import Record
 from latlab.run.run import Run
 from latlab.units import format_count, format_rate
+from latlab.view.points import is_disturbed, with_figures
+from latlab.view.table import Column, Table
 
 _CAPTION = (
     "Messages of 64 B by TCP, there and back, one after the other, without and with streams to the same side."

@@ -5,8 +5,6 @@ from __future__ import annotations
 from latlab.charts import network_throughput as chart
 from latlab.charts.network_roundtrip import TRANSPORTS
 from latlab.charts.network_transfers import ends
-from latlab.charts.points import is_disturbed
-from latlab.charts.table import Column, Table
 from latlab.report.document import Listing, Section
 from latlab.report.evidence import evidence
 from latlab.report.figures import figure
@@ -15,6 +13,8 @@ from latlab.run.findings import found, positive
 from latlab.run.model import Record
 from latlab.run.run import Run
 from latlab.units import format_bytes_as_asked, format_count, format_rate, format_span
+from latlab.view.points import is_disturbed
+from latlab.view.table import Column, Table
 
 PLACES = {
     "anywhere": "anywhere",

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from latlab.charts import python as chart
-from latlab.charts.points import with_figures
 from latlab.report.document import Section
 from latlab.report.evidence import evidence
 from latlab.report.figures import figure
 from latlab.report.probes import Probes
 from latlab.run.run import Run
 from latlab.units import format_ns
+from latlab.view.points import with_figures
 
 _CAPTION = (
     "On the axis equal distances are equal ratios. A row of so many elements is for all of them together."

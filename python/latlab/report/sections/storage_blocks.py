@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from latlab.charts import storage_blocks as chart
 from latlab.charts import storage_random
-from latlab.charts.points import Spot
 from latlab.charts.storage import PATHS_EXPLAINED, path_name, timed
-from latlab.charts.table import Cell, Column, Table
 from latlab.report.disk import commands, device_times, disk_evidence, notices, sound
 from latlab.report.document import Listing, Section
 from latlab.report.figures import figure
@@ -17,6 +15,8 @@ from latlab.run.findings import findings, positive
 from latlab.run.model import Record
 from latlab.run.run import Run
 from latlab.units import format_bytes, format_ns, format_percent, format_rate, format_seconds, format_stated
+from latlab.view.points import Spot
+from latlab.view.table import Cell, Column, Table
 
 _PROBES = (chart.READ, chart.WRITE)
 _CAPTION = (

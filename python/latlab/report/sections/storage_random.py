@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from latlab.charts import storage_depth, storage_random
-from latlab.charts.table import Cell, Column, Table
 from latlab.report.disk import commands, device_times, disk_evidence, notices, sound, tail_words
 from latlab.report.document import Listing, Section
 from latlab.report.figures import figure
@@ -14,6 +13,7 @@ from latlab.report.probes import Probes
 from latlab.run.findings import findings, positive
 from latlab.run.run import Run
 from latlab.units import format_count, format_ns
+from latlab.view.table import Cell, Column, Table
 
 _PROBES = (storage_random.READ, storage_random.WRITE)
 _SHARES = "Past the page cache. Shapes stand at 1 in 10, 1 in 100 and so on, and at the slowest block."

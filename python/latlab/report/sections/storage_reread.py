@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from latlab.charts.points import why_absent
 from latlab.charts.storage import file_name, timed
-from latlab.charts.table import Cell, Column, Table
 from latlab.report.disk import commands, disk_evidence, notices, sound
 from latlab.report.document import Listing, Section
 from latlab.report.probes import Probes
 from latlab.run.model import Record
 from latlab.run.run import Run
 from latlab.units import format_digits, format_ns
+from latlab.view.points import why_absent
+from latlab.view.table import Cell, Column, Table
 
 PROBE = "storage.reread"
 _COLUMNS = (

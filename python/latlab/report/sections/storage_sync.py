@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from latlab.charts.points import why_absent
 from latlab.charts.storage import timed
-from latlab.charts.table import Cell, Column, Table
 from latlab.report.disk import commands, device_times, disk_evidence, notices, sound, tail_words
 from latlab.report.document import Listing, Notice, Section, sentence
 from latlab.report.probes import Probes
@@ -12,6 +10,8 @@ from latlab.run.findings import findings, found
 from latlab.run.model import Record
 from latlab.run.run import Run
 from latlab.units import format_digits, format_ns
+from latlab.view.points import why_absent
+from latlab.view.table import Cell, Column, Table
 
 PROBE = "storage.sync"
 _OPERATIONS = {

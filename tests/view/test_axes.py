@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from latlab.charts.axes import decades, size_axis, widened
 from latlab.charts.tail_data import steps_between
+from latlab.view.axes import decades, size_axis, widened
 
 
 def test_steps_on_a_logarithmic_axis_have_both_ends_and_one_factor() -> None:

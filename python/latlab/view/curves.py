@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 import altair as alt
 
-from latlab.charts.drawing import inline
-from latlab.charts.points import Spot
-from latlab.charts.table import Column, Quantity, Table, range_cells
-from latlab.charts.theme import DASHES, SHAPES
+from latlab.view.drawing import inline
+from latlab.view.points import Spot
+from latlab.view.table import Column, Quantity, Table, range_cells
+from latlab.view.theme import DASHES, SHAPES
 
 WIDTH = 720
 HEIGHT = 340

@@ -1,0 +1,1 @@
+"""What everything is shown with: figures, tables, plots and prose, and how each medium draws them."""

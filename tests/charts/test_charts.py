@@ -36,8 +36,13 @@ def inline_data(spec: object) -> Iterator[list[dict[str, Any]]]:
 
 
 def test_every_file_that_is_a_chart_is_listed_under_its_own_name(root: Path) -> None:
-    folder = root / "python/latlab/charts"
-    files = {path.stem for path in folder.glob("*.py") if "\nID = " in path.read_text(encoding="utf-8")}
+    begins = {"charts": "\nID = ", "topics": "\nTOPIC: "}
+    files = {
+        path.stem
+        for folder, line in begins.items()
+        for path in (root / "python/latlab" / folder).glob("*.py")
+        if line in path.read_text(encoding="utf-8")
+    }
     assert files == {chart.ID for chart in CHARTS}
 
 

@@ -37,7 +37,7 @@ from latlab.notebook import display
 from latlab.report import build, probes
 from latlab.run.model import Record
 from latlab.run.run import Run, load
-from latlab.run.surprises import surprises
+from latlab.topics.surprises import surprises
 
 Forms = dict[str, str | bytes]
 

@@ -12,7 +12,8 @@ from tests.some import some
 from latlab.run.ladder import ladder
 from latlab.run.model import Record
 from latlab.run.run import Run
-from latlab.run.surprises import RULES, Surprise, surprises
+from latlab.topics.surprises import RULES, surprises
+from latlab.view.topic import Surprise
 
 Drop = Callable[[Callable[[Record], bool]], Run]
 Change = Callable[..., Run]
@@ -174,7 +175,13 @@ def test_the_worst_kind_of_false_sharing_is_told(run: Run, changed: Change) -> N
 
 
 def test_load_is_told_from_half_as_long_again(changed: Change) -> None:
-    curve = {"idle_ns": 114.0, "saturated_ns": 150.0, "peak_bytes_per_s": 70e9}
+    curve = {
+        "read_percent": 100,
+        "threads": 3,
+        "idle_ns": 114.0,
+        "saturated_ns": 150.0,
+        "peak_bytes_per_s": 70e9,
+    }
     run = changed(concluded("memory.loaded"), findings={"curves": [curve]})
     assert named(run, "load-makes-memory-slow") is None
     run = changed(concluded("memory.loaded"), findings={"curves": [curve | {"saturated_ns": 342.0}]})

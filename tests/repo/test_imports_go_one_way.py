@@ -41,6 +41,7 @@ MODULES = [
     "latlab.units",
     "latlab.stages",
     "latlab.run",
+    "latlab.findings",
     "latlab.stats",
     "latlab.doctor",
     "latlab.view",

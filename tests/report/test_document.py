@@ -53,7 +53,9 @@ def strings(part: object) -> list[str]:
 
 
 def test_every_file_that_is_a_section_is_part_of_the_report(root: Path, document: Document) -> None:
-    files = {path.stem for path in (root / "python/latlab/report/sections").glob("*.py")} - {"__init__"}
+    package = root / "python/latlab"
+    files = {path.stem for path in package.glob("report/sections/*.py")} - {"__init__", "topic"}
+    files |= {path.stem for path in package.glob("topics/*.py")} - {"__init__", "surprises"}
     assert files == {section.id for section in document.sections}
 
 

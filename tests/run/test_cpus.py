@@ -17,7 +17,7 @@ from latlab.run.cpus import differing
 from latlab.run.fold import keeping
 from latlab.run.ladder import ladder
 from latlab.run.run import Run
-from latlab.run.surprises import RULES, surprises
+from latlab.topics.surprises import RULES, surprises
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 ROUNDS = reader.read(DATA / "run-rounds.latlab.jsonl")

@@ -20,7 +20,6 @@ from latlab.charts import (
     hierarchy,
     kernel,
     ladder,
-    loaded,
     long_tail,
     network_concurrency,
     network_http,
@@ -53,8 +52,10 @@ from latlab.charts import (
     tail_causes,
     translation,
 )
+from latlab.charts.topic import TopicChart
 from latlab.errors import UserError
 from latlab.run.run import Run
+from latlab.topics import loaded
 from latlab.view.drawing import AnyChart, unchecked
 from latlab.view.table import Cell, Column, Quantity, Table
 from latlab.view.theme import LIGHT, config
@@ -99,7 +100,7 @@ CHARTS: tuple[Chart, ...] = (
     stride,
     prefetch,
     parallelism,
-    loaded,
+    TopicChart(loaded.TOPIC),
     core_to_core,
     faults,
     allocation,

@@ -11,8 +11,8 @@ from latlab.run.ladder import ladder
 from latlab.run.model import QUANTILES, Record
 from latlab.run.run import Records, Run
 from latlab.run.rung import Rung
-from latlab.run.surprises import surprises
 from latlab.text import clean
+from latlab.topics.surprises import surprises
 from latlab.units import format_count, format_ns, format_rate, format_span, format_stated, format_value
 
 _MOST_RECORDS = 20

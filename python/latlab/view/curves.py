@@ -48,7 +48,9 @@ def rows(curves: Curves, describe: Callable[[Spot], str]) -> alt.Data:
     return inline(values)
 
 
-def layers(curves: Curves, x: alt.X, y: alt.Y, *, columns: int | None = None) -> list[alt.Chart]:
+def layers(
+    curves: Curves, x: alt.X, y: alt.Y, *, columns: int | None = None, tail: alt.Y | None = None
+) -> list[alt.Chart]:
     """The layers over the data of :func:`rows`; `x` and `y` encode its fields `x` and `value`.
 
     Args:
@@ -56,14 +58,17 @@ def layers(curves: Curves, x: alt.X, y: alt.Y, *, columns: int | None = None) ->
         x: Where.
         y: How much.
         columns: Of the legend, instead of as many as are likely to fit.
+        tail: A slow end, where points have one: drawn thin.
     """
     color, shape = series_encodings(list(curves), columns)
     base = alt.Chart()
     lower = y.copy()
     lower["shorthand"] = "low:Q"
     tip = alt.Tooltip("text:N")
+    thin = base.transform_filter("isNumber(datum.p99)").mark_line(strokeWidth=0.8, opacity=0.8)
     return [
         base.mark_area(opacity=0.18).encode(x=x, y=lower, y2=alt.Y2("high:Q"), color=color),
+        *([] if tail is None else [thin.encode(x=x, y=tail, color=color)]),
         *(line.encode(x=x, y=y, color=color) for line in dashed_lines(len(curves))),
         base.mark_point(size=34, filled=True, opacity=1).encode(
             x=x, y=y, color=color, shape=shape, tooltip=tip

@@ -8,8 +8,8 @@ from latlab.cli.terminal.header import header_lines, trust_lines
 from latlab.cli.terminal.ladder_table import ladder_lines
 from latlab.cli.terminal.screen import Line, Screen, styled
 from latlab.run.ladder import ladder
-from latlab.run.surprises import surprises
 from latlab.run.textbook import USUAL
+from latlab.topics.surprises import surprises
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

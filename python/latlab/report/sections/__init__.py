@@ -18,7 +18,6 @@ from latlab.report.sections import (
     hierarchy,
     kernel,
     ladder,
-    loaded,
     long_tail,
     machine,
     mappings,
@@ -49,7 +48,9 @@ from latlab.report.sections import (
     translation,
     unmeasured,
 )
+from latlab.report.sections.topic import TopicSection
 from latlab.run.run import Run
+from latlab.topics import loaded
 
 
 class SectionModule(Protocol):
@@ -71,7 +72,7 @@ SECTIONS: tuple[SectionModule, ...] = (
     prefetch,
     parallelism,
     alignment,
-    loaded,
+    TopicSection(loaded.TOPIC),
     core_to_core,
     false_sharing,
     faults,

@@ -9,7 +9,7 @@ from latlab.report.probes import Probes
 from latlab.run.ladder import ladder
 from latlab.run.run import Run
 from latlab.run.rung import Rung, apart, flagged
-from latlab.run.surprises import surprises
+from latlab.topics.surprises import surprises
 from latlab.units import format_count, format_ns, format_span
 from latlab.view.table import Column, Table
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from latlab import units
@@ -20,26 +19,13 @@ from latlab.run.cpus import differing
 from latlab.run.findings import findings, positive
 from latlab.run.ladder import curve_findings, ladder, reported_caches
 from latlab.run.model import Machine
+from latlab.topics import loaded
+from latlab.view.topic import Surprise
 
 if TYPE_CHECKING:
     from latlab.run.model import Record
     from latlab.run.run import Run
     from latlab.run.rung import Rung
-
-
-@dataclass(frozen=True, slots=True)
-class Surprise:
-    """One thing that a person would tell a colleague.
-
-    Attributes:
-        id: Name of the rule.
-        score: Orders the surprises of one run; means nothing across runs.
-        text: A sentence or two with the figures and their units.
-    """
-
-    id: str
-    score: float
-    text: str
 
 
 def surprises(run: Run, most: int = 3) -> list[Surprise]:
@@ -400,29 +386,6 @@ def _false_sharing_costs(facts: _Facts) -> Surprise | None:
     return Surprise("false-sharing-costs", 1.2 * math.log2(factor), text)
 
 
-#: Servers go from 85 to 130 ns idle to 200 to 600 ns saturated (Mess benchmark); below half as long again it
-#: may be one noisy point.
-_LOADED_FACTOR = 1.5
-
-
-def _load_makes_memory_slow(facts: _Facts) -> Surprise | None:
-    curves = []
-    for curve in findings(facts.run, "memory.loaded").sections("curves"):
-        idle, full = positive(curve, "idle_ns"), positive(curve, "saturated_ns")
-        peak = positive(curve, "peak_bytes_per_s")
-        if idle is not None and full is not None and peak is not None and full >= _LOADED_FACTOR * idle:
-            curves.append((full / idle, idle, full, peak))
-    if not curves:
-        return None
-    factor, idle, full, peak = max(curves)
-    text = (
-        f"While other threads move {units.format_rate(peak)}, a load from memory takes "
-        f"{units.format_ns(full)} instead of {units.format_ns(idle)}: {factor:.1f} times as long, "
-        "with nothing else changed."
-    )
-    return Surprise("load-makes-memory-slow", 1.5 * math.log2(factor), text)
-
-
 #: A tenth of a percent is what a quiet machine's ticks take.
 _QUIET_SHARE = 0.001
 
@@ -469,7 +432,7 @@ RULES: tuple[Rule, ...] = (
     _faults_have_two_prices,
     _sleeps_are_late,
     _false_sharing_costs,
-    _load_makes_memory_slow,
+    lambda facts: loaded.TOPIC.surprise_of(facts.run),
     _the_cpu_is_taken_away,
     _clocks_differ,
     _neighbours_were_heard,

@@ -1,0 +1,1 @@
+"""One file for everything that is shown of one topic."""

@@ -1,0 +1,207 @@
+"""Loaded latency: how much slower memory becomes while other CPUs use it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from latlab import findings
+from latlab.findings import Loaded, LoadedCurve, LoadedDetails
+from latlab.run.model import Record
+from latlab.run.run import Run
+from latlab.view.figure import Absent, Figure, Measured, of_estimate, of_record
+from latlab.view.plot import At, Axis, Line, Plot, Ring, Rule
+from latlab.view.points import why_absent, with_figures
+from latlab.view.prose import Prose
+from latlab.view.table import Column, Main, Table, of_figures
+from latlab.view.topic import Surprise, Topic
+
+_MOST_CURVES: Final = 6
+#: Times the slowest median. A p99 of windows that lost their CPU would flatten all curves; the table has it.
+_CLIP: Final = 3.0
+#: Servers go from 85 to 130 ns idle to 200 to 600 ns saturated (Mess benchmark); less may be one noisy point.
+_LEAST_FACTOR: Final = 1.5
+_NO_LOAD: Final = Measured(0.0, "bytes_per_s")
+_QUIET: Final = """
+    A load from memory takes {{ idle.bare }} while the machine is idle and {{ loaded.bare }} while other
+    threads move {{ load.bare }} ({{ curve }}), {{ slowdown.bare }} times as long.
+
+    Waiting begins to climb at {{ knee }}: stay below that where latency counts.
+"""
+_DISTURBED: Final = """
+    A load from memory takes {{ idle.bare }} without load and {{ loaded.bare }} while other threads move
+    {{ load.bare }} ({{ curve }}).
+
+    Other programs used the CPUs meanwhile, so these figures may be theirs: measure again when it is quiet.
+"""
+_SURPRISE: Final = """
+    While other threads move {{ peak.bare }}, a load from memory takes {{ full.bare }} instead of
+    {{ idle.bare }}: {{ factor.bare }} times as long, with nothing else changed.
+"""
+
+
+class Point(NamedTuple):
+    """Latency at one load: what the other threads moved, one dependent load, p99 of windows of loads."""
+
+    load: Measured
+    latency: Measured
+    p99: Figure
+
+
+class Curves(NamedTuple):
+    """A curve for each mix and number of threads, ascending in load; idle begins each. Knees by curve."""
+
+    points: dict[str, list[Point]]
+    knees: dict[str, tuple[Measured, Measured]]
+
+    @property
+    def idle(self) -> Figure:
+        """Latency without load."""
+        starts = (own[0] for own in self.points.values())
+        return next((at.latency for at in starts if at.load == _NO_LOAD), Absent("it was not measured idle"))
+
+
+def name(read_percent: int, threads: int) -> str:
+    """What a curve is called."""
+    return f"{read_percent} % reads, {threads} thread{'' if threads == 1 else 's'}"
+
+
+def measured(run: Run, found: Loaded | None) -> Curves | Absent:
+    """Points from their records, which know range, samples and doubt; knees from the findings."""
+    records = with_figures(run, Loaded.PROBE, "batch_mean")
+    idle = [at for record in records if not record.point.threads and (at := _point(record, _NO_LOAD))]
+    kinds: dict[tuple[int, int], list[Point]] = {}
+    for record in records:
+        if record.point.threads and (at := _point(record, _load(record))):
+            kinds.setdefault((-(record.point.read_percent or 0), record.point.threads), []).append(at)
+    if not kinds:
+        return Absent("only memory without load was measured" if records else why_absent(run, Loaded.PROBE))
+    points = {
+        name(-percent, threads): sorted([*idle, *own], key=lambda at: at.load.value)
+        for (percent, threads), own in sorted(kinds.items())[:_MOST_CURVES]
+    }
+    knees = {}
+    for curve in found.curves if found else ():
+        each, knee = name(curve.read_percent, curve.threads), _knee(curve)
+        if each in points and knee is not None:
+            knees[each] = knee
+    return Curves(points, knees)
+
+
+def _load(record: Record) -> Figure:
+    details = findings.of(record, LoadedDetails)
+    return of_estimate(None if details is None else details.load_bytes_per_s, "bytes_per_s")
+
+
+def _point(record: Record, load: Figure) -> Point | None:
+    latency = of_record(record)
+    if isinstance(load, Absent) or isinstance(latency, Absent):
+        return None
+    p99 = of_estimate(record.summary.p99 if record.summary else None, "ns")
+    return Point(load, latency, p99 if (p99.value or 0.0) >= latency.value else Absent("below the median"))
+
+
+def _knee(curve: LoadedCurve) -> tuple[Measured, Measured] | None:
+    if curve.knee is None:
+        return None
+    load = of_estimate(curve.knee.load_bytes_per_s, "bytes_per_s")
+    latency = of_estimate(curve.knee.latency_ns, "ns")
+    return None if isinstance(load, Absent) or isinstance(latency, Absent) else (load, latency)
+
+
+def plot(curves: Curves) -> Plot:
+    """Linear axes from zero, as such curves are drawn: the level part, the knee and the climb."""
+    idle = curves.idle
+    return Plot(
+        x=Axis("what the other threads move meanwhile", "bytes_per_s"),
+        y=Axis("one dependent load", "ns", clip=_CLIP),
+        lines=[
+            Line(each, [At(at.load, at.latency, at.p99, _said(at)) for at in own])
+            for each, own in curves.points.items()
+        ],
+        rules=[Rule("idle", idle)] if isinstance(idle, Measured) else [],
+        rings=[Ring("knee", each, *knee) for each, knee in curves.knees.items()],
+        words=_words(curves),
+    )
+
+
+def _said(at: Point) -> str:
+    slow = f", p99 of windows {at.p99.bare}" if isinstance(at.p99, Measured) else ""
+    return f"{at.latency.bare} {f'while {at.load.bare} move' if at.load.value else 'without load'}{slow}"
+
+
+def _words(curves: Curves) -> str:
+    ends = []
+    for each, own in curves.points.items():
+        first, last = own[0], own[-1]
+        start = f"at {first.load.bare}" if first.load.value else "idle"
+        ends.append(f"{each}: {first.latency.bare} {start}, {last.latency.bare} at {last.load.bare}")
+    knees = "; ".join(f"{each} at {load}" for each, (load, _) in curves.knees.items())
+    return (
+        "Line chart: latency of one dependent load against what other threads move meanwhile."
+        f" {'; '.join(ends)}. {f'Knees: {knees}' if knees else 'No knee was found'}."
+    )
+
+
+def table(curves: Curves) -> Table:
+    """Every point of every curve."""
+    columns = (
+        Column("load"),
+        Column("moved meanwhile", "bytes_per_s"),
+        Main("one load, median", "ns"),
+        Column("p99 of windows", "ns"),
+    )
+    return of_figures(columns, ((each, *at) for each, own in curves.points.items() for at in own))
+
+
+def prose(curves: Curves) -> Prose:
+    """The first curve: reading with all threads."""
+    first, points = next(iter(curves.points.items()))
+    idle, last = curves.idle, points[-1]
+    disturbed = points[0].latency.disturbed or last.latency.disturbed
+    return Prose(
+        "" if isinstance(idle, Absent) else _DISTURBED if disturbed else _QUIET,
+        curve=first,
+        idle=idle,
+        loaded=last.latency,
+        load=last.load,
+        slowdown=last.latency / idle,
+        knee=curves.knees[first][0] if first in curves.knees else Absent("no knee was found"),
+    )
+
+
+def notes(found: Loaded) -> Iterable[str]:
+    """Why a curve has no knee."""
+    return (curve.note for curve in found.curves if curve.note)
+
+
+def surprise(found: Loaded) -> Surprise | None:
+    """The curve on which a load becomes slowest."""
+    told = []
+    for curve in found.curves:
+        idle, full = of_estimate(curve.idle_ns, "ns"), of_estimate(curve.saturated_ns, "ns")
+        peak, factor = of_estimate(curve.peak_bytes_per_s, "bytes_per_s"), full / idle
+        if isinstance(peak, Measured) and isinstance(factor, Measured) and factor.value >= _LEAST_FACTOR:
+            text = Prose(_SURPRISE, idle=idle, full=full, peak=peak, factor=factor).sentences[0]
+            told.append((factor.value, text))
+    if not told:
+        return None
+    most, text = max(told)
+    return Surprise("load-makes-memory-slow", 1.5 * math.log2(most), text)
+
+
+TOPIC: Final = Topic(
+    id="loaded",
+    title="How much slower is memory while others use it?",
+    reads=Loaded,
+    measured=measured,
+    plot=plot,
+    caption="One CPU follows a chain of dependent loads while the others move data, faster from point to"
+    " point. Left end: nobody else. Ring: where waiting begins to climb. Thin line: 99 of 100 windows of"
+    " loads were faster; where it is missing, it lies above the chart or there were too few windows.",
+    table=table,
+    prose=prose,
+    notes=notes,
+    surprise=surprise,
+)

@@ -21,7 +21,7 @@ from latlab import _core
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tools import dependencies  # noqa: E402 - found from the project's folder
+from tools import dependencies, findings  # noqa: E402 - found from the project's folder
 
 NOTE = "<!-- Made by tools/generate.py; edit the code that says this. -->\n"
 
@@ -36,6 +36,11 @@ def lesson_schema() -> str:
     from latlab.lessons.schema import schema_json  # noqa: PLC0415 - the rest can be made when lessons are broken
 
     return schema_json()
+
+
+def typed_findings() -> str:
+    """What probes conclude as structs of msgspec, from the same schema."""
+    return findings.module(json.loads(_core.schema_json()))
 
 
 def commands() -> str:
@@ -112,6 +117,7 @@ def licences() -> str:
 FILES: list[tuple[str, Callable[[], str]]] = [
     ("schema/run.v2.json", schema),
     ("schema/lesson.v1.json", lesson_schema),
+    (findings.PATH, typed_findings),
     ("docs/reference/commands.md", commands),
     ("docs/reference/probes.md", probes),
     ("docs/reference/python.md", python_names),

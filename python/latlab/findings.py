@@ -1,72 +1,72 @@
-"""What probes concluded, with its types: the Rust types `Findings` and `Details` as structs of msgspec.
+"""The types of what probes conclude and keep with a point; made by tools/findings.py.
 
-A run file may hold anything there. What does not fit is no finding, and a field that is not known is left
-out. Whether a number can be a figure is asked where it is shown.
+A run file may hold anything there: `latlab.view.reading` finds what fits. A list that is not there is empty.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
 import msgspec
 
-from latlab.run.model import Estimate, Record
-from latlab.run.run import Run
+from latlab.run.model import Estimate
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
-    """What all of them have in common."""
+    """What stands with a record of one probe."""
 
     PROBE: ClassVar[str]
 
 
-class LoadedDetails(Found, frozen=True, kw_only=True):
-    """`memory.loaded`, of a point: traffic while the chain was timed."""
+class MemoryLoadedDetails(Found, frozen=True, kw_only=True):
+    """`memory.loaded`, of a point."""
 
     PROBE = "memory.loaded"
 
+    chase_bytes_per_s: float | None = None
+    #: Of all load threads together.
     load_bytes_per_s: Estimate | float
+    #: Of the windows' means; from the samples, when there are enough of them.
+    p99_ns: float | None = None
+    per_thread_bytes_per_s: tuple[float | None, ...] = ()
 
 
-class LoadedKnee(msgspec.Struct, frozen=True, kw_only=True):
-    """Where latency crosses 1.5 times the idle latency."""
+class MemoryLoadedCurveKnee(msgspec.Struct, frozen=True, kw_only=True):
+    """Part of what `memory.loaded` found."""
 
-    load_bytes_per_s: Estimate | float
     latency_ns: Estimate | float
+    load_bytes_per_s: Estimate | float
 
 
-class LoadedCurve(msgspec.Struct, frozen=True, kw_only=True):
-    """Latency over the load of so many threads of one mix; `note` says why there is no knee."""
+class MemoryLoadedCurvePoint(msgspec.Struct, frozen=True, kw_only=True):
+    """Part of what `memory.loaded` found."""
 
-    read_percent: int
-    threads: int
+    delay_steps: int | None = None
+    disturbed: bool
+    latency_ns: float
+    load_bytes_per_s: Estimate | float
+    p99_ns: float | None = None
+
+
+class MemoryLoadedCurve(msgspec.Struct, frozen=True, kw_only=True):
+    """Latency over the load of so many threads of one mix."""
+
     idle_ns: float | None = None
-    saturated_ns: float | None = None
-    peak_bytes_per_s: Estimate | float | None = None
-    knee: LoadedKnee | None = None
+    knee: MemoryLoadedCurveKnee | None = None
+    #: Why there is no knee.
     note: str | None = None
+    peak_bytes_per_s: Estimate | float | None = None
+    #: By their load.
+    points: tuple[MemoryLoadedCurvePoint, ...] = ()
+    read_percent: int
+    #: Without delay.
+    saturated_ns: float | None = None
+    threads: int
 
 
-class Loaded(Found, frozen=True, kw_only=True):
-    """`memory.loaded`, of all points; most threads and most reading first."""
+class MemoryLoaded(Found, frozen=True, kw_only=True):
+    """`memory.loaded`, of all points."""
 
     PROBE = "memory.loaded"
 
-    curves: tuple[LoadedCurve, ...] = ()
-
-
-F = TypeVar("F", bound=Found)
-
-
-def concluded(run: Run, kind: type[F]) -> F | None:
-    """What the probe concluded last from all of its points; None where it did not, or nobody can read it."""
-    records = (r for r in reversed(run.records) if r.probe == kind.PROBE and r.kind == "derived")
-    return next((found for record in records if (found := of(record, kind)) is not None), None)
-
-
-def of(record: Record, kind: type[F]) -> F | None:
-    """What stands with one record."""
-    try:
-        return msgspec.convert(record.findings, kind)
-    except msgspec.ValidationError:
-        return None
+    curves: tuple[MemoryLoadedCurve, ...] = ()

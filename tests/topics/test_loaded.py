@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from latlab.charts.topic import TopicChart
-from latlab.findings import Loaded, LoadedCurve
+from latlab.findings import MemoryLoaded, MemoryLoadedCurve
 from latlab.run.run import Run
 from latlab.topics import loaded
 from latlab.topics.loaded import TOPIC, Curves
@@ -102,8 +102,8 @@ def test_a_disturbed_end_is_said_and_has_no_factor(run: Run) -> None:
     assert doubt.startswith("Other programs used the CPUs meanwhile")
 
 
-def curve(idle_ns: float | None, saturated_ns: float, threads: int = 3) -> LoadedCurve:
-    return LoadedCurve(
+def curve(idle_ns: float | None, saturated_ns: float, threads: int = 3) -> MemoryLoadedCurve:
+    return MemoryLoadedCurve(
         read_percent=100,
         threads=threads,
         idle_ns=idle_ns,
@@ -120,12 +120,12 @@ def curve(idle_ns: float | None, saturated_ns: float, threads: int = 3) -> Loade
 def test_load_is_told_from_half_as_long_again(
     idle_ns: float | None, saturated_ns: float, told: str | None
 ) -> None:
-    found = loaded.surprise(Loaded(curves=(curve(idle_ns, saturated_ns),)))
+    found = loaded.surprise(MemoryLoaded(curves=(curve(idle_ns, saturated_ns),)))
     assert (found and re.findall(r"([\d.]+) times as long", found.text)) == (told and [told])
 
 
 def test_the_slowest_of_several_curves_is_told_and_each_note_once(run: Run) -> None:
-    found = Loaded(curves=(curve(100.0, 200.0), curve(100.0, 400.0), curve(100.0, 300.0)))
+    found = MemoryLoaded(curves=(curve(100.0, 200.0), curve(100.0, 400.0), curve(100.0, 300.0)))
     slowest = loaded.surprise(found)
     assert slowest is not None
     assert "takes 400 ns instead of 100 ns: 4.0 times as long" in slowest.text

@@ -6,14 +6,14 @@ import math
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from latlab import findings
-from latlab.findings import Loaded, LoadedCurve, LoadedDetails
+from latlab.findings import MemoryLoaded, MemoryLoadedCurve, MemoryLoadedDetails
 from latlab.run.model import Record
 from latlab.run.run import Run
 from latlab.view.figure import Absent, Figure, Measured, of_estimate, of_record
 from latlab.view.plot import At, Axis, Line, Plot, Ring, Rule
 from latlab.view.points import why_absent, with_figures
 from latlab.view.prose import Prose
+from latlab.view.reading import details
 from latlab.view.table import Column, Main, Table, of_figures
 from latlab.view.topic import Surprise, Topic
 
@@ -67,16 +67,18 @@ def name(read_percent: int, threads: int) -> str:
     return f"{read_percent} % reads, {threads} thread{'' if threads == 1 else 's'}"
 
 
-def measured(run: Run, found: Loaded | None) -> Curves | Absent:
+def measured(run: Run, found: MemoryLoaded | None) -> Curves | Absent:
     """Points from their records, which know range, samples and doubt; knees from the findings."""
-    records = with_figures(run, Loaded.PROBE, "batch_mean")
+    records = with_figures(run, MemoryLoaded.PROBE, "batch_mean")
     idle = [at for record in records if not record.point.threads and (at := _point(record, _NO_LOAD))]
     kinds: dict[tuple[int, int], list[Point]] = {}
     for record in records:
         if record.point.threads and (at := _point(record, _load(record))):
             kinds.setdefault((-(record.point.read_percent or 0), record.point.threads), []).append(at)
     if not kinds:
-        return Absent("only memory without load was measured" if records else why_absent(run, Loaded.PROBE))
+        return Absent(
+            "only memory without load was measured" if records else why_absent(run, MemoryLoaded.PROBE)
+        )
     points = {
         name(-percent, threads): sorted([*idle, *own], key=lambda at: at.load.value)
         for (percent, threads), own in sorted(kinds.items())[:_MOST_CURVES]
@@ -90,8 +92,8 @@ def measured(run: Run, found: Loaded | None) -> Curves | Absent:
 
 
 def _load(record: Record) -> Figure:
-    details = findings.of(record, LoadedDetails)
-    return of_estimate(None if details is None else details.load_bytes_per_s, "bytes_per_s")
+    found = details(record, MemoryLoadedDetails)
+    return of_estimate(None if found is None else found.load_bytes_per_s, "bytes_per_s")
 
 
 def _point(record: Record, load: Figure) -> Point | None:
@@ -102,7 +104,7 @@ def _point(record: Record, load: Figure) -> Point | None:
     return Point(load, latency, p99 if (p99.value or 0.0) >= latency.value else Absent("below the median"))
 
 
-def _knee(curve: LoadedCurve) -> tuple[Measured, Measured] | None:
+def _knee(curve: MemoryLoadedCurve) -> tuple[Measured, Measured] | None:
     if curve.knee is None:
         return None
     load = of_estimate(curve.knee.load_bytes_per_s, "bytes_per_s")
@@ -171,12 +173,12 @@ def prose(curves: Curves) -> Prose:
     )
 
 
-def notes(found: Loaded) -> Iterable[str]:
+def notes(found: MemoryLoaded) -> Iterable[str]:
     """Why a curve has no knee."""
     return (curve.note for curve in found.curves if curve.note)
 
 
-def surprise(found: Loaded) -> Surprise | None:
+def surprise(found: MemoryLoaded) -> Surprise | None:
     """The curve on which a load becomes slowest."""
     told = []
     for curve in found.curves:
@@ -194,7 +196,7 @@ def surprise(found: Loaded) -> Surprise | None:
 TOPIC: Final = Topic(
     id="loaded",
     title="How much slower is memory while others use it?",
-    reads=Loaded,
+    reads=MemoryLoaded,
     measured=measured,
     plot=plot,
     caption="One CPU follows a chain of dependent loads while the others move data, faster from point to"

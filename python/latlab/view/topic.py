@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from latlab.findings import Found, concluded
+from latlab.findings import Found
 from latlab.run.run import Run
 from latlab.view.figure import Absent
 from latlab.view.plot import Plot
 from latlab.view.prose import Prose
+from latlab.view.reading import concluded
 from latlab.view.table import Table
 
 F = TypeVar("F", bound=Found)

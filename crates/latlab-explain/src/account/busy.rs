@@ -58,7 +58,7 @@ struct Estimate {
 
 /// Divides the time in which threads were sampled.
 pub(crate) fn busy(seen: &Seen<'_>, exact: &Exact) -> Busy {
-    let cpus = f64::from(cpus(seen, exact));
+    let cpus = f64::from(places(seen.most_threads, exact.cpus));
     let running = Range { low: (exact.cpu / cpus).min(seen.wall), high: exact.cpu.min(seen.wall) };
     let estimate = estimate(seen, exact, seen.threads());
     let off = seen.error_of_threads();
@@ -80,8 +80,8 @@ pub(crate) fn busy(seen: &Seen<'_>, exact: &Exact) -> Busy {
 }
 
 /// CPUs that threads ran on at once, at most.
-fn cpus(seen: &Seen<'_>, exact: &Exact) -> u32 {
-    if seen.most_threads <= 1 { 1 } else { exact.cpus.max(1) }
+pub(crate) fn places(most_threads: u32, cpus: u32) -> u32 {
+    if most_threads <= 1 { 1 } else { cpus.max(1) }
 }
 
 /// If runnable threads were there for so much thread time.
@@ -93,11 +93,11 @@ fn estimate(seen: &Seen<'_>, exact: &Exact, threads: f64) -> Estimate {
         // No sample met a runnable thread: there was one at a time.
         let running = exact.cpu.min(seen.wall);
         let ready = exact.queue.min(seen.wall - running);
-        let error = running - running / f64::from(cpus(seen, exact));
+        let error = running - running / f64::from(places(seen.most_threads, exact.cpus));
         return Estimate { running, ready, error, uncounted: 0.0 };
     }
     let scale = total / of_seen;
-    let cpus = cpus(seen, exact);
+    let cpus = places(seen.most_threads, exact.cpus);
     let sum = |of: &dyn Fn(Met) -> f64| seen.met().map(|met| of(met) * met.ns).sum::<f64>();
     let places = |met: Met| met.places(cpus);
     let room = scale * sum(&places);

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use self::kernel::Kernel;
 use crate::Category;
-use crate::account::busy::{Busy, Exact, Seen, busy};
+use crate::account::busy::{Busy, Exact, Seen, busy, places};
 use crate::account::interval::{Range, of_share};
 use crate::account::mix::Side;
 use crate::account::sampled::{Sampled, Share};
@@ -123,6 +123,8 @@ struct Estimate<'a> {
     tail: f64,
     /// User code of which nothing is known, at most, nanoseconds of wall time.
     unseen: f64,
+    /// See [`Estimate::before_records`].
+    before_records: f64,
     /// All user code, nanoseconds of wall time: of the whole more is known than of what it consists of.
     user: Share,
     kernel: Kernel,
@@ -150,10 +152,12 @@ pub(crate) fn ledger(tally: &Tally, rules: &Rules, costs: &Costs) -> Ledger {
         on_cpu: BTreeMap::new(),
         tail: 0.0,
         unseen: 0.0,
+        before_records: 0.0,
         user: Share::default(),
         kernel: Kernel::default(),
         running: 0.0,
     };
+    estimate.before_records = estimate.before_records();
     estimate.recorded();
     let contradiction = contradiction(tally);
     if contradiction.is_none() {
@@ -191,11 +195,25 @@ impl Estimate<'_> {
         (self.tally.looked.thread_waits.of(exit) + self.tally.recorded.thread_waits.of(exit)) as f64
     }
 
-    /// CPU time in all, without that of processes that were met ending.
+    /// CPU time in all, without that of processes that were met ending and that before records.
     fn cpu(&self) -> f64 {
         let cpu = self.tally.usage.cpu_ns() as f64;
         // What they took is in the kernel: at least the program's own code is left.
-        (cpu - self.ending()).max(self.tally.usage.user_ns as f64)
+        (cpu - self.ending() - self.before_records).max(self.tally.usage.user_ns as f64)
+    }
+
+    /// CPU time for which no thread can have been seen on a CPU, thread time: the kernel opens the events of a thread that comes to its CPU in that
+    /// thread's own time, and writes the record of it after that.
+    fn before_records(&self) -> f64 {
+        let Tally { looked, recorded, loading_ns, .. } = self.tally;
+        let sampled = looked.wall.saturating_sub(*loading_ns) as f64;
+        let seen = recorded.thread_running as f64 + sampled * self.places();
+        if recorded.wall > 0 { (self.cpu() - seen).max(0.0) } else { 0.0 }
+    }
+
+    /// CPUs that threads ran on at once, at most.
+    fn places(&self) -> f64 {
+        f64::from(places(self.tally.most_threads, self.tally.cpus))
     }
 
     /// CPU time that fell into the time in which threads were sampled.
@@ -211,28 +229,69 @@ impl Estimate<'_> {
         self.account.exact(self.whole(Category::StartAndExit), sums.absent as f64);
         let each = woken::delay_of_each(self.tally);
         let by_others = woken::caused_by_others(self.tally);
-        let mut ends = 0.0;
-        for (reason, ns) in sums.waits.each() {
-            let end = (each * sums.all_waited.of(reason) as f64).min(ns as f64);
-            ends += end;
-            self.but_for_its_end(reason, ns as f64, end * by_others, end);
-        }
-        let unknown = sums.unknown as f64;
-        let end = (each * sums.unknown_all_waited as f64).min(unknown);
-        ends += end;
-        self.unknown(unknown - end * by_others);
+        // Records also have on a CPU what the kernel does not count: while it served interrupts, or the host ran others.
+        let counted = (self.tally.usage.cpu_ns() as f64 / (sums.thread_running as f64).max(1.0)).min(1.0);
+        let running = sums.running as f64 * counted;
+        let before = self.running_before_records(running);
+        let stretches = (sums.all_waited.total() + sums.unknown_all_waited) as f64;
+        // Of what records call ready, first that of which the kernel knows nothing.
         let ready = sums.ready as f64;
+        let counted = self.tally.delay.recorded_ns as f64 / (sums.thread_ready as f64).max(1.0);
+        let of_ready = (ready * (1.0 - counted)).clamp(0.0, before);
+        let of_waits = before - of_ready;
+        let (mut ends, mut left) = (0.0, of_waits);
+        // Without what came before the record, and of it what was spent ready.
+        let mut but_for = |ns: u64, stretches_of: u64| {
+            let times = stretches_of as f64;
+            let ran = (of_waits * times / stretches.max(1.0)).min(ns as f64);
+            let end = (each * times).min(ns as f64 - ran);
+            ends += end;
+            left -= ran;
+            (ns as f64 - ran, end)
+        };
+        let waits: Vec<_> =
+            sums.waits.each().map(|(reason, ns)| (reason, but_for(ns, sums.all_waited.of(reason)))).collect();
+        let (unknown, end_of_unknown) = but_for(sums.unknown, sums.unknown_all_waited);
+        for (reason, (ns, end)) in waits {
+            self.but_for_its_end(reason, ns, end * by_others, end);
+        }
+        self.unknown(unknown - end_of_unknown * by_others);
+        let more = left.clamp(0.0, ready - of_ready);
+        let ready = ready - of_ready - more;
         let woken = ends * by_others;
         let most = ready + (2.0 * woken).max(ends);
         let range =
             Range { low: ready, high: most.min(woken::recorded_delay(self.tally)).max(ready + woken) };
         self.account.add(self.whole(Category::RunQueueWait), ready + woken, range, method_of(woken));
-        // Records also have on a CPU what the kernel does not count: while it served interrupts, or the host ran others.
-        let running = sums.running as f64;
-        let counted = (self.tally.usage.cpu_ns() as f64 / (sums.thread_running as f64).max(1.0)).min(1.0);
-        self.account.exact(self.whole(Category::InterruptsForOthers), running * (1.0 - counted));
-        let running = running * counted;
+        self.account.exact(self.whole(Category::InterruptsForOthers), sums.running as f64 - running);
         self.on_cpu(running, Range { low: running, high: running }, 0.0);
+        self.before_records_on_cpu(before - left + more);
+    }
+
+    /// Wall time in which threads ran of which the record was not written yet: it ends waits, of which some found all other threads waiting, too; and
+    /// all CPUs together had at least the CPU time. `running`: by the records.
+    fn running_before_records(&self, running: f64) -> f64 {
+        let sums = &self.tally.recorded;
+        let wakes = (sums.wakes.total() + sums.unknown_wakes) as f64;
+        let alone = (sums.all_waited.total() + sums.unknown_all_waited) as f64;
+        let of_waits = self.before_records * (alone / wakes.max(1.0)).min(1.0);
+        let at_least = (self.before_records + sums.thread_running as f64) / self.places() - running;
+        of_waits.max(at_least).max(0.0)
+    }
+
+    /// Time on a CPU before records: recording's own, up to what that takes in all.
+    fn before_records_on_cpu(&mut self, ns: f64) {
+        let recording = ns.min(self.tally.recording_ns as f64);
+        let reason = self.rules.named(Category::KernelCpu, "recording of events");
+        let reason = reason.unwrap_or(self.whole(Category::KernelCpu));
+        self.running += recording;
+        self.spend(
+            (Side::Kernel, reason),
+            recording,
+            Range { low: recording, high: recording },
+            Method::Counted,
+        );
+        self.on_cpu(ns - recording, Range { low: ns - recording, high: ns - recording }, 0.0);
     }
 
     /// A recorded wait without what of it was spent ready, at its end; at most so much.

@@ -18,6 +18,8 @@ const TICKS: u64 = 8_000;
 const TURN: u64 = 60;
 /// Ticks between samples of `/proc`.
 const BETWEEN: u64 = 20;
+/// See [`Way::RecordedLate`], nanoseconds.
+const LATE: u64 = 10_000;
 /// Ticks that records and samples take turns for.
 const WINDOW: u64 = 1_000;
 /// The main thread, and the process.
@@ -92,6 +94,8 @@ pub(crate) struct Truth {
 pub(crate) enum Way {
     Sampled,
     Recorded,
+    /// Recorded; that a thread runs is written [`LATE`] after its CPU time began to count.
+    RecordedLate,
     /// By turns.
     Both,
 }
@@ -264,7 +268,7 @@ impl Schedule {
             }
             let records = match way {
                 Way::Sampled => false,
-                Way::Recorded => true,
+                Way::Recorded | Way::RecordedLate => true,
                 Way::Both => tick / WINDOW % 2 == 1,
             };
             if records && !recording {
@@ -276,10 +280,16 @@ impl Schedule {
                 sweep.switch_source(now, Source::Looked);
                 next = tick + BETWEEN;
             } else if records {
+                let mut late: Vec<u32> = Vec::new();
                 for ((id, thread), was) in (MAIN..).zip(&self.threads).zip(&before) {
-                    if let Some(state) = recorded(*was, thread.does) {
-                        sweep.set(now, id, MAIN, state);
+                    match recorded(*was, thread.does) {
+                        Some(State::Running) if way == Way::RecordedLate => late.push(id),
+                        Some(state) => sweep.set(now, id, MAIN, state),
+                        None => {}
                     }
+                }
+                for id in late {
+                    sweep.set(now + LATE, id, MAIN, State::Running);
                 }
             } else if tick >= next {
                 sweep.look(now, &self.sampled());
@@ -406,7 +416,7 @@ fn missed(about: &str, tally: &Tally, truth: &Truth, ledger: &Ledger) -> (usize,
 
 #[test]
 fn no_ledger_contradicts_the_kernel_s_counters_and_shares_are_true() {
-    for way in [Way::Sampled, Way::Recorded, Way::Both] {
+    for way in [Way::Sampled, Way::Recorded, Way::RecordedLate, Way::Both] {
         let (mut shares, mut wrong) = (0, Vec::new());
         for seed in 0..60 {
             let (tally, truth) = Schedule::random(seed).observed(way);

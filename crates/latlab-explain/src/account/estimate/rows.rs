@@ -91,7 +91,7 @@ impl Estimate<'_> {
             on_cpu: on_cpu.into_iter().collect(),
             sampled: told,
             running_ns: self.running,
-            cpu_ns: self.cpu(),
+            cpu_ns: self.cpu() + self.before_records,
             contradiction: None,
         }
     }

@@ -684,6 +684,47 @@ fn the_ends_of_recorded_waits_that_were_spent_ready_are_waiting_for_a_cpu() {
 }
 
 #[test]
+fn what_a_thread_ran_before_the_record_of_it_is_recording_and_no_part_of_its_waits() {
+    for sees_kernel in [false, true] {
+        // For 400 ms by records and 450 ms by its counters, with 20 ms ready at the ends of waits.
+        let mut tally = ran(sees_kernel);
+        records(&mut tally, 400_000_000);
+        tally.recorded.wall = SECOND;
+        tally.usage.user_ns = 300_000_000;
+        tally.usage.system_ns = 150_000_000;
+        tally.usage.queue_ns = Some(20_000_000);
+        tally.delay.recorded_ns = 20_000_000;
+        tally.recording_ns = 60_000_000;
+        for (category, ns, times) in
+            [(Category::Pipe, 100_000_000, 3000), (Category::Sleep, 500_000_000, 1000)]
+        {
+            let reason = rules().whole(category);
+            tally.recorded.waits.count(reason, ns);
+            tally.recorded.thread_waits.count(reason, ns);
+            tally.recorded.wakes.count(reason, times);
+            tally.recorded.all_waited.count(reason, times);
+        }
+        samples(&mut tally.mix, 400, rules().whole(Category::Compute), 1e6);
+        tally.sampled_ns = 400_000_000.0;
+        let ledger = closed(&tally, &costs());
+        assert!((ledger.running_ns - 450e6).abs() < 1.0 && (ledger.cpu_ns - 450e6).abs() < 1.0, "{ledger:?}");
+        assert_shares(
+            &ledger,
+            1e-6,
+            [
+                (Category::RunQueueWait, 0.02),
+                // Three of four waits were for the pipe: so much of both is taken from it.
+                (Category::Pipe, 0.1 - 0.75 * 0.07),
+                (Category::Sleep, 0.5 - 0.25 * 0.07),
+            ],
+        );
+        let recording =
+            row(&ledger, Category::KernelCpu).parts.iter().find(|part| part.name == "recording of events");
+        assert!((recording.unwrap().share - 0.05).abs() < 1e-6, "{recording:?}");
+    }
+}
+
+#[test]
 fn a_function_of_a_quiet_part_that_was_recorded_more_has_its_share_of_the_whole_run() {
     use crate::account::weights::{Kept, Stretches};
     const MS: f64 = 1e6;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -51,6 +52,22 @@ left = int(sys.argv[3])
 while left:
     left -= len(asks.recv(left))
 time.sleep(1.5)
+"""
+
+NODE_COLLECTED: Final = """
+const { Worker, isMainThread } = require("worker_threads");
+
+function collect() {
+    let kept = [];
+    for (let i = 0; i < 1000000; i++) {
+        const each = { i, text: "x" + i, list: [i] };
+        if (i % 30 === 0) kept.push(each);
+        if (kept.length > 60000) kept = [];
+    }
+}
+
+setTimeout(collect, 1000);
+if (isMainThread) new Worker(__filename);
 """
 
 COLLECTED: Final = """
@@ -259,6 +276,31 @@ def test_pauses_of_go_are_those_that_the_program_reads_itself(
 def test_pauses_of_a_go_program_without_types_are_not_told(tmp_path: Path, collected_by_go: Path) -> None:
     program = str(collected_by_go / "untyped")
     assert "pauses" not in explained(tmp_path, program, str(tmp_path / "own"), level="3")
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="there is no Node here")
+def test_pauses_of_node_are_those_that_it_lists_in_all_its_threads(tmp_path: Path) -> None:
+    source = tmp_path / "collected.js"
+    source.write_text(NODE_COLLECTED, encoding="utf-8")
+    listed = tmp_path / "listed"
+    # Its threads may only be started after the functions are watched: the kernel must not refuse them.
+    command = f"exec node --trace-gc {source} > {listed}"
+    assert "pauses" not in explained(tmp_path, "sh", "-c", command, level="1", overhead="5%")
+    ledger = explained(tmp_path, "sh", "-c", command, level="1", overhead="unlimited")
+    if ledger["level"] != 1 or not Path("/sys/bus/event_source/devices/uprobe").exists():
+        pytest.skip("watching functions takes level 1 and a kernel with uprobes")
+    assert ledger["program"]["exit_code"] == 0
+    lines = re.findall(r"(Scavenge|Mark-Compact).* MB, ([\d.]+) / ", listed.read_text(encoding="utf-8"))
+    pauses_s = [float(ms) / 1e3 for _, ms in lines]
+    (told,) = ledger["pauses"]
+    assert (told["runtime"], told["kind"]) == ("V8", "garbage collection pauses")
+    assert told["is_least"], "the first ones came before the functions were watched"
+    # Two threads collect, after a second in which nothing does.
+    assert len(pauses_s) - 3 <= told["times"] <= len(pauses_s)
+    assert len(pauses_s) >= 40
+    # The clock of a thread that is preempted at a function is read later than the kernel's, or earlier.
+    assert told["seconds"] >= 0.8 * sum(sorted(pauses_s)[: told["times"]])
+    assert told["longest_s"] <= told["seconds"] <= 2 * ledger["wall_s"]
 
 
 def test_the_end_of_a_program_hangs_on_the_child_that_sleeps(tmp_path: Path) -> None:

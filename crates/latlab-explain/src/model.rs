@@ -475,18 +475,19 @@ pub struct Lock {
     pub holders: Vec<Holder>,
 }
 
-/// How often and how long a runtime stopped its program, by its own counters.
+/// How often and how long a runtime stopped its program, by its own counters or, of V8, by calls of two of its functions.
 #[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Pauses {
     /// Its process.
     pub process: u32,
-    /// `Java` or `Go`.
+    /// `Java`, `Go` or `V8`.
     pub runtime: &'static str,
     /// As the virtual machine of Java calls them: `G1 young collection pauses`; or all stops of its threads. Of Go: `garbage collection pauses`,
-    /// where all stops of one collection are one.
+    /// where all stops of one collection are one. Of V8 too.
     pub kind: String,
-    /// Whether the counters went with the process, and what came after the last look at them is not in these numbers.
+    /// Whether some are not in these numbers: the counters went with the process, and what came after the last look at them is unknown; or the functions
+    /// of V8 were not watched from the first instruction on, or records of them were lost.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_least: bool,
     /// How many.

@@ -1,5 +1,6 @@
 //! What is counted, of whom, and what is recorded of it.
 
+use std::ffi::CStr;
 use std::io;
 use std::os::fd::{FromRawFd as _, OwnedFd};
 
@@ -24,7 +25,7 @@ const ALWAYS: AttrFlags = AttrFlags::DISABLED
 
 /// What is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum Kind<'a> {
     /// Nothing: for records that are not made by counting, such as those of switches and mappings.
     Dummy,
     /// Nanoseconds on a CPU.
@@ -35,13 +36,30 @@ pub enum Kind {
     ContextSwitches,
     /// The tracepoint of this number; see [`Tracefs::id`](crate::Tracefs::id).
     Tracepoint(u64),
+    /// Each time that the instruction at this offset of a program's file is executed: the kernel puts a breakpoint there while the event is open, in
+    /// the memory of the processes whose threads it counts. An offset at which no instruction begins breaks the program. Never with
+    /// [`INHERIT`](AttrFlags::INHERIT): the kernel reads the name again, as the thread's, and the program cannot start threads any more.
+    Instruction {
+        /// See [`instructions`].
+        pmu: u32,
+        /// The file.
+        file: &'a CStr,
+        /// In the file, bytes.
+        offset: u64,
+    },
+}
+
+/// The number by which this kernel knows events of instructions (uprobes); `None`: it has none.
+#[must_use]
+pub fn instructions() -> Option<u32> {
+    std::fs::read_to_string("/sys/bus/event_source/devices/uprobe/type").ok()?.trim().parse().ok()
 }
 
 /// What to open.
 #[derive(Clone, Copy, Debug)]
-pub struct Event {
+pub struct Event<'a> {
     /// What is counted.
-    pub kind: Kind,
+    pub kind: Kind<'a>,
     /// One of so many is recorded.
     pub period: u64,
     /// Besides those that every event has.
@@ -59,6 +77,11 @@ pub struct Event {
 pub enum Whose {
     /// The calling thread, wherever it runs.
     ThisThread,
+    /// A thread, wherever it runs; threads that it starts cannot inherit the event.
+    Alone {
+        /// Its id.
+        tid: u32,
+    },
     /// A thread while it is on this CPU.
     Thread {
         /// Its id.
@@ -81,10 +104,10 @@ pub fn held(tracepoints: &[u64]) -> Vec<OwnedFd> {
     tracepoints.iter().filter_map(|id| event(id).open(Whose::ThisThread).ok()).collect()
 }
 
-impl Event {
+impl<'a> Event<'a> {
     /// One that records each time and nothing beside, by the monotonic clock.
     #[must_use]
-    pub fn of(kind: Kind, flags: AttrFlags) -> Self {
+    pub fn of(kind: Kind<'a>, flags: AttrFlags) -> Self {
         Self { kind, period: 1, flags, detail: Detail::None, clock: libc::CLOCK_MONOTONIC, deepest: 0 }
     }
 
@@ -95,6 +118,7 @@ impl Event {
             Kind::PageFaults => (PERF_TYPE_SOFTWARE, u64::from(PERF_COUNT_SW_PAGE_FAULTS)),
             Kind::ContextSwitches => (PERF_TYPE_SOFTWARE, u64::from(PERF_COUNT_SW_CONTEXT_SWITCHES)),
             Kind::Tracepoint(id) => (PERF_TYPE_TRACEPOINT, id),
+            Kind::Instruction { pmu, .. } => (pmu, 0),
         };
         let detail = match self.detail {
             Detail::None => SampleFormat::empty(),
@@ -119,6 +143,10 @@ impl Event {
             ..perf_event_attr::default()
         };
         attributes.sample_period = self.period;
+        if let Kind::Instruction { file, offset, .. } = self.kind {
+            attributes.__bindgen_anon_3.uprobe_path = file.as_ptr().addr() as u64;
+            attributes.__bindgen_anon_4.probe_offset = offset;
+        }
         if let Detail::Stack { bytes } = self.detail {
             attributes.sample_regs_user = mask();
             // The kernel takes whole words only.
@@ -138,6 +166,7 @@ impl Event {
         let number = |number| libc::c_int::try_from(number).unwrap_or(libc::c_int::MAX);
         let (thread, cpu) = match whose {
             Whose::ThisThread => (0, -1),
+            Whose::Alone { tid } => (number(tid), -1),
             Whose::Thread { tid, cpu } => (number(tid), number(cpu)),
             Whose::Everybody { cpu } => (-1, number(cpu)),
         };

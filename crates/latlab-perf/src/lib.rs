@@ -29,7 +29,7 @@ mod tracefs;
 mod user;
 
 pub use close::{close_all_but, close_beside};
-pub use event::{Event, Kind, Whose, held, reason};
+pub use event::{Event, Kind, Whose, held, instructions, reason};
 pub use linux_perf_event_reader::{AttrFlags as Flags, Mmap2InodeAndVersion as Inode};
 pub use record::{Detail, Mapping, Record, Sample, What, records};
 pub use ring::{Ring, cpus, this_thread};

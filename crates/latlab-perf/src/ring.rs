@@ -62,7 +62,7 @@ impl Ring {
     ///
     /// # Errors
     /// The kernel refuses the event, or memory for its records; [`reason`](crate::reason) says what would lift it.
-    pub fn open(event: Event, whose: Whose, bytes: usize) -> io::Result<(Self, u64)> {
+    pub fn open(event: Event<'_>, whose: Whose, bytes: usize) -> io::Result<(Self, u64)> {
         let event = event.open(whose)?;
         let id = id_of(&event)?;
         let page_bytes = rustix::param::page_size();
@@ -89,7 +89,7 @@ impl Ring {
     ///
     /// # Errors
     /// As [`open`](Self::open); a CPU that is switched off has no ring, and that is none.
-    pub fn of_each_cpu(own: Event, bytes: impl FnOnce(usize) -> usize) -> io::Result<Vec<(u32, Self)>> {
+    pub fn of_each_cpu(own: Event<'_>, bytes: impl FnOnce(usize) -> usize) -> io::Result<Vec<(u32, Self)>> {
         let cpus = cpus().clamp(1, MOST_CPUS);
         let bytes = bytes(cpus as usize);
         let mut rings = Vec::new();
@@ -107,7 +107,7 @@ impl Ring {
     ///
     /// # Errors
     /// The kernel refuses the event.
-    pub fn join(&mut self, event: Event, whose: Whose) -> io::Result<u64> {
+    pub fn join(&mut self, event: Event<'_>, whose: Whose) -> io::Result<u64> {
         let event = event.open(whose)?;
         // SAFETY: both descriptors are ours; the request takes an integer.
         done(unsafe { ioctls::SET_OUTPUT(event.as_raw_fd(), self.events[0].as_raw_fd()) })?;

@@ -296,7 +296,7 @@ class Lock(msgspec.Struct, frozen=True):
 
 
 class Pauses(msgspec.Struct, frozen=True):
-    """How often and how long a runtime stopped its program, by its own counters."""
+    """How often and how long a runtime stopped its program, by its own counters or functions."""
 
     process: int
     kind: str
@@ -305,9 +305,9 @@ class Pauses(msgspec.Struct, frozen=True):
     longest_s: float | None = None
     """The longest of those that a look found to be over."""
     runtime: str = "Java"
-    """Or Go."""
+    """Or Go, or V8."""
     is_least: bool = False
-    """The counters went with the process: what came after the last look is not in them."""
+    """Some are not counted: the first ones, or those after the last look at a process that has ended."""
 
     @property
     def called(self) -> str:

@@ -132,7 +132,7 @@ def _at_least(pauses: Pauses) -> str:
 
 
 def pauses(explained: Explained) -> list[str]:
-    """A row for each kind of pause of a Java or Go program, those that took longest first."""
+    """A row for each kind of pause of a Java, Go or Node program, those that took longest first."""
     if not explained.pauses:
         return []
     cells = [
@@ -146,7 +146,7 @@ def pauses(explained: Explained) -> list[str]:
         for each in explained.pauses[:_MOST_PAUSES]
     ]
     return aligned(
-        [("pauses, by the runtime's own counters", "times", "time", "of wall time", "longest seen"), *cells]
+        [("pauses of its runtime", "times", "time", "of wall time", "longest seen"), *cells]
     )
 
 

@@ -1,4 +1,4 @@
-//! Pauses of programs whose runtime counts them itself, by its own counters: of Java ([`java`]) and of Go ([`go`]).
+//! Pauses of programs by their runtime: by its own counters those of Java ([`java`]) and of Go ([`go`]), by its functions those of V8 ([`v8`]).
 
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -13,9 +13,11 @@ use crate::model::Pauses;
 
 mod go;
 mod java;
+mod v8;
 
 use go::Programs;
 use java::Machine;
+use v8::{Engine, Probes};
 
 /// From one look to the next, nanoseconds.
 const EVERY_NS: u64 = 5_000_000;
@@ -23,8 +25,9 @@ const EVERY_NS: u64 = 5_000_000;
 const ASKED_NS: u64 = 3_000_000_000;
 /// More processes than this are not asked at once, and the counters of no more are kept.
 const MOST_PROCESSES: usize = 256;
-/// A look takes at most this part of a CPU.
+/// A look takes at most this part of a CPU; where functions are watched, new threads are to be found soon, and any overhead is allowed.
 const PART: u64 = 20;
+const PART_WITH_FUNCTIONS: u64 = 2;
 /// At the end, what the counters mean may take this long to find out: the user waits.
 const LONGEST_NS: u64 = 1_000_000_000;
 /// In the line of `stat`, counted from the state: the process's flags, of which this one says that it is a copy of its parent until its first exec.
@@ -66,12 +69,19 @@ pub(crate) struct Pausing {
     found: Vec<Found>,
     asked: HashMap<u32, Asked>,
     programs: Programs,
+    /// `None`: functions are not to be watched.
+    probes: Option<Probes>,
     /// Processes that are met now began while they were watched.
     has_looked: bool,
     next_ns: u64,
 }
 
 impl Pausing {
+    /// With functions watched, where the kernel can do that.
+    pub(crate) fn with_functions() -> Self {
+        Self { probes: Probes::find(), ..Self::default() }
+    }
+
     /// At a look at these processes. `launched`: they were started by latlab, and nothing of them came before.
     pub(crate) fn look(&mut self, now: u64, pids: impl Iterator<Item = u32>, launched: bool) {
         if now < self.next_ns {
@@ -96,7 +106,8 @@ impl Pausing {
         self.has_looked = true;
         self.asked.retain(|_, asked| asked.last == now);
         let end = now_ns();
-        self.next_ns = end + EVERY_NS.max(PART * (end - begin));
+        let part = if self.probes.is_some() { PART_WITH_FUNCTIONS } else { PART };
+        self.next_ns = end + EVERY_NS.max(part * (end - begin));
     }
 
     /// The counters of a process, if it has any that are not known yet.
@@ -118,7 +129,10 @@ impl Pausing {
         if is_known && !is_java || !has_own_program(pid) {
             return None;
         }
-        let found: Option<Box<dyn Counters>> = if is_java {
+        let node = self.probes.filter(|_| v8::is_node(&program));
+        let found: Option<Box<dyn Counters>> = if let Some(probes) = node {
+            Engine::find(pid, &program, probes).map(|engine| Box::new(engine) as _)
+        } else if is_java {
             Machine::find(pid).map(|machine| Box::new(machine) as _)
         } else {
             self.programs.find(pid, &program).map(|process| Box::new(process) as _)

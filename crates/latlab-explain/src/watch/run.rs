@@ -86,6 +86,11 @@ impl Sight {
         self.price.period_ns(LEAST_PERIOD_NS, self.overhead)
     }
 
+    /// Whether what the program does is recorded whatever it costs, as root at level 1.
+    fn records_all(&self) -> bool {
+        self.recording == Some(true) && self.overhead.is_infinite()
+    }
+
     /// Share of a CPU that looks may take.
     fn looking(&self) -> f64 {
         (self.overhead * OF_OVERHEAD).clamp(*LOOKING.start(), *LOOKING.end())
@@ -413,7 +418,7 @@ impl<'a> Watching<'a> {
                     period_ns / 4 + Rng::new(now ^ u64::from(pid)).next_u64() % (3 * period_ns / 4).max(1);
             }
             let mut recorder = Recorder::of(sees_kernel, period_ns);
-            if sees_kernel && sight.overhead.is_infinite() {
+            if sight.records_all() {
                 recorder.calls = Traced::find();
             }
             let mut opened = Ok(());
@@ -462,7 +467,7 @@ impl<'a> Watching<'a> {
             before: Usage::default(),
             launched,
             python: Python::begin(now),
-            pausing: Pausing::default(),
+            pausing: if sight.records_all() { Pausing::with_functions() } else { Pausing::default() },
             listener: None,
         }
     }

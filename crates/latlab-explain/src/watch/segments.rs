@@ -31,6 +31,14 @@ impl Segments {
         found.or_else(|| self.address(offset))
     }
 
+    /// Where what has this address is in the file; `None`: it is no part of it.
+    pub(crate) fn offset(&self, address: u64) -> Option<u64> {
+        let within = |segment: &Segment| address.checked_sub(segment.address);
+        let holds = |segment: &&Segment| within(segment).is_some_and(|at| at < segment.bytes);
+        let segment = self.0.iter().find(holds)?;
+        within(segment)?.checked_add(segment.offset)
+    }
+
     /// The address of what is at an offset in the file; `None`: it is not loaded.
     pub(crate) fn address(&self, offset: u64) -> Option<u64> {
         // Of a file that was made to do harm, no sum need fit.
@@ -52,12 +60,17 @@ mod tests {
         let segments = Segments(vec![code, data]);
         assert_eq!(segments.address(0x1010), Some(0x40_1010));
         assert_eq!(segments.address(0x1200), Some(0x60_0200));
+        assert_eq!(
+            [0x40_1010, 0x60_0200, 0x60_0300].map(|at| segments.offset(at)),
+            [Some(0x1010), Some(0x1200), None]
+        );
         assert_eq!(segments.address(0x1300), None);
         assert_eq!(segments.address(0), None);
         let false_one = Segment { offset: 0x2000, bytes: u64::MAX, address: u64::MAX - 1 };
         let segments = Segments(vec![code, false_one]);
         assert_eq!(segments.address(0x2001), Some(u64::MAX));
         assert_eq!(segments.address(0x2002), None);
+        assert_eq!(segments.offset(u64::MAX), Some(0x2001));
     }
 
     #[test]

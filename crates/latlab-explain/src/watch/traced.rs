@@ -68,7 +68,7 @@ impl Point {
         Some((field(self.number)?, told))
     }
 
-    fn event(self, start: Flags) -> Event {
+    fn event(self, start: Flags) -> Event<'static> {
         let flags = start | Flags::INHERIT | Flags::EXCLUDE_HV;
         Event { detail: Detail::Raw, ..Event::of(Kind::Tracepoint(self.id), flags) }
     }

@@ -37,8 +37,11 @@ _ABOUT_PAUSES: Final = {
     "Go": "Go: numbers and sums are those of runtime.MemStats (NumGC, PauseTotalNs). All stops of one"
     " collection count as one pause. The counters go with their process: “at least” marks one that"
     " has ended. Pauses after the last look are not counted; looks are 5 ms apart or more.",
+    "V8": "V8: by a breakpoint at each of the two functions that Node calls as a pause begins and as it ends,"
+    " in all threads. They are those that --trace-gc lists. “At least” marks a process that was started under"
+    " watch: pauses in its first milliseconds are not counted.",
 }
-"""What the counters of each runtime mean."""
+"""What the pauses of each runtime are."""
 
 
 def render(explained: Explained, judgement: Judgement = _UNJUDGED, proof: Proof | None = None) -> bytes:
@@ -365,7 +368,7 @@ def _pauses(explained: Explained) -> Section | None:
     return Section(
         id="pauses",
         title="When did its garbage collector stop it?",
-        listings=(Listing("Pauses of one run, by the runtime's own counters", tables.pauses(explained)),),
+        listings=(Listing("Pauses of one run", tables.pauses(explained)),),
         statements=tuple(text for runtime, text in _ABOUT_PAUSES.items() if runtime in runtimes),
     )
 

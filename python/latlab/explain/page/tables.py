@@ -113,7 +113,7 @@ def locks(explained: Explained) -> Table:
 
 
 def pauses(explained: Explained) -> Table:
-    """A row for each kind of pause of a Java or Go program, those that took longest first."""
+    """A row for each kind of pause of a Java, Go or Node program, those that took longest first."""
     columns = (
         Column("pauses"),
         Column("process"),

@@ -109,7 +109,7 @@ fn event(kind: Kind, flags: Flags, detail: Detail) -> latlab_perf::Event {
 }
 
 /// A tracepoint, with what its role looks at.
-fn of_point(point: &tracepoints::Point) -> latlab_perf::Event {
+fn of_point(point: &tracepoints::Point) -> latlab_perf::Event<'static> {
     event(Kind::Tracepoint(point.id), Flags::empty(), point.role.detail())
 }
 
@@ -337,7 +337,7 @@ impl Sources {
 /// Opens an event into a ring, making the ring with the first.
 fn add(
     ring: &mut Option<Ring>,
-    event: latlab_perf::Event,
+    event: latlab_perf::Event<'static>,
     whose: Whose,
     bytes: usize,
 ) -> std::io::Result<u64> {

@@ -69,10 +69,10 @@ def test_a_library_fetches_ten_files_whose_bytes_are_compared(library: str, addr
         work(library, address, url=f"http://{address}/bytes/{BYTES - 1}"),
         packages=packages,
     )
-    assert len(warm["done"]["stamps"]) == len(kept_warm["done"]["stamps"]) == 2 * WORKERS
-    assert len(again["done"]["stamps"]) == WORKERS, "its threads are there"
+    assert len(warm["ok"]["stamps"]) == len(kept_warm["ok"]["stamps"]) == 2 * WORKERS
+    assert len(again["ok"]["stamps"]) == WORKERS, "its threads are there"
     for done, connections in ((new, {FILES}), (kept, {1, WORKERS})):
-        assert done["done"]["connections"] in connections
-        assert len(done["done"]["stamps"]) == FILES
-        assert all(begun < ended for begun, ended in done["done"]["stamps"])
+        assert done["ok"]["connections"] in connections
+        assert len(done["ok"]["stamps"]) == FILES
+        assert all(begun < ended for begun, ended in done["ok"]["stamps"])
     assert f"{BYTES - 1} bytes: not what was expected" in shorter["failed"]

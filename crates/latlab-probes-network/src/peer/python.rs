@@ -1,16 +1,14 @@
 //! The same transfers as a Python program does them: by a library, with a pool of threads.
 
-use std::io::{BufRead, BufReader, Write};
+use std::ffi::OsStr;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use latlab_harness::{Env, ProbeError};
+use latlab_harness::{Child, Env, ProbeError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::names::Engine;
-use super::side::failed;
 use super::transfers::{Stamped, Transferred, Work};
 
 const PROGRAM: &str = include_str!("programs/transfers.py");
@@ -24,9 +22,6 @@ pub(crate) struct Interpreter {
 
 impl Interpreter {
     /// The one that latlab runs in, where it has this library.
-    ///
-    /// # Errors
-    /// Why there is none, in words for the user.
     pub(crate) fn with(env: &Env, engine: Engine) -> Result<Self, String> {
         let executable = env
             .interpreter
@@ -42,26 +37,11 @@ impl Interpreter {
     }
 
     /// Starts it, in the namespace and on the CPUs of this process.
-    ///
-    /// # Errors
-    /// When the system refuses.
     pub(crate) fn start(&self) -> Result<Running, ProbeError> {
-        let mut process = Command::new(&self.executable)
-            .args(["-I", "-S", "-c", PROGRAM])
-            .arg(&self.packages)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(|error| failed(&error))?;
-        match (process.stdin.take(), process.stdout.take()) {
-            (Some(requests), Some(answers)) => Ok(Running {
-                interpreter: self.clone(),
-                process,
-                requests: Some(requests),
-                answers: BufReader::new(answers),
-            }),
-            _ => Err(ProbeError::Other("the interpreter has no pipes".to_owned())),
-        }
+        let [executable, packages] = [&self.executable, &self.packages].map(|path| path.as_os_str());
+        let command = [executable, "-I".as_ref(), "-S".as_ref(), "-c".as_ref(), PROGRAM.as_ref(), packages]
+            .map(OsStr::to_owned);
+        Ok(Running { interpreter: self.clone(), child: Child::start(&command, "network.transfer", &[])? })
     }
 }
 
@@ -69,16 +49,14 @@ impl Interpreter {
 #[derive(Debug)]
 pub(crate) struct Running {
     interpreter: Interpreter,
-    process: Child,
-    requests: Option<ChildStdin>,
-    answers: BufReader<ChildStdout>,
+    child: Child,
 }
 
+/// What it has done.
 #[derive(Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Told {
-    Done { stamps: Vec<(u64, u64)>, connections: u64 },
-    Failed(String),
+struct Told {
+    stamps: Vec<(u64, u64)>,
+    connections: u64,
 }
 
 impl Running {
@@ -110,35 +88,13 @@ impl Running {
     }
 
     fn ask(&mut self, request: &Value) -> Result<Transferred, ProbeError> {
-        let ended = || ProbeError::Other("the Python program ended".to_owned());
-        let requests = self.requests.as_mut().ok_or_else(ended)?;
-        writeln!(requests, "{request}").map_err(|_| ended())?;
-        requests.flush().map_err(|_| ended())?;
-        let mut line = String::new();
-        if self.answers.read_line(&mut line).map_err(|_| ended())? == 0 {
-            return Err(ended());
-        }
-        match serde_json::from_str(&line) {
-            Ok(Told::Done { stamps, connections }) => {
-                let first = stamps.iter().map(|(begun, _)| *begun).min().unwrap_or(0);
-                let stamped = stamps.into_iter().map(|(begun, ended)| Stamped {
-                    begun: begun - first + 1,
-                    last_byte: ended - first + 1,
-                    ..Stamped::default()
-                });
-                Ok(Transferred { stamped: stamped.collect(), connections })
-            }
-            Ok(Told::Failed(reason)) => Err(ProbeError::Other(format!("the Python program: {reason}"))),
-            Err(error) => Err(failed(&error)),
-        }
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.requests = None;
-        // It may wait for a server: nothing of it is needed any longer.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        let Told { stamps, connections } = self.child.ask(request)?;
+        let first = stamps.iter().map(|(begun, _)| *begun).min().unwrap_or(0);
+        let stamped = stamps.into_iter().map(|(begun, ended)| Stamped {
+            begun: begun - first + 1,
+            last_byte: ended - first + 1,
+            ..Stamped::default()
+        });
+        Ok(Transferred { stamped: stamped.collect(), connections })
     }
 }

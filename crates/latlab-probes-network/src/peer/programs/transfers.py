@@ -85,7 +85,7 @@ class Job:
         connections = len(self.sessions) if self.asked["kept"] else count
         for session in self.sessions:
             session.close()
-        return {"done": {"stamps": [own[:2] for own in done], "connections": connections}}
+        return {"ok": {"stamps": [own[:2] for own in done], "connections": connections}}
 
 
 def main() -> None:
@@ -106,7 +106,7 @@ def main() -> None:
                 told = job.run(asked["count"])
         # Whatever it is, the parent is told.
         except Exception as error:
-            told = {"failed": f"{type(error).__name__}: {error}"}
+            told = {"failed": f"the Python program: {type(error).__name__}: {error}"}
         print(json.dumps(told), flush=True)
 
 

@@ -10,7 +10,6 @@
 //! not, frames go from one `AF_PACKET` socket to another and wait in between. An ordinary user does this inside a user namespace. Everything is
 //! gone with the keeper's process: no interface, no rule and no name is left, because none was made outside.
 
-mod error;
 mod line;
 mod namespace;
 mod netlink;
@@ -23,11 +22,11 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 use serde::{Deserialize, Serialize};
 
-pub use super::spec::PathSpec;
-pub use error::PathError;
+use crate::NetError;
+pub use crate::spec::PathSpec;
 use line::{Line, Wire};
-pub use namespace::Entry;
 use namespace::Namespaces;
+pub use namespace::{Entry, enter};
 
 /// One end of the path; documentation addresses (RFC 5737), which nothing real has.
 pub const CLIENT: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
@@ -51,48 +50,13 @@ pub enum Kind {
     DelayLine,
 }
 
-/// What lies between a client and a server, for whoever prints a figure.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Path {
-    /// The loopback or a real network: nothing is emulated.
-    Real,
-    /// Emulated, under the sockets.
-    Emulated(PathSpec, Established),
-    /// No path could be had: the server [waits](crate::serve::Settings::answers_after) before each answer instead.
-    Application {
-        /// How long, microseconds.
-        rtt_us: u64,
-        /// Why.
-        why_not_better: String,
-    },
-}
-
-impl Path {
-    /// What must stand beside every figure that was measured over it; nothing when nothing is emulated.
+impl Kind {
+    /// As records have it.
     #[must_use]
-    pub fn label(&self) -> Option<String> {
-        let ms = |us: u64| us as f64 / 1000.0;
+    pub fn name(self) -> &'static str {
         match self {
-            Self::Real => None,
-            Self::Emulated(spec, path) => {
-                let by = match path.kind {
-                    Kind::Netem => "netem in two namespaces",
-                    Kind::DelayLine => "latlab's delay line between two namespaces",
-                };
-                let rate = spec
-                    .rate_bit_per_s
-                    .map_or_else(String::new, |rate| format!(", {} Mbit/s", rate as f64 / 1e6));
-                Some(format!(
-                    "emulated: {} ms round trip{rate} by {by} (measured: {:.3} ms)",
-                    ms(spec.rtt_us),
-                    path.least_rtt_ns as f64 / 1e6
-                ))
-            }
-            Self::Application { rtt_us, .. } => Some(format!(
-                "emulated: the server waits {} ms before it answers; valid for time to first byte only",
-                ms(*rtt_us)
-            )),
+            Self::Netem => "netem",
+            Self::DelayLine => "delay-line",
         }
     }
 }
@@ -121,13 +85,13 @@ pub fn keep(
     spec: &PathSpec,
     stop: BorrowedFd<'_>,
     ready: &mut dyn FnMut(&Established) -> io::Result<()>,
-) -> Result<(), PathError> {
+) -> Result<(), NetError> {
     let mut why_not_better = Vec::new();
     let namespaces = Namespaces::make()?;
     match by_netem(spec, &namespaces) {
         Ok(least_rtt_ns) => {
             let path = established(Kind::Netem, &namespaces, least_rtt_ns, why_not_better);
-            ready(&path).map_err(PathError::asking("telling of the path"))?;
+            ready(&path).map_err(NetError::system("telling of the path"))?;
             return wait(stop);
         }
         Err(error) => why_not_better.push(format!("netem: {error}")),
@@ -135,21 +99,11 @@ pub fn keep(
     // New ones: what an emulator that was no good has left in the others is gone with them.
     let namespaces = namespaces.again()?;
     let wires = by_line(&namespaces)?;
-    let line = Line::start(spec, wires).map_err(PathError::asking("starting the delay line"))?;
+    let _line = Line::start(spec, wires).map_err(NetError::system("starting the delay line"))?;
     let least_rtt_ns = least_rtt(spec, &namespaces)?;
     ready(&established(Kind::DelayLine, &namespaces, least_rtt_ns, why_not_better))
-        .map_err(PathError::asking("telling of the path"))?;
-    let waited = wait(stop);
-    drop(line);
-    waited
-}
-
-/// Moves this process, which has one thread, to one end of a path.
-///
-/// # Errors
-/// When the keeper has gone, or this process has threads or lacks the right.
-pub fn enter(entry: &Entry) -> Result<(), PathError> {
-    namespace::enter(entry)
+        .map_err(NetError::system("telling of the path"))?;
+    wait(stop)
 }
 
 fn established(
@@ -173,7 +127,7 @@ fn established(
 }
 
 /// The kernel's emulator at both ends of one pair of interfaces.
-fn by_netem(spec: &PathSpec, namespaces: &Namespaces) -> Result<u64, PathError> {
+fn by_netem(spec: &PathSpec, namespaces: &Namespaces) -> Result<u64, NetError> {
     namespaces.inside(&namespaces.client, || {
         netlink::add_pair(INTERFACE, INTERFACE, &namespaces.server, CLIENT_MAC, SERVER_MAC)
     })?;
@@ -192,8 +146,8 @@ fn by_netem(spec: &PathSpec, namespaces: &Namespaces) -> Result<u64, PathError> 
     let wanted = spec.rtt_us * 1000;
     let most = wanted as f64 * (1.0 + CREDIBLE) + WAKE_UPS_NS as f64;
     if least < wanted || least as f64 > most {
-        return Err(PathError::System {
-            what: "the kernel's delay",
+        return Err(NetError::System {
+            what: "the kernel's delay".to_owned(),
             source: io::Error::other(format!("{least} ns were measured instead of {wanted}")),
         });
     }
@@ -201,7 +155,7 @@ fn by_netem(spec: &PathSpec, namespaces: &Namespaces) -> Result<u64, PathError> 
 }
 
 /// Two pairs of interfaces, whose inner ends stay here for the line.
-fn by_line(namespaces: &Namespaces) -> Result<[Wire; 2], PathError> {
+fn by_line(namespaces: &Namespaces) -> Result<[Wire; 2], NetError> {
     let ends = [
         ("to-client", &namespaces.client, CLIENT_MAC, 0x11),
         ("to-server", &namespaces.server, SERVER_MAC, 0x12),
@@ -219,11 +173,11 @@ fn by_line(namespaces: &Namespaces) -> Result<[Wire; 2], PathError> {
     for (name, ..) in ends {
         wires.push(namespaces.inside(&namespaces.between, || Wire::open(name))?);
     }
-    <[Wire; 2]>::try_from(wires).map_err(|_| PathError::NoNamespaces("a path has two ends".to_owned()))
+    <[Wire; 2]>::try_from(wires).map_err(|_| NetError::NoNamespaces("a path has two ends".to_owned()))
 }
 
 /// Gives both ends an address each and tells them of the other, so that no round trip is spent on asking who that is.
-fn address(namespaces: &Namespaces) -> Result<(), PathError> {
+fn address(namespaces: &Namespaces) -> Result<(), NetError> {
     let ends =
         [(&namespaces.client, CLIENT, SERVER, SERVER_MAC), (&namespaces.server, SERVER, CLIENT, CLIENT_MAC)];
     for (end, own, other, mac) in ends {
@@ -237,14 +191,14 @@ fn address(namespaces: &Namespaces) -> Result<(), PathError> {
     Ok(())
 }
 
-fn least_rtt(spec: &PathSpec, namespaces: &Namespaces) -> Result<u64, PathError> {
+fn least_rtt(spec: &PathSpec, namespaces: &Namespaces) -> Result<u64, NetError> {
     let server = namespaces.inside(&namespaces.server, || ping::socket(SERVER))?;
     let client = namespaces.inside(&namespaces.client, || ping::socket(CLIENT))?;
-    ping::least(&client, &server, spec.rtt_us).map_err(PathError::asking("a round trip over the path"))
+    ping::least(&client, &server, spec.rtt_us).map_err(NetError::system("a round trip over the path"))
 }
 
-fn wait(stop: BorrowedFd<'_>) -> Result<(), PathError> {
-    line::wait_for(&[stop], None).map(|_| ()).map_err(PathError::asking("waiting"))
+fn wait(stop: BorrowedFd<'_>) -> Result<(), NetError> {
+    line::wait_for(&[stop], None).map(|_| ()).map_err(NetError::system("waiting"))
 }
 
 #[cfg(test)]

@@ -13,6 +13,9 @@ pub enum NetError {
         /// What the system answered.
         source: io::Error,
     },
+    /// This process may have no namespaces.
+    #[error("no private network namespace: {0}")]
+    NoNamespaces(String),
     /// Nothing came back.
     #[error("no answer came within {seconds} s")]
     Silent {

@@ -33,4 +33,4 @@ mod worker;
 pub use error::NetError;
 #[cfg(target_os = "linux")]
 pub use process::end_with_the_parent;
-pub use spec::PathSpec;
+pub use spec::{PathSpec, Transport};

@@ -19,18 +19,7 @@ use rustix::net::{
 use serde::{Deserialize, Serialize};
 
 use crate::NetError;
-
-/// What carries the messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Transport {
-    /// TCP without Nagle's algorithm.
-    Tcp,
-    /// UDP, a message a datagram.
-    Udp,
-    /// A Unix stream socket with a name that is no file.
-    Unix,
-}
+pub use crate::spec::Transport;
 
 /// Where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -75,26 +64,20 @@ fn refused(what: impl std::fmt::Display) -> impl FnOnce(std::io::Error) -> NetEr
     NetError::system(format!("connecting to {what}"))
 }
 
-/// Starts a child that gets this descriptor too, under the number that `start` is given.
+/// Starts a child that gets this descriptor too, under the same number.
 ///
 /// # Errors
-/// What `start` says, or when the system refuses to hand a descriptor down.
-pub(crate) fn handed_down<T, E: From<NetError>>(
-    descriptor: &impl AsFd,
-    start: impl FnOnce(RawFd) -> Result<T, E>,
-) -> Result<T, E> {
+/// When the system refuses to hand a descriptor down.
+pub fn handed_down<T>(descriptor: BorrowedFd<'_>, start: impl FnOnce() -> T) -> Result<T, NetError> {
     let refused = |error: rustix::io::Errno| NetError::system("handing a descriptor to a child")(error);
     let flags = fcntl_getfd(descriptor).map_err(refused)?;
     fcntl_setfd(descriptor, flags - FdFlags::CLOEXEC).map_err(refused)?;
-    let started = start(descriptor.as_fd().as_raw_fd());
+    let started = start();
     fcntl_setfd(descriptor, flags).map_err(refused)?;
-    started
+    Ok(started)
 }
 
 /// The parent's descriptor of this number, as one of our own.
-///
-/// # Errors
-/// When it is not open.
 pub(crate) fn inherited(number: RawFd) -> Result<OwnedFd, NetError> {
     let what = "a descriptor of the parent";
     if number < 0 {
@@ -124,15 +107,10 @@ impl Hatch {
         Ok(Self { ours, theirs })
     }
 
-    /// Starts the child, which is to be told the number.
-    ///
-    /// # Errors
-    /// What `start` says, or when the system refuses to hand a descriptor down.
-    pub fn inherited_by<T, E: From<NetError>>(
-        &self,
-        start: impl FnOnce(RawFd) -> Result<T, E>,
-    ) -> Result<T, E> {
-        handed_down(&self.theirs, start)
+    /// What the child needs, to be [handed down](handed_down).
+    #[must_use]
+    pub fn theirs(&self) -> BorrowedFd<'_> {
+        self.theirs.as_fd()
     }
 
     /// What the child knows it by.
@@ -199,9 +177,8 @@ mod tests {
         let listener = TcpListener::bind(("127.0.0.1", 0)).expect("the loopback");
         let address = Address::Ip(listener.local_addr().expect("bound"));
         let hatch = Hatch::new().expect("a pair");
-        hatch
-            .inherited_by(|number| hand_over(number, &address, Transport::Tcp, Duration::from_secs(30)))
-            .expect("connected");
+        let connected = || hand_over(hatch.number(), &address, Transport::Tcp, Duration::from_secs(30));
+        handed_down(hatch.theirs(), connected).expect("handed down").expect("connected");
         let mut ours = TcpStream::from(hatch.take().expect("it was sent"));
         let (mut theirs, _) = listener.accept().expect("somebody");
         ours.write_all(b"7").expect("written");

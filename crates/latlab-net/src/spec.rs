@@ -1,6 +1,19 @@
-//! What a path between two sides is to be like.
+//! What is asked for: a path between two sides, and what carries their messages.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+/// What carries messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Transport {
+    /// TCP.
+    Tcp,
+    /// UDP.
+    Udp,
+    /// A Unix stream socket.
+    Unix,
+}
 
 /// What a path is to be like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,7 +1,7 @@
 //! Probes of the network: sockets, and what is behind them.
 
 pub mod network;
-#[allow(dead_code, unused_imports, reason = "each probe of the network uses a part of it")]
+#[cfg_attr(not(target_os = "linux"), allow(dead_code, unused_imports, reason = "each probe of the network uses a part of it"))]
 mod peer;
 
 use latlab_probes_shared::Program;
@@ -13,11 +13,11 @@ pub static PROGRAMS: &[(&str, Program)] = &[
     #[cfg(target_os = "linux")]
     ("network.path", peer::keep),
     #[cfg(target_os = "linux")]
-    ("network.roundtrip", network::serve_echoes),
+    ("network.roundtrip", network::run::<latlab_net::echo::Server>),
     #[cfg(target_os = "linux")]
     ("network.sockets", network::serve_sockets),
     #[cfg(target_os = "linux")]
-    ("network.throughput", network::serve_streams),
+    ("network.throughput", network::run::<latlab_net::stream::Receivers>),
     #[cfg(target_os = "linux")]
     ("network.web", peer::serve),
 ];

@@ -12,8 +12,8 @@ use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, eth, recv, send, socket_with,
 };
 
-use super::error::PathError;
 use super::netlink;
+use crate::NetError;
 use crate::PathSpec;
 
 /// The longest frame that comes when offloads are off, with room for tags.
@@ -121,9 +121,9 @@ pub(super) struct Wire(OwnedFd);
 
 impl Wire {
     /// At an interface of the namespace in which this is called.
-    pub(super) fn open(interface: &str) -> Result<Self, PathError> {
+    pub(super) fn open(interface: &str) -> Result<Self, NetError> {
         let index = netlink::index(interface)?;
-        Self::at(index).map_err(PathError::asking("a socket for whole frames"))
+        Self::at(index).map_err(NetError::system("a socket for whole frames"))
     }
 
     fn at(index: u32) -> io::Result<Self> {

@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
 use serde::{Deserialize, Serialize};
 
-use super::error::PathError;
+use crate::NetError;
 
 /// How another process enters one end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,10 +29,10 @@ pub(super) struct Namespaces {
 }
 
 impl Namespaces {
-    pub(super) fn make() -> Result<Self, PathError> {
+    pub(super) fn make() -> Result<Self, NetError> {
         let threads = std::fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
         if threads != 1 {
-            return Err(PathError::NoNamespaces(format!(
+            return Err(NetError::NoNamespaces(format!(
                 "the process that makes one has {threads} threads instead of one"
             )));
         }
@@ -44,18 +44,18 @@ impl Namespaces {
     }
 
     /// Others, with the same owner.
-    pub(super) fn again(self) -> Result<Self, PathError> {
+    pub(super) fn again(self) -> Result<Self, NetError> {
         Self::below(self.user)
     }
 
-    fn below(user: Option<File>) -> Result<Self, PathError> {
+    fn below(user: Option<File>) -> Result<Self, NetError> {
         let another = || {
             unshare(UnshareFlags::NEWNET)?;
             File::open("/proc/self/ns/net")
         };
         let three = || Ok([another()?, another()?, another()?]);
         let [client, server, between] =
-            three().map_err(|error: io::Error| PathError::NoNamespaces(why(&error)))?;
+            three().map_err(|error: io::Error| NetError::NoNamespaces(why(&error)))?;
         Ok(Self { user, client, server, between })
     }
 
@@ -63,8 +63,8 @@ impl Namespaces {
     pub(super) fn inside<T>(
         &self,
         namespace: &File,
-        work: impl FnOnce() -> Result<T, PathError>,
-    ) -> Result<T, PathError> {
+        work: impl FnOnce() -> Result<T, NetError>,
+    ) -> Result<T, NetError> {
         go(namespace, LinkNameSpaceType::Network)?;
         let done = work();
         go(&self.between, LinkNameSpaceType::Network)?;
@@ -72,10 +72,14 @@ impl Namespaces {
     }
 }
 
-pub(super) fn enter(entry: &Entry) -> Result<(), PathError> {
+/// Moves this process, which has one thread, to one end of a path.
+///
+/// # Errors
+/// When the keeper has gone, or this process has threads or lacks the right.
+pub fn enter(entry: &Entry) -> Result<(), NetError> {
     let open = |number: i32| {
         File::open(format!("/proc/{}/fd/{number}", entry.process))
-            .map_err(PathError::asking("finding the path's keeper"))
+            .map_err(NetError::system("finding the path's keeper"))
     };
     let network = open(entry.network)?;
     if let Some(user) = entry.user {
@@ -84,9 +88,8 @@ pub(super) fn enter(entry: &Entry) -> Result<(), PathError> {
     go(&network, LinkNameSpaceType::Network)
 }
 
-fn go(namespace: &File, kind: LinkNameSpaceType) -> Result<(), PathError> {
-    move_into_link_name_space(namespace.as_fd(), Some(kind))
-        .map_err(PathError::asking("entering a namespace"))
+fn go(namespace: &File, kind: LinkNameSpaceType) -> Result<(), NetError> {
+    move_into_link_name_space(namespace.as_fd(), Some(kind)).map_err(NetError::system("entering a namespace"))
 }
 
 fn unshare(what: UnshareFlags) -> io::Result<()> {
@@ -96,17 +99,17 @@ fn unshare(what: UnshareFlags) -> io::Result<()> {
 }
 
 /// A user namespace in which this user is who it was, with the right to make networks.
-fn own_user() -> Result<File, PathError> {
+fn own_user() -> Result<File, NetError> {
     let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-    unshare(UnshareFlags::NEWUSER).map_err(|error| PathError::NoNamespaces(why(&error)))?;
+    unshare(UnshareFlags::NEWUSER).map_err(|error| NetError::NoNamespaces(why(&error)))?;
     let write = |path: &str, text: &str| {
-        std::fs::write(path, text).map_err(PathError::asking("naming this user in its own namespace"))
+        std::fs::write(path, text).map_err(NetError::system("naming this user in its own namespace"))
     };
     // The kernel wants this before an ordinary user may name its group (user_namespaces(7)).
     write("/proc/self/setgroups", "deny")?;
     write("/proc/self/gid_map", &format!("{group} {group} 1"))?;
     write("/proc/self/uid_map", &format!("{user} {user} 1"))?;
-    File::open("/proc/self/ns/user").map_err(PathError::asking("a user namespace"))
+    File::open("/proc/self/ns/user").map_err(NetError::system("a user namespace"))
 }
 
 /// What is in the way, as far as this machine says.

@@ -11,7 +11,7 @@ use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket, socket_with,
 };
 
-use super::error::PathError;
+use crate::NetError;
 
 /// `NLM_F_REQUEST` with `NLM_F_ACK`; `NLM_F_CREATE` with `NLM_F_EXCL`, or with `NLM_F_REPLACE`.
 const REQUEST: u16 = 0x1 | 0x4;
@@ -93,9 +93,9 @@ impl Message {
     }
 
     /// Sends it in the namespace in which this is called and waits for what the kernel says.
-    fn ask(self, what: &'static str) -> Result<(), PathError> {
+    fn ask(self, what: &'static str) -> Result<(), NetError> {
         let bytes = self.finished();
-        answer_to(&bytes).map_err(PathError::asking(what))
+        answer_to(&bytes).map_err(NetError::system(what))
     }
 }
 
@@ -117,10 +117,10 @@ fn answer_to(request: &[u8]) -> rustix::io::Result<()> {
 }
 
 /// The number of an interface in the namespace in which this is called.
-pub(super) fn index(name: &str) -> Result<u32, PathError> {
+pub(super) fn index(name: &str) -> Result<u32, NetError> {
     // Any socket will do to ask about an interface.
     let socket = socket(AddressFamily::INET, SocketType::DGRAM, None);
-    socket.and_then(|socket| name_to_index(socket, name)).map_err(PathError::asking("finding an interface"))
+    socket.and_then(|socket| name_to_index(socket, name)).map_err(NetError::system("finding an interface"))
 }
 
 /// A pair of interfaces: one here, the other in another namespace.
@@ -130,7 +130,7 @@ pub(super) fn add_pair(
     there: &File,
     mac: [u8; 6],
     other_mac: [u8; 6],
-) -> Result<(), PathError> {
+) -> Result<(), NetError> {
     Message::new(libc::RTM_NEWLINK, NEW)
         .link(0, 0)
         .text(IFLA_IFNAME, name)
@@ -149,13 +149,13 @@ pub(super) fn add_pair(
 }
 
 /// Switches an interface on.
-pub(super) fn up(name: &str) -> Result<(), PathError> {
+pub(super) fn up(name: &str) -> Result<(), NetError> {
     Message::new(libc::RTM_NEWLINK, 0)
         .link(index(name)?, libc::IFF_UP.cast_unsigned())
         .ask("switching an interface on")
 }
 
-pub(super) fn add_address(name: &str, address: Ipv4Addr, prefix: u8) -> Result<(), PathError> {
+pub(super) fn add_address(name: &str, address: Ipv4Addr, prefix: u8) -> Result<(), NetError> {
     Message::new(libc::RTM_NEWADDR, NEW)
         .plain(&[IPV4, prefix, 0, 0])
         .plain(&index(name)?.to_ne_bytes())
@@ -165,7 +165,7 @@ pub(super) fn add_address(name: &str, address: Ipv4Addr, prefix: u8) -> Result<(
 }
 
 /// Says for ever where an address is.
-pub(super) fn add_neighbour(name: &str, address: Ipv4Addr, mac: [u8; 6]) -> Result<(), PathError> {
+pub(super) fn add_neighbour(name: &str, address: Ipv4Addr, mac: [u8; 6]) -> Result<(), NetError> {
     Message::new(libc::RTM_NEWNEIGH, REPLACE)
         .plain(&[IPV4, 0, 0, 0])
         .plain(&index(name)?.to_ne_bytes())
@@ -182,7 +182,7 @@ pub(super) fn add_netem(
     delay_ns: u64,
     rate_bit_per_s: Option<u64>,
     queue_bytes: Option<u64>,
-) -> Result<(), PathError> {
+) -> Result<(), NetError> {
     netem(index(name)?, delay_ns, rate_bit_per_s, queue_bytes).ask("the kernel's emulator (netem)")
 }
 

@@ -5,7 +5,7 @@ use std::io;
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
 
-use super::error::PathError;
+use crate::NetError;
 
 const SIOCETHTOOL: libc::Ioctl = 0x8946;
 /// `linux/ethtool.h`: checksums of what comes and goes, segmentation by the card, by the kernel, and putting together.
@@ -24,9 +24,9 @@ struct Value {
 }
 
 /// Switches them off for an interface of the namespace in which this is called.
-pub(super) fn off(interface: &str) -> Result<(), PathError> {
+pub(super) fn off(interface: &str) -> Result<(), NetError> {
     // Any socket will do to ask about an interface.
-    let socket = UdpSocket::bind("0.0.0.0:0").map_err(PathError::asking("a socket to ask with"))?;
+    let socket = UdpSocket::bind("0.0.0.0:0").map_err(NetError::system("a socket to ask with"))?;
     for (command, needed) in SETTINGS {
         let mut value = Value { command, data: 0 };
         // SAFETY: all-zero is a valid ifreq.
@@ -38,7 +38,7 @@ pub(super) fn off(interface: &str) -> Result<(), PathError> {
         // SAFETY: the name ends with a zero; the data points to an ethtool_value, which these commands read; both live through the call.
         let answer = unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL, &raw mut request) };
         if answer != 0 && needed {
-            return Err(PathError::asking("switching offloads off")(io::Error::last_os_error()));
+            return Err(NetError::system("switching offloads off")(io::Error::last_os_error()));
         }
     }
     Ok(())

@@ -4,7 +4,7 @@ use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::time::{Duration, Instant};
 
-use super::error::PathError;
+use crate::NetError;
 
 /// Time for all of them, so that a long path is measured with few.
 const TIME_US: u64 = 200_000;
@@ -12,8 +12,8 @@ const MOST: u64 = 30;
 const LEAST: u64 = 3;
 
 /// A socket in the namespace in which this is called.
-pub(super) fn socket(address: Ipv4Addr) -> Result<UdpSocket, PathError> {
-    UdpSocket::bind((address, 0)).map_err(PathError::asking("a socket at an end of the path"))
+pub(super) fn socket(address: Ipv4Addr) -> Result<UdpSocket, NetError> {
+    UdpSocket::bind((address, 0)).map_err(NetError::system("a socket at an end of the path"))
 }
 
 /// The shortest round trip, nanoseconds. One thread is both ends: the path alone is what takes time.

@@ -71,28 +71,3 @@ fn a_process_with_threads_is_told_that_it_cannot() {
     let error = tells.join().expect("no panic").expect_err("two threads at least");
     assert!(error.to_string().contains("threads instead of one"), "{error}");
 }
-
-#[test]
-fn what_is_emulated_says_so_and_how() {
-    assert_eq!(Path::Real.label(), None);
-    let entry = Entry { process: 1, user: None, network: 3 };
-    let path = Established {
-        kind: Kind::DelayLine,
-        client: entry,
-        server: entry,
-        least_rtt_ns: 20_040_000,
-        why_not_better: Vec::new(),
-    };
-    let spec = PathSpec { rate_bit_per_s: Some(200_000_000), ..SPEC };
-    assert_eq!(
-        Path::Emulated(spec, path).label().as_deref(),
-        Some(
-            "emulated: 20 ms round trip, 200 Mbit/s by latlab's delay line between two namespaces (measured: 20.040 ms)"
-        )
-    );
-    let waits = Path::Application { rtt_us: 500, why_not_better: "no namespaces".to_owned() };
-    assert_eq!(
-        waits.label().as_deref(),
-        Some("emulated: the server waits 0.5 ms before it answers; valid for time to first byte only")
-    );
-}

@@ -8,7 +8,7 @@ use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use crate::NetError;
-use crate::sockets::{handed_down, inherited};
+use crate::sockets::inherited;
 
 /// Most streams at once.
 pub const MOST_STREAMS: usize = 64;
@@ -40,7 +40,7 @@ impl Arrivals {
         Self::of(file)
     }
 
-    /// Those that the parent's process handed down by [`Self::inherited_by`], which told this number.
+    /// Those of this number, that the parent's process has [handed down](crate::sockets::handed_down).
     ///
     /// # Errors
     /// When it is not what the parent handed down.
@@ -61,17 +61,6 @@ impl Arrivals {
         .map_err(|error| what()(error))?;
         let base = NonNull::new(base.cast()).ok_or_else(|| what()(rustix::io::Errno::INVAL))?;
         Ok(Self { file, base })
-    }
-
-    /// Starts a child that gets them too, by the number that `start` is given.
-    ///
-    /// # Errors
-    /// What `start` says, or when the system refuses to hand down a descriptor.
-    pub fn inherited_by<T, E: From<NetError>>(
-        &self,
-        start: impl FnOnce(RawFd) -> Result<T, E>,
-    ) -> Result<T, E> {
-        handed_down(&self.file, start)
     }
 
     /// Of this stream.

@@ -31,9 +31,6 @@ pub(crate) fn named_by_tls(settings: &Settings) -> Option<bool> {
 }
 
 /// The path that the settings ask for; none when they leave it at the loopback.
-///
-/// # Errors
-/// When there is no such distance, in words for the user.
 pub(crate) fn path_asked(settings: &Settings) -> Result<Option<PathSpec>, String> {
     let mut spec = match (&settings.distance, settings.delay_ms) {
         (Some(name), _) => {

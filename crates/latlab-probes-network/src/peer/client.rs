@@ -19,8 +19,7 @@ use super::python::Interpreter;
 use super::route::Route;
 use super::side::{Place, Side, failed};
 use super::transfers::{Stamped, Transferred, Work};
-use super::web::WebServer;
-use latlab_probes_shared::linux::Task as Runner;
+use super::web::{Listening, WebServer};
 
 /// How long a child may take for what needs no network.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -76,29 +75,20 @@ pub(crate) enum Fault {
     Forgets,
 }
 
-#[derive(Serialize, Deserialize)]
-enum Told {
-    Done,
-    Transferred(Transferred),
-}
-
 /// A client at the near end of a route.
 #[derive(Debug)]
 pub(crate) struct WebClient {
-    side: Side,
+    pub(crate) side: Side,
 }
 
 impl WebClient {
     /// Starts it on the client's CPU, before a server; without one before the user's.
-    ///
-    /// # Errors
-    /// When no child can be started, the path's end cannot be entered, or the user's server gives no challenge for the secret.
     pub(crate) fn start(env: &Env, route: &Route, server: Option<&WebServer>) -> Result<Self, ProbeError> {
         let mut side = Side::start(env, "network.client")?;
         let place = route.client(vec![Seats::of(env).client]);
         let request = match server {
-            Some(server) => {
-                Request::Face { place, address: server.address, certificate: server.certificate.clone() }
+            Some(WebServer { listening: Listening { address, certificate, .. }, .. }) => {
+                Request::Face { place, address: *address, certificate: certificate.clone() }
             }
             None => Request::Named {
                 place,
@@ -107,74 +97,54 @@ impl WebClient {
                 patience: PATIENCE,
             },
         };
-        side.ask::<_, Told>(&request, 2 * PATIENCE)?;
+        let _: Transferred = side.ask(&request, 2 * PATIENCE)?;
         Ok(Self { side })
     }
 
     /// Has an interpreter ready.
-    ///
-    /// # Errors
-    /// When it cannot be started, or lacks the library.
     pub(crate) fn have(&mut self, interpreter: &Interpreter) -> Result<(), ProbeError> {
-        self.side.ask::<_, Told>(&Request::Have(interpreter.clone()), TELLING + PATIENCE).map(|_| ())
+        self.ask(&Request::Have(interpreter.clone()), TELLING + PATIENCE).map(drop)
     }
 
     /// Opens and warms up what this work keeps; closes what earlier work kept.
-    ///
-    /// # Errors
-    /// What went wrong with a connection.
     pub(crate) fn prepare(&mut self, work: &Work) -> Result<Transferred, ProbeError> {
         let request = Request::Prepare(work.clone());
-        self.transferred(&request, 2 * work.patience + TELLING)
+        self.ask(&request, 2 * work.patience + TELLING)
     }
 
     /// Does the work, whose connections were prepared when it keeps any. Every body was compared with what it must be.
-    ///
-    /// # Errors
-    /// What went wrong with the first transfer that did.
     pub(crate) fn transfer(&mut self, work: &Work) -> Result<Transferred, ProbeError> {
         let request = Request::Transfer(work.clone());
-        self.transferred(&request, work.patience + TELLING)
+        self.ask(&request, work.patience + TELLING)
     }
 
     /// Opens and closes connections.
-    ///
-    /// # Errors
-    /// What went wrong with the first that could not be had.
     pub(crate) fn connect(&mut self, connects: &Connects) -> Result<Vec<Stamped>, ProbeError> {
         let request = Request::Connect(connects.clone());
-        self.transferred(&request, connects.count * connects.patience + TELLING).map(|told| told.stamped)
+        self.ask(&request, connects.count * connects.patience + TELLING).map(|told| told.stamped)
     }
 
     #[cfg(test)]
     pub(crate) fn plant(&mut self, fault: Fault) -> Result<(), ProbeError> {
-        self.side.ask::<_, Told>(&Request::Plant(fault), PATIENCE).map(|_| ())
+        self.ask(&Request::Plant(fault), PATIENCE).map(drop)
     }
 
-    fn transferred(&mut self, request: &Request, patience: Duration) -> Result<Transferred, ProbeError> {
-        match self.side.ask(request, patience)? {
-            Told::Transferred(transferred) => Ok(transferred),
-            Told::Done => Err(ProbeError::Other("the client told nothing".to_owned())),
-        }
-    }
-
-    /// The time that its threads have had a CPU, ns.
-    pub(crate) fn cpu_ns(&self) -> Option<u64> {
-        Runner::Process(i32::try_from(self.side.id()).ok()?).cpu_ns()
+    /// What was done for it; of some requests nothing is told.
+    fn ask(&mut self, request: &Request, patience: Duration) -> Result<Transferred, ProbeError> {
+        self.side.ask(request, patience)
     }
 }
 
 /// The client's process.
-///
-/// # Errors
-/// When a pipe fails: the parent is gone.
 pub(crate) fn fetch(input: &mut dyn BufRead, output: &mut dyn Write) -> std::io::Result<()> {
     let mut client = Client::default();
     serve_child(input, output, move |request| client.answer(request))
 }
 
 /// Connections that are kept from one piece of work to the next.
+#[derive(Default)]
 enum Kept {
+    #[default]
     None,
     Each(Vec<Connection>),
     One(Box<Streams>),
@@ -236,6 +206,7 @@ impl Server {
     }
 }
 
+#[derive(Default)]
 struct Client {
     server: Option<Server>,
     kept: Kept,
@@ -244,26 +215,14 @@ struct Client {
     fault: Option<Fault>,
 }
 
-impl Default for Client {
-    fn default() -> Self {
-        Self {
-            server: None,
-            kept: Kept::None,
-            python: None,
-            #[cfg(test)]
-            fault: None,
-        }
-    }
-}
-
 impl Client {
-    fn answer(&mut self, request: Request) -> Result<Told, ProbeError> {
+    fn answer(&mut self, request: Request) -> Result<Transferred, ProbeError> {
         match request {
             Request::Face { place, address, certificate } => {
                 place.take()?;
                 let trust = Trust::only(&certificate).map_err(|error| failed(&error))?;
                 self.server = Some(Server::Ours(address, trust));
-                Ok(Told::Done)
+                Ok(Transferred::default())
             }
             Request::Named { place, url, secret, patience } => {
                 place.take()?;
@@ -275,16 +234,16 @@ impl Client {
                     .map_err(wrong)?
                     .map(|pass| Box::new((pass, AtomicU64::new(0))));
                 self.server = Some(Server::Named { url, trust, pass });
-                Ok(Told::Done)
+                Ok(Transferred::default())
             }
             Request::Have(interpreter) => {
                 // What it has loaded and started is there for the next point.
                 if self.python.as_ref().is_none_or(|running| !running.is_of(&interpreter)) {
                     self.python = Some(interpreter.start()?);
                 }
-                Ok(Told::Done)
+                Ok(Transferred::default())
             }
-            Request::Prepare(work) => self.prepare(&work).map(Told::Transferred),
+            Request::Prepare(work) => self.prepare(&work),
             Request::Transfer(work) => {
                 #[cfg_attr(not(test), expect(unused_mut, reason = "a test forgets one"))]
                 let mut transferred = self.transfer(&work)?;
@@ -292,16 +251,16 @@ impl Client {
                 if self.fault == Some(Fault::Forgets) {
                     transferred.stamped.pop();
                 }
-                Ok(Told::Transferred(transferred))
+                Ok(transferred)
             }
             Request::Connect(connects) => {
                 let stamped = self.connect(&connects)?;
-                Ok(Told::Transferred(Transferred { connections: stamped.len() as u64, stamped }))
+                Ok(Transferred { connections: stamped.len() as u64, stamped })
             }
             #[cfg(test)]
             Request::Plant(fault) => {
                 self.fault = Some(fault);
-                Ok(Told::Done)
+                Ok(Transferred::default())
             }
         }
     }
@@ -350,7 +309,7 @@ impl Client {
         if work.library.is_some() {
             return self.python()?.transfer(work);
         }
-        let kept = std::mem::replace(&mut self.kept, Kept::None);
+        let kept = std::mem::take(&mut self.kept);
         let server = self.server()?;
         let url = server.url(work.protocol == Protocol::Tls);
         let asked = work.bytes;

@@ -36,7 +36,8 @@ pub(crate) use away::{secret, told};
 pub(crate) use client::Fault;
 #[cfg(target_os = "linux")]
 pub(crate) use client::{Connects, WebClient, fetch};
-pub(crate) use names::{Engine, PathKind, Protocol, RouteDetails, Transport};
+pub(crate) use latlab_net::Transport;
+pub(crate) use names::{Engine, PathKind, Protocol, RouteDetails};
 #[cfg(target_os = "linux")]
 pub(crate) use pair::{Pair, Pairs};
 #[cfg(target_os = "linux")]

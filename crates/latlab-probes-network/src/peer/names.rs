@@ -3,18 +3,6 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What carries messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Transport {
-    /// TCP.
-    Tcp,
-    /// UDP.
-    Udp,
-    /// A Unix stream socket.
-    Unix,
-}
-
 /// What a point's `path` says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::Display)]
 #[serde(rename_all = "lowercase")]
@@ -105,6 +93,28 @@ pub(crate) enum RouteDetails {
 }
 
 impl RouteDetails {
+    /// What must stand beside every figure, as a flag of its record; nothing when nothing is emulated.
+    pub(crate) fn label(&self) -> Option<String> {
+        let ms = |ns: u64| ns as f64 / 1e6;
+        match self {
+            Self::Real { .. } => None,
+            Self::Emulated { kind, rtt_ns, least_rtt_ns, rate_bit_per_s, .. } => {
+                let by = if kind == "netem" { "netem in" } else { "latlab's delay line between" };
+                let rate =
+                    rate_bit_per_s.map_or_else(String::new, |rate| format!(", {} Mbit/s", rate as f64 / 1e6));
+                Some(format!(
+                    "emulated: {} ms round trip{rate} by {by} two namespaces (measured: {:.3} ms)",
+                    ms(*rtt_ns),
+                    ms(*least_rtt_ns)
+                ))
+            }
+            Self::Application { rtt_ns, valid_for, .. } => Some(format!(
+                "emulated: the server waits {} ms before it answers; valid for {valid_for}",
+                ms(*rtt_ns)
+            )),
+        }
+    }
+
     /// The round trip that was asked for, ns.
     pub(crate) fn asked_ns(&self) -> Option<u64> {
         match self {

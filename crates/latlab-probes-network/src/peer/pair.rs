@@ -9,6 +9,7 @@ use super::client::WebClient;
 use super::names::PathKind;
 use super::route::Route;
 use super::web::WebServer;
+use latlab_probes_shared::kept;
 
 /// The server's thread is told of a connection by the kernel, and may have to wait for its CPU.
 const CATCHES_UP: Duration = Duration::from_millis(20);
@@ -38,7 +39,7 @@ impl Pair {
 
     /// Nothing may come sooner than packets take over an emulated path: that would be a way around it.
     pub(crate) fn as_long_as_the_path(&self, least_ns: u64) -> Option<Check> {
-        let asked_ns = self.route.details().asked_ns().filter(|_| self.route.delays_packets())?;
+        let asked_ns = self.route.details.asked_ns().filter(|_| self.route.delays_packets())?;
         Some(Check {
             name: "as long as the path".to_owned(),
             ok: least_ns >= asked_ns,
@@ -50,33 +51,26 @@ impl Pair {
     /// for itself.
     pub(crate) fn counted(&mut self) -> Option<Check> {
         let counting = self.server.as_mut()?;
-        let mut found = String::new();
-        for _ in 0..LOOKS {
+        let own = (self.connections, self.requests);
+        let mut looks = 0;
+        let (ok, detail) = loop {
+            looks += 1;
             match counting.served() {
-                Ok(served) if (served.connections, served.requests) == (self.connections, self.requests) => {
-                    return Some(Check {
-                        name: "counted by the server".to_owned(),
-                        ok: true,
-                        detail: format!(
-                            "{} connections, {} requests on both sides",
-                            served.connections, served.requests
-                        ),
-                    });
+                Ok(served) if (served.connections, served.requests) == own => {
+                    break (true, format!("{} connections, {} requests on both sides", own.0, own.1));
                 }
-                Ok(served) => {
-                    found = format!(
+                Ok(served) if looks == LOOKS => {
+                    let detail = format!(
                         "the client had {} connections and {} answers, the server {} and {}",
-                        self.connections, self.requests, served.connections, served.requests
+                        own.0, own.1, served.connections, served.requests
                     );
+                    break (false, detail);
                 }
-                Err(error) => {
-                    found = error.to_string();
-                    break;
-                }
+                Ok(_) => std::thread::sleep(CATCHES_UP),
+                Err(error) => break (false, error.to_string()),
             }
-            std::thread::sleep(CATCHES_UP);
-        }
-        Some(Check { name: "counted by the server".to_owned(), ok: false, detail: found })
+        };
+        Some(Check { name: "counted by the server".to_owned(), ok, detail })
     }
 }
 
@@ -92,19 +86,8 @@ impl<'env> Pairs<'env> {
     }
 
     /// That of a path.
-    ///
-    /// # Errors
-    /// When it cannot be started.
     pub(crate) fn on(&mut self, path: PathKind) -> Result<&mut Pair, ProbeError> {
-        let known = self.started.iter().position(|(own, _)| *own == path);
-        let place = if let Some(place) = known {
-            place
-        } else {
-            let pair = Pair::start(self.env, path)?;
-            self.started.push((path, pair));
-            self.started.len() - 1
-        };
-        Ok(&mut self.started[place].1)
+        kept(&mut self.started, path, || Pair::start(self.env, path))
     }
 
     /// After an error nothing of it is used again: what it holds may be half done.

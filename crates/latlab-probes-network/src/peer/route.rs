@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use latlab_harness::{Env, ProbeError, answer_parent};
 use latlab_net::PathSpec;
-use latlab_net::delay::{Established, Kind, Path, SERVER};
+use latlab_net::delay::{Entry, Established, SERVER};
 use serde::{Deserialize, Serialize};
 
 use super::asked::{Seats, path_asked};
@@ -28,9 +28,10 @@ struct Keep {
 /// The way from a client to its server, for as long as this lives.
 #[derive(Debug)]
 pub(crate) struct Route {
-    path: Path,
-    /// To the server that the user names.
-    named: bool,
+    /// For a record's details, as `route`.
+    pub(crate) details: RouteDetails,
+    /// The client's and the server's end of a path that delays packets.
+    ends: Option<[Entry; 2]>,
     /// Its end is the path's.
     _keeper: Option<Side>,
 }
@@ -38,22 +39,21 @@ pub(crate) struct Route {
 impl Route {
     /// This machine's loopback.
     pub(crate) fn loopback() -> Self {
-        Self { path: Path::Real, named: false, _keeper: None }
+        Self::real(PathKind::Loopback)
+    }
+
+    fn real(path: PathKind) -> Self {
+        Self { details: RouteDetails::Real { kind: path.to_string() }, ends: None, _keeper: None }
     }
 
     /// What a point's `path` names.
-    ///
-    /// # Errors
-    /// When the settings ask for no path.
     pub(crate) fn of(env: &Env, path: PathKind) -> Result<Self, ProbeError> {
-        match path {
-            PathKind::Loopback => Ok(Self::loopback()),
-            PathKind::Url => Ok(Self { named: true, ..Self::loopback() }),
-            PathKind::Emulated => match path_asked(&env.settings).map_err(ProbeError::Other)? {
-                Some(spec) => Ok(Self::emulated(env, &spec)),
-                None => Err(ProbeError::Other("the settings ask for no path".to_owned())),
-            },
+        if path != PathKind::Emulated {
+            return Ok(Self::real(path));
         }
+        let asked = path_asked(&env.settings).map_err(ProbeError::Other)?;
+        let spec = asked.ok_or_else(|| ProbeError::Other("the settings ask for no path".to_owned()))?;
+        Ok(Self::emulated(env, &spec))
     }
 
     /// A path like this; where none can be had, a server that waits instead, and why.
@@ -64,106 +64,62 @@ impl Route {
             let established: Established = keeper.ask(&request, patience)?;
             Ok((keeper, established))
         });
+        let rtt_ns = spec.rtt_us * 1000;
         match kept {
-            Ok((keeper, established)) => {
-                Self { path: Path::Emulated(*spec, established), named: false, _keeper: Some(keeper) }
-            }
+            Ok((keeper, path)) => Self {
+                details: RouteDetails::Emulated {
+                    kind: path.kind.name().to_owned(),
+                    rtt_ns,
+                    least_rtt_ns: path.least_rtt_ns,
+                    rate_bit_per_s: spec.rate_bit_per_s,
+                    why_not_better: path.why_not_better,
+                },
+                ends: Some([path.client, path.server]),
+                _keeper: Some(keeper),
+            },
             Err(error) => Self {
-                path: Path::Application { rtt_us: spec.rtt_us, why_not_better: error.to_string() },
-                named: false,
+                details: RouteDetails::Application {
+                    kind: "application".to_owned(),
+                    rtt_ns,
+                    valid_for: "time to first byte only".to_owned(),
+                    why_not_better: vec![error.to_string()],
+                },
+                ends: None,
                 _keeper: None,
             },
         }
     }
 
-    /// What must stand beside every figure: the flag of a record.
-    pub(crate) fn label(&self) -> Option<String> {
-        self.path.label()
-    }
-
     /// Whether packets take the time of the path: then round trips of the handshake and of slow start do too.
     pub(crate) fn delays_packets(&self) -> bool {
-        matches!(self.path, Path::Emulated(..))
-    }
-
-    /// The shortest round trip that was measured over an emulated path, ns.
-    pub(crate) fn least_rtt_ns(&self) -> Option<u64> {
-        match &self.path {
-            Path::Emulated(_, established) => Some(established.least_rtt_ns),
-            Path::Real | Path::Application { .. } => None,
-        }
+        self.ends.is_some()
     }
 
     /// Where the client goes.
     pub(crate) fn client(&self, cpus: Vec<u32>) -> Place {
-        Place {
-            end: match &self.path {
-                Path::Emulated(_, established) => Some(established.client),
-                Path::Real | Path::Application { .. } => None,
-            },
-            cpus,
-        }
+        Place { end: self.ends.map(|[client, _]| client), cpus }
     }
 
     /// Where the server goes.
     pub(crate) fn server(&self, cpus: Vec<u32>) -> Place {
-        Place {
-            end: match &self.path {
-                Path::Emulated(_, established) => Some(established.server),
-                Path::Real | Path::Application { .. } => None,
-            },
-            cpus,
-        }
+        Place { end: self.ends.map(|[_, server]| server), cpus }
     }
 
     /// Where a server listens; none leaves the choice between the loopback's addresses to the server.
     pub(crate) fn bind(&self) -> Option<SocketAddr> {
-        match self.path {
-            Path::Emulated(..) => Some(SocketAddr::new(IpAddr::V4(SERVER), 0)),
-            Path::Real | Path::Application { .. } => None,
-        }
+        self.ends.map(|_| SocketAddr::new(IpAddr::V4(SERVER), 0))
     }
 
     /// How long a server waits before each answer, in place of a path.
     pub(crate) fn answers_after(&self) -> Duration {
-        match self.path {
-            Path::Application { rtt_us, .. } => Duration::from_micros(rtt_us),
-            Path::Real | Path::Emulated(..) => Duration::ZERO,
-        }
-    }
-
-    /// For a record's details, as `route`: kind, what was asked for, what was measured, why nothing better delays.
-    pub(crate) fn details(&self) -> RouteDetails {
-        match &self.path {
-            Path::Real => {
-                let kind = if self.named { PathKind::Url } else { PathKind::Loopback };
-                RouteDetails::Real { kind: kind.to_string() }
-            }
-            Path::Emulated(spec, path) => RouteDetails::Emulated {
-                kind: match path.kind {
-                    Kind::Netem => "netem",
-                    Kind::DelayLine => "delay-line",
-                }
-                .to_owned(),
-                rtt_ns: spec.rtt_us * 1000,
-                least_rtt_ns: path.least_rtt_ns,
-                rate_bit_per_s: spec.rate_bit_per_s,
-                why_not_better: path.why_not_better.clone(),
-            },
-            Path::Application { rtt_us, why_not_better } => RouteDetails::Application {
-                kind: "application".to_owned(),
-                rtt_ns: rtt_us * 1000,
-                valid_for: "time to first byte only".to_owned(),
-                why_not_better: vec![why_not_better.clone()],
-            },
+        match self.details {
+            RouteDetails::Application { rtt_ns, .. } => Duration::from_nanos(rtt_ns),
+            RouteDetails::Real { .. } | RouteDetails::Emulated { .. } => Duration::ZERO,
         }
     }
 }
 
 /// The keeper's process: a path, until its input ends.
-///
-/// # Errors
-/// When a pipe fails: the parent is gone.
 pub(crate) fn keep(input: &mut dyn BufRead, output: &mut dyn Write) -> std::io::Result<()> {
     let mut line = String::new();
     if input.read_line(&mut line)? == 0 {

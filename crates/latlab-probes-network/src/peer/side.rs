@@ -9,7 +9,7 @@ use latlab_net::end_with_the_parent;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use latlab_probes_shared::linux::run_on;
+use latlab_probes_shared::linux::{Task, run_on};
 
 /// A child that is waited for no longer than was said; one that is late is killed.
 #[derive(Debug)]
@@ -24,9 +24,6 @@ pub(crate) struct Side {
 
 impl Side {
     /// Starts the child program of this name.
-    ///
-    /// # Errors
-    /// When no child can be started.
     pub(crate) fn start(env: &Env, program: &'static str) -> Result<Self, ProbeError> {
         let command = env
             .child
@@ -41,9 +38,6 @@ impl Side {
     }
 
     /// Asks and waits for the answer, so long at most; in tests longer, as [`Env::patience`] says.
-    ///
-    /// # Errors
-    /// What the child says went wrong, that it ended, or that it did not answer and was killed.
     pub(crate) fn ask<Q: Serialize, A: DeserializeOwned>(
         &mut self,
         request: &Q,
@@ -69,6 +63,11 @@ impl Side {
         self.child.is_gone()
     }
 
+    /// The time that its threads have had a CPU, ns.
+    pub(crate) fn cpu_ns(&self) -> Option<u64> {
+        Task::Process(i32::try_from(self.id()).ok()?).cpu_ns()
+    }
+
     /// Its process id, for its counters.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
@@ -85,10 +84,16 @@ pub(crate) struct Place {
 }
 
 impl Place {
+    /// Takes this process there, unless it `is` there; to be called while it has one thread.
+    pub(crate) fn take_once(&self, is: &mut bool) -> Result<(), ProbeError> {
+        if !*is {
+            self.take()?;
+            *is = true;
+        }
+        Ok(())
+    }
+
     /// Takes this process there; to be called while it has one thread.
-    ///
-    /// # Errors
-    /// When the path's keeper has gone, or the system refuses.
     pub(crate) fn take(&self) -> Result<(), ProbeError> {
         // Where that is refused, the end of the input ends it.
         let _ = end_with_the_parent();
@@ -102,7 +107,7 @@ impl Place {
     }
 }
 
-/// An error of the network's crate as one of a probe.
+/// An error as one of a probe, by its words.
 pub(crate) fn failed(error: &dyn std::error::Error) -> ProbeError {
     ProbeError::Other(error.to_string())
 }

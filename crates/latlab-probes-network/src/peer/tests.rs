@@ -20,6 +20,18 @@ fn a_delay_is_that_of_a_round_trip_and_a_rate_counts_decimal_bits() {
 }
 
 #[test]
+fn what_is_emulated_says_so_and_how() {
+    let route = |text: &str| serde_json::from_str::<RouteDetails>(text).expect("a route").label();
+    let line = r#"{"kind":"delay-line","least_rtt_ns":20040000,"rate_bit_per_s":200000000,"rtt_ns":20000000,"why_not_better":[]}"#;
+    let told = "emulated: 20 ms round trip, 200 Mbit/s by latlab's delay line between two namespaces (measured: 20.040 ms)";
+    assert_eq!(route(line).as_deref(), Some(told));
+    let waits = r#"{"kind":"application","rtt_ns":500000,"valid_for":"little","why_not_better":[]}"#;
+    let told = "emulated: the server waits 0.5 ms before it answers; valid for little";
+    assert_eq!(route(waits).as_deref(), Some(told));
+    assert_eq!(route(r#"{"kind":"url"}"#), None);
+}
+
+#[test]
 fn who_shares_a_cpu_is_known() {
     let mut env = testing::env(64 << 20);
     env.cpus = vec![0, 1, 2, 3];
@@ -49,14 +61,14 @@ mod on_linux {
         let spec = PathSpec { rtt_us: 10_000, rate_bit_per_s: None, queue_bytes: None };
         let route = Route::emulated(&env, &spec);
         assert!(!route.delays_packets());
-        let label = route.label().expect("it is emulated");
+        let label = route.details.label().expect("it is emulated");
         assert!(label.contains("valid for time to first byte only"), "{label}");
-        let details = route.details();
+        let details = &route.details;
         assert!(matches!(details, RouteDetails::Application { rtt_ns: 10_000_000, .. }), "{details:?}");
         assert!(details.why_not_better().is_some());
 
         let mut server = WebServer::start(&env, &route).expect("the loopback can be listened on");
-        let text = format!("http://{}/bytes/1000", server.address);
+        let text = format!("http://{}/bytes/1000", server.listening.address);
         let url = Url::parse(&text).expect("a URL");
         let trust = Trust::nobody().expect("no certificate is needed");
         let deadline = Instant::now() + testing::LONG;

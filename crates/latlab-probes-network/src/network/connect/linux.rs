@@ -53,7 +53,7 @@ impl latlab_harness::Session<Connect> for Session<'_> {
         if point.path == PathKind::Emulated && !route.delays_packets() {
             return Err(ProbeError::Other(format!(
                 "a server that waits before it answers delays no handshake, and no path can be had: {}",
-                route.details().why_not_better().unwrap_or_default()
+                route.details.why_not_better().unwrap_or_default()
             )));
         }
         Ok(())
@@ -107,7 +107,7 @@ impl latlab_harness::Session<Connect> for Session<'_> {
         };
         let &Evidence { opened, incomplete, least_ns } = evidence;
         let least_ns = least_ns.unwrap_or(u64::MAX);
-        let route = pair.route.details();
+        let route = pair.route.details.clone();
         let mut checks: Vec<Check> = pair.counted().into_iter().collect();
         checks.push(Check {
             name: "all phases".to_owned(),
@@ -116,7 +116,7 @@ impl latlab_harness::Session<Connect> for Session<'_> {
         });
         checks.extend(pair.as_long_as_the_path(least_ns));
         Proof {
-            flags: pair.route.label().into_iter().collect(),
+            flags: pair.route.details.label().into_iter().collect(),
             ..Proof::of(checks).with(Opened { route, least_ns: least_ns.into() })
         }
     }

@@ -129,7 +129,7 @@ impl<'env> Session<'env> {
             )
         } else {
             let server = WebServer::start(env, &Route::loopback())?;
-            let address = server.address;
+            let address = server.listening.address;
             own = Some(server);
             let url = Url {
                 tls: false,

@@ -1,85 +1,54 @@
 //! Round trips to a process at the far end of a route.
 
-use std::io::{BufRead, Write};
-use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
-use latlab_harness::{Env, ProbeError, Stamps, serve_child};
+use latlab_harness::{Env, ProbeError, Stamps};
 use latlab_net::NetError;
 use latlab_net::echo::{Client, Counts, Reply, Server, Service, Waiting, Watch, answer};
 use latlab_net::sockets::{Address, Transport};
 use serde::{Deserialize, Serialize};
 
-use super::{ANSWERS, Reach, by_loopback, failed};
-use crate::peer::{Place, Route, Side};
-
-/// The name of the server's program.
-const PROGRAM: &str = "network.roundtrip";
+use super::{Far, Runs, failed};
+use crate::peer::Route;
 
 /// The watch is told so often that all is well, ns.
 const ARM_EVERY_NS: f64 = 500e6;
 
-/// What the child is asked.
+/// What a server is to be like.
 #[derive(Serialize, Deserialize)]
-enum Request {
-    /// Listen, in place of what there was.
-    Serve {
-        place: Place,
-        service: Service,
-        /// Done with the third message and those after it.
-        #[cfg(test)]
-        planted: Option<Reply>,
-    },
-    /// End it, and say what was counted.
-    End,
+pub(crate) struct Asked {
+    service: Service,
+    /// Done with the third message and those after it.
+    #[cfg(test)]
+    planted: Option<Reply>,
 }
 
-#[derive(Serialize, Deserialize)]
-enum Told {
-    Listening(Address),
-    Ended(Option<Counts>),
-}
+impl Runs for Server {
+    type Asked = Asked;
+    type Told = Counts;
+    const PROGRAM: &'static str = "network.roundtrip";
 
-/// The child: a server at a time, until its input ends.
-///
-/// # Errors
-/// When a pipe fails: the parent is gone.
-pub(crate) fn serve_echoes(input: &mut dyn BufRead, output: &mut dyn Write) -> std::io::Result<()> {
-    let mut server: Option<Server> = None;
-    let mut there = false;
-    serve_child(input, output, move |request| match request {
-        Request::Serve {
-            place,
-            service,
+    fn start(asked: Asked) -> Result<Self, NetError> {
+        Self::start(asked.service, move |number, message| {
+            answer(message);
             #[cfg(test)]
-            planted,
-        } => {
-            server = None;
-            if !there {
-                place.take()?;
-                there = true;
+            if let Some(fault) = asked.planted
+                && number >= 3
+            {
+                return fault;
             }
-            let started = Server::start(service, move |number, message| {
-                answer(message);
-                #[cfg(test)]
-                if let Some(fault) = planted
-                    && number >= 3
-                {
-                    return fault;
-                }
-                let _ = number;
-                Reply::Whole
-            })
-            .map_err(failed)?;
-            let address = started.address().clone();
-            server = Some(started);
-            Ok(Told::Listening(address))
-        }
-        Request::End => match server.take() {
-            Some(server) => server.end().map(|counts| Told::Ended(Some(counts))).map_err(failed),
-            None => Ok(Told::Ended(None)),
-        },
-    })
+            let _ = number;
+            Reply::Whole
+        })
+    }
+
+    fn address(&self) -> &Address {
+        self.address()
+    }
+
+    fn end(self) -> Result<Counts, NetError> {
+        self.end()
+    }
 }
 
 /// What round trips are to be like.
@@ -145,11 +114,7 @@ pub(crate) struct Echo<'env> {
     stamps: Stamps,
     /// Before its server.
     client: Option<Client>,
-    server: Option<Side>,
-    reach: Reach,
-    place: Place,
-    /// The address that answered first, or that of the path's far end.
-    ip: Option<IpAddr>,
+    pub(crate) server: Far<'env, Server>,
     watch: Watch,
     patience: Duration,
     /// What servers do wrong from their third message on.
@@ -162,9 +127,6 @@ pub(crate) struct Echo<'env> {
 
 impl<'env> Echo<'env> {
     /// Without a connection yet; no wait will be longer than `patience`.
-    ///
-    /// # Errors
-    /// When the system refuses a thread, or a process at the near end of a path cannot be had.
     pub(crate) fn new(env: &'env Env, route: &Route, patience: Duration) -> Result<Self, ProbeError> {
         let stamps = Stamps::of(&env.clock)
             .ok_or_else(|| ProbeError::Other("a round trip needs a real clock".to_owned()))?;
@@ -172,10 +134,7 @@ impl<'env> Echo<'env> {
             env,
             stamps,
             client: None,
-            server: None,
-            reach: Reach::over(env, route, patience)?,
-            place: route.server(Vec::new()),
-            ip: route.bind().map(|address| address.ip()),
+            server: Far::over(env, route, patience)?,
             watch: Watch::start().map_err(failed)?,
             patience,
             #[cfg(test)]
@@ -185,72 +144,26 @@ impl<'env> Echo<'env> {
         })
     }
 
-    /// The server's process, while there is one.
-    pub(crate) fn server_id(&self) -> Option<u32> {
-        self.server.as_ref().map(Side::id)
-    }
-
-    /// Starts the server's process, which listens nowhere yet.
-    #[cfg(test)]
-    pub(crate) fn start_server(&mut self) -> Result<(), ProbeError> {
-        self.ask(&Request::End).map(|_| ())
-    }
-
-    fn ask(&mut self, request: &Request) -> Result<Told, ProbeError> {
-        let mut side = match self.server.take() {
-            Some(side) => side,
-            None => Side::start(self.env, PROGRAM)?,
-        };
-        let told = side.ask(request, self.patience.max(ANSWERS));
-        // One that could not do what it was asked can be asked for something else.
-        self.server = (!side.is_gone()).then_some(side);
-        told
-    }
-
-    /// Connects anew, by whichever address there is. Returns to where.
-    ///
-    /// # Errors
-    /// When nothing can be connected to.
+    /// Connects anew. Returns to where.
     pub(crate) fn connect(&mut self, ask: Ask) -> Result<Address, ProbeError> {
         self.client = None;
-        // A Unix socket has no such address.
-        let any = (ask.transport == Transport::Unix).then_some(IpAddr::V4(Ipv4Addr::LOCALHOST));
-        if let Some(ip) = self.ip.or(any) {
-            return self.connect_to(ask, ip);
-        }
-        let connect = |echo: &mut Self, ip| echo.connect_to(ask, ip);
-        let (ip, address) = by_loopback(self, connect, |echo| echo.server.is_none())?;
-        self.ip = Some(ip);
-        Ok(address)
-    }
-
-    fn connect_to(&mut self, ask: Ask, ip: IpAddr) -> Result<Address, ProbeError> {
-        let request = Request::Serve {
-            place: self.place.clone(),
-            service: Service {
-                transport: ask.transport,
-                ip,
-                bytes: ask.bytes,
-                waiting: ask.waiting,
-                cpu: Some(ask.cpu),
-            },
+        let Ask { transport, waiting, bytes, cpu } = ask;
+        #[cfg(test)]
+        let planted = self.planted;
+        let (address, sockets) = self.server.open(transport, 1, None, |ip| Asked {
+            service: Service { transport, ip, bytes, waiting, cpu: Some(cpu) },
             #[cfg(test)]
-            planted: self.planted,
-        };
-        let Told::Listening(address) = self.ask(&request)? else {
-            return Err(ProbeError::Other("the server's process does not listen".to_owned()));
-        };
-        let socket = self.reach.connect(&address, ask.transport)?;
+            planted,
+        })?;
         // Another one each time: an answer from an earlier connection is none.
         let seed = self.env.seed(0x6563_686f ^ self.stamps.end());
-        self.client = Some(Client::over(socket, ask.transport, ask.waiting, ask.bytes, seed, self.patience));
+        let client = |socket| Client::over(socket, transport, waiting, bytes, seed, self.patience);
+        self.client = sockets.into_iter().next().map(client);
         Ok(address)
     }
 
-    /// Round trips until `each`, which is given begin and end of every one, has enough of them.
-    ///
-    /// # Errors
-    /// When an answer is wrong, or does not come in time; then there is no connection any more.
+    /// Round trips until `each`, which is given begin and end of every one, has enough of them. After a wrong or late answer there is no connection
+    /// any more.
     pub(crate) fn exchange(&mut self, mut each: impl FnMut(u64, u64) -> bool) -> Result<(), ProbeError> {
         let client =
             self.client.as_mut().ok_or_else(|| ProbeError::Other("there is no connection".to_owned()))?;
@@ -285,24 +198,18 @@ impl<'env> Echo<'env> {
         outcome.map_err(|error| {
             // Nothing of this connection is used again, nor of a server that does not do what it should.
             self.client = None;
-            self.server = None;
+            self.server.give_up();
             failed(error)
         })
     }
 
     /// Ends the connection; messages sent, and what the server counted. None when there was none.
-    ///
-    /// # Errors
-    /// What the server says went wrong.
     pub(crate) fn close(&mut self) -> Result<Option<(u64, Counts)>, ProbeError> {
         let Some(client) = self.client.take() else {
             return Ok(None);
         };
         let requests = client.requests();
         drop(client);
-        match self.ask(&Request::End)? {
-            Told::Ended(Some(counts)) => Ok(Some((requests, counts))),
-            _ => Err(ProbeError::Other("the server had ended".to_owned())),
-        }
+        Ok(Some((requests, self.server.end()?)))
     }
 }

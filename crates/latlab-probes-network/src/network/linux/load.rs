@@ -1,11 +1,9 @@
 //! Streams from this process to another one, as a load or as what is measured.
 
-use std::io::{BufRead, Write};
-use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::time::{Duration, Instant};
 
-use latlab_harness::{Env, ProbeError, serve_child};
+use latlab_harness::{Env, ProbeError};
 use latlab_net::NetError;
 use latlab_net::sockets::{Address, Transport};
 use latlab_net::stream::{
@@ -13,60 +11,37 @@ use latlab_net::stream::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{ANSWERS, Reach, by_loopback, failed};
-use crate::peer::{Place, Route, Side};
+use super::{Far, Runs, failed};
+use crate::peer::Route;
 
-/// The name of the receivers' program.
-const PROGRAM: &str = "network.throughput";
 /// Between two looks at whether what was sent has arrived.
 const LOOK: Duration = Duration::from_micros(200);
 
-/// What the child is asked.
+/// What receivers are to be like.
 #[derive(Serialize, Deserialize)]
-enum Request {
-    /// Receive, in place of what there was.
-    Receive {
-        place: Place,
-        sink: Sink,
-        /// The number of the descriptor of the counters, handed down when the child was started.
-        arrivals: RawFd,
-        fault: Option<Fault>,
-    },
-    /// End it, and say what came.
-    End,
+pub(crate) struct Asked {
+    sink: Sink,
+    /// The number of the descriptor of the counters, handed down when the process was started.
+    arrivals: RawFd,
+    fault: Option<Fault>,
 }
 
-#[derive(Serialize, Deserialize)]
-enum Told {
-    Listening(Address),
-    Ended(Vec<Received>),
-}
+impl Runs for Receivers {
+    type Asked = Asked;
+    type Told = Vec<Received>;
+    const PROGRAM: &'static str = "network.throughput";
 
-/// The child: receivers, until its input ends.
-///
-/// # Errors
-/// When a pipe fails: the parent is gone.
-pub(crate) fn serve_streams(input: &mut dyn BufRead, output: &mut dyn Write) -> std::io::Result<()> {
-    let mut own: Option<Receivers> = None;
-    let mut there = false;
-    serve_child(input, output, move |request| match request {
-        Request::Receive { place, sink, arrivals, fault } => {
-            own = None;
-            if !there {
-                place.take()?;
-                there = true;
-            }
-            let arrivals = Arrivals::inherited(arrivals).map_err(failed)?;
-            let started = Receivers::start(sink, arrivals, fault).map_err(failed)?;
-            let address = started.address().clone();
-            own = Some(started);
-            Ok(Told::Listening(address))
-        }
-        Request::End => match own.take() {
-            Some(receivers) => receivers.end().map(Told::Ended).map_err(failed),
-            None => Ok(Told::Ended(Vec::new())),
-        },
-    })
+    fn start(Asked { sink, arrivals, fault }: Asked) -> Result<Self, NetError> {
+        Self::start(sink, Arrivals::inherited(arrivals)?, fault)
+    }
+
+    fn address(&self) -> &Address {
+        self.address()
+    }
+
+    fn end(self) -> Result<Vec<Received>, NetError> {
+        self.end()
+    }
 }
 
 /// What streams are to be like.
@@ -130,16 +105,11 @@ impl Agreement {
 
 /// Streams to a process of their own, which is ended when this is dropped.
 pub(crate) struct Load<'env> {
-    env: &'env Env,
     /// Before the receivers: connections end before them.
     senders: Option<Senders>,
-    receivers: Option<Side>,
-    reach: Reach,
-    place: Place,
+    receivers: Far<'env, Receivers>,
     arrivals: Arrivals,
     patience: Duration,
-    /// The address that answered first.
-    ip: Option<IpAddr>,
     /// What the receivers do wrong.
     pub(crate) fault: Option<Fault>,
     going_since: Option<Instant>,
@@ -148,82 +118,37 @@ pub(crate) struct Load<'env> {
 
 impl<'env> Load<'env> {
     /// Without streams yet; no wait will be longer than `patience`.
-    ///
-    /// # Errors
-    /// When the system refuses shared memory, or a process at the near end of a path cannot be had.
     pub(crate) fn new(env: &'env Env, route: &Route, patience: Duration) -> Result<Self, ProbeError> {
         Ok(Self {
-            env,
             senders: None,
-            receivers: None,
-            reach: Reach::over(env, route, patience)?,
-            place: route.server(Vec::new()),
+            receivers: Far::over(env, route, patience)?,
             arrivals: Arrivals::new().map_err(failed)?,
             patience,
-            ip: route.bind().map(|address| address.ip()),
             fault: None,
             going_since: None,
             so_far: Ends::default(),
         })
     }
 
-    /// Asks the receivers' process, which is started when there is none.
-    fn ask(&mut self, request: &Request) -> Result<Told, ProbeError> {
-        let mut side = if let Some(side) = self.receivers.take() {
-            side
-        } else {
-            let env = self.env;
-            let start = |_| Ok::<_, NetError>(Side::start(env, PROGRAM));
-            self.arrivals.inherited_by(start).map_err(failed)??
-        };
-        let told = side.ask(request, self.patience.max(ANSWERS));
-        // Those that could not do what they were asked can be asked for something else.
-        self.receivers = (!side.is_gone()).then_some(side);
-        told
-    }
-
-    /// Makes streams, at rest, in place of what there was, by whichever address there is. Returns where they go to.
-    ///
-    /// # Errors
-    /// When nothing can be connected to, or a thread cannot be had.
+    /// Makes streams, at rest, in place of what there was. Returns where they go to.
     pub(crate) fn make(&mut self, shape: &Shape, seed: u64) -> Result<Address, ProbeError> {
-        // A Unix socket has no such address.
-        let any = (shape.transport == Transport::Unix).then_some(IpAddr::V4(Ipv4Addr::LOCALHOST));
-        if let Some(ip) = self.ip.or(any) {
-            return self.make_at(shape, seed, ip);
-        }
-        let make = |load: &mut Self, ip| load.make_at(shape, seed, ip);
-        let (ip, address) = by_loopback(self, make, |load| load.receivers.is_none())?;
-        self.ip = Some(ip);
-        Ok(address)
-    }
-
-    fn make_at(&mut self, shape: &Shape, seed: u64, ip: IpAddr) -> Result<Address, ProbeError> {
         self.senders = None;
         self.so_far = Ends::default();
-        let request = Request::Receive {
-            place: self.place.clone(),
-            sink: Sink { transport: shape.transport, ip, streams: shape.streams, cpus: shape.to.clone() },
-            arrivals: self.arrivals.as_fd().as_raw_fd(),
-            fault: self.fault,
-        };
-        let Told::Listening(address) = self.ask(&request)? else {
-            return Err(ProbeError::Other("the receivers' process does not listen".to_owned()));
-        };
+        let counters = self.arrivals.as_fd();
+        let (transport, streams, fault) = (shape.transport, shape.streams, self.fault);
+        let (address, sockets) = self.receivers.open(transport, streams, Some(counters), |ip| Asked {
+            sink: Sink { transport, ip, streams, cpus: shape.to.clone() },
+            arrivals: counters.as_raw_fd(),
+            fault,
+        })?;
         // Nobody counts any more for the streams before, and nobody yet for these.
         self.arrivals.clear();
-        let sockets = (0..shape.streams)
-            .map(|_| self.reach.connect(&address, shape.transport))
-            .collect::<Result<Vec<_>, ProbeError>>()?;
         let source = Source { message: shape.message, seed, cpus: shape.from.clone() };
         self.senders = Some(Senders::start(sockets, &source).map_err(failed)?);
         Ok(address)
     }
 
     /// All streams send from now on.
-    ///
-    /// # Errors
-    /// When one has ended, or there are none.
     pub(crate) fn go(&mut self) -> Result<(), ProbeError> {
         let senders = self.senders.as_ref().ok_or_else(none)?;
         self.going_since = Some(Instant::now());
@@ -248,9 +173,6 @@ impl<'env> Load<'env> {
     }
 
     /// All streams rest, and all that they sent has arrived when this returns.
-    ///
-    /// # Errors
-    /// When one went wrong, or what was sent does not arrive in time.
     pub(crate) fn rest(&mut self) -> Result<(), ProbeError> {
         let senders = self.senders.as_mut().ok_or_else(none)?;
         let streams = senders.len();
@@ -280,24 +202,18 @@ impl<'env> Load<'env> {
     }
 
     /// Ends the streams. None when there were none.
-    ///
-    /// # Errors
-    /// What went wrong at the receivers' end.
     pub(crate) fn end(&mut self) -> Result<Option<Ends>, ProbeError> {
-        let Some(senders) = self.senders.take() else {
+        if self.senders.take().is_none() {
             return Ok(None);
-        };
-        drop(senders);
-        let Told::Ended(received) = self.ask(&Request::End)? else {
-            return Err(ProbeError::Other("the receivers had ended".to_owned()));
-        };
+        }
+        let received = self.receivers.end()?;
         Ok(Some(Ends { received, ..std::mem::take(&mut self.so_far) }))
     }
 
     /// Nothing of these streams is used again, nor of receivers that do not do what they should.
     fn broken(&mut self, error: NetError) -> ProbeError {
         self.senders = None;
-        self.receivers = None;
+        self.receivers.give_up();
         match error {
             NetError::Silent { seconds } => {
                 ProbeError::Other(format!("the receivers took nothing for {seconds} s"))

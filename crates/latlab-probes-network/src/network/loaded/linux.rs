@@ -29,7 +29,7 @@ pub(super) fn open<'env>(env: &'env Env, group: &[Beside]) -> Result<Session<'en
     if spec.is_some() && !route.delays_packets() {
         return Err(ProbeError::Other(format!(
             "a queue needs a path that delays packets, and none can be had here: {}",
-            route.details().why_not_better().unwrap_or("no reason is known")
+            route.details.why_not_better().unwrap_or("no reason is known")
         )));
     }
     let rtt = Duration::from_micros(spec.map_or(0, |spec| spec.rtt_us));
@@ -146,7 +146,7 @@ impl latlab_harness::Session<Loaded> for Session<'_> {
         self.close();
         let seats = Seats::of(self.env);
         let address = self.echo.connect(Ask {
-            transport: point.transport.into(),
+            transport: point.transport,
             waiting: Waiting::Blocking,
             bytes: point.message_bytes,
             cpu: seats.server,
@@ -204,11 +204,11 @@ impl latlab_harness::Session<Loaded> for Session<'_> {
             address: evidence.address,
             round_trips_per_minute: (evidence.right > 0).then(|| 60e9 / mean_ns),
             load_bytes_per_s: evidence.load_bytes_per_s(),
-            route: self.route.details(),
+            route: self.route.details.clone(),
         };
         Proof {
             work: Work { bytes: evidence.right * 2 * MESSAGE as u64, ..Work::default() },
-            flags: self.route.label().into_iter().collect(),
+            flags: self.route.details.label().into_iter().collect(),
             ..Proof::of(evidence.checks(point, &visits)).with(details).by("socket")
         }
     }

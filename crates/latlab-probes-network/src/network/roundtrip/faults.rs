@@ -101,8 +101,8 @@ fn a_server_s_process_that_stands_still_is_killed_and_one_that_died_is_named() {
     {
         env.patience = patience;
         let mut session = Session::new(&env, WAITED).expect("a session");
-        session.echo.start_server().expect("a server's process");
-        let id = session.echo.server_id().expect("it has answered");
+        session.echo.server.start(None).expect("a server's process");
+        let id = session.echo.server.id().expect("there is one");
         // SAFETY: a child of ours, not waited for.
         unsafe { libc::kill(i32::try_from(id).expect("a process id"), signal) };
         let point = small(Placement::SameCpu);

@@ -127,7 +127,7 @@ impl<'env> Session<'env> {
     /// What tells whether one was kept from its CPU, ns, only ever rising: of two that share one, the time that both had it; of a
     /// server that polls, the time that it waited for it. (The first is brought up to date only at the kernel's ticks while a process runs.)
     fn cpu_ns(&self, point: Trip) -> Option<u64> {
-        let id = self.echo.server_id()?;
+        let id = self.echo.server.id()?;
         if !point.is_together() {
             return waited_ns(id);
         }
@@ -163,7 +163,7 @@ impl latlab_harness::Session<RoundTrip> for Session<'_> {
         let _ = self.close();
         self.just_after_work.clear();
         let ask = Ask {
-            transport: point.transport.into(),
+            transport: point.transport,
             waiting: point.waiting(),
             bytes: point.message_bytes,
             cpu: self.cpu(*point).ok_or_else(|| ProbeError::no_point(&point.to_point()))?,

@@ -92,7 +92,7 @@ impl<'env> Session<'env> {
             Placement::SameCpu => (alone(0, 1), alone(0, 1)),
             Placement::AcrossBlocking => (alone(0, 2), alone(1, 2)),
         };
-        Shape { transport: point.transport.into(), message: point.message_bytes, streams, from, to }
+        Shape { transport: point.transport, message: point.message_bytes, streams, from, to }
     }
 
     /// Ends what is open, and keeps what both ends say.

@@ -10,7 +10,7 @@ use latlab_stats::{order_statistic_interval, quantile};
 
 use super::details::{Experiment, Found, Library, Little, Server, Singles, Times};
 use super::{FILES, Fetch, Kept, POOL, Transfer};
-use crate::peer::{Engine, Interpreter, Pair, Pairs, PathKind, Stamped, Transferred, WebServer, Work};
+use crate::peer::{Engine, Interpreter, Pair, Pairs, PathKind, Stamped, Transferred, Work};
 
 pub(super) const HERE: bool = true;
 /// Beside what the transfers should take, many times over.
@@ -181,7 +181,9 @@ fn estimate(mut values: Vec<f64>) -> Option<Estimate> {
 
 /// Does the work and looks at what it cost both sides.
 fn run(pair: &mut Pair, work: &Work, evidence: &mut Evidence) -> Result<Vec<Stamped>, ProbeError> {
-    let cpu_ns = |pair: &Pair| [pair.client.cpu_ns(), pair.server.as_ref().and_then(WebServer::cpu_ns)];
+    let cpu_ns = |pair: &Pair| {
+        [pair.client.side.cpu_ns(), pair.server.as_ref().and_then(|server| server.side.cpu_ns())]
+    };
     let before = cpu_ns(pair);
     let Transferred { stamped, connections } = pair.client.transfer(work)?;
     let after = cpu_ns(pair);
@@ -337,11 +339,11 @@ impl latlab_harness::Session<Transfer> for Session<'_> {
         let Ok(pair) = self.pairs.on(point.path) else {
             return Proof::default();
         };
-        let route = pair.route.details();
+        let route = pair.route.details.clone();
         let mut checks = vec![evidence.whole(*point)];
         checks.extend(pair.counted());
         checks.extend(pair.as_long_as_the_path(evidence.least_ns.unwrap_or(0)));
-        let mut flags: Vec<String> = pair.route.label().into_iter().collect();
+        let mut flags: Vec<String> = pair.route.details.label().into_iter().collect();
         let times = if point.is_ten() {
             Times::Ten(evidence.sets())
         } else {
@@ -352,7 +354,7 @@ impl latlab_harness::Session<Transfer> for Session<'_> {
             Times::Single(evidence.singles(little))
         };
         let server = if let Some(server) = &pair.server {
-            Server::Own { congestion_control: server.congestion_control.clone() }
+            Server::Own { congestion_control: server.listening.congestion_control.clone() }
         } else {
             if evidence.reopened > 0 {
                 flags.push(format!(

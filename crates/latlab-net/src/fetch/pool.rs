@@ -26,17 +26,7 @@ use crate::serve::Pass;
 /// Compares a part of a body, with where it begins.
 pub type Expected = &'static (dyn Fn(u64, &[u8]) -> bool + Sync);
 
-/// What compares the bodies, for `Debug`.
-struct Compare(Expected);
-
-impl std::fmt::Debug for Compare {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("Compare")
-    }
-}
-
 /// Connections to one server, each for one request at a time.
-#[derive(Debug)]
 pub struct Pool {
     url: Url,
     trust: Trust,
@@ -45,7 +35,7 @@ pub struct Pool {
     /// Signs each request, by its number.
     pass: Option<(Pass, u64)>,
     patience: Duration,
-    expected: Compare,
+    expected: Expected,
     members: Vec<Member>,
     buffer: Vec<u8>,
     opened: u64,
@@ -59,7 +49,7 @@ enum Stage {
 }
 
 /// A connection, and the request that is under way on it.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Member {
     link: Option<(tls::Stream, Stage)>,
     /// An answer came on it: the server may have closed it since then.
@@ -77,9 +67,6 @@ struct Asked {
 impl Pool {
     /// Resolves, and opens so many connections, by `patience`; each request gets as long later. `secret` is that of another latlab's server;
     /// `expected` compares every part of every body.
-    ///
-    /// # Errors
-    /// As [`Connection::open`](super::Connection::open).
     pub fn open(
         url: &Url,
         trust: &Trust,
@@ -101,7 +88,7 @@ impl Pool {
             address,
             pass: pass.map(|pass| (pass, 0)),
             patience,
-            expected: Compare(expected),
+            expected,
             members: std::iter::repeat_with(Member::default).take(connections.max(1)).collect(),
             buffer: vec![0; READ_BYTES],
             opened: 0,
@@ -127,9 +114,6 @@ impl Pool {
     }
 
     /// Sends a request on one of the connections, which has none under way.
-    ///
-    /// # Errors
-    /// When it cannot be connected or sent.
     pub fn ask(&mut self, place: usize) -> Result<(), FetchError> {
         let target = &self.url.target;
         let authorization = self.pass.as_mut().map(|(pass, number)| {
@@ -141,7 +125,7 @@ impl Pool {
         self.members[place].asked = Some(Asked {
             request,
             sent: 0,
-            answer: Incoming::new(self.expected.0),
+            answer: Incoming::new(self.expected),
             deadline: Instant::now() + self.patience,
         });
         if self.members[place].link.is_none() || self.members[place].was_closed_unused() {
@@ -151,11 +135,7 @@ impl Pool {
     }
 
     /// Waits until one request has its answer, or for so long at most; then calls `done` for each that has. Returns at once when none is
-    /// under way.
-    ///
-    /// # Errors
-    /// Of the first request that fails: reset, truncated, garbage, too late, or another status. A connection that the server closed while it was
-    /// idle is no failure: it is opened again.
+    /// under way, or one fails. A connection that the server closed while it was idle is no failure: it is opened again.
     pub fn wait(
         &mut self,
         at_most: Option<Duration>,
@@ -372,12 +352,6 @@ impl Member {
                 if unsent || stream.has_unsent() { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN }
             }
         }
-    }
-}
-
-impl std::fmt::Debug for Asked {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Asked").field("sent", &self.sent).finish_non_exhaustive()
     }
 }
 

@@ -1,13 +1,13 @@
 //! Each way in which a server can fail, with one that does; every wait and every count is bounded.
 
 use std::io::{self, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::timed::Timed;
 use super::*;
-use crate::serve::{Pass, Server, Settings};
+use crate::serve::{Server, Settings};
 
 /// Long enough for any answer on the loopback, even under emulation.
 pub(super) const BOUND: Duration = Duration::from_secs(30);
@@ -52,19 +52,39 @@ pub(super) fn times_out_in(phase: Phase, attempt: impl FnOnce(Duration) -> Fetch
     assert!(begun.elapsed() >= limit);
 }
 
-/// A server for one connection: reads a request's first bytes, says this, and does that with the connection.
-fn server(says: &'static [u8], then: fn(TcpStream)) -> (String, JoinHandle<()>) {
+/// A server that does this with each of its connections, one after the other, until `most` have come.
+pub(super) fn serving(
+    most: usize,
+    serve: impl Fn(TcpStream) + Send + 'static,
+) -> (SocketAddr, JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("the loopback");
     let address = listener.local_addr().expect("an address");
     let serving = std::thread::spawn(move || {
-        let (mut stream, _) = listener.accept().expect("a client");
-        stream.set_read_timeout(Some(BOUND)).expect("a time-out");
+        for _ in 0..most {
+            let (stream, _) = listener.accept().expect("a client");
+            stream.set_read_timeout(Some(BOUND)).expect("a time-out");
+            serve(stream);
+        }
+    });
+    (address, serving)
+}
+
+/// A server for one connection: reads a request's first bytes, says this, and does that with the connection.
+fn server(says: &'static [u8], then: fn(TcpStream)) -> (SocketAddr, JoinHandle<()>) {
+    serving(1, move |mut stream| {
         let _ = stream.read(&mut [0; 4096]);
         // A client that has gone is no failure of the server's.
         let _ = stream.write_all(says);
         then(stream);
-    });
-    (format!("http://{address}/file"), serving)
+    })
+}
+
+/// Why such a server's answer is none, and the phases that ended.
+fn told(scheme: &str, says: &'static [u8], then: fn(TcpStream), limit: Duration) -> (FetchError, Vec<Phase>) {
+    let (address, serving) = server(says, then);
+    let failed = failure(&format!("{scheme}://{address}/file"), limit);
+    serving.join().expect("the server");
+    failed
 }
 
 /// Waits until the client has gone.
@@ -79,123 +99,70 @@ fn reset(stream: TcpStream) {
     drop(stream);
 }
 
+/// Sends a byte now and then.
+fn drip(mut stream: TcpStream) {
+    while stream.write_all(b"x").is_ok() {
+        std::thread::sleep(SHORT / 10);
+    }
+}
+
+pub(super) const HELLO: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
+const HALF: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\nhello";
+
 #[test]
 fn phases_end_in_their_order_each_once() {
-    let (url, serving) = server(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", drop);
-    let (result, phases) = fetch(&url, &nobody(), BOUND);
+    let (address, serving) = server(HELLO, drop);
+    let (result, phases) = fetch(&format!("http://{address}/"), &nobody(), BOUND);
     assert_eq!(result.expect("an answer"), Answer { body_bytes: 5, kept: true });
     let order = [Phase::Resolve, Phase::Connect, Phase::Request, Phase::FirstByte, Phase::LastByte];
     assert_eq!(phases, order);
     serving.join().expect("the server");
-}
-
-#[test]
-fn nobody_who_listens_is_refused() {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("the loopback");
-    let address = listener.local_addr().expect("an address");
-    drop(listener);
     let (error, phases) = failure(&format!("http://{address}/"), BOUND);
-    assert!(matches!(error, FetchError::Refused), "{error:?}");
+    assert!(matches!(error, FetchError::Refused), "nobody listens any more: {error:?}");
     assert_eq!(phases, [Phase::Resolve]);
 }
 
 #[test]
-#[cfg(target_os = "linux")]
-fn a_reset_is_told_from_an_end() {
-    let (url, serving) = server(b"", reset);
-    let (error, _) = failure(&url, BOUND);
-    assert!(matches!(error, FetchError::Reset), "{error:?}");
-    serving.join().expect("the server");
-}
-
-#[test]
-fn an_answer_that_ends_too_early_is_truncated() {
-    for (says, expected) in [
-        (&b""[..], 0),
-        (b"HTTP/1.1 200 OK\r\nConte", 22),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhello", 5),
-        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nhello", 5),
-    ] {
-        let (url, serving) = server(says, drop);
-        let (error, phases) = failure(&url, BOUND);
-        assert!(matches!(error, FetchError::Truncated { got } if got == expected), "{error:?}");
-        assert!(!phases.contains(&Phase::LastByte));
-        serving.join().expect("the server");
-    }
-}
-
-#[test]
-fn garbage_is_called_so() {
+fn an_answer_that_is_none_is_called_what_it_is() {
     static ENDLESS: [u8; 200_000] = [b'a'; 200_000];
-    for says in [
-        &b"220 ftp.example.org ready\r\n"[..],
-        b"\0\x01\x02\x03",
-        b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: zip\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhello",
-        &ENDLESS,
+    for (scheme, says, then, expected) in [
+        ("http", &b""[..], drop as fn(TcpStream), "Truncated { got: 0 }"),
+        ("http", b"HTTP/1.1 200 OK\r\nConte", drop, "Truncated { got: 22 }"),
+        ("http", HALF, drop, "Truncated { got: 5 }"),
+        (
+            "http",
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nhello",
+            drop,
+            "Truncated { got: 5 }",
+        ),
+        #[cfg(target_os = "linux")]
+        ("http", b"", reset, "Reset"),
+        ("http", b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n", drop, "Status(503)"),
+        ("http", b"220 ftp.example.org ready\r\n", wait, "Garbage"),
+        ("http", b"\0\x01\x02\x03", wait, "Garbage"),
+        ("http", b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n", wait, "Garbage"),
+        ("http", b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n", wait, "Garbage"),
+        ("http", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: zip\r\n\r\n", wait, "Garbage"),
+        ("http", b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhello", wait, "Garbage"),
+        ("http", &ENDLESS, wait, "Garbage"),
+        ("https", b"HTTP/1.1 400 Bad Request\r\n\r\n", drop, "Garbage"),
     ] {
-        let (url, serving) = server(says, wait);
-        let (error, _) = failure(&url, BOUND);
-        assert!(matches!(error, FetchError::Garbage(_)), "{error:?}");
-        serving.join().expect("the server");
+        let (error, phases) = told(scheme, says, then, BOUND);
+        assert!(format!("{error:?}").starts_with(expected), "{error:?} instead of {expected}");
+        assert!(!phases.contains(&Phase::LastByte));
     }
 }
 
 #[test]
-fn another_status_is_no_transfer() {
-    let (url, serving) = server(b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n", drop);
-    let (error, _) = failure(&url, BOUND);
-    assert!(matches!(error, FetchError::Status(503)), "{error:?}");
-    serving.join().expect("the server");
-}
-
-#[test]
-fn a_server_that_never_answers_costs_its_time_out_and_the_phase_is_named() {
-    for (says, phase) in [
-        (&b""[..], Phase::FirstByte),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhello", Phase::LastByte),
+fn a_server_that_never_ends_its_answer_costs_its_time_out_and_the_phase_is_named() {
+    for (scheme, says, then, phase) in [
+        ("http", &b""[..], wait as fn(TcpStream), Phase::FirstByte),
+        ("http", HALF, wait, Phase::LastByte),
+        ("http", HALF, drip, Phase::LastByte),
+        ("https", b"", wait, Phase::Tls),
     ] {
-        times_out_in(phase, |limit| {
-            let (url, serving) = server(says, wait);
-            let (error, _) = failure(&url, limit);
-            serving.join().expect("the server");
-            error
-        });
+        times_out_in(phase, |limit| told(scheme, says, then, limit).0);
     }
-}
-
-#[test]
-fn a_byte_now_and_then_wins_no_time() {
-    fn drips(mut stream: TcpStream) {
-        for _ in 0..1000 {
-            if stream.write_all(b"x").is_err() {
-                return;
-            }
-            std::thread::sleep(SHORT / 10);
-        }
-    }
-    times_out_in(Phase::LastByte, |limit| {
-        let (url, serving) = server(b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n", drips);
-        let (error, _) = failure(&url, limit);
-        serving.join().expect("the server");
-        error
-    });
-}
-
-#[test]
-fn a_handshake_that_is_none_ends_within_its_time() {
-    let (url, serving) = server(b"HTTP/1.1 400 Bad Request\r\n\r\n", drop);
-    let (error, _) = failure(&url.replace("http:", "https:"), BOUND);
-    assert!(matches!(error, FetchError::Garbage(_)), "{error:?}");
-    serving.join().expect("the server");
-    times_out_in(Phase::Tls, |limit| {
-        let (url, serving) = server(b"", wait);
-        let (error, _) = failure(&url.replace("http:", "https:"), limit);
-        serving.join().expect("the server");
-        error
-    });
 }
 
 pub(super) fn ours(secret: Option<&[u8]>) -> Server {
@@ -204,51 +171,44 @@ pub(super) fn ours(secret: Option<&[u8]>) -> Server {
 }
 
 #[test]
-fn a_certificate_of_nobodys_is_bad_and_the_right_one_is_good() {
+fn a_certificate_of_nobodys_is_bad_and_the_right_one_is_good_for_its_names() {
     let server = ours(None);
-    let url = format!("https://{}/bytes/100000", server.listening().address);
+    let address = server.listening().address;
+    let trust = Trust::only(&server.listening().certificate).expect("a certificate");
+    let url = format!("https://{address}/bytes/100000");
     let (error, phases) = failure(&url, BOUND);
     assert!(matches!(error, FetchError::BadCertificate(_)), "{error:?}");
     assert_eq!(phases, [Phase::Resolve, Phase::Connect]);
-    let trust = Trust::only(&server.listening().certificate).expect("a certificate");
-    let (result, phases) = fetch(&url, &trust, BOUND);
-    assert_eq!(result.expect("an answer").body_bytes, 100_000);
-    assert_eq!(phases.len(), 6);
-    // The same certificate, for a name that it was not made for.
-    let other = Url { host: "localhost.localdomain".to_owned(), ..Url::parse(&url).expect("a URL") };
-    let socket = TcpStream::connect(server.listening().address).expect("a connection");
-    let error = tls::shake_hands(Timed::new(socket, soon()), &other.host, &trust).expect_err("another name");
+    for url in [url, format!("https://localhost:{}/bytes/100000", address.port())] {
+        let (result, phases) = fetch(&url, &trust, BOUND);
+        assert_eq!(result.expect("an answer").body_bytes, 100_000);
+        assert_eq!(phases.len(), 6);
+    }
+    let socket = TcpStream::connect(address).expect("a connection");
+    let other = tls::shake_hands(Timed::new(socket, soon()), "localhost.localdomain", &trust);
+    let error = other.expect_err("another name");
     assert!(matches!(error, FetchError::BadCertificate(_)), "{error:?}");
     assert!(Trust::only(b"no certificate").is_err());
-}
-
-/// The way to a server, cut off after so many bytes of its answers.
-fn cut_off(server: &Server, after: usize) -> (String, JoinHandle<()>) {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("the loopback");
-    let address = listener.local_addr().expect("an address");
-    let there = server.listening().address;
-    let relaying = std::thread::spawn(move || {
-        let (mut client, _) = listener.accept().expect("a client");
-        let server = TcpStream::connect(there).expect("a server");
-        let (mut asked, mut asking) =
-            (client.try_clone().expect("a descriptor"), server.try_clone().expect("a descriptor"));
-        let requests = std::thread::spawn(move || io::copy(&mut asked, &mut asking));
-        let mut answers = server.try_clone().expect("a descriptor").take(after as u64);
-        let _ = io::copy(&mut answers, &mut client);
-        // An end, and no reset: what the client has sent is read first.
-        let _ = client.shutdown(std::net::Shutdown::Write);
-        let _ = server.shutdown(std::net::Shutdown::Both);
-        let _ = requests.join();
-    });
-    (format!("https://{address}/bytes/1000000"), relaying)
 }
 
 #[test]
 fn a_body_by_tls_that_ends_without_a_word_says_how_much_of_it_came() {
     let server = ours(None);
     let trust = Trust::only(&server.listening().certificate).expect("a certificate");
-    let (url, relaying) = cut_off(&server, 200_000);
-    let (result, phases) = fetch(&url, &trust, BOUND);
+    let there = server.listening().address;
+    // The way to the server, cut off after so many bytes of its answers.
+    let (address, relaying) = serving(1, move |mut client| {
+        let server = TcpStream::connect(there).expect("a server");
+        let second = |socket: &TcpStream| socket.try_clone().expect("a descriptor");
+        let (mut asked, mut asking) = (second(&client), second(&server));
+        let requests = std::thread::spawn(move || io::copy(&mut asked, &mut asking));
+        let _ = io::copy(&mut second(&server).take(200_000), &mut client);
+        // An end, and no reset: what the client has sent is read first.
+        let _ = client.shutdown(Shutdown::Write);
+        let _ = server.shutdown(Shutdown::Both);
+        let _ = requests.join();
+    });
+    let (result, phases) = fetch(&format!("https://{address}/bytes/1000000"), &trust, BOUND);
     let error = result.expect_err("a fifth of the body");
     assert!(matches!(error, FetchError::Truncated { got } if (100_000..200_000).contains(&got)), "{error:?}");
     assert_eq!(phases.last(), Some(&Phase::FirstByte));
@@ -279,49 +239,24 @@ fn an_address_that_no_route_leads_to_is_said_within_the_time() {
 
 #[test]
 fn one_connection_is_used_again_and_the_bodies_are_compared() {
+    let open = |address: SocketAddr| {
+        let url = Url::parse(&format!("http://{address}/")).expect("a URL");
+        Connection::open(&url, &nobody(), soon(), &mut |_| {}).expect("a connection")
+    };
+    let get = |connection: &mut Connection, target: &str| {
+        connection.get(target, None, soon(), &mut |_| {}, &crate::serve::is_body)
+    };
     let server = ours(None);
-    let url = Url::parse(&format!("http://{}/", server.listening().address)).expect("a URL");
-    let mut connection = Connection::open(&url, &nobody(), soon(), &mut |_| {}).expect("a connection");
+    let mut connection = open(server.listening().address);
     for count in [0, 1, 1_000_000] {
-        let answer = connection
-            .get(&format!("/bytes/{count}"), None, soon(), &mut |_| {}, &crate::serve::is_body)
-            .expect("an answer");
-        assert_eq!(answer.body_bytes, count);
-        assert!(answer.kept);
+        let answer = get(&mut connection, &format!("/bytes/{count}")).expect("an answer");
+        assert_eq!(answer, Answer { body_bytes: count, kept: true });
     }
     assert_eq!(server.served().connections, 1);
-    let (url, serving) = self::server(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", drop);
-    let url = Url::parse(&url).expect("a URL");
-    let mut connection = Connection::open(&url, &nobody(), soon(), &mut |_| {}).expect("a connection");
-    let error =
-        connection.get("/", None, soon(), &mut |_| {}, &crate::serve::is_body).expect_err("other bytes");
+    let (address, serving) = self::server(HELLO, drop);
+    let error = get(&mut open(address), "/").expect_err("other bytes");
     assert!(matches!(error, FetchError::Garbage(_)), "{error:?}");
     serving.join().expect("the server");
-}
-
-#[test]
-fn signed_requests_are_served_by_a_guarded_server() {
-    let secret = b"a secret of tests only";
-    let server = ours(Some(secret));
-    let url = Url::parse(&format!("http://{}/", server.listening().address)).expect("a URL");
-    let mut connection = Connection::open(&url, &nobody(), soon(), &mut |_| {}).expect("a connection");
-    let challenge = std::cell::RefCell::new(Vec::new());
-    connection
-        .get("/challenge", None, soon(), &mut |_| {}, &|_, part| {
-            challenge.borrow_mut().extend_from_slice(part);
-            true
-        })
-        .expect("a challenge");
-    let challenge = String::from_utf8(challenge.into_inner()).expect("text");
-    let pass = Pass::new(secret, &challenge);
-    for number in 0..3 {
-        let authorization = pass.sign(number, "GET", "/bytes/10");
-        let answer =
-            connection.get("/bytes/10", Some(&authorization), soon(), &mut |_| {}, &any).expect("served");
-        assert_eq!(answer.body_bytes, 10);
-    }
-    let error = connection.get("/bytes/10", None, soon(), &mut |_| {}, &any).expect_err("unsigned");
-    assert!(matches!(error, FetchError::Status(401)), "{error:?}");
 }
 
 #[test]
@@ -414,18 +349,10 @@ fn streams_end_with_a_reason_when_the_server_does_not_play_along() {
         (b"", drop, BOUND),
         (b"", wait, SHORT),
     ] {
-        let (url, serving) = server(says, then);
-        let error = streams(&url, limit).expect_err("no HTTP/2");
-        assert!(
-            matches!(
-                error,
-                FetchError::Garbage(_)
-                    | FetchError::Truncated { .. }
-                    | FetchError::Reset
-                    | FetchError::TimedOut(_)
-            ),
-            "{error:?}"
-        );
+        let (address, serving) = server(says, then);
+        let error = streams(&format!("http://{address}/"), limit).expect_err("no HTTP/2");
+        let kinds = ["Garbage", "Truncated", "Reset", "TimedOut"];
+        assert!(kinds.iter().any(|kind| format!("{error:?}").starts_with(kind)), "{error:?}");
         serving.join().expect("the server");
     }
     let ours = ours(None);

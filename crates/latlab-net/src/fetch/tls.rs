@@ -24,9 +24,6 @@ pub struct Trust(Arc<ClientConfig>);
 
 impl Trust {
     /// Only the server that has this certificate (DER), or one signed by it.
-    ///
-    /// # Errors
-    /// When it is no certificate.
     pub fn only(certificate: &[u8]) -> Result<Self, FetchError> {
         let mut roots = RootCertStore::empty();
         roots
@@ -36,9 +33,6 @@ impl Trust {
     }
 
     /// Whom this system trusts; nobody where it does not say.
-    ///
-    /// # Errors
-    /// When TLS cannot be set up.
     pub fn system() -> Result<Self, FetchError> {
         let mut roots = RootCertStore::empty();
         let bundle = BUNDLES.iter().find_map(|path| CertificateDer::pem_file_iter(path).ok());
@@ -49,15 +43,12 @@ impl Trust {
     }
 
     /// Nobody: for plain text.
-    ///
-    /// # Errors
-    /// When TLS cannot be set up.
     pub fn nobody() -> Result<Self, FetchError> {
         Self::roots(RootCertStore::empty())
     }
 
     /// The same, for another protocol.
-    pub(super) fn speaking(&self, protocol: &[u8]) -> Arc<ClientConfig> {
+    pub(crate) fn speaking(&self, protocol: &[u8]) -> Arc<ClientConfig> {
         let mut config = ClientConfig::clone(&self.0);
         config.alpn_protocols = vec![protocol.to_vec()];
         Arc::new(config)

@@ -5,11 +5,11 @@ mod deadlines;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
-use tokio::time::timeout;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
 use super::*;
+use crate::fetch::Trust;
 
 /// No wait of these tests takes longer, even under emulation.
 const BOUND: Duration = Duration::from_secs(30);
@@ -140,70 +140,7 @@ fn a_client_that_talks_garbage_harms_nobody_else() {
 
 /// What trusts this certificate and nothing else.
 fn trusting(certificate: &[u8], protocol: &[u8]) -> Arc<ClientConfig> {
-    let mut roots = RootCertStore::empty();
-    roots.add(CertificateDer::from(certificate.to_vec())).expect("a certificate");
-    let mut config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .expect("versions of TLS")
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    config.alpn_protocols = vec![protocol.to_vec()];
-    Arc::new(config)
-}
-
-#[test]
-fn the_same_port_speaks_tls_with_a_certificate_for_the_loopback() {
-    let server = server();
-    let name = ServerName::from(server.listening().address.ip());
-    for name in [name, ServerName::try_from("localhost").expect("a name")] {
-        let tls = ClientConnection::new(trusting(&server.listening().certificate, b"http/1.1"), name)
-            .expect("a client");
-        let mut stream = StreamOwned::new(tls, connect(&server));
-        assert_eq!(get(&mut stream, "/bytes/100000").body.len(), 100_000);
-        assert_eq!(get(&mut stream, "/bytes/3").body.len(), 3);
-    }
-    assert_eq!(server.listening().certificate_sha256.len(), 64);
-}
-
-/// Gets a body of this length over HTTP/2.
-async fn get_by_http2<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(stream: S, count: u64) -> u64 {
-    use http_body_util::BodyExt as _;
-    let (mut sender, connection) =
-        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
-            .await
-            .expect("a connection");
-    let driver = tokio::spawn(connection);
-    let mut received = 0;
-    // Three at once on one connection.
-    let requests = (0..3).map(|_| {
-        let request = hyper::Request::get(format!("http://test/bytes/{count}"))
-            .body(body::Body::text(""))
-            .expect("a request");
-        sender.send_request(request)
-    });
-    for answer in requests.collect::<Vec<_>>() {
-        let body = answer.await.expect("an answer").into_body().collect().await.expect("a body");
-        received += body.to_bytes().len() as u64;
-    }
-    driver.abort();
-    received
-}
-
-#[test]
-fn http2_is_spoken_with_tls_and_without() {
-    let server = server();
-    let address = server.listening().address;
-    let tls = tokio_rustls::TlsConnector::from(trusting(&server.listening().certificate, b"h2"));
-    let work = async {
-        let plain = tokio::net::TcpStream::connect(address).await.expect("accepted");
-        assert_eq!(get_by_http2(plain, 500_000).await, 1_500_000);
-        let stream = tokio::net::TcpStream::connect(address).await.expect("accepted");
-        let stream = tls.connect(ServerName::from(address.ip()), stream).await.expect("TLS");
-        assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
-        assert_eq!(get_by_http2(stream, 500_000).await, 1_500_000);
-    };
-    let runtime = runtime(1).expect("a runtime");
-    runtime.block_on(async { timeout(BOUND, work).await }).expect("within the time");
+    Trust::only(certificate).expect("a certificate").speaking(protocol)
 }
 
 #[test]
@@ -272,6 +209,7 @@ fn readers_that_do_not_read_hold_no_memory_and_nobody_up() {
 fn with_a_secret_only_signed_requests_are_served() {
     let server = start(Some(SECRET), 1);
     assert!(server.listening().guarded);
+    assert_eq!(server.listening().certificate_sha256.len(), 64);
     let mut stream = connect(&server);
     let refused = get(&mut stream, "/bytes/10");
     assert_eq!(refused.status, 401);

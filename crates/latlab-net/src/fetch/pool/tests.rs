@@ -3,11 +3,9 @@
 use std::net::TcpListener;
 use std::thread::JoinHandle;
 
-use super::super::tests::{BOUND, any, ours, times_out_in};
+use super::super::tests::{BOUND, HELLO, any, ours, serving, times_out_in};
 use super::*;
 use crate::serve::is_body;
-
-const HELLO: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
 
 fn open(url: &str, connections: usize, patience: Duration) -> Result<Pool, FetchError> {
     let trust = Trust::nobody()?;
@@ -26,17 +24,9 @@ fn ask_all(pool: &mut Pool, places: usize) -> Result<Vec<Answer>, FetchError> {
     Ok(answers.into_iter().flatten().collect())
 }
 
-/// A server that does this with each of its connections, one after the other, until `most` have come.
+/// A server whose connections are used like this, one after the other, until `most` have come.
 fn server(most: usize, serve: fn(TcpStream)) -> (String, JoinHandle<()>) {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("the loopback");
-    let address = listener.local_addr().expect("an address");
-    let serving = std::thread::spawn(move || {
-        for _ in 0..most {
-            let (stream, _) = listener.accept().expect("a client");
-            stream.set_read_timeout(Some(BOUND)).expect("a time-out");
-            serve(stream);
-        }
-    });
+    let (address, serving) = serving(most, serve);
     (format!("http://{address}/file"), serving)
 }
 
@@ -180,7 +170,7 @@ fn a_server_that_never_answers_costs_its_time_out_once() {
     // A handshake that nobody answers.
     times_out_in(Phase::Tls, |patience| {
         let (url, serving) = server(1, |mut stream| while read(&mut stream) {});
-        let error = open(&url.replace("http:", "https:"), 1, patience).expect_err("no handshake");
+        let error = open(&url.replace("http:", "https:"), 1, patience).err().expect("no handshake");
         serving.join().expect("the server");
         error
     });
@@ -204,9 +194,9 @@ fn whoever_does_not_wait_gets_what_is_there() {
 fn nobody_is_trusted_by_default_and_nobody_who_listens_is_refused() {
     let server = ours(None);
     let address = server.listening().address;
-    let error = open(&format!("https://{address}/"), 2, BOUND).expect_err("self-signed");
+    let error = open(&format!("https://{address}/"), 2, BOUND).err().expect("self-signed");
     assert!(matches!(error, FetchError::BadCertificate(_)), "{error:?}");
     drop(server);
-    let error = open(&format!("http://{address}/"), 2, BOUND).expect_err("nobody listens");
+    let error = open(&format!("http://{address}/"), 2, BOUND).err().expect("nobody listens");
     assert!(matches!(error, FetchError::Refused), "{error:?}");
 }

@@ -101,6 +101,10 @@ impl Frozen {
         }
     }
 
+    fn all_end(&self, what: &str) {
+        self.wait_for(what, |totals| totals.open.load(Ordering::Acquire) == 0);
+    }
+
     /// The only connection.
     fn connect(&self) -> TcpStream {
         let stream = self.connect_beside_others();
@@ -128,59 +132,46 @@ impl Frozen {
 
 type Secured = StreamOwned<ClientConnection, TcpStream>;
 
-/// A client's end, and what it goes on sending each second.
-struct Left {
-    socket: TcpStream,
-    goes_on: Box<dyn FnMut()>,
-    /// What has to stay alive.
-    _rest: Box<dyn std::any::Any>,
-}
+/// A client's end, what it goes on sending each second, and the TLS that has to stay alive.
+type Left = (TcpStream, &'static [u8], Option<Secured>);
 
 /// A client that stops here.
 fn silent(socket: TcpStream) -> Left {
-    going_on(socket, &[])
+    (socket, b"", None)
 }
 
 /// A client that sends this each second from now on.
 fn going_on(socket: TcpStream, part: &'static [u8]) -> Left {
-    let mut sending = socket.try_clone().expect("a second descriptor");
-    Left {
-        socket,
-        // Who was ended may hear of it by an error.
-        goes_on: Box::new(move || drop(sending.write_all(part))),
-        _rest: Box::new(()),
-    }
+    (socket, part, None)
 }
 
 fn secured(stream: Secured) -> Left {
-    Left {
-        socket: stream.sock.try_clone().expect("a second descriptor"),
-        goes_on: Box::new(|| {}),
-        _rest: Box::new(stream),
-    }
+    (stream.sock.try_clone().expect("a second descriptor"), b"", Some(stream))
 }
 
-fn sent(mut socket: TcpStream, bytes: &[u8]) -> TcpStream {
+fn sent<S: Write>(mut socket: S, bytes: &[u8]) -> S {
     socket.write_all(bytes).expect("sent");
     socket
 }
 
-fn asked(mut socket: TcpStream, path: &str, status: u16) -> TcpStream {
+fn asked<S: Read + Write>(mut socket: S, path: &str, status: u16) -> S {
     assert_eq!(get(&mut socket, path).status, status);
     socket
 }
 
 /// Begins an upload; the server has asked for its body when this returns.
-fn uploading(mut socket: impl Read + Write) {
+fn uploading<S: Read + Write>(mut socket: S) -> S {
     let head = "POST /sink HTTP/1.1\r\nHost: test\r\nContent-Length: 1000000\r\nExpect: 100-continue";
     assert_eq!(ask(&mut socket, head).status, 100);
+    socket
 }
 
 /// Begins a download and reads its first byte.
-fn downloading(mut socket: impl Read + Write) {
+fn downloading<S: Read + Write>(mut socket: S) -> S {
     let request = format!("GET {LONG} HTTP/1.1\r\nHost: test\r\n\r\n");
     socket.write_all(request.as_bytes()).expect("sent");
     socket.read_exact(&mut [0]).expect("an answer");
+    socket
 }
 
 /// A frame of HTTP/2 (RFC 9113, 4.1).
@@ -204,8 +195,7 @@ const GET: u8 = 0x82;
 const POST: u8 = 0x83;
 
 fn http2(mut socket: TcpStream) -> TcpStream {
-    socket.write_all(PREFACE).expect("sent");
-    socket.write_all(&frame(4, 0, 0, &[])).expect("sent");
+    socket.write_all(&[PREFACE, &frame(4, 0, 0, &[])].concat()).expect("sent");
     // Of the server's settings.
     socket.read_exact(&mut [0; 9]).expect("the server speaks HTTP/2");
     socket
@@ -220,11 +210,15 @@ fn asked_by_http2(frozen: &Frozen, method: u8, path: &str, flags: u8) -> TcpStre
 
 struct Case {
     name: &'static str,
-    secret: Option<&'static [u8]>,
     leave: fn(&Frozen) -> Left,
+    secret: Option<&'static [u8]>,
     open_for: Duration,
     /// Later than just after that where the kernel's buffers may take more for a while.
     ended_after: Duration,
+}
+
+fn ends(name: &'static str, open_for: Duration, leave: fn(&Frozen) -> Left) -> Case {
+    Case { name, leave, secret: None, open_for, ended_after: open_for }
 }
 
 fn waits(name: &'static str, leave: fn(&Frozen) -> Left) -> Case {
@@ -233,10 +227,6 @@ fn waits(name: &'static str, leave: fn(&Frozen) -> Left) -> Case {
 
 fn waits_for_a_signature(name: &'static str, leave: fn(&Frozen) -> Left) -> Case {
     Case { secret: Some(SECRET), ..waits(name, leave) }
-}
-
-fn ends(name: &'static str, open_for: Duration, leave: fn(&Frozen) -> Left) -> Case {
-    Case { name, secret: None, leave, open_for, ended_after: open_for }
 }
 
 /// A download that nobody reads goes on until the kernel's buffers are full, which is not by this clock.
@@ -260,9 +250,7 @@ fn waiting() -> Vec<Case> {
         waits("TLS and nothing", |server| secured(server.secured(b"http/1.1"))),
         waits("TLS for HTTP/2 and nothing", |server| secured(server.secured(b"h2"))),
         waits("TLS and half a request", |server| {
-            let mut stream = server.secured(b"http/1.1");
-            stream.write_all(b"GET /bytes/1 HT").expect("sent");
-            secured(stream)
+            secured(sent(server.secured(b"http/1.1"), b"GET /bytes/1 HT"))
         }),
         waits("one byte of a request", |server| silent(sent(server.connect(), b"G"))),
         waits("headers without an end", |server| {
@@ -302,9 +290,7 @@ fn admitted() -> Vec<Case> {
     vec![
         ends("kept and idle", SILENCE, |server| silent(asked(server.connect(), "/bytes/1000", 200))),
         ends("kept and idle with TLS", SILENCE, |server| {
-            let mut stream = server.secured(b"http/1.1");
-            assert_eq!(get(&mut stream, "/bytes/1000").status, 200);
-            secured(stream)
+            secured(asked(server.secured(b"http/1.1"), "/bytes/1000", 200))
         }),
         ends("kept, and a header each second", SILENCE, |server| {
             let socket = asked(server.connect(), "/bytes/1", 200);
@@ -313,20 +299,10 @@ fn admitted() -> Vec<Case> {
         ends("kept by HTTP/2, and a ping each second", SILENCE, |server| {
             going_on(asked_by_http2(server, GET, "/bytes/1", END_HEADERS | END_STREAM), PING)
         }),
-        ends("an upload that stops", LOOK, |server| {
-            let socket = server.connect();
-            uploading(&socket);
-            silent(socket)
-        }),
-        ends("an upload that stops with TLS", LOOK, |server| {
-            let mut stream = server.secured(b"http/1.1");
-            uploading(&mut stream);
-            secured(stream)
-        }),
+        ends("an upload that stops", LOOK, |server| silent(uploading(server.connect()))),
+        ends("an upload that stops with TLS", LOOK, |server| secured(uploading(server.secured(b"http/1.1")))),
         ends("an upload of a few bytes a second", LOOK, |server| {
-            let socket = server.connect();
-            uploading(&socket);
-            going_on(socket, b"hello")
+            going_on(uploading(server.connect()), b"hello")
         }),
         ends("a stream without data", LOOK, |server| {
             silent(asked_by_http2(server, POST, "/sink", END_HEADERS))
@@ -335,14 +311,10 @@ fn admitted() -> Vec<Case> {
             going_on(asked_by_http2(server, POST, "/sink", END_HEADERS), PING)
         }),
         ends_once_buffers_are_full("a download that is not read", |server| {
-            let socket = server.connect();
-            downloading(&socket);
-            silent(socket)
+            silent(downloading(server.connect()))
         }),
         ends_once_buffers_are_full("a download that is not read with TLS", |server| {
-            let mut stream = server.secured(b"http/1.1");
-            downloading(&mut stream);
-            secured(stream)
+            secured(downloading(server.secured(b"http/1.1")))
         }),
         ends_once_buffers_are_full("a download for which a stream has no window", |server| {
             silent(asked_by_http2(server, GET, LONG, END_HEADERS | END_STREAM))
@@ -355,19 +327,18 @@ fn every_state_of_a_connection_ends_when_its_time_is_up_and_not_before() {
     for state in waiting().into_iter().chain(admitted()) {
         with_a_frozen_clock(state.secret, move |frozen| {
             let name = state.name;
-            let mut left = (state.leave)(frozen);
-            frozen.advance_by_seconds(state.open_for.saturating_sub(JUST), &mut left.goes_on);
+            let (mut socket, part, _tls) = (state.leave)(frozen);
+            // Who was ended may hear of it by an error.
+            let mut goes_on = || drop((&socket).write_all(part));
+            frozen.advance_by_seconds(state.open_for.saturating_sub(JUST), &mut goes_on);
             assert_eq!(frozen.open(), 1, "{name}: ended too early");
-            frozen.advance_by_seconds(
-                state.ended_after.saturating_sub(state.open_for) + 2 * JUST,
-                &mut left.goes_on,
-            );
-            frozen
-                .wait_for(&format!("{name}: still open"), |totals| totals.open.load(Ordering::Acquire) == 0);
+            let rest = state.ended_after.saturating_sub(state.open_for) + 2 * JUST;
+            frozen.advance_by_seconds(rest, &mut goes_on);
+            frozen.all_end(&format!("{name}: still open"));
             // The client hears of it: an end after what was sent before, or a reset.
             let mut room = vec![0; 1 << 20];
             let ended = loop {
-                match left.socket.read(&mut room) {
+                match socket.read(&mut room) {
                     Ok(0) => break true,
                     Ok(_) => {}
                     Err(error) => break error.kind() == std::io::ErrorKind::ConnectionReset,
@@ -381,8 +352,7 @@ fn every_state_of_a_connection_ends_when_its_time_is_up_and_not_before() {
 #[test]
 fn an_upload_that_goes_on_slowly_is_taken_in_for_as_long_as_it_does() {
     with_a_frozen_clock(None, |frozen| {
-        let mut socket = frozen.connect();
-        uploading(&socket);
+        let mut socket = uploading(frozen.connect());
         let part = vec![b'x'; usize::try_from(LEAST_BYTES).expect("small")];
         for count in 1..=20 {
             socket.write_all(&part).expect("sent");
@@ -393,7 +363,7 @@ fn an_upload_that_goes_on_slowly_is_taken_in_for_as_long_as_it_does() {
             assert_eq!(frozen.open(), 1, "after {count} looks");
         }
         frozen.advance(LOOK);
-        frozen.wait_for("it stopped", |totals| totals.open.load(Ordering::Acquire) == 0);
+        frozen.all_end("it stopped");
     });
 }
 
@@ -409,19 +379,24 @@ fn a_kept_connection_that_is_used_now_and_then_stays() {
     });
 }
 
+/// Sends a signed request.
+fn is_served(socket: &mut TcpStream, challenge: &str) {
+    let signed = Pass::new(SECRET, challenge).sign(0, "GET", "/bytes/7");
+    let request = format!("GET /bytes/7 HTTP/1.1\r\nHost: test\r\nAuthorization: {signed}");
+    assert_eq!(ask(socket, &request).body.len(), 7);
+}
+
 #[test]
 fn a_signed_request_admits_its_connection_in_time() {
     with_a_frozen_clock(Some(SECRET), |frozen| {
         let mut socket = frozen.connect();
         let challenge = String::from_utf8(get(&mut socket, "/challenge").body).expect("text");
         frozen.advance(ADMISSION.saturating_sub(JUST));
-        let signed = Pass::new(SECRET, &challenge).sign(0, "GET", "/bytes/7");
-        let request = format!("GET /bytes/7 HTTP/1.1\r\nHost: test\r\nAuthorization: {signed}");
-        assert_eq!(ask(&mut socket, &request).body.len(), 7);
+        is_served(&mut socket, &challenge);
         frozen.advance_by_seconds(SILENCE.saturating_sub(JUST), &mut || {});
         assert_eq!(frozen.open(), 1);
         frozen.advance(2 * JUST);
-        frozen.wait_for("it is idle", |totals| totals.open.load(Ordering::Acquire) == 0);
+        frozen.all_end("it is idle");
     });
 }
 
@@ -433,9 +408,7 @@ fn a_client_that_knows_the_secret_is_served_when_silent_connections_have_all_des
         // The clock stands still: nobody's time is up.
         let mut socket = frozen.connect_beside_others();
         let challenge = String::from_utf8(get(&mut socket, "/challenge").body).expect("text");
-        let signed = Pass::new(SECRET, &challenge).sign(0, "GET", "/bytes/7");
-        let request = format!("GET /bytes/7 HTTP/1.1\r\nHost: test\r\nAuthorization: {signed}");
-        assert_eq!(ask(&mut socket, &request).body.len(), 7);
+        is_served(&mut socket, &challenge);
         silent.extend((0..3 * MOST).map(|_| frozen.connect_beside_others()));
         frozen.wait_for("all are accepted", |totals| {
             totals.connections.load(Ordering::Acquire) == 6 * MOST as u64 + 1
@@ -451,6 +424,6 @@ fn a_head_without_an_end_takes_no_more_memory_than_a_long_one() {
         let mut socket = sent(frozen.connect(), b"GET /bytes/1 HTTP/1.1\r\nA: ");
         // Who is ended in the middle of it may hear of it by an error.
         let _ = socket.write_all(&vec![b'x'; 2 * LONGEST_HEAD]);
-        frozen.wait_for("it is ended", |totals| totals.open.load(Ordering::Acquire) == 0);
+        frozen.all_end("it is ended");
     });
 }

@@ -1,13 +1,16 @@
 //! Sockets that wait for somebody, without waiting for ever.
 
 use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::UnixListener;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::retry_on_intr;
+use rustix::net::sockopt::set_tcp_nodelay;
+use rustix::net::{SocketFlags, accept_with};
 
 use crate::NetError;
 use crate::sockets::{Address, Transport};
@@ -18,38 +21,27 @@ pub(crate) type Clock = dyn Fn() -> Instant + Send + Sync;
 /// Between two looks at whether to give up.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 
-/// Something that can be connected to.
+/// What can be connected to.
 #[derive(Debug)]
-pub(crate) enum Listening {
-    Tcp(TcpListener),
-    Udp(UdpSocket),
-    Unix(UnixListener),
-}
-
-impl AsFd for Listening {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        match self {
-            Self::Tcp(listener) => listener.as_fd(),
-            Self::Udp(socket) => socket.as_fd(),
-            Self::Unix(listener) => listener.as_fd(),
-        }
-    }
+pub(crate) struct Listening {
+    socket: OwnedFd,
+    transport: Transport,
 }
 
 /// Listens at any free port of this address, or under a name of its own.
 pub(crate) fn listen(transport: Transport, ip: IpAddr) -> Result<(Listening, Address), NetError> {
     let address = SocketAddr::new(ip, 0);
     let refused = || NetError::system(format!("listening on {ip}"));
-    Ok(match transport {
+    let (socket, address): (OwnedFd, _) = match transport {
         Transport::Tcp => {
             let listener = TcpListener::bind(address).map_err(refused())?;
             let bound = listener.local_addr().map_err(refused())?;
-            (Listening::Tcp(listener), Address::Ip(bound))
+            (listener.into(), Address::Ip(bound))
         }
         Transport::Udp => {
             let socket = UdpSocket::bind(address).map_err(refused())?;
             let bound = socket.local_addr().map_err(refused())?;
-            (Listening::Udp(socket), Address::Ip(bound))
+            (socket.into(), Address::Ip(bound))
         }
         Transport::Unix => {
             // No file, so that nothing can stay behind.
@@ -59,9 +51,10 @@ pub(crate) fn listen(transport: Transport, ip: IpAddr) -> Result<(Listening, Add
             let listener = std::os::unix::net::SocketAddr::from_abstract_name(&name)
                 .and_then(|address| UnixListener::bind_addr(&address))
                 .map_err(NetError::system("listening on a Unix socket"))?;
-            (Listening::Unix(listener), Address::Unix(name))
+            (listener.into(), Address::Unix(name))
         }
-    })
+    };
+    Ok((Listening { socket, transport }, address))
 }
 
 impl Listening {
@@ -73,23 +66,22 @@ impl Listening {
         message: usize,
     ) -> Result<Option<OwnedFd>, NetError> {
         let what = || NetError::system("waiting for a connection");
-        if !has_come(self, give_up).map_err(|error| what()(error.into()))? {
+        if !has_come(&self.socket, give_up).map_err(|error| what()(error.into()))? {
             return Ok(None);
         }
-        Ok(Some(match self {
-            Self::Tcp(listener) => {
-                let (stream, _) = listener.accept().map_err(what())?;
-                stream.set_nodelay(true).map_err(what())?;
-                stream.into()
-            }
-            Self::Unix(listener) => listener.accept().map_err(what())?.0.into(),
-            Self::Udp(socket) => {
-                // Looked at, not taken: it is the first message.
-                let (_, from) = socket.peek_from(&mut vec![0; message]).map_err(what())?;
-                socket.connect(from).map_err(what())?;
-                socket.try_clone().map_err(what())?.into()
-            }
-        }))
+        if self.transport == Transport::Udp {
+            let socket = UdpSocket::from(self.socket.try_clone().map_err(what())?);
+            // Looked at, not taken: it is the first message.
+            let (_, from) = socket.peek_from(&mut vec![0; message]).map_err(what())?;
+            socket.connect(from).map_err(what())?;
+            return Ok(Some(socket.into()));
+        }
+        let accept = || accept_with(&self.socket, SocketFlags::CLOEXEC);
+        let socket = retry_on_intr(accept).map_err(|error| what()(error.into()))?;
+        if self.transport == Transport::Tcp {
+            set_tcp_nodelay(&socket, true).map_err(|error| what()(error.into()))?;
+        }
+        Ok(Some(socket))
     }
 }
 

@@ -19,7 +19,6 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use hyper::service::service_fn;
@@ -32,6 +31,7 @@ use tokio::sync::oneshot;
 use tokio::time::sleep;
 use tokio_rustls::TlsAcceptor;
 
+use crate::joined::Joined;
 use answer::State;
 pub use body::is_body;
 pub use guard::{LEAST_SECRET_BYTES, Pass};
@@ -139,8 +139,8 @@ pub struct Server {
     listening: Listening,
     totals: Arc<Totals>,
     /// Dropping it ends the server.
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    _stop: oneshot::Sender<()>,
+    _thread: Joined,
 }
 
 impl Server {
@@ -172,7 +172,7 @@ impl Server {
         let (stop, stopped) = oneshot::channel();
         let (ready, started) = mpsc::sync_channel(1);
         let acceptor = TlsAcceptor::from(tls);
-        let thread = std::thread::Builder::new().name("latlab-serve".to_owned()).spawn(move || {
+        let thread = Joined::start("latlab-serve", move || {
             runtime.block_on(async {
                 // Whoever waits for this has gone only when the process is about to end.
                 let _ = ready.send(());
@@ -193,8 +193,8 @@ impl Server {
                 congestion_control,
             },
             totals,
-            stop: Some(stop),
-            thread: Some(thread),
+            _stop: stop,
+            _thread: thread,
         })
     }
 
@@ -215,16 +215,6 @@ impl Server {
             refused: read(&self.totals.refused),
             sent_bytes: read(&self.totals.sent_bytes),
             received_bytes: read(&self.totals.received_bytes),
-        }
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.stop = None;
-        if let Some(thread) = self.thread.take() {
-            // A panic of the server's thread has been printed; there is nothing left to end.
-            let _ = thread.join();
         }
     }
 }

@@ -3,11 +3,11 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 
 use rustix::net::{Shutdown, shutdown};
 
 use crate::NetError;
+use crate::joined::Joined;
 
 /// Whether a thread is to end, and what wakes it when it is asleep in a call.
 #[derive(Debug, Default)]
@@ -51,7 +51,7 @@ impl Stop {
 #[derive(Debug)]
 pub(crate) struct Worker<T> {
     stop: Arc<Stop>,
-    thread: Option<JoinHandle<Result<T, NetError>>>,
+    thread: Joined<Result<T, NetError>>,
 }
 
 impl<T: Send + 'static> Worker<T> {
@@ -63,28 +63,19 @@ impl<T: Send + 'static> Worker<T> {
     ) -> Result<Self, NetError> {
         let stop = Arc::new(Stop::default());
         let theirs = Arc::clone(&stop);
-        let thread = std::thread::Builder::new()
-            .name(name.to_owned())
-            .spawn(move || work(&theirs))
-            .map_err(NetError::system(format!("starting a thread that {does}")))?;
-        Ok(Self { stop, thread: Some(thread) })
+        let thread = Joined::start(name, move || work(&theirs));
+        Ok(Self { stop, thread: thread.map_err(NetError::system(format!("starting a thread that {does}")))? })
     }
 
     /// Ends it; what it says, or what made it end before.
     pub(crate) fn end(mut self) -> Result<T, NetError> {
         self.stop.set();
-        match self.thread.take().map(JoinHandle::join) {
-            Some(Ok(told)) => told,
-            _ => Err(NetError::Died),
-        }
+        self.thread.join().unwrap_or(Err(NetError::Died))
     }
 }
 
 impl<T> Drop for Worker<T> {
     fn drop(&mut self) {
         self.stop.set();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
     }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use latlab_net::NetError;
 use latlab_net::echo::{Client, Counts, Reply, Server, Service, Waiting, Watch, answer};
-use latlab_net::sockets::Transport;
+use latlab_net::sockets::{Transport, connect};
 
 /// For answers that come: any of the threads may be kept from its CPU for long.
 const LONG: Duration = Duration::from_secs(30);
@@ -26,8 +26,8 @@ fn trips(
     reply: impl FnMut(u64, &mut [u8]) -> Reply + Send + 'static,
 ) -> Result<Counts, NetError> {
     let server = Server::start(service, reply)?;
-    let mut client =
-        Client::connect(server.address(), service.transport, service.waiting, service.bytes, SEED, patience)?;
+    let socket = connect(server.address(), service.transport, patience)?;
+    let mut client = Client::over(socket, service.transport, service.waiting, service.bytes, SEED, patience);
     let watch = Watch::start()?;
     for _ in 0..count {
         client.prepare();
@@ -70,15 +70,6 @@ fn only_these_threads_stay(count: usize) {
     }
 }
 
-const ALL: [(Transport, Waiting); 6] = [
-    (Transport::Tcp, Waiting::Blocking),
-    (Transport::Tcp, Waiting::Polling),
-    (Transport::Udp, Waiting::Blocking),
-    (Transport::Udp, Waiting::Polling),
-    (Transport::Unix, Waiting::Blocking),
-    (Transport::Unix, Waiting::Polling),
-];
-
 #[test]
 fn answers_are_right_faults_are_named_within_their_time_and_nothing_stays() {
     // What the first use of anything opens stays open, its threads do not.
@@ -87,7 +78,10 @@ fn answers_are_right_faults_are_named_within_their_time_and_nothing_stays() {
     only_these_threads_stay(threads);
     let descriptors = entries("/proc/self/fd");
 
-    for (transport, waiting) in ALL {
+    let transports = [Transport::Tcp, Transport::Udp, Transport::Unix];
+    let ways =
+        transports.map(|transport| [Waiting::Blocking, Waiting::Polling].map(|waiting| (transport, waiting)));
+    for (transport, waiting) in ways.into_iter().flatten() {
         for bytes in [16, 64, 4096, 60_000, 65_536] {
             if transport == Transport::Udp && bytes > 60_000 {
                 continue;
@@ -124,7 +118,7 @@ fn answers_are_right_faults_are_named_within_their_time_and_nothing_stays() {
     let server = Server::start(service(Transport::Tcp, Waiting::Blocking, 64), right).expect("a server");
     let address = server.address().clone();
     assert_eq!(server.end().expect("ended").messages, 0);
-    let refused = Client::connect(&address, Transport::Tcp, Waiting::Blocking, 64, SEED, LONG);
+    let refused = connect(&address, Transport::Tcp, LONG);
     assert!(refused.expect_err("nobody there").to_string().contains("connecting to 127.0.0.1"));
     let elsewhere = Service { cpu: Some(1_000_000), ..service(Transport::Tcp, Waiting::Blocking, 64) };
     assert!(trips(elsewhere, LONG, 1, right).is_err(), "a CPU that does not exist");

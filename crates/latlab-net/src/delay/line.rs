@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -15,6 +14,7 @@ use rustix::net::{
 use super::netlink;
 use crate::NetError;
 use crate::PathSpec;
+use crate::joined::Joined;
 
 /// The longest frame that comes when offloads are off, with room for tags.
 const LONGEST_FRAME: usize = 2048;
@@ -183,30 +183,20 @@ impl Wire {
 #[derive(Debug)]
 pub(super) struct Line {
     /// Closing it ends the thread.
-    stop: Option<OwnedFd>,
-    thread: Option<JoinHandle<()>>,
+    _stop: OwnedFd,
+    _thread: Joined,
 }
 
 impl Line {
     pub(super) fn start(spec: &PathSpec, wires: [Wire; 2]) -> io::Result<Self> {
         let (stopped, stop) = io::pipe()?;
         let directions = [Direction::new(spec), Direction::new(spec)];
-        let thread = std::thread::Builder::new().name("latlab-path".to_owned()).spawn(move || {
+        let thread = Joined::start("latlab-path", move || {
             sleep_exactly();
             // Without its sockets there is no path, which its users notice at once.
             let _ = forward(&wires, directions, stopped.as_fd());
         })?;
-        Ok(Self { stop: Some(stop.into()), thread: Some(thread) })
-    }
-}
-
-impl Drop for Line {
-    fn drop(&mut self) {
-        self.stop = None;
-        if let Some(thread) = self.thread.take() {
-            // A panic of the line's thread has been printed.
-            let _ = thread.join();
-        }
+        Ok(Self { _stop: stop.into(), _thread: thread })
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::marks;
 use super::wire::{Fruitless, Waiting, Wire};
 use crate::NetError;
-use crate::sockets::{Address, Transport, connect};
+use crate::sockets::Transport;
 
 /// A connection with one message at a time on its way.
 #[derive(Debug)]
@@ -19,24 +19,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects. `patience` bounds the connecting and each wait of a client that polls; a client that blocks needs a
-    /// [`Watch`](super::Watch).
-    ///
-    /// # Errors
-    /// When the system refuses, or nobody listens.
-    pub fn connect(
-        address: &Address,
-        transport: Transport,
-        waiting: Waiting,
-        bytes: usize,
-        seed: u64,
-        patience: Duration,
-    ) -> Result<Self, NetError> {
-        let socket = connect(address, transport, patience)?;
-        Ok(Self::over(socket, transport, waiting, bytes, seed, patience))
-    }
-
-    /// The same over a socket that is connected already.
+    /// Over a connected socket. `patience` bounds each wait of a client that polls; one that blocks needs a [`Watch`](super::Watch).
     #[must_use]
     pub fn over(
         socket: OwnedFd,
@@ -64,9 +47,6 @@ impl Client {
     }
 
     /// Sends the request and receives its answer whole.
-    ///
-    /// # Errors
-    /// When either fails, the connection ends or, polling, the time is up.
     #[inline]
     pub fn exchange(&mut self) -> Result<(), NetError> {
         let never = || false;
@@ -82,9 +62,6 @@ impl Client {
     }
 
     /// Whether all that came is the answer to this request; untimed.
-    ///
-    /// # Errors
-    /// When it is not.
     pub fn check(&mut self) -> Result<(), NetError> {
         match marks::difference(&mut self.request, &self.answer) {
             None => Ok(()),

@@ -71,9 +71,6 @@ pub struct Server {
 impl Server {
     /// Listens on the loopback interface; when this returns, a client can connect. `reply` turns a message into its answer: the number of
     /// the message from 1, and its bytes.
-    ///
-    /// # Errors
-    /// When the system refuses a socket or a thread, or there is no such address.
     pub fn start(
         service: Service,
         reply: impl FnMut(u64, &mut [u8]) -> Reply + Send + 'static,
@@ -90,9 +87,6 @@ impl Server {
     }
 
     /// Ends it.
-    ///
-    /// # Errors
-    /// What made it end before.
     pub fn end(self) -> Result<Counts, NetError> {
         self.worker.end()
     }

@@ -2,19 +2,19 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rustix::net::{Shutdown, shutdown};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::NetError;
+use crate::joined::Joined;
 
 /// A thread that breaks a connection off, or kills a process, when it is not told in time that all went well.
 #[derive(Debug)]
 pub struct Watch {
     shared: Arc<Shared>,
-    thread: Option<JoinHandle<()>>,
+    _thread: Joined,
 }
 
 #[derive(Debug, Default)]
@@ -46,23 +46,15 @@ impl Shared {
 
 impl Watch {
     /// Starts the thread; it sleeps.
-    ///
-    /// # Errors
-    /// When the system refuses a thread.
     pub fn start() -> Result<Self, NetError> {
         let shared = Arc::new(Shared::default());
         let theirs = Arc::clone(&shared);
-        let thread = std::thread::Builder::new()
-            .name("watch".to_owned())
-            .spawn(move || run(&theirs))
-            .map_err(NetError::system("starting a thread that bounds waits"))?;
-        Ok(Self { shared, thread: Some(thread) })
+        let thread = Joined::start("watch", move || run(&theirs));
+        let thread = thread.map_err(NetError::system("starting a thread that bounds waits"))?;
+        Ok(Self { shared, _thread: thread })
     }
 
     /// From now on `patience` long.
-    ///
-    /// # Errors
-    /// When there are no descriptors left.
     pub fn arm(&self, socket: &impl AsFd, patience: Duration) -> Result<(), NetError> {
         let own = socket.as_fd().try_clone_to_owned().map_err(NetError::system("watching a socket"))?;
         self.set(Target::Socket(own), patience);
@@ -102,9 +94,6 @@ impl Drop for Watch {
     fn drop(&mut self) {
         self.shared.state().ended = true;
         self.shared.changed.notify_one();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
     }
 }
 

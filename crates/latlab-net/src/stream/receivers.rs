@@ -69,9 +69,6 @@ pub struct Receivers {
 
 impl Receivers {
     /// Listens; when this returns, senders can connect.
-    ///
-    /// # Errors
-    /// When the system refuses a socket or a thread, or there is no such address.
     pub fn start(sink: Sink, arrivals: Arrivals, fault: Option<Fault>) -> Result<Self, NetError> {
         let (listening, address) = listen(sink.transport, sink.ip)?;
         let work = move |stop: &Stop| run(&sink, &listening, stop, &arrivals, fault, &Instant::now);
@@ -85,9 +82,6 @@ impl Receivers {
     }
 
     /// Ends them, once the senders have closed their ends; breaks off who has not.
-    ///
-    /// # Errors
-    /// What made one end before.
     pub fn end(self) -> Result<Vec<Received>, NetError> {
         self.worker.end()
     }

@@ -4,7 +4,6 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
@@ -15,6 +14,7 @@ use super::contents::{Amount, Contents, Digest};
 use super::facts::TcpFacts;
 use crate::NetError;
 use crate::cpu::{is_kept_to, seat, time_ns};
+use crate::joined::Joined;
 
 /// Longest message, bytes.
 pub const LONGEST_MESSAGE: usize = 1 << 20;
@@ -56,18 +56,16 @@ pub struct Senders {
 struct Hand {
     /// A second descriptor: what a thread asleep in a call is woken by.
     socket: OwnedFd,
-    orders: Option<Sender<()>>,
+    orders: Sender<()>,
     reports: Receiver<Result<Sent, NetError>>,
-    thread: Option<JoinHandle<()>>,
+    /// Ends without orders.
+    _thread: Joined,
     /// What its last rest said.
     last: Sent,
 }
 
 impl Senders {
     /// A thread for each of these connected sockets.
-    ///
-    /// # Errors
-    /// When the system refuses a thread, a message is no power of two, or a CPU may not be used.
     pub fn start(sockets: Vec<OwnedFd>, source: &Source) -> Result<Self, NetError> {
         if !source.message.is_power_of_two() || !(8..=LONGEST_MESSAGE).contains(&source.message) {
             return Err(NetError::system(format!("messages of {} bytes", source.message))(Errno::INVAL));
@@ -82,45 +80,21 @@ impl Senders {
             let message = source.message;
             let seed = source.seed ^ ((number as u64 + 1) << 48);
             let cpus = (!source.cpus.is_empty()).then(|| source.cpus[number % source.cpus.len()].clone());
-            let thread = std::thread::Builder::new()
-                .name(format!("sender-{number}"))
-                .spawn(move || {
-                    let own_seat = cpus.as_deref().map(|cpus| (cpus, number));
-                    work_off(&socket, message, seed, own_seat, &going, &inbox, &report);
-                })
-                .map_err(NetError::system("starting a thread that sends"))?;
-            all.hands.push(Hand {
-                socket: own,
-                orders: Some(orders),
-                reports,
-                thread: Some(thread),
-                last: Sent::default(),
+            let thread = Joined::start(&format!("sender-{number}"), move || {
+                let own_seat = cpus.as_deref().map(|cpus| (cpus, number));
+                work_off(&socket, message, seed, own_seat, &going, &inbox, &report);
             });
+            let thread = thread.map_err(NetError::system("starting a thread that sends"))?;
+            all.hands.push(Hand { socket: own, orders, reports, _thread: thread, last: Sent::default() });
         }
         Ok(all)
     }
 
-    /// How many there are.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.hands.len()
-    }
-
-    /// Whether there is none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.hands.is_empty()
-    }
-
     /// All send from now on.
-    ///
-    /// # Errors
-    /// When one has ended.
     pub fn go(&self) -> Result<(), NetError> {
         self.going.store(true, Ordering::Release);
         for hand in &self.hands {
-            let sent = hand.orders.as_ref().is_some_and(|orders| orders.send(()).is_ok());
-            if !sent {
+            if hand.orders.send(()).is_err() {
                 self.going.store(false, Ordering::Release);
                 return Err(NetError::Died);
             }
@@ -135,17 +109,11 @@ impl Senders {
     }
 
     /// Whether all streams stand: one that has handed all that it sends to the system hears of nothing else.
-    ///
-    /// # Errors
-    /// The first that the other side has reset, or that failed otherwise.
     pub fn check(&self) -> Result<(), NetError> {
         self.hands.iter().try_for_each(|hand| standing(&hand.socket))
     }
 
     /// All end the message that they are sending. Who cannot within this time is broken off.
-    ///
-    /// # Errors
-    /// What went wrong with one of them.
     pub fn rest(&mut self, patience: Duration) -> Result<Vec<Sent>, NetError> {
         self.going.store(false, Ordering::Release);
         let until = Instant::now() + patience;
@@ -178,15 +146,8 @@ impl Senders {
 impl Drop for Senders {
     fn drop(&mut self) {
         self.going.store(false, Ordering::Release);
-        for hand in &mut self.hands {
-            hand.orders = None;
+        for hand in &self.hands {
             let _ = shutdown(&hand.socket, Shutdown::Both);
-        }
-        for hand in &mut self.hands {
-            if let Some(thread) = hand.thread.take() {
-                // One that panicked has failed its point already.
-                let _ = thread.join();
-            }
         }
     }
 }

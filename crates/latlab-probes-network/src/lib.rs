@@ -1,7 +1,10 @@
 //! Probes of the network: sockets, and what is behind them.
 
 pub mod network;
-#[cfg_attr(not(target_os = "linux"), allow(dead_code, unused_imports, reason = "each probe of the network uses a part of it"))]
+#[cfg_attr(
+    not(target_os = "linux"),
+    allow(dead_code, unused_imports, reason = "there the probes only say what they would measure")
+)]
 mod peer;
 
 use latlab_probes_shared::Program;

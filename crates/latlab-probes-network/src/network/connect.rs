@@ -14,6 +14,7 @@ use crate::peer::{
     NAMED_ONE_S, PathKind, RouteDetails, named_by_tls, named_count, path_asked, paths, politely, support,
     whole_part,
 };
+use latlab_probes_shared::result_at;
 
 #[cfg(target_os = "linux")]
 #[path = "connect/linux.rs"]
@@ -204,9 +205,8 @@ No more than ten connections a second are opened, at most ten blocks of one (qui
 }
 
 fn on_path(figures: &[Figure<Connect>], path: PathKind) -> Option<OnPath> {
-    let of = |operation| figures.iter().find(|figure| figure.point == Opening { operation, path });
-    let p50 = |operation| of(operation).map(|figure| figure.result.p50);
-    let tcp = of(Phase::Tcp)?;
+    let p50 = |operation| Some(result_at(figures, &Opening { operation, path })?.p50);
+    let tcp = figures.iter().find(|figure| figure.point == Opening { operation: Phase::Tcp, path })?;
     let tcp_ns = tcp.result.p50;
     let route = tcp.details.as_ref().map(|details| details.route.clone());
     let least = tcp.details.as_ref().and_then(|details| details.least_ns.as_f64());

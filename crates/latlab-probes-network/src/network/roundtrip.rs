@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 #[cfg(not(target_os = "linux"))]
 use super::elsewhere as work;
 use crate::peer::{Transport, support_beside, whole_part};
-use latlab_probes_shared::other_cpu;
+use latlab_probes_shared::{other_cpu, result_at};
 
 #[cfg(target_os = "linux")]
 #[path = "roundtrip/linux.rs"]
@@ -209,7 +209,7 @@ No timer is set in the timed calls: a watching thread breaks off what takes long
 fn placements(figures: &[Figure<RoundTrip>], transport: Transport) -> Option<Placements> {
     let all = PLACEMENTS.map(|placement| {
         let point = Trip { transport, message_bytes: SMALL, placement };
-        figures.iter().find(|figure| figure.point == point).map(|figure| figure.result.p50)
+        Some(result_at(figures, &point)?.p50)
     });
     let known = || all.iter().flatten().copied();
     let least = known().reduce(f64::min)?;

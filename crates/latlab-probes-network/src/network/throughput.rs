@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 #[cfg(not(target_os = "linux"))]
 use super::elsewhere as work;
 use crate::peer::{Transport, support_beside};
-use latlab_probes_shared::other_cpu;
+use latlab_probes_shared::{other_cpu, result_at};
 
 #[cfg(target_os = "linux")]
 #[path = "throughput/linux.rs"]
@@ -230,7 +230,7 @@ A receiver that takes nothing is not waited for longer than seconds. The receivi
     fn conclude(&self, _header: &Header, figures: &[Figure<Self>]) -> Option<Findings> {
         let usual = |transport, placement, streams| {
             let point = Connections { transport, message_bytes: USUAL, streams, placement };
-            figures.iter().find(|figure| figure.point == point).map(|figure| figure.result.p50)
+            Some(result_at(figures, &point)?.p50)
         };
         let anywhere = |streams| usual(Transport::Tcp, Placement::Anywhere, streams);
         let one = anywhere(1)?;

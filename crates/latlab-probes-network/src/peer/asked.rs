@@ -97,9 +97,4 @@ impl Seats {
         }
         Self { client: env.home_cpu, server, path }
     }
-
-    /// Whether client and server have a CPU each.
-    pub(crate) fn apart(&self) -> bool {
-        self.client != self.server
-    }
 }

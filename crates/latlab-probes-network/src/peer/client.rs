@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use latlab_harness::{Env, ProbeError, serve_child};
-use latlab_net::fetch::{Answer, Connection, FetchError, Phase, Streams, Trust, Url, pass};
+use latlab_net::fetch::{Answer, Connection, FetchError, Streams, Trust, Url, pass};
 use latlab_net::serve::{Pass, is_body};
 use serde::{Deserialize, Serialize};
 
@@ -151,43 +151,28 @@ enum Kept {
 }
 
 /// Whom the client asks.
-enum Server {
-    Ours(SocketAddr, Trust),
-    Named {
-        url: Url,
-        trust: Trust,
-        /// What signs requests, where the server wants that, and how many it has signed.
-        pass: Option<Box<(Pass, AtomicU64)>>,
-    },
+struct Server {
+    /// Where it is; none of the user's, whose address is the URL's affair.
+    own: Option<SocketAddr>,
+    url: Url,
+    trust: Trust,
+    /// What signs requests, where the server wants that, and how many it has signed.
+    pass: Option<Box<(Pass, AtomicU64)>>,
 }
 
 impl Server {
     fn url(&self, tls: bool) -> Url {
-        match self {
-            Self::Ours(address, _) => url(*address, tls),
-            Self::Named { url, .. } => url.clone(),
-        }
-    }
-
-    fn trust(&self) -> &Trust {
-        match self {
-            Self::Ours(_, trust) | Self::Named { trust, .. } => trust,
-        }
+        Url { tls: if self.is_named() { self.url.tls } else { tls }, ..self.url.clone() }
     }
 
     fn is_named(&self) -> bool {
-        matches!(self, Self::Named { .. })
+        self.own.is_none()
     }
 
     /// What one request for this target carries.
     fn authorization(&self, target: &str) -> Option<String> {
-        match self {
-            Self::Named { pass: Some(pass), .. } => {
-                let (pass, signed) = &**pass;
-                Some(pass.sign(signed.fetch_add(1, Ordering::Relaxed), "GET", target))
-            }
-            _ => None,
-        }
+        let (pass, signed) = self.pass.as_deref()?;
+        Some(pass.sign(signed.fetch_add(1, Ordering::Relaxed), "GET", target))
     }
 
     /// Before each request or connection: nobody's server is asked as fast as ours.
@@ -199,10 +184,7 @@ impl Server {
 
     /// What went wrong, in words for the user.
     fn failed(&self, error: &FetchError, patience: Duration) -> ProbeError {
-        match self {
-            Self::Ours(..) => failed(error),
-            Self::Named { .. } => told(error, patience),
-        }
+        if self.is_named() { told(error, patience) } else { failed(error) }
     }
 }
 
@@ -221,7 +203,8 @@ impl Client {
             Request::Face { place, address, certificate } => {
                 place.take()?;
                 let trust = Trust::only(&certificate).map_err(|error| failed(&error))?;
-                self.server = Some(Server::Ours(address, trust));
+                let url = Url::of(address, "/");
+                self.server = Some(Server { own: Some(address), url, trust, pass: None });
                 Ok(Transferred::default())
             }
             Request::Named { place, url, secret, patience } => {
@@ -233,7 +216,7 @@ impl Client {
                     .transpose()
                     .map_err(wrong)?
                     .map(|pass| Box::new((pass, AtomicU64::new(0))));
-                self.server = Some(Server::Named { url, trust, pass });
+                self.server = Some(Server { own: None, url, trust, pass });
                 Ok(Transferred::default())
             }
             Request::Have(interpreter) => {
@@ -272,16 +255,15 @@ impl Client {
     fn prepare(&mut self, work: &Work) -> Result<Transferred, ProbeError> {
         self.kept = Kept::None;
         if let Some(library) = work.library {
-            let Server::Ours(address, _) = *self.server()? else {
-                return Err(ProbeError::Other("a library asks latlab's own server only".to_owned()));
-            };
+            let only = || ProbeError::Other("a library asks latlab's own server only".to_owned());
+            let address = self.server()?.own.ok_or_else(only)?;
             return self.python()?.prepare(library, address, work);
         }
         let server = self.server()?;
         let named = server.is_named();
         let wrong = |error: FetchError| server.failed(&error, work.patience);
         let deadline = Instant::now() + work.patience;
-        let (url, trust) = (server.url(work.protocol == Protocol::Tls), server.trust());
+        let (url, trust) = (server.url(work.protocol == Protocol::Tls), &server.trust);
         let opened;
         if work.protocol == Protocol::Streams {
             let streams = Streams::open(&url, trust, deadline, &mut |_| {}).map_err(wrong)?;
@@ -349,7 +331,7 @@ impl Client {
                 server.pause();
                 let deadline = Instant::now() + connects.patience;
                 let mut stamped = Stamped { begun: since(epoch), ..Stamped::default() };
-                let open = Connection::open(&url, server.trust(), deadline, &mut |phase| {
+                let open = Connection::open(&url, &server.trust, deadline, &mut |phase| {
                     stamped.set(phase, since(epoch));
                 });
                 open.map_err(|error| server.failed(&error, connects.patience))?;
@@ -357,10 +339,6 @@ impl Client {
             })
             .collect()
     }
-}
-
-fn url(address: SocketAddr, tls: bool) -> Url {
-    Url { tls, host: address.ip().to_string(), port: address.port(), target: "/".to_owned() }
 }
 
 /// A moment before all stamps, so that none is 0.
@@ -449,7 +427,7 @@ impl Task<'_> {
         let mut stamp = |phase| stamped.set(phase, since(self.epoch));
         let mut open = match kept {
             Some(open) => open,
-            None => Connection::open(&self.url, self.server.trust(), self.deadline, &mut stamp)
+            None => Connection::open(&self.url, &self.server.trust, self.deadline, &mut stamp)
                 .map_err(|error| (error, false))?,
         };
         let authorization = self.server.authorization(&self.target);

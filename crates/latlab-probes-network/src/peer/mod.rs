@@ -26,16 +26,18 @@ mod transfers;
 #[cfg(target_os = "linux")]
 mod web;
 
+#[cfg(test)]
+pub(crate) use asked::NAMED_MOST_BLOCKS;
 pub(crate) use asked::{
-    NAMED_MOST_BLOCKS, NAMED_ONE_S, NAMED_PAUSE_S, Seats, named_by_tls, named_count, path_asked, paths,
-    politely, support, support_beside, whole_part,
+    NAMED_ONE_S, Seats, named_by_tls, named_count, path_asked, paths, politely, support, support_beside,
+    whole_part,
 };
 #[cfg(target_os = "linux")]
 pub(crate) use away::{secret, told};
 #[cfg(all(test, target_os = "linux"))]
 pub(crate) use client::Fault;
 #[cfg(target_os = "linux")]
-pub(crate) use client::{Connects, WebClient, fetch};
+pub(crate) use client::{Connects, fetch};
 pub(crate) use latlab_net::Transport;
 pub(crate) use names::{Engine, PathKind, Protocol, RouteDetails};
 #[cfg(target_os = "linux")]
@@ -45,7 +47,7 @@ pub(crate) use python::Interpreter;
 #[cfg(target_os = "linux")]
 pub(crate) use route::{Route, keep};
 #[cfg(target_os = "linux")]
-pub(crate) use side::{Place, Side, failed};
+pub(crate) use side::{Place, Side, check};
 #[cfg(target_os = "linux")]
 pub(crate) use transfers::{Stamped, Transferred, Work};
 #[cfg(target_os = "linux")]

@@ -8,6 +8,7 @@ use latlab_record::Check;
 use super::client::WebClient;
 use super::names::PathKind;
 use super::route::Route;
+use super::side::check;
 use super::web::WebServer;
 use latlab_probes_shared::kept;
 
@@ -40,11 +41,11 @@ impl Pair {
     /// Nothing may come sooner than packets take over an emulated path: that would be a way around it.
     pub(crate) fn as_long_as_the_path(&self, least_ns: u64) -> Option<Check> {
         let asked_ns = self.route.details.asked_ns().filter(|_| self.route.delays_packets())?;
-        Some(Check {
-            name: "as long as the path".to_owned(),
-            ok: least_ns >= asked_ns,
-            detail: format!("the soonest took {least_ns} ns, the path {asked_ns} ns"),
-        })
+        Some(check(
+            "as long as the path",
+            least_ns >= asked_ns,
+            format!("the soonest took {least_ns} ns, the path {asked_ns} ns"),
+        ))
     }
 
     /// The server counted what the client did: no connection and no answer came from elsewhere, and none is missing. The user's server counts
@@ -70,7 +71,7 @@ impl Pair {
                 Err(error) => break (false, error.to_string()),
             }
         };
-        Some(Check { name: "counted by the server".to_owned(), ok, detail })
+        Some(check("counted by the server", ok, detail))
     }
 }
 

@@ -6,6 +6,7 @@ use latlab_harness::{Child, Env, ProbeError};
 use latlab_net::delay::{Entry, enter};
 use latlab_net::echo::Watch;
 use latlab_net::end_with_the_parent;
+use latlab_record::Check;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -105,6 +106,11 @@ impl Place {
             None => Ok(()),
         }
     }
+}
+
+/// A proof of work, with its evidence in words and numbers.
+pub(crate) fn check(name: &str, ok: bool, detail: String) -> Check {
+    Check { name: name.to_owned(), ok, detail }
 }
 
 /// An error as one of a probe, by its words.

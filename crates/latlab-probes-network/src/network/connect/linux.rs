@@ -6,7 +6,7 @@ use latlab_harness::{Block, Env, ProbeError, Proof, Stamps};
 use latlab_record::Check;
 
 use super::{Connect, Opened, Opening, Phase};
-use crate::peer::{Connects, Pairs, PathKind, Stamped};
+use crate::peer::{Connects, Pairs, PathKind, Stamped, check};
 
 pub(super) const HERE: bool = true;
 /// A connection takes round trips of at most 2 s.
@@ -109,11 +109,11 @@ impl latlab_harness::Session<Connect> for Session<'_> {
         let least_ns = least_ns.unwrap_or(u64::MAX);
         let route = pair.route.details.clone();
         let mut checks: Vec<Check> = pair.counted().into_iter().collect();
-        checks.push(Check {
-            name: "all phases".to_owned(),
-            ok: incomplete == 0 && opened > 0,
-            detail: format!("{} of {opened} connections had all of their phases", opened - incomplete),
-        });
+        checks.push(check(
+            "all phases",
+            incomplete == 0 && opened > 0,
+            format!("{} of {opened} connections had all of their phases", opened - incomplete),
+        ));
         checks.extend(pair.as_long_as_the_path(least_ns));
         Proof {
             flags: pair.route.details.label().into_iter().collect(),

@@ -42,24 +42,24 @@ fn requests_at_a_rate_are_answered_and_prove_themselves_on_one_cpu_and_on_all() 
     }
 }
 
-/// A server that answers `right` requests on each connection and then does something else; for as long as the test runs.
-fn server(right: usize, then: fn(TcpStream)) -> String {
+/// A server that answers `right` requests on each connection and then this, or nothing; for as long as the test runs.
+fn server(right: usize, then: &'static [u8]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("the loopback");
     let address = listener.local_addr().expect("an address");
+    let serve = move |mut stream: TcpStream| {
+        for _ in 0..right {
+            let asked = matches!(stream.read(&mut [0; 4096]), Ok(1..));
+            if !asked || stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").is_err() {
+                return;
+            }
+        }
+        let _ = stream.read(&mut [0; 4096]).and_then(|_| stream.write_all(then));
+        // One that never answers waits until its client has gone.
+        while then.is_empty() && matches!(stream.read(&mut [0; 4096]), Ok(1..)) {}
+    };
     std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let Ok(mut stream) = stream else { return };
-            std::thread::spawn(move || {
-                for _ in 0..right {
-                    let asked = matches!(stream.read(&mut [0; 4096]), Ok(1..));
-                    let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
-                    if !asked || stream.write_all(answer).is_err() {
-                        return;
-                    }
-                }
-                let _ = stream.read(&mut [0; 4096]);
-                then(stream);
-            });
+        for stream in listener.incoming().map_while(Result::ok) {
+            std::thread::spawn(move || serve(stream));
         }
     });
     format!("http://{address}/")
@@ -80,25 +80,16 @@ fn ends_with(url: &str, words: &str) {
 
 #[test]
 fn whatever_a_server_does_wrong_ends_the_probe_with_its_reason() {
-    let never = server(4, |mut stream| while matches!(stream.read(&mut [0; 4096]), Ok(1..)) {});
-    let text = reason(&never, SHORT);
+    for (right, then, words) in [
+        (4, &b"220 ready\r\n\r\n"[..], "no answer"),
+        (4, b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n", "status 503"),
+        (0, b"HTTP/1.1 301 Moved\r\nContent-Length: 0\r\n\r\n", "redirection"),
+        (4, b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok", "ended after 2 bytes"),
+    ] {
+        ends_with(&server(right, then), words);
+    }
+    let text = reason(&server(4, b""), SHORT);
     assert!(text.contains("did not answer within 0.3 s: nothing came"), "{text}");
-    let garbage = server(4, |mut stream| {
-        let _ = stream.write_all(b"220 ready\r\n\r\n");
-    });
-    ends_with(&garbage, "no answer");
-    let busy = server(4, |mut stream| {
-        let _ = stream.write_all(b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n");
-    });
-    ends_with(&busy, "status 503");
-    let moved = server(0, |mut stream| {
-        let _ = stream.write_all(b"HTTP/1.1 301 Moved\r\nContent-Length: 0\r\n\r\n");
-    });
-    ends_with(&moved, "redirection");
-    let cut = server(4, |mut stream| {
-        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok");
-    });
-    ends_with(&cut, "ended after 2 bytes");
 }
 
 #[test]

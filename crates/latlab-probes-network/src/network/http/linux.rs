@@ -8,7 +8,7 @@ use latlab_net::serve::is_body;
 use latlab_record::{Check, Work};
 
 use super::{ANSWER_BYTES, Answers, CONNECTIONS, Http, Requests, requests};
-use crate::peer::{Route, WebServer, secret, told};
+use crate::peer::{Route, WebServer, check, secret, told};
 use latlab_probes_shared::linux::Pinned;
 use latlab_probes_shared::open_loop::Offered;
 use latlab_probes_shared::other_cpu;
@@ -129,14 +129,8 @@ impl<'env> Session<'env> {
             )
         } else {
             let server = WebServer::start(env, &Route::loopback())?;
-            let address = server.listening.address;
+            let url = Url::of(server.listening.address, &format!("/bytes/{ANSWER_BYTES}"));
             own = Some(server);
-            let url = Url {
-                tls: false,
-                host: address.ip().to_string(),
-                port: address.port(),
-                target: format!("/bytes/{ANSWER_BYTES}"),
-            };
             (url, Trust::nobody().map_err(failed)?, None)
         };
         let expected: Expected = if own.is_some() { &is_body } else { &anything };
@@ -174,23 +168,23 @@ impl<'env> Session<'env> {
     fn checks(&mut self, evidence: &Evidence) -> Vec<Check> {
         let (asked, answered) = (self.asker.asked, self.asker.answered);
         let samples = evidence.flight.operations;
-        let mut checks = vec![Check {
-            name: "every request was answered".to_owned(),
-            ok: samples > 0 && asked == answered,
-            detail: format!("{answered} of {asked} requests, with status 200 and their last byte"),
-        }];
+        let mut checks = vec![check(
+            "every request was answered",
+            samples > 0 && asked == answered,
+            format!("{answered} of {asked} requests, with status 200 and their last byte"),
+        )];
         let Some(own) = &mut self.own else {
             return checks;
         };
         let bodies = self.asker.bodies;
-        checks.push(Check {
-            name: "every answer was the one expected".to_owned(),
-            ok: bodies == Some((ANSWER_BYTES, ANSWER_BYTES)),
-            detail: format!("{ANSWER_BYTES} bytes each, every byte compared"),
-        });
+        checks.push(check(
+            "every answer was the one expected",
+            bodies == Some((ANSWER_BYTES, ANSWER_BYTES)),
+            format!("{ANSWER_BYTES} bytes each, every byte compared"),
+        ));
         checks.push(match own.served() {
             Ok(served) => counted(asked, served.requests),
-            Err(error) => Check { name: COUNTED.to_owned(), ok: false, detail: error.to_string() },
+            Err(error) => check(COUNTED, false, error.to_string()),
         });
         checks
     }
@@ -199,11 +193,7 @@ impl<'env> Session<'env> {
 const COUNTED: &str = "counted on both sides";
 
 fn counted(asked: u64, served: u64) -> Check {
-    Check {
-        name: COUNTED.to_owned(),
-        ok: asked == served,
-        detail: format!("{asked} requests sent, {served} answered by the server"),
-    }
+    check(COUNTED, asked == served, format!("{asked} requests sent, {served} answered by the server"))
 }
 
 /// Whatever the user's server says is its affair.

@@ -1,5 +1,6 @@
 //! Round trips to a process at the far end of a route.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use latlab_harness::{Env, ProbeError, Stamps};
@@ -109,12 +110,16 @@ impl Served {
 }
 
 /// A connection, and its server, which is ended when this is dropped.
-pub(crate) struct Echo<'env> {
+pub(crate) struct Echo<'env, P> {
     env: &'env Env,
     stamps: Stamps,
     /// Before its server.
     client: Option<Client>,
     pub(crate) server: Far<'env, Server>,
+    /// The point that has the connection.
+    open: Option<P>,
+    /// Of each visit to a point that has ended: messages sent and what the server counted, or what went wrong with it.
+    visits: Vec<(P, Result<(u64, Counts), String>)>,
     watch: Watch,
     patience: Duration,
     /// What servers do wrong from their third message on.
@@ -125,7 +130,7 @@ pub(crate) struct Echo<'env> {
     pub(crate) armed: u64,
 }
 
-impl<'env> Echo<'env> {
+impl<'env, P: Copy + PartialEq> Echo<'env, P> {
     /// Without a connection yet; no wait will be longer than `patience`.
     pub(crate) fn new(env: &'env Env, route: &Route, patience: Duration) -> Result<Self, ProbeError> {
         let stamps = Stamps::of(&env.clock)
@@ -135,6 +140,8 @@ impl<'env> Echo<'env> {
             stamps,
             client: None,
             server: Far::over(env, route, patience)?,
+            open: None,
+            visits: Vec::new(),
             watch: Watch::start().map_err(failed)?,
             patience,
             #[cfg(test)]
@@ -144,9 +151,9 @@ impl<'env> Echo<'env> {
         })
     }
 
-    /// Connects anew. Returns to where.
-    pub(crate) fn connect(&mut self, ask: Ask) -> Result<Address, ProbeError> {
-        self.client = None;
+    /// Connects anew, for a visit to a point. Returns to where; none of a Unix socket, whose name is another one each time.
+    pub(crate) fn connect(&mut self, point: P, ask: Ask) -> Result<Option<IpAddr>, ProbeError> {
+        self.close();
         let Ask { transport, waiting, bytes, cpu } = ask;
         #[cfg(test)]
         let planted = self.planted;
@@ -159,7 +166,8 @@ impl<'env> Echo<'env> {
         let seed = self.env.seed(0x6563_686f ^ self.stamps.end());
         let client = |socket| Client::over(socket, transport, waiting, bytes, seed, self.patience);
         self.client = sockets.into_iter().next().map(client);
-        Ok(address)
+        self.open = Some(point);
+        Ok(address.ip())
     }
 
     /// Round trips until `each`, which is given begin and end of every one, has enough of them. After a wrong or late answer there is no connection
@@ -203,13 +211,21 @@ impl<'env> Echo<'env> {
         })
     }
 
-    /// Ends the connection; messages sent, and what the server counted. None when there was none.
-    pub(crate) fn close(&mut self) -> Result<Option<(u64, Counts)>, ProbeError> {
-        let Some(client) = self.client.take() else {
-            return Ok(None);
-        };
-        let requests = client.requests();
-        drop(client);
-        Ok(Some((requests, self.server.end()?)))
+    /// Ends the visit, if there is one.
+    pub(crate) fn close(&mut self) {
+        if let (Some(client), Some(point)) = (self.client.take(), self.open) {
+            let requests = client.requests();
+            drop(client);
+            let counted = self.server.end().map(|counts| (requests, counts));
+            self.visits.push((point, counted.map_err(|error| error.to_string())));
+        }
+    }
+
+    /// What both sides counted at a point, and what went wrong with its server last.
+    pub(crate) fn served(&mut self, point: &P) -> (Served, Option<String>) {
+        self.close();
+        let own = || self.visits.iter().filter(|(visited, _)| visited == point).map(|(_, visit)| visit);
+        let failed = own().filter_map(|visit| visit.as_ref().err()).last();
+        (Served::of(own().flatten()), failed.cloned())
     }
 }

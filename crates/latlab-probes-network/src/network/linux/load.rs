@@ -1,5 +1,6 @@
 //! Streams from this process to another one, as a load or as what is measured.
 
+use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::time::{Duration, Instant};
 
@@ -104,7 +105,7 @@ impl Agreement {
 }
 
 /// Streams to a process of their own, which is ended when this is dropped.
-pub(crate) struct Load<'env> {
+pub(crate) struct Load<'env, P> {
     /// Before the receivers: connections end before them.
     senders: Option<Senders>,
     receivers: Far<'env, Receivers>,
@@ -114,9 +115,13 @@ pub(crate) struct Load<'env> {
     pub(crate) fault: Option<Fault>,
     going_since: Option<Instant>,
     so_far: Ends,
+    /// The point that has the streams.
+    open: Option<P>,
+    /// Of each visit to a point that has ended: what both ends said, or what went wrong at one.
+    visits: Vec<(P, Result<Ends, String>)>,
 }
 
-impl<'env> Load<'env> {
+impl<'env, P: Copy + PartialEq> Load<'env, P> {
     /// Without streams yet; no wait will be longer than `patience`.
     pub(crate) fn new(env: &'env Env, route: &Route, patience: Duration) -> Result<Self, ProbeError> {
         Ok(Self {
@@ -127,12 +132,14 @@ impl<'env> Load<'env> {
             fault: None,
             going_since: None,
             so_far: Ends::default(),
+            open: None,
+            visits: Vec::new(),
         })
     }
 
-    /// Makes streams, at rest, in place of what there was. Returns where they go to.
-    pub(crate) fn make(&mut self, shape: &Shape, seed: u64) -> Result<Address, ProbeError> {
-        self.senders = None;
+    /// Makes streams, at rest, for a visit to a point. Returns where they go to; none of a Unix socket, whose name is another one each time.
+    pub(crate) fn make(&mut self, point: P, shape: &Shape, seed: u64) -> Result<Option<IpAddr>, ProbeError> {
+        self.close();
         self.so_far = Ends::default();
         let counters = self.arrivals.as_fd();
         let (transport, streams, fault) = (shape.transport, shape.streams, self.fault);
@@ -145,14 +152,15 @@ impl<'env> Load<'env> {
         self.arrivals.clear();
         let source = Source { message: shape.message, seed, cpus: shape.from.clone() };
         self.senders = Some(Senders::start(sockets, &source).map_err(failed)?);
-        Ok(address)
+        self.open = Some(point);
+        Ok(address.ip())
     }
 
     /// All streams send from now on.
     pub(crate) fn go(&mut self) -> Result<(), ProbeError> {
         let senders = self.senders.as_ref().ok_or_else(none)?;
         self.going_since = Some(Instant::now());
-        senders.go().map_err(failed)
+        senders.go().map_err(failed).inspect_err(|_| self.going_since = None)
     }
 
     /// Bytes that have arrived so far.
@@ -175,13 +183,13 @@ impl<'env> Load<'env> {
     /// All streams rest, and all that they sent has arrived when this returns.
     pub(crate) fn rest(&mut self) -> Result<(), ProbeError> {
         let senders = self.senders.as_mut().ok_or_else(none)?;
-        let streams = senders.len();
         let rested = senders.rest(self.patience);
         if let Some(since) = self.going_since.take() {
             self.so_far.going += since.elapsed();
         }
         let sent = rested.map_err(|error| self.broken(error))?;
         let all: u64 = sent.iter().map(|sent| sent.amount.bytes).sum();
+        let streams = sent.len();
         self.so_far.sent = sent;
         let until = Instant::now() + self.patience;
         while self.arrivals.sum(streams) < all {
@@ -201,13 +209,24 @@ impl<'env> Load<'env> {
         Ok(())
     }
 
-    /// Ends the streams. None when there were none.
-    pub(crate) fn end(&mut self) -> Result<Option<Ends>, ProbeError> {
-        if self.senders.take().is_none() {
-            return Ok(None);
-        }
-        let received = self.receivers.end()?;
-        Ok(Some(Ends { received, ..std::mem::take(&mut self.so_far) }))
+    /// Ends the visit, if there is one.
+    pub(crate) fn close(&mut self) {
+        let Some(point) = self.open.take().filter(|_| self.senders.is_some()) else {
+            return;
+        };
+        let rested = if self.going_since.is_some() { self.rest() } else { Ok(()) };
+        self.senders = None;
+        let ended = rested.and_then(|()| self.receivers.end());
+        let ends = ended.map(|received| Ends { received, ..std::mem::take(&mut self.so_far) });
+        self.visits.push((point, ends.map_err(|error| error.to_string())));
+    }
+
+    /// What both ends said at a point, and what went wrong at one of them last.
+    pub(crate) fn ended(&mut self, point: &P) -> (Vec<&Ends>, Option<String>) {
+        self.close();
+        let own = || self.visits.iter().filter(|(visited, _)| visited == point).map(|(_, visit)| visit);
+        let failed = own().filter_map(|visit| visit.as_ref().err()).last();
+        (own().flatten().collect(), failed.cloned())
     }
 
     /// Nothing of these streams is used again, nor of receivers that do not do what they should.

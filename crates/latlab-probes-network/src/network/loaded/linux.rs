@@ -4,13 +4,13 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use latlab_harness::{Block, Env, ProbeError, Proof, Stamps};
-use latlab_net::echo::{Counts, Waiting};
+use latlab_net::echo::Waiting;
 use latlab_net::sockets::Transport;
 use latlab_record::{Check, Work};
 
 use super::{Beside, Details, LOAD_MESSAGE, Loaded, MESSAGE, Pace};
-use crate::network::linux::{Agreement, Ask, Echo, Ends, Load, Served, Shape, Visits, ip};
-use crate::peer::{PathKind, Route, Seats, path_asked};
+use crate::network::linux::{Agreement, Ask, Echo, Ends, Load, Served, Shape};
+use crate::peer::{PathKind, Route, Seats, check, path_asked};
 use latlab_probes_shared::linux::Pinned;
 
 pub(super) const HERE: bool = true;
@@ -48,24 +48,15 @@ pub struct Evidence {
     address: Option<IpAddr>,
 }
 
-/// What the other sides said at the end of a visit.
-#[derive(Default)]
-struct Visit {
-    counted: Option<(u64, Counts)>,
-    ends: Option<Ends>,
-    failed: Option<String>,
-}
-
 /// A client, and the process that it asks and sends to.
 pub struct Session<'env> {
     env: &'env Env,
     pace: Pace,
-    echo: Echo<'env>,
-    load: Load<'env>,
+    echo: Echo<'env, Beside>,
+    load: Load<'env, Beside>,
     stamps: Stamps,
     _home: Pinned,
     open: Option<Open>,
-    visits: Visits<Beside, Visit>,
     /// Last: the path ends when nobody uses it any more.
     route: Route,
 }
@@ -73,7 +64,6 @@ pub struct Session<'env> {
 /// This visit.
 #[derive(Clone, Copy)]
 struct Open {
-    point: Beside,
     address: Option<IpAddr>,
     /// The streams have sent nothing yet.
     fresh: bool,
@@ -91,26 +81,8 @@ impl<'env> Session<'env> {
             stamps,
             _home: Pinned::to(env.home_cpu)?,
             open: None,
-            visits: Visits::default(),
             route,
         })
-    }
-
-    /// Ends what is open, and keeps what the other sides say.
-    fn close(&mut self) {
-        let Some(open) = self.open.take() else {
-            return;
-        };
-        let mut visit = Visit::default();
-        match self.echo.close() {
-            Ok(counted) => visit.counted = counted,
-            Err(error) => visit.failed = Some(error.to_string()),
-        }
-        match self.load.end() {
-            Ok(ends) => visit.ends = ends,
-            Err(error) => visit.failed = Some(error.to_string()),
-        }
-        self.visits.add(open.point, visit);
     }
 
     fn trips(
@@ -143,14 +115,15 @@ impl<'env> Session<'env> {
 
 impl latlab_harness::Session<Loaded> for Session<'_> {
     fn select(&mut self, point: &Beside) -> Result<(), ProbeError> {
-        self.close();
-        let seats = Seats::of(self.env);
-        let address = self.echo.connect(Ask {
+        self.open = None;
+        self.load.close();
+        let ask = Ask {
             transport: point.transport,
             waiting: Waiting::Blocking,
             bytes: point.message_bytes,
-            cpu: seats.server,
-        })?;
+            cpu: Seats::of(self.env).server,
+        };
+        let address = self.echo.connect(*point, ask)?;
         if point.streams > 0 {
             let shape = Shape {
                 transport: Transport::Tcp,
@@ -160,9 +133,9 @@ impl latlab_harness::Session<Loaded> for Session<'_> {
                 to: vec![self.env.cpus.clone()],
             };
             let seed = self.env.seed(0x6c6f_6164 ^ self.stamps.end());
-            self.load.make(&shape, seed)?;
+            self.load.make(*point, &shape, seed)?;
         }
-        self.open = Some(Open { point: *point, address: ip(&address), fresh: true });
+        self.open = Some(Open { address, fresh: true });
         let mut warm = WARM;
         self.echo.exchange(|_, _| {
             warm -= 1;
@@ -197,8 +170,8 @@ impl latlab_harness::Session<Loaded> for Session<'_> {
     }
 
     fn proof(&mut self, point: &Beside, evidence: &Evidence) -> Proof<Details> {
-        self.close();
-        let visits: Vec<&Visit> = self.visits.of(point).collect();
+        let (served, failed) = self.echo.served(point);
+        let (ends, also) = self.load.ended(point);
         let mean_ns = evidence.trips_ns / evidence.right.max(1) as f64;
         let details = Details {
             address: evidence.address,
@@ -209,7 +182,7 @@ impl latlab_harness::Session<Loaded> for Session<'_> {
         Proof {
             work: Work { bytes: evidence.right * 2 * MESSAGE as u64, ..Work::default() },
             flags: self.route.details.label().into_iter().collect(),
-            ..Proof::of(evidence.checks(point, &visits)).with(details).by("socket")
+            ..Proof::of(evidence.checks(point, &served, &ends, also.or(failed))).with(details).by("socket")
         }
     }
 }
@@ -220,25 +193,22 @@ impl Evidence {
         self.load_bytes as f64 * 1e9 / self.load_ns.max(1.0)
     }
 
-    fn checks(&self, point: &Beside, visits: &[&Visit]) -> Vec<Check> {
-        let Served { sent, messages, bytes, .. } =
-            Served::of(visits.iter().filter_map(|visit| visit.counted.as_ref()));
-        let failed = visits.iter().filter_map(|visit| visit.failed.as_ref()).next_back();
-        let mut checks = vec![Check {
-            name: "every answer was that of its request, counted on both sides".to_owned(),
-            ok: self.right > 0 && messages == sent && bytes == sent * MESSAGE as u64 && failed.is_none(),
-            detail: failed.cloned().unwrap_or_else(|| {
+    fn checks(&self, point: &Beside, served: &Served, ends: &[&Ends], failed: Option<String>) -> Vec<Check> {
+        let &Served { sent, messages, bytes, .. } = served;
+        let mut checks = vec![check(
+            "every answer was that of its request, counted on both sides",
+            self.right > 0 && messages == sent && bytes == sent * MESSAGE as u64 && failed.is_none(),
+            failed.unwrap_or_else(|| {
                 format!("{} answers compared, {sent} messages sent, {messages} answered", self.right)
             }),
-        }];
+        )];
         if point.streams > 0 {
-            let ends: Vec<&Ends> = visits.iter().filter_map(|visit| visit.ends.as_ref()).collect();
-            let agreement = Agreement::of(&ends, point.streams as usize);
-            checks.push(Check {
-                name: "both ends of every stream say the same".to_owned(),
-                ok: agreement.is_full(),
-                detail: format!("{} of {} streams", agreement.agreeing, agreement.streams),
-            });
+            let agreement = Agreement::of(ends, point.streams as usize);
+            checks.push(check(
+                "both ends of every stream say the same",
+                agreement.is_full(),
+                format!("{} of {} streams", agreement.agreeing, agreement.streams),
+            ));
         }
         checks
     }

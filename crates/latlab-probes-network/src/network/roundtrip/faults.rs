@@ -1,7 +1,7 @@
 //! Round trips that are right, and servers and processes that do wrong.
 
 use latlab_harness::{AnyProbe as _, Erased, Planned, PointFields as _, Session as _};
-use latlab_net::echo::Reply;
+use latlab_net::echo::{Counts, Reply};
 use latlab_probes_testing as testing;
 
 use super::*;
@@ -60,37 +60,24 @@ fn an_address_is_not_to_blame_for_a_process_that_ends() {
     assert!(!error.to_string().contains("loopback address"), "{error}");
 }
 
-/// Why a server with a fault gives no figure.
-fn of_a_server_that(fault: Reply, patience: Duration) -> String {
+#[test]
+fn what_a_server_does_wrong_is_named_and_never_waited_for_too_long() {
     let env = testing::env_of_one_cpu(64 << 20);
-    let open = || {
-        let mut session = Session::new(&env, patience)?;
-        session.echo.planted = Some(fault);
-        Ok(session)
-    };
-    trial::reason(&env, open, &small(Placement::SameCpu))
-}
-
-#[test]
-fn a_server_that_never_answers_or_not_all_is_not_waited_for() {
-    for fault in [Reply::Nothing, Reply::Part(10)] {
-        let text = of_a_server_that(fault, WAITED);
-        assert!(text.contains("no answer came within 1 s"), "{text}");
+    for (fault, patience, named) in [
+        (Reply::Nothing, WAITED, "no answer came within 1 s"),
+        (Reply::Part(10), WAITED, "no answer came within 1 s"),
+        (Reply::Twice, testing::LONG, "answer 4 is not that of its request"),
+        (Reply::Reset, testing::LONG, "reset the connection"),
+        (Reply::Close, testing::LONG, "closed the connection"),
+    ] {
+        let open = || {
+            let mut session = Session::new(&env, patience)?;
+            session.echo.planted = Some(fault);
+            Ok(session)
+        };
+        let text = trial::reason(&env, open, &small(Placement::SameCpu));
+        assert!(text.contains(named), "{fault:?}: {text}");
     }
-}
-
-#[test]
-fn an_answer_before_its_request_is_none() {
-    let text = of_a_server_that(Reply::Twice, testing::LONG);
-    assert!(text.contains("answer 4 is not that of its request"), "{text}");
-}
-
-#[test]
-fn a_connection_that_is_reset_or_closed_is_named_so() {
-    let text = of_a_server_that(Reply::Reset, testing::LONG);
-    assert!(text.contains("reset the connection"), "{text}");
-    let text = of_a_server_that(Reply::Close, testing::LONG);
-    assert!(text.contains("closed the connection"), "{text}");
 }
 
 #[test]

@@ -4,12 +4,12 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use latlab_harness::{Block, Env, PointFields as _, ProbeError, Proof};
-use latlab_net::echo::{Counts, Waiting};
+use latlab_net::echo::Waiting;
 use latlab_record::{Check, Work};
 
 use super::{IDLING_S, Placement, RoundTrip, Sides, Trip, WARM};
-use crate::network::linux::{Ask, Echo, Served, Sum, Visits, ip};
-use crate::peer::Route;
+use crate::network::linux::{Ask, Echo, Served, Sum};
+use crate::peer::{Route, check};
 use latlab_probes_shared::linux::{Pinned, Task, runs_only_on, switches, thread_id};
 use latlab_probes_shared::{median, other_cpu};
 
@@ -61,14 +61,10 @@ pub struct Evidence {
 /// A client, and a server in a child process.
 pub struct Session<'env> {
     env: &'env Env,
-    echo: Echo<'env>,
-    /// The point that has the connection.
-    open: Option<Trip>,
+    echo: Echo<'env, Trip>,
     address: Option<IpAddr>,
     /// Of the visit: round trips of sleepers just after other work, ns.
     just_after_work: Vec<f64>,
-    /// Messages sent, and what the server counted.
-    visits: Visits<Trip, (u64, Counts)>,
     _home: Pinned,
 }
 
@@ -77,10 +73,8 @@ impl<'env> Session<'env> {
         Ok(Self {
             env,
             echo: Echo::new(env, &Route::loopback(), patience)?,
-            open: None,
             address: None,
             just_after_work: Vec::new(),
-            visits: Visits::default(),
             _home: Pinned::to(env.home_cpu)?,
         })
     }
@@ -88,17 +82,6 @@ impl<'env> Session<'env> {
     /// The server's CPU; `None` where there is no other one and the point needs it.
     fn cpu(&self, point: Trip) -> Option<u32> {
         if point.is_together() { Some(self.env.home_cpu) } else { other_cpu(self.env) }
-    }
-
-    /// Ends what is open, and keeps what the server counted.
-    fn close(&mut self) -> Result<(), ProbeError> {
-        let Some(point) = self.open.take() else {
-            return Ok(());
-        };
-        if let Some(counted) = self.echo.close()? {
-            self.visits.add(point, counted);
-        }
-        Ok(())
     }
 
     /// So many round trips, each handed over with its stamps. What ends them is why.
@@ -159,8 +142,6 @@ fn was_disturbed(point: Trip, before_ns: u64, after_ns: u64, took_ns: f64) -> bo
 
 impl latlab_harness::Session<RoundTrip> for Session<'_> {
     fn select(&mut self, point: &Trip) -> Result<(), ProbeError> {
-        // A server that failed at the end of its point has failed that point, in its proof.
-        let _ = self.close();
         self.just_after_work.clear();
         let ask = Ask {
             transport: point.transport,
@@ -168,8 +149,7 @@ impl latlab_harness::Session<RoundTrip> for Session<'_> {
             bytes: point.message_bytes,
             cpu: self.cpu(*point).ok_or_else(|| ProbeError::no_point(&point.to_point()))?,
         };
-        self.address = ip(&self.echo.connect(ask)?);
-        self.open = Some(*point);
+        self.address = self.echo.connect(*point, ask)?;
         self.exchange(WARM, |_, _| {})?;
         if point.idles() { self.idle() } else { Ok(()) }
     }
@@ -208,17 +188,10 @@ impl latlab_harness::Session<RoundTrip> for Session<'_> {
     }
 
     fn proof(&mut self, point: &Trip, evidence: &Evidence) -> Proof<Sides> {
-        let closed = self.close();
-        let served = Served::of(self.visits.of(point));
+        let (served, failed) = self.echo.served(point);
         let cpus = [self.env.home_cpu, self.cpu(*point).unwrap_or(self.env.home_cpu)];
         let mut checks = evidence.checks(*point, &served, cpus);
-        if let Err(error) = closed {
-            checks.push(Check {
-                name: "the server ended when it was told".to_owned(),
-                ok: false,
-                detail: error.to_string(),
-            });
-        }
+        checks.extend(failed.map(|failed| check("the server ended when it was told", false, failed)));
         let sides = Sides {
             address: evidence.address,
             from_cpu: cpus[0],
@@ -243,24 +216,24 @@ impl Evidence {
     fn checks(&self, point: Trip, served: &Served, [home_cpu, cpu]: [u32; 2]) -> Vec<Check> {
         let bytes = served.sent * point.message_bytes as u64;
         vec![
-            Check {
-                name: "every answer was that of its request".to_owned(),
-                ok: self.timed > 0 && self.right == self.timed,
-                detail: format!("{} of {} answers, every byte compared", self.right, self.timed),
-            },
-            Check {
-                name: "counted on both sides".to_owned(),
-                ok: served.sent > 0 && served.messages == served.sent && served.bytes == bytes,
-                detail: format!(
+            check(
+                "every answer was that of its request",
+                self.timed > 0 && self.right == self.timed,
+                format!("{} of {} answers, every byte compared", self.right, self.timed),
+            ),
+            check(
+                "counted on both sides",
+                served.sent > 0 && served.messages == served.sent && served.bytes == bytes,
+                format!(
                     "{} messages of {bytes} bytes sent, {} of {} answered",
                     served.sent, served.messages, served.bytes
                 ),
-            },
-            Check {
-                name: "both sides kept to their CPUs".to_owned(),
-                ok: !served.strayed && runs_only_on(thread_id(), home_cpu),
-                detail: format!("CPU {home_cpu} and CPU {cpu}"),
-            },
+            ),
+            check(
+                "both sides kept to their CPUs",
+                !served.strayed && runs_only_on(thread_id(), home_cpu),
+                format!("CPU {home_cpu} and CPU {cpu}"),
+            ),
             self.waited(point, served),
         ]
     }
@@ -273,25 +246,20 @@ impl Evidence {
             // Emulated systems return zeros for those who sleep.
             .filter(|(own, theirs)| point.waiting() == Waiting::Polling || *own + *theirs > 0.0);
         let blocks = point.waiting() == Waiting::Blocking;
-        Check {
-            name: if blocks {
-                "both sides slept while they waited"
-            } else {
-                "neither side slept while it waited"
-            }
-            .to_owned(),
-            ok: counted.is_none_or(
+        check(
+            if blocks { "both sides slept while they waited" } else { "neither side slept while it waited" },
+            counted.is_none_or(
                 |(own, theirs)| {
                     if blocks { own.min(theirs) >= SLEEPS } else { own.max(theirs) <= POLLS }
                 },
             ),
-            detail: counted.map_or_else(
+            counted.map_or_else(
                 || "switches are not counted here".to_owned(),
                 |(own, theirs)| {
                     format!("{own:.2} switches of the client and {theirs:.2} of the server in a round trip")
                 },
             ),
-        }
+        )
     }
 }
 

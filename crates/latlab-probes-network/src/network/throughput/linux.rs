@@ -8,8 +8,8 @@ use latlab_net::stream::TcpFacts;
 use latlab_record::Check;
 
 use super::{Carried, Connections, Pace, Placement, Tcp, Throughput};
-use crate::network::linux::{Agreement, Ends, Load, Shape, Visits, ip};
-use crate::peer::Route;
+use crate::network::linux::{Agreement, Ends, Load, Shape};
+use crate::peer::{Route, check};
 use latlab_probes_shared::linux::Pinned;
 use latlab_probes_shared::median;
 
@@ -42,18 +42,15 @@ pub struct Evidence {
 pub struct Session<'env> {
     env: &'env Env,
     stamps: Stamps,
-    load: Load<'env>,
+    load: Load<'env, Connections>,
     _home: Pinned,
     /// The streams that there are.
     open: Option<Open>,
-    /// What both ends said, or what went wrong at one.
-    visits: Visits<Connections, Result<Ends, String>>,
 }
 
 /// The streams of this visit.
 #[derive(Clone, Copy)]
 struct Open {
-    point: Connections,
     pace: Pace,
     address: Option<IpAddr>,
     state: State,
@@ -77,7 +74,6 @@ impl<'env> Session<'env> {
             load: Load::new(env, &Route::loopback(), patience)?,
             _home: Pinned::to(env.home_cpu)?,
             open: None,
-            visits: Visits::default(),
         })
     }
 
@@ -95,18 +91,6 @@ impl<'env> Session<'env> {
         Shape { transport: point.transport, message: point.message_bytes, streams, from, to }
     }
 
-    /// Ends what is open, and keeps what both ends say.
-    fn close(&mut self) {
-        let Some(open) = self.open.take() else {
-            return;
-        };
-        let rested = if open.state == State::Going { self.load.rest() } else { Ok(()) };
-        match rested.and_then(|()| self.load.end()) {
-            Ok(ends) => ends.into_iter().for_each(|ends| self.visits.add(open.point, Ok(ends))),
-            Err(error) => self.visits.add(open.point, Err(error.to_string())),
-        }
-    }
-
     /// The time, and what had arrived then.
     fn look(&self, streams: usize) -> (u64, u64) {
         let mut looks = 0;
@@ -121,8 +105,7 @@ impl<'env> Session<'env> {
         }
     }
 
-    fn windows(&self, open: Open, evidence: &mut Evidence, block: &mut Block) {
-        let streams = open.point.streams as usize;
+    fn windows(&self, streams: usize, open: Open, evidence: &mut Evidence, block: &mut Block) {
         let Pace { window_s, windows, .. } = open.pace;
         let window = Duration::from_secs_f64(window_s);
         let before = self.load.arrived_each(streams);
@@ -161,12 +144,12 @@ fn in_turn(env: &Env) -> Vec<u32> {
 
 impl latlab_harness::Session<Throughput> for Session<'_> {
     fn select(&mut self, point: &Connections) -> Result<(), ProbeError> {
-        self.close();
+        self.open = None;
         // Others each time: what an earlier connection left is none of these.
         let seed = self.env.seed(0x7374_7265_616d ^ self.stamps.end());
-        let address = ip(&self.load.make(&self.shape(point), seed)?);
+        let address = self.load.make(*point, &self.shape(point), seed)?;
         let pace = Pace::of(self.env.settings.profile, *point);
-        let open = Open { point: *point, pace, address, state: State::Fresh };
+        let open = Open { pace, address, state: State::Fresh };
         self.open = Some(open);
         if pace.spreading_s > 0.0 {
             self.load.go().inspect_err(|_| self.open = None)?;
@@ -204,23 +187,21 @@ impl latlab_harness::Session<Throughput> for Session<'_> {
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        self.windows(open, evidence, block);
+        self.windows(streams, open, evidence, block);
         self.open = Some(Open { state: State::Resting, ..open });
         self.load.rest().inspect_err(|_| self.open = None)
     }
 
     fn proof(&mut self, point: &Connections, evidence: &Evidence) -> Proof<Carried> {
-        self.close();
         let shape = self.shape(point);
-        let ends: Vec<&Ends> = self.visits.of(point).flatten().collect();
-        let failed = self.visits.of(point).filter_map(|visit| visit.as_ref().err()).last();
+        let (ends, failed) = self.load.ended(point);
         Proof::of(evidence.checks(&shape, &ends, failed)).with(evidence.carried(shape, &ends)).by("socket")
     }
 }
 
 impl Evidence {
     /// `failed` is what went wrong at an end of the streams.
-    fn checks(&self, shape: &Shape, visits: &[&Ends], failed: Option<&String>) -> Vec<Check> {
+    fn checks(&self, shape: &Shape, visits: &[&Ends], failed: Option<String>) -> Vec<Check> {
         let agreement = Agreement::of(visits, shape.streams);
         let Agreement { streams, agreeing, .. } = agreement;
         let bytes: u64 = visits.iter().flat_map(|ends| &ends.sent).map(|sent| sent.amount.bytes).sum();
@@ -230,23 +211,23 @@ impl Evidence {
                 && ends.received.iter().all(|received| received.kept_to_its_cpus)
         });
         vec![
-            Check {
-                name: "both ends of every stream say the same".to_owned(),
-                ok: agreement.is_full() && failed.is_none(),
-                detail: failed.cloned().unwrap_or_else(|| {
+            check(
+                "both ends of every stream say the same",
+                agreement.is_full() && failed.is_none(),
+                failed.unwrap_or_else(|| {
                     format!("{agreeing} of {streams} streams, {bytes} bytes with their contents")
                 }),
-            },
-            Check {
-                name: "no more was counted than was sent".to_owned(),
-                ok: bytes > 0 && in_windows <= bytes,
-                detail: format!("{in_windows} of {bytes} bytes arrived in the windows"),
-            },
-            Check {
-                name: "threads kept to their CPUs".to_owned(),
-                ok: streams > 0 && kept,
-                detail: format!("from {:?} to {:?}", shape.from, shape.to),
-            },
+            ),
+            check(
+                "no more was counted than was sent",
+                bytes > 0 && in_windows <= bytes,
+                format!("{in_windows} of {bytes} bytes arrived in the windows"),
+            ),
+            check(
+                "threads kept to their CPUs",
+                streams > 0 && kept,
+                format!("from {:?} to {:?}", shape.from, shape.to),
+            ),
         ]
     }
 

@@ -10,7 +10,7 @@ use latlab_stats::{order_statistic_interval, quantile};
 
 use super::details::{Experiment, Found, Library, Little, Server, Singles, Times};
 use super::{FILES, Fetch, Kept, POOL, Transfer};
-use crate::peer::{Engine, Interpreter, Pair, Pairs, PathKind, Stamped, Transferred, Work};
+use crate::peer::{Engine, Interpreter, Pair, Pairs, PathKind, Stamped, Transferred, Work, check};
 
 pub(super) const HERE: bool = true;
 /// Beside what the transfers should take, many times over.
@@ -411,7 +411,7 @@ impl Evidence {
             );
             ("every body compared", detail)
         };
-        Check { name: name.to_owned(), ok: *missing == 0 && *transfers > 0, detail }
+        check(name, *missing == 0 && *transfers > 0, detail)
     }
 
     /// How far rate x time is from what was under way, over all blocks; none without blocks.

@@ -18,7 +18,7 @@ mod ping;
 
 use std::io;
 use std::net::Ipv4Addr;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 
 use serde::{Deserialize, Serialize};
 
@@ -85,42 +85,21 @@ pub fn keep(
 ) -> Result<(), NetError> {
     let mut why_not_better = Vec::new();
     let namespaces = Namespaces::make()?;
-    match by_netem(spec, &namespaces) {
-        Ok(least_rtt_ns) => {
-            let path = established(Kind::Netem, &namespaces, least_rtt_ns, why_not_better);
-            ready(&path).map_err(NetError::system("telling of the path"))?;
-            return wait(stop);
+    let (kind, least_rtt_ns, namespaces, _line) = match by_netem(spec, &namespaces) {
+        Ok(least_rtt_ns) => (Kind::Netem, least_rtt_ns, namespaces, None),
+        Err(error) => {
+            why_not_better.push(format!("netem: {error}"));
+            // New ones: what an emulator that was no good has left in the others is gone with them.
+            let namespaces = namespaces.again()?;
+            let wires = by_line(&namespaces)?;
+            let line = Line::start(spec, wires).map_err(NetError::system("starting the delay line"))?;
+            (Kind::DelayLine, least_rtt(spec, &namespaces)?, namespaces, Some(line))
         }
-        Err(error) => why_not_better.push(format!("netem: {error}")),
-    }
-    // New ones: what an emulator that was no good has left in the others is gone with them.
-    let namespaces = namespaces.again()?;
-    let wires = by_line(&namespaces)?;
-    let _line = Line::start(spec, wires).map_err(NetError::system("starting the delay line"))?;
-    let least_rtt_ns = least_rtt(spec, &namespaces)?;
-    ready(&established(Kind::DelayLine, &namespaces, least_rtt_ns, why_not_better))
-        .map_err(NetError::system("telling of the path"))?;
-    wait(stop)
-}
-
-fn established(
-    kind: Kind,
-    namespaces: &Namespaces,
-    least_rtt_ns: u64,
-    why_not_better: Vec<String>,
-) -> Established {
-    let entry = |network: i32| Entry {
-        process: std::process::id(),
-        user: namespaces.user.as_ref().map(AsRawFd::as_raw_fd),
-        network,
     };
-    Established {
-        kind,
-        client: entry(namespaces.client.as_raw_fd()),
-        server: entry(namespaces.server.as_raw_fd()),
-        least_rtt_ns,
-        why_not_better,
-    }
+    let [client, server] = [&namespaces.client, &namespaces.server].map(|end| namespaces.entry(end));
+    ready(&Established { kind, client, server, least_rtt_ns, why_not_better })
+        .map_err(NetError::system("telling of the path"))?;
+    line::wait_for(&[stop], None).map(drop).map_err(NetError::system("waiting"))
 }
 
 /// The kernel's emulator at both ends of one pair of interfaces.
@@ -192,10 +171,6 @@ fn least_rtt(spec: &PathSpec, namespaces: &Namespaces) -> Result<u64, NetError> 
     let server = namespaces.inside(&namespaces.server, || ping::socket(SERVER))?;
     let client = namespaces.inside(&namespaces.client, || ping::socket(CLIENT))?;
     ping::least(&client, &server, spec.rtt_us).map_err(NetError::system("a round trip over the path"))
-}
-
-fn wait(stop: BorrowedFd<'_>) -> Result<(), NetError> {
-    line::wait_for(&[stop], None).map(|_| ()).map_err(NetError::system("waiting"))
 }
 
 #[cfg(test)]

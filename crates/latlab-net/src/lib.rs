@@ -29,14 +29,16 @@ mod listen;
 mod process;
 pub mod serve;
 #[cfg(target_os = "linux")]
+mod serving;
+#[cfg(target_os = "linux")]
 pub mod sockets;
 mod spec;
 #[cfg(target_os = "linux")]
 pub mod stream;
-#[cfg(target_os = "linux")]
-mod worker;
 
 pub use error::NetError;
 #[cfg(target_os = "linux")]
 pub use process::end_with_the_parent;
+#[cfg(target_os = "linux")]
+pub use serving::Serving;
 pub use spec::{PathSpec, Transport};

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, Instant};
 
 use latlab_net::NetError;
-use latlab_net::echo::{Client, Counts, Reply, Server, Service, Waiting, Watch, answer};
+use latlab_net::echo::{Client, Counts, Reply, Service, Waiting, Watch, answer};
 use latlab_net::sockets::{Transport, connect};
 
 /// For answers that come: any of the threads may be kept from its CPU for long.
@@ -13,9 +13,10 @@ const LONG: Duration = Duration::from_secs(30);
 /// For those that never do.
 const SHORT: Duration = Duration::from_millis(150);
 const SEED: u64 = 42;
+const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 fn service(transport: Transport, waiting: Waiting, bytes: usize) -> Service {
-    Service { transport, ip: IpAddr::V4(Ipv4Addr::LOCALHOST), bytes, waiting, cpu: None }
+    Service { transport, bytes, waiting, cpu: None }
 }
 
 /// So many round trips, each waited for so long; what the server counted.
@@ -25,7 +26,7 @@ fn trips(
     count: u64,
     reply: impl FnMut(u64, &mut [u8]) -> Reply + Send + 'static,
 ) -> Result<Counts, NetError> {
-    let server = Server::start(service, reply)?;
+    let server = service.start(LOOPBACK, reply)?;
     let socket = connect(server.address(), service.transport, patience)?;
     let mut client = Client::over(socket, service.transport, service.waiting, service.bytes, SEED, patience);
     let watch = Watch::start()?;
@@ -115,7 +116,7 @@ fn answers_are_right_faults_are_named_within_their_time_and_nothing_stays() {
     }
 
     // A server to which nobody comes can be ended, and a client whose server is gone is told so.
-    let server = Server::start(service(Transport::Tcp, Waiting::Blocking, 64), right).expect("a server");
+    let server = service(Transport::Tcp, Waiting::Blocking, 64).start(LOOPBACK, right).expect("a server");
     let address = server.address().clone();
     assert_eq!(server.end().expect("ended").messages, 0);
     let refused = connect(&address, Transport::Tcp, LONG);

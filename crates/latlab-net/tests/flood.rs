@@ -40,7 +40,7 @@ fn is_served(server: &Server) -> bool {
     let url = Url::parse(&format!("https://{address}/bytes/300000")).expect("a URL");
     let trust = Trust::only(&server.listening().certificate).expect("a certificate");
     let pass = pass(&url, &trust, SECRET, deadline).expect("a challenge");
-    let signed = pass.sign(0, "GET", &url.target);
+    let signed = pass.next("GET", &url.target);
     let mut connection = Connection::open(&url, &trust, deadline, &mut |_| {}).expect("a connection");
     let answer = connection.get(&url.target, Some(&signed), deadline, &mut |_| {}, &is_body);
     answer.expect("an answer").body_bytes == 300_000

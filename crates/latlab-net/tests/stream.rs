@@ -1,26 +1,30 @@
 //! Streams between threads of one process: what they prove, and how they end. What goes wrong on the way is tested with the probes.
 #![cfg(target_os = "linux")]
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::{Duration, Instant};
 
-use latlab_net::NetError;
 use latlab_net::sockets::{Transport, connect};
-use latlab_net::stream::{Arrivals, Received, Receivers, Senders, Sent, Sink, Source};
+use latlab_net::stream::{Arrivals, Received, Senders, Sent, Sink, Source};
+use latlab_net::{NetError, Serving};
 
 /// For what goes on: any of the threads may be kept from its CPU for long.
 const LONG: Duration = Duration::from_secs(30);
 
-fn sink(transport: Transport, streams: usize) -> Sink {
-    Sink { transport, ip: IpAddr::V4(Ipv4Addr::LOCALHOST), streams, cpus: Vec::new() }
+fn receive(
+    transport: Transport,
+    streams: usize,
+    arrivals: Arrivals,
+) -> Result<Serving<Vec<Received>>, NetError> {
+    Sink { transport, streams, cpus: Vec::new() }.start(Ipv4Addr::LOCALHOST.into(), arrivals, None)
 }
 
 /// Sends twice, and more often until every stream has had its turn, and ends.
 fn run(transport: Transport, streams: usize, message: usize) -> Result<(Vec<Sent>, Vec<Received>), NetError> {
     let arrivals = Arrivals::new()?;
     let theirs = Arrivals::inherited(arrivals.as_fd().as_raw_fd())?;
-    let receivers = Receivers::start(sink(transport, streams), theirs, None)?;
+    let receivers = receive(transport, streams, theirs)?;
     let sockets =
         (0..streams).map(|_| connect(receivers.address(), transport, LONG)).collect::<Result<_, _>>()?;
     let mut senders = Senders::start(sockets, &Source { message, seed: 11, cpus: Vec::new() })?;
@@ -68,7 +72,7 @@ fn both_ends_of_every_stream_agree_on_how_much_and_what() {
 fn receivers_to_whom_nobody_comes_end_when_they_are_told() {
     let begun = Instant::now();
     let arrivals = Arrivals::new().expect("shared memory");
-    let receivers = Receivers::start(sink(Transport::Tcp, 1), arrivals, None).expect("the loopback");
+    let receivers = receive(Transport::Tcp, 1, arrivals).expect("the loopback");
     assert!(receivers.end().expect("nothing went wrong").is_empty());
     // Who waits for somebody to come gives up after ten seconds.
     assert!(begun.elapsed() < Duration::from_secs(8));

@@ -16,11 +16,11 @@ pub static PROGRAMS: &[(&str, Program)] = &[
     #[cfg(target_os = "linux")]
     ("network.path", peer::keep),
     #[cfg(target_os = "linux")]
-    ("network.roundtrip", network::run::<latlab_net::echo::Server>),
+    ("network.roundtrip", network::run::<network::Answers>),
     #[cfg(target_os = "linux")]
     ("network.sockets", network::serve_sockets),
     #[cfg(target_os = "linux")]
-    ("network.throughput", network::run::<latlab_net::stream::Receivers>),
+    ("network.throughput", network::run::<network::Receives>),
     #[cfg(target_os = "linux")]
     ("network.web", peer::serve),
 ];

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
 use serde::{Deserialize, Serialize};
@@ -12,16 +12,16 @@ use crate::NetError;
 /// How another process enters one end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    pub(super) process: u32,
-    pub(super) user: Option<i32>,
-    pub(super) network: i32,
+    process: u32,
+    user: Option<i32>,
+    network: i32,
 }
 
 /// Where the path lies. Gone with the last process that holds them.
 #[derive(Debug)]
 pub(super) struct Namespaces {
     /// The user namespace that owns the others; none when this process could do without.
-    pub(super) user: Option<File>,
+    user: Option<File>,
     pub(super) client: File,
     pub(super) server: File,
     /// Where this process stays.
@@ -57,6 +57,12 @@ impl Namespaces {
         let [client, server, between] =
             three().map_err(|error: io::Error| NetError::NoNamespaces(why(&error)))?;
         Ok(Self { user, client, server, between })
+    }
+
+    /// How another process enters this end.
+    pub(super) fn entry(&self, end: &File) -> Entry {
+        let user = self.user.as_ref().map(AsRawFd::as_raw_fd);
+        Entry { process: std::process::id(), user, network: end.as_raw_fd() }
     }
 
     /// Does something in one of them, and comes back.

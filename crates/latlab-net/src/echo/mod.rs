@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Client::prepare  writes marks that only this request has          (untimed)
-//! Client::exchange ──request──► Server: its answer changes each mark
+//! Client::exchange ──request──► Service: its answer changes each mark
 //!                  ◄──answer───                                     (timed by the caller)
 //! Client::check    every mark is the changed one of this request    (untimed)
 //! ```
@@ -18,6 +18,6 @@ mod wire;
 
 pub use client::Client;
 pub use marks::answer;
-pub use server::{Counts, Reply, Server, Service};
+pub use server::{Counts, Reply, Service};
 pub use watch::Watch;
 pub use wire::Waiting;

@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use super::wire::{Fruitless, Waiting, Wire};
 use crate::NetError;
 use crate::cpu::{is_kept_to, keep_to, switches};
-use crate::listen::{Clock, Listening, listen};
-use crate::sockets::{Address, Transport};
-use crate::worker::{Stop, Worker};
+use crate::listen::{Clock, Listening};
+use crate::serving::{Serving, Stop};
+use crate::sockets::Transport;
 
 /// A server to which nobody comes, one whose first message is not whole so long after it was connected to, and one that polls and is asked nothing,
 /// ends after so long. One that blocks has no timer in its calls: it ends with its owner.
@@ -21,8 +21,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub struct Service {
     /// What carries the messages.
     pub transport: Transport,
-    /// Where it listens, at any free port; a Unix socket has no such address.
-    pub ip: IpAddr,
     /// Size of every message, 16 bytes at least.
     pub bytes: usize,
     /// How it waits.
@@ -61,34 +59,17 @@ pub struct Counts {
     pub kept_to_its_cpu: bool,
 }
 
-/// A server at work; dropping it ends it.
-#[derive(Debug)]
-pub struct Server {
-    address: Address,
-    worker: Worker<Counts>,
-}
-
-impl Server {
-    /// Listens on the loopback interface; when this returns, a client can connect. `reply` turns a message into its answer: the number of
-    /// the message from 1, and its bytes.
+impl Service {
+    /// Starts a server at any free port of this address; a Unix socket has none. `reply` turns a message into its answer: the number of the message
+    /// from 1, and its bytes.
     pub fn start(
-        service: Service,
+        self,
+        ip: IpAddr,
         reply: impl FnMut(u64, &mut [u8]) -> Reply + Send + 'static,
-    ) -> Result<Self, NetError> {
-        let (listening, address) = listen(service.transport, service.ip)?;
-        let work = move |stop: &Stop| run(service, listening, stop, reply, &Instant::now);
-        Ok(Self { address, worker: Worker::start("echo", "serves", work)? })
-    }
-
-    /// Where it listens.
-    #[must_use]
-    pub fn address(&self) -> &Address {
-        &self.address
-    }
-
-    /// Ends it.
-    pub fn end(self) -> Result<Counts, NetError> {
-        self.worker.end()
+    ) -> Result<Serving<Counts>, NetError> {
+        Serving::start(self.transport, ip, "echo", move |listening, stop| {
+            run(self, listening, stop, reply, &Instant::now)
+        })
     }
 }
 

@@ -32,8 +32,8 @@ pub struct Pool {
     trust: Trust,
     address: SocketAddr,
     authority: String,
-    /// Signs each request, by its number.
-    pass: Option<(Pass, u64)>,
+    /// Signs each request.
+    pass: Option<Pass>,
     patience: Duration,
     expected: Expected,
     members: Vec<Member>,
@@ -86,7 +86,7 @@ impl Pool {
             url: url.clone(),
             trust: trust.clone(),
             address,
-            pass: pass.map(|pass| (pass, 0)),
+            pass,
             patience,
             expected,
             members: std::iter::repeat_with(Member::default).take(connections.max(1)).collect(),
@@ -116,11 +116,7 @@ impl Pool {
     /// Sends a request on one of the connections, which has none under way.
     pub fn ask(&mut self, place: usize) -> Result<(), FetchError> {
         let target = &self.url.target;
-        let authorization = self.pass.as_mut().map(|(pass, number)| {
-            let signed = pass.sign(*number, "GET", target);
-            *number += 1;
-            signed
-        });
+        let authorization = self.pass.as_ref().map(|pass| pass.next("GET", target));
         let request = request(&self.authority, target, authorization.as_deref());
         self.members[place].asked = Some(Asked {
             request,

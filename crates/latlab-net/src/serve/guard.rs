@@ -42,18 +42,25 @@ const SEAL_BYTES: usize = 16;
 pub struct Pass {
     key: hmac::Key,
     challenge: String,
+    /// The next request's number.
+    next: AtomicU64,
 }
 
 impl Pass {
     /// For a challenge that the server gave.
     #[must_use]
     pub fn new(secret: &[u8], challenge: &str) -> Self {
-        Self { key: key(secret), challenge: challenge.to_owned() }
+        Self { key: key(secret), challenge: challenge.to_owned(), next: AtomicU64::new(0) }
     }
 
-    /// The value of `Authorization` for one request; `number` counts from 0 and is used once.
+    /// The value of `Authorization` for the next request.
     #[must_use]
-    pub fn sign(&self, number: u64, method: &str, target: &str) -> String {
+    pub fn next(&self, method: &str, target: &str) -> String {
+        self.sign(self.next.fetch_add(1, Ordering::Relaxed), method, target)
+    }
+
+    /// The same for the request of this number, which is used once.
+    pub(super) fn sign(&self, number: u64, method: &str, target: &str) -> String {
         let signed = hmac::sign(&self.key, &message(&self.challenge, number, method, target));
         format!("latlab {} {number} {}", self.challenge, HEX.encode(signed.as_ref()))
     }

@@ -1,7 +1,7 @@
 //! Bytes one way, as many as will go, by one connection or several at once.
 //!
 //! ```text
-//! Senders (a thread a stream) ──bytes──► Receivers (a thread a stream, in another process)
+//! Senders (a thread a stream) ──bytes──► Sink (a thread a stream, in another process)
 //!                                           │ counts what arrived, in memory that both processes see
 //! whoever measures ◄──────── Arrivals ──────┘ and takes the time stamps
 //! ```
@@ -18,5 +18,5 @@ mod senders;
 pub use arrivals::{Arrivals, MOST_STREAMS};
 pub use contents::{Amount, Digest};
 pub use facts::TcpFacts;
-pub use receivers::{Fault, Received, Receivers, Sink};
+pub use receivers::{Fault, Received, Sink};
 pub use senders::{LONGEST_MESSAGE, Senders, Sent, Source};

@@ -13,9 +13,9 @@ use super::arrivals::{Arrivals, MOST_STREAMS};
 use super::contents::{Amount, Digest, within};
 use crate::NetError;
 use crate::cpu::{is_kept_to, seat, time_ns};
-use crate::listen::{Clock, Listening, has_come, listen};
-use crate::sockets::{Address, Transport};
-use crate::worker::{Stop, Worker};
+use crate::listen::{Clock, Listening, has_come};
+use crate::serving::{Serving, Stop};
+use crate::sockets::Transport;
 
 /// A receiver to which nobody comes, or that gets nothing so long after it was connected to, gives up. What comes later has no timer in its calls: it
 /// ends with its owner.
@@ -28,8 +28,6 @@ const ROOM: usize = 128 << 10;
 pub struct Sink {
     /// TCP or Unix.
     pub transport: Transport,
-    /// Where to listen.
-    pub ip: IpAddr,
     /// How many connections.
     pub streams: usize,
     /// The CPUs among which each stream's thread may move, streams in turn; when there are none, those of the thread that starts them.
@@ -60,30 +58,18 @@ pub enum Fault {
     Closes(u64),
 }
 
-/// Receivers at work; dropping them ends them.
-#[derive(Debug)]
-pub struct Receivers {
-    address: Address,
-    worker: Worker<Vec<Received>>,
-}
-
-impl Receivers {
-    /// Listens; when this returns, senders can connect.
-    pub fn start(sink: Sink, arrivals: Arrivals, fault: Option<Fault>) -> Result<Self, NetError> {
-        let (listening, address) = listen(sink.transport, sink.ip)?;
-        let work = move |stop: &Stop| run(&sink, &listening, stop, &arrivals, fault, &Instant::now);
-        Ok(Self { address, worker: Worker::start("receivers", "receives", work)? })
-    }
-
-    /// Where they listen.
-    #[must_use]
-    pub fn address(&self) -> &Address {
-        &self.address
-    }
-
-    /// Ends them, once the senders have closed their ends; breaks off who has not.
-    pub fn end(self) -> Result<Vec<Received>, NetError> {
-        self.worker.end()
+impl Sink {
+    /// Starts receivers at any free port of this address; a Unix socket has none. They end once the senders have closed their ends; who has not is
+    /// broken off.
+    pub fn start(
+        self,
+        ip: IpAddr,
+        arrivals: Arrivals,
+        fault: Option<Fault>,
+    ) -> Result<Serving<Vec<Received>>, NetError> {
+        Serving::start(self.transport, ip, "receivers", move |listening, stop| {
+            run(&self, &listening, stop, &arrivals, fault, &Instant::now)
+        })
     }
 }
 

@@ -14,7 +14,7 @@ pub mod transfer;
 #[cfg(all(test, target_os = "linux"))]
 use linux::trial;
 #[cfg(target_os = "linux")]
-pub(crate) use linux::{run, serve_sockets};
+pub(crate) use linux::{Answers, Receives, run, serve_sockets};
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::io::{BufRead, Write};
 use std::net::SocketAddr;
 use std::sync::Barrier;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use latlab_harness::{Env, ProbeError, serve_child};
@@ -156,8 +156,8 @@ struct Server {
     own: Option<SocketAddr>,
     url: Url,
     trust: Trust,
-    /// What signs requests, where the server wants that, and how many it has signed.
-    pass: Option<Box<(Pass, AtomicU64)>>,
+    /// What signs requests, where the server wants that.
+    pass: Option<Pass>,
 }
 
 impl Server {
@@ -171,8 +171,7 @@ impl Server {
 
     /// What one request for this target carries.
     fn authorization(&self, target: &str) -> Option<String> {
-        let (pass, signed) = self.pass.as_deref()?;
-        Some(pass.sign(signed.fetch_add(1, Ordering::Relaxed), "GET", target))
+        Some(self.pass.as_ref()?.next("GET", target))
     }
 
     /// Before each request or connection: nobody's server is asked as fast as ours.
@@ -214,8 +213,7 @@ impl Client {
                 let pass = secret
                     .map(|secret| pass(&url, &trust, &secret, Instant::now() + patience))
                     .transpose()
-                    .map_err(wrong)?
-                    .map(|pass| Box::new((pass, AtomicU64::new(0))));
+                    .map_err(wrong)?;
                 self.server = Some(Server { own: None, url, trust, pass });
                 Ok(Transferred::default())
             }

@@ -7,8 +7,9 @@ use std::thread::JoinHandle;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 
 use super::*;
+use crate::listen::listen;
 use crate::listen::tests::Moved;
-use crate::sockets::connect;
+use crate::sockets::{Address, connect};
 
 const BOUND: Duration = Duration::from_secs(30);
 const JUST: Duration = Duration::from_millis(10);
@@ -23,7 +24,7 @@ fn serving(
 ) -> (Address, JoinHandle<Result<Counts, NetError>>) {
     let ip = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let (listening, address) = listen(transport, ip).expect("the loopback");
-    let service = Service { transport, ip, bytes: BYTES, waiting, cpu: None };
+    let service = Service { transport, bytes: BYTES, waiting, cpu: None };
     let clock = clock.clock();
     let thread =
         std::thread::spawn(move || run(service, listening, &Stop::default(), |_, _| Reply::Whole, &clock));

@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 
 use super::*;
-use crate::listen::tests::Moved;
+use crate::listen::{listen, tests::Moved};
 use crate::sockets::connect;
 
 /// Longer than any wait, even under emulation.
@@ -16,8 +16,8 @@ const JUST: Duration = Duration::from_millis(10);
 #[test]
 fn a_stream_without_a_byte_is_ended_when_its_time_is_up_and_another_goes_on() {
     for transport in [Transport::Tcp, Transport::Unix] {
-        let sink = Sink { transport, ip: IpAddr::V4(Ipv4Addr::LOCALHOST), streams: 2, cpus: Vec::new() };
-        let (listening, address) = listen(transport, sink.ip).expect("the loopback");
+        let sink = Sink { transport, streams: 2, cpus: Vec::new() };
+        let (listening, address) = listen(transport, Ipv4Addr::LOCALHOST.into()).expect("the loopback");
         let arrivals = Arrivals::new().expect("shared memory");
         let moved = Moved::default();
         let clock = moved.clock();

@@ -4,9 +4,8 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use latlab_harness::{Env, ProbeError, Stamps};
-use latlab_net::NetError;
-use latlab_net::echo::{Client, Counts, Reply, Server, Service, Waiting, Watch, answer};
-use latlab_net::sockets::{Address, Transport};
+use latlab_net::echo::{Client, Counts, Reply, Service, Watch, answer};
+use latlab_net::{NetError, Serving};
 use serde::{Deserialize, Serialize};
 
 use super::{Far, Runs, failed};
@@ -15,25 +14,24 @@ use crate::peer::Route;
 /// The watch is told so often that all is well, ns.
 const ARM_EVERY_NS: f64 = 500e6;
 
-/// What a server is to be like.
+/// A server as its process is asked for it.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Asked {
+pub(crate) struct Answers {
     service: Service,
     /// Done with the third message and those after it.
     #[cfg(test)]
     planted: Option<Reply>,
 }
 
-impl Runs for Server {
-    type Asked = Asked;
+impl Runs for Answers {
     type Told = Counts;
     const PROGRAM: &'static str = "network.roundtrip";
 
-    fn start(asked: Asked) -> Result<Self, NetError> {
-        Self::start(asked.service, move |number, message| {
+    fn start(self, ip: IpAddr) -> Result<Serving<Counts>, NetError> {
+        self.service.start(ip, move |number, message| {
             answer(message);
             #[cfg(test)]
-            if let Some(fault) = asked.planted
+            if let Some(fault) = self.planted
                 && number >= 3
             {
                 return fault;
@@ -42,24 +40,6 @@ impl Runs for Server {
             Reply::Whole
         })
     }
-
-    fn address(&self) -> &Address {
-        self.address()
-    }
-
-    fn end(self) -> Result<Counts, NetError> {
-        self.end()
-    }
-}
-
-/// What round trips are to be like.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ask {
-    pub(crate) transport: Transport,
-    pub(crate) waiting: Waiting,
-    pub(crate) bytes: usize,
-    /// The server's CPU.
-    pub(crate) cpu: u32,
 }
 
 /// A sum of which each part may be unknown, and then the sum is.
@@ -109,17 +89,20 @@ impl Served {
     }
 }
 
+/// A visit to a point: messages sent and what the server counted, or what went wrong with it.
+type Visit = Result<(u64, Counts), String>;
+
 /// A connection, and its server, which is ended when this is dropped.
 pub(crate) struct Echo<'env, P> {
     env: &'env Env,
     stamps: Stamps,
     /// Before its server.
     client: Option<Client>,
-    pub(crate) server: Far<'env, Server>,
+    pub(crate) server: Far<'env, Answers>,
     /// The point that has the connection.
     open: Option<P>,
-    /// Of each visit to a point that has ended: messages sent and what the server counted, or what went wrong with it.
-    visits: Vec<(P, Result<(u64, Counts), String>)>,
+    /// Those that have ended.
+    visits: Vec<(P, Visit)>,
     watch: Watch,
     patience: Duration,
     /// What servers do wrong from their third message on.
@@ -152,16 +135,15 @@ impl<'env, P: Copy + PartialEq> Echo<'env, P> {
     }
 
     /// Connects anew, for a visit to a point. Returns to where; none of a Unix socket, whose name is another one each time.
-    pub(crate) fn connect(&mut self, point: P, ask: Ask) -> Result<Option<IpAddr>, ProbeError> {
+    pub(crate) fn connect(&mut self, point: P, service: Service) -> Result<Option<IpAddr>, ProbeError> {
         self.close();
-        let Ask { transport, waiting, bytes, cpu } = ask;
-        #[cfg(test)]
-        let planted = self.planted;
-        let (address, sockets) = self.server.open(transport, 1, None, |ip| Asked {
-            service: Service { transport, ip, bytes, waiting, cpu: Some(cpu) },
+        let asked = Answers {
+            service,
             #[cfg(test)]
-            planted,
-        })?;
+            planted: self.planted,
+        };
+        let Service { transport, waiting, bytes, .. } = service;
+        let (address, sockets) = self.server.open(transport, 1, None, &asked)?;
         // Another one each time: an answer from an earlier connection is none.
         let seed = self.env.seed(0x6563_686f ^ self.stamps.end());
         let client = |socket| Client::over(socket, transport, waiting, bytes, seed, self.patience);

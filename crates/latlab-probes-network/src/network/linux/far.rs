@@ -7,8 +7,8 @@ use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 use latlab_harness::{Env, ProbeError, serve_child};
-use latlab_net::NetError;
 use latlab_net::sockets::{Address, Hatch, Transport, connect, hand_over, handed_down};
+use latlab_net::{NetError, Serving};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -19,24 +19,19 @@ use crate::peer::{Place, Route, Side};
 const ANSWERS: Duration = Duration::from_secs(4);
 
 /// What such a process runs, one at a time.
-pub(crate) trait Runs: Sized {
-    /// What it is to be like.
-    type Asked: Serialize + DeserializeOwned;
+pub(crate) trait Runs: Serialize + DeserializeOwned {
     /// What it says at its end.
-    type Told: Serialize + DeserializeOwned;
+    type Told: Serialize + DeserializeOwned + Send + 'static;
     /// The name of the process's program.
     const PROGRAM: &'static str;
 
-    /// When this returns, it can be connected to.
-    fn start(asked: Self::Asked) -> Result<Self, NetError>;
-    fn address(&self) -> &Address;
-    fn end(self) -> Result<Self::Told, NetError>;
+    fn start(self, ip: IpAddr) -> Result<Serving<Self::Told>, NetError>;
 }
 
 #[derive(Serialize, Deserialize)]
 enum Request<A> {
     /// Run this, in place of what there was.
-    Run { place: Place, asked: A },
+    Run { place: Place, ip: IpAddr, asked: A },
     /// End it, and say what it tells.
     End,
 }
@@ -48,17 +43,17 @@ enum Answer<T> {
 }
 
 /// The process, until its input ends.
-pub(crate) fn run<R: Runs>(input: &mut dyn BufRead, output: &mut dyn Write) -> std::io::Result<()> {
-    let mut own: Option<R> = None;
+pub(crate) fn run<A: Runs>(input: &mut dyn BufRead, output: &mut dyn Write) -> std::io::Result<()> {
+    let mut own: Option<Serving<A::Told>> = None;
     let mut there = false;
-    serve_child(input, output, move |request| match request {
-        Request::Run { place, asked } => {
+    serve_child(input, output, move |request: Request<A>| match request {
+        Request::Run { place, ip, asked } => {
             own = None;
             place.take_once(&mut there)?;
-            let started = own.insert(R::start(asked).map_err(failed)?);
+            let started = own.insert(asked.start(ip).map_err(failed)?);
             Ok(Answer::Listening(started.address().clone()))
         }
-        Request::End => own.take().map(R::end).transpose().map(Answer::Ended).map_err(failed),
+        Request::End => own.take().map(Serving::end).transpose().map(Answer::Ended).map_err(failed),
     })
 }
 
@@ -84,7 +79,7 @@ pub(crate) fn serve_sockets(input: &mut dyn BufRead, output: &mut dyn Write) -> 
 }
 
 /// The process, started when it is asked first and ended when this is dropped, and what connects to it.
-pub(crate) struct Far<'env, R> {
+pub(crate) struct Far<'env, A> {
     env: &'env Env,
     side: Option<Side>,
     place: Place,
@@ -93,10 +88,10 @@ pub(crate) struct Far<'env, R> {
     patience: Duration,
     /// The address that answered first, or that of the path's far end.
     ip: Option<IpAddr>,
-    runs: PhantomData<R>,
+    runs: PhantomData<A>,
 }
 
-impl<'env, R: Runs> Far<'env, R> {
+impl<'env, A: Runs> Far<'env, A> {
     /// No socket will be waited for any longer than `patience`.
     pub(crate) fn over(env: &'env Env, route: &Route, patience: Duration) -> Result<Self, ProbeError> {
         let near = if route.delays_packets() {
@@ -125,7 +120,7 @@ impl<'env, R: Runs> Far<'env, R> {
     /// Starts the process where there is none; it gets this descriptor too.
     pub(crate) fn start(&mut self, inherits: Option<BorrowedFd<'_>>) -> Result<(), ProbeError> {
         if self.side.is_none() {
-            let start = || Side::start(self.env, R::PROGRAM);
+            let start = || Side::start(self.env, A::PROGRAM);
             self.side = Some(match inherits {
                 Some(descriptor) => handed_down(descriptor, start).map_err(failed)??,
                 None => start()?,
@@ -134,21 +129,26 @@ impl<'env, R: Runs> Far<'env, R> {
         Ok(())
     }
 
-    /// Has the process run what is asked for an address, in place of what there was, and connects to it so often. Takes the loopback's address of
+    /// Has the process run what is asked, in place of what there was, and connects to it so often. Takes the loopback's address of
     /// IPv4, or else of IPv6, where the route has none of its own.
     pub(crate) fn open(
         &mut self,
         transport: Transport,
         count: usize,
         inherits: Option<BorrowedFd<'_>>,
-        asked: impl Fn(IpAddr) -> R::Asked,
+        asked: &A,
     ) -> Result<(Address, Vec<OwnedFd>), ProbeError> {
         let v4 = Ipv4Addr::LOCALHOST.into();
         // A Unix socket has no such address.
         let any = (transport == Transport::Unix).then_some(v4);
         let at = |far: &mut Self, ip| {
             far.start(inherits)?;
-            far.open_at(transport, count, asked(ip))
+            let request = Request::Run { place: far.place.clone(), ip, asked };
+            let Answer::Listening(address) = far.ask(&request)? else {
+                return Err(ProbeError::Other(format!("the process of {} does not listen", A::PROGRAM)));
+            };
+            let sockets: Result<_, _> = (0..count).map(|_| far.connect(&address, transport)).collect();
+            Ok((address, sockets?))
         };
         if let Some(ip) = self.ip.or(any) {
             return at(self, ip);
@@ -169,19 +169,6 @@ impl<'env, R: Runs> Far<'env, R> {
         Ok(opened)
     }
 
-    fn open_at(
-        &mut self,
-        transport: Transport,
-        count: usize,
-        asked: R::Asked,
-    ) -> Result<(Address, Vec<OwnedFd>), ProbeError> {
-        let Answer::Listening(address) = self.ask(&Request::Run { place: self.place.clone(), asked })? else {
-            return Err(ProbeError::Other(format!("the process of {} does not listen", R::PROGRAM)));
-        };
-        let sockets = (0..count).map(|_| self.connect(&address, transport)).collect::<Result<_, _>>()?;
-        Ok((address, sockets))
-    }
-
     fn connect(&mut self, address: &Address, transport: Transport) -> Result<OwnedFd, ProbeError> {
         let Some((side, hatch, place)) = &mut self.near else {
             return connect(address, transport, self.patience).map_err(failed);
@@ -198,10 +185,10 @@ impl<'env, R: Runs> Far<'env, R> {
     }
 
     /// Ends what runs; what it tells.
-    pub(crate) fn end(&mut self) -> Result<R::Told, ProbeError> {
+    pub(crate) fn end(&mut self) -> Result<A::Told, ProbeError> {
         match self.ask(&Request::End)? {
             Answer::Ended(Some(told)) => Ok(told),
-            _ => Err(gone::<R>()),
+            _ => Err(gone::<A>()),
         }
     }
 
@@ -210,8 +197,8 @@ impl<'env, R: Runs> Far<'env, R> {
         self.side = None;
     }
 
-    fn ask(&mut self, request: &Request<R::Asked>) -> Result<Answer<R::Told>, ProbeError> {
-        let mut side = self.side.take().ok_or_else(gone::<R>)?;
+    fn ask(&mut self, request: &Request<&A>) -> Result<Answer<A::Told>, ProbeError> {
+        let mut side = self.side.take().ok_or_else(gone::<A>)?;
         let told = side.ask(request, self.patience.max(ANSWERS));
         // One that could not do what it was asked can be asked for something else.
         self.side = (!side.is_gone()).then_some(side);
@@ -219,6 +206,6 @@ impl<'env, R: Runs> Far<'env, R> {
     }
 }
 
-fn gone<R: Runs>() -> ProbeError {
-    ProbeError::Other(format!("the process of {} had ended", R::PROGRAM))
+fn gone<A: Runs>() -> ProbeError {
+    ProbeError::Other(format!("the process of {} had ended", A::PROGRAM))
 }

@@ -5,11 +5,9 @@ use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::time::{Duration, Instant};
 
 use latlab_harness::{Env, ProbeError};
-use latlab_net::NetError;
-use latlab_net::sockets::{Address, Transport};
-use latlab_net::stream::{
-    Amount, Arrivals, Fault, Received, Receivers, Senders, Sent, Sink, Source, TcpFacts,
-};
+use latlab_net::sockets::Transport;
+use latlab_net::stream::{Amount, Arrivals, Fault, Received, Senders, Sent, Sink, Source, TcpFacts};
+use latlab_net::{NetError, Serving};
 use serde::{Deserialize, Serialize};
 
 use super::{Far, Runs, failed};
@@ -18,30 +16,21 @@ use crate::peer::Route;
 /// Between two looks at whether what was sent has arrived.
 const LOOK: Duration = Duration::from_micros(200);
 
-/// What receivers are to be like.
+/// Receivers as their process is asked for them.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Asked {
+pub(crate) struct Receives {
     sink: Sink,
     /// The number of the descriptor of the counters, handed down when the process was started.
     arrivals: RawFd,
     fault: Option<Fault>,
 }
 
-impl Runs for Receivers {
-    type Asked = Asked;
+impl Runs for Receives {
     type Told = Vec<Received>;
     const PROGRAM: &'static str = "network.throughput";
 
-    fn start(Asked { sink, arrivals, fault }: Asked) -> Result<Self, NetError> {
-        Self::start(sink, Arrivals::inherited(arrivals)?, fault)
-    }
-
-    fn address(&self) -> &Address {
-        self.address()
-    }
-
-    fn end(self) -> Result<Vec<Received>, NetError> {
-        self.end()
+    fn start(self, ip: IpAddr) -> Result<Serving<Vec<Received>>, NetError> {
+        self.sink.start(ip, Arrivals::inherited(self.arrivals)?, self.fault)
     }
 }
 
@@ -108,7 +97,7 @@ impl Agreement {
 pub(crate) struct Load<'env, P> {
     /// Before the receivers: connections end before them.
     senders: Option<Senders>,
-    receivers: Far<'env, Receivers>,
+    receivers: Far<'env, Receives>,
     arrivals: Arrivals,
     patience: Duration,
     /// What the receivers do wrong.
@@ -142,12 +131,13 @@ impl<'env, P: Copy + PartialEq> Load<'env, P> {
         self.close();
         self.so_far = Ends::default();
         let counters = self.arrivals.as_fd();
-        let (transport, streams, fault) = (shape.transport, shape.streams, self.fault);
-        let (address, sockets) = self.receivers.open(transport, streams, Some(counters), |ip| Asked {
-            sink: Sink { transport, ip, streams, cpus: shape.to.clone() },
+        let (transport, streams) = (shape.transport, shape.streams);
+        let asked = Receives {
+            sink: Sink { transport, streams, cpus: shape.to.clone() },
             arrivals: counters.as_raw_fd(),
-            fault,
-        })?;
+            fault: self.fault,
+        };
+        let (address, sockets) = self.receivers.open(transport, streams, Some(counters), &asked)?;
         // Nobody counts any more for the streams before, and nobody yet for these.
         self.arrivals.clear();
         let source = Source { message: shape.message, seed, cpus: shape.from.clone() };

@@ -9,10 +9,10 @@ pub(crate) mod trial;
 use latlab_harness::ProbeError;
 use latlab_net::NetError;
 
-pub(crate) use echo::{Ask, Echo, Served, Sum};
+pub(crate) use echo::{Answers, Echo, Served, Sum};
 use far::{Far, Runs};
 pub(crate) use far::{run, serve_sockets};
-pub(crate) use load::{Agreement, Ends, Load, Shape};
+pub(crate) use load::{Agreement, Ends, Load, Receives, Shape};
 
 /// An error of the network's crate as one of a probe.
 pub(crate) fn failed(error: NetError) -> ProbeError {

@@ -4,12 +4,12 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use latlab_harness::{Block, Env, ProbeError, Proof, Stamps};
-use latlab_net::echo::Waiting;
+use latlab_net::echo::{Service, Waiting};
 use latlab_net::sockets::Transport;
 use latlab_record::{Check, Work};
 
 use super::{Beside, Details, LOAD_MESSAGE, Loaded, MESSAGE, Pace};
-use crate::network::linux::{Agreement, Ask, Echo, Ends, Load, Served, Shape};
+use crate::network::linux::{Agreement, Echo, Ends, Load, Served, Shape};
 use crate::peer::{PathKind, Route, Seats, check, path_asked};
 use latlab_probes_shared::linux::Pinned;
 
@@ -117,13 +117,13 @@ impl latlab_harness::Session<Loaded> for Session<'_> {
     fn select(&mut self, point: &Beside) -> Result<(), ProbeError> {
         self.open = None;
         self.load.close();
-        let ask = Ask {
+        let service = Service {
             transport: point.transport,
             waiting: Waiting::Blocking,
             bytes: point.message_bytes,
-            cpu: Seats::of(self.env).server,
+            cpu: Some(Seats::of(self.env).server),
         };
-        let address = self.echo.connect(*point, ask)?;
+        let address = self.echo.connect(*point, service)?;
         if point.streams > 0 {
             let shape = Shape {
                 transport: Transport::Tcp,

@@ -4,11 +4,11 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use latlab_harness::{Block, Env, PointFields as _, ProbeError, Proof};
-use latlab_net::echo::Waiting;
+use latlab_net::echo::{Service, Waiting};
 use latlab_record::{Check, Work};
 
 use super::{IDLING_S, Placement, RoundTrip, Sides, Trip, WARM};
-use crate::network::linux::{Ask, Echo, Served, Sum};
+use crate::network::linux::{Echo, Served, Sum};
 use crate::peer::{Route, check};
 use latlab_probes_shared::linux::{Pinned, Task, runs_only_on, switches, thread_id};
 use latlab_probes_shared::{median, other_cpu};
@@ -143,13 +143,13 @@ fn was_disturbed(point: Trip, before_ns: u64, after_ns: u64, took_ns: f64) -> bo
 impl latlab_harness::Session<RoundTrip> for Session<'_> {
     fn select(&mut self, point: &Trip) -> Result<(), ProbeError> {
         self.just_after_work.clear();
-        let ask = Ask {
+        let service = Service {
             transport: point.transport,
             waiting: point.waiting(),
             bytes: point.message_bytes,
-            cpu: self.cpu(*point).ok_or_else(|| ProbeError::no_point(&point.to_point()))?,
+            cpu: Some(self.cpu(*point).ok_or_else(|| ProbeError::no_point(&point.to_point()))?),
         };
-        self.address = self.echo.connect(*point, ask)?;
+        self.address = self.echo.connect(*point, service)?;
         self.exchange(WARM, |_, _| {})?;
         if point.idles() { self.idle() } else { Ok(()) }
     }

@@ -1,5 +1,6 @@
-//! A thread that serves until it is told to end.
+//! What listens and serves in a thread of its own, until it is told to end.
 
+use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,6 +9,8 @@ use rustix::net::{Shutdown, shutdown};
 
 use crate::NetError;
 use crate::joined::Joined;
+use crate::listen::{Listening, listen};
+use crate::sockets::{Address, Transport};
 
 /// Whether a thread is to end, and what wakes it when it is asleep in a call.
 #[derive(Debug, Default)]
@@ -47,34 +50,44 @@ impl Stop {
     }
 }
 
-/// The thread, ended when this is dropped.
+/// What serves; dropping it ends it.
 #[derive(Debug)]
-pub(crate) struct Worker<T> {
+pub struct Serving<T> {
+    address: Address,
     stop: Arc<Stop>,
     thread: Joined<Result<T, NetError>>,
 }
 
-impl<T: Send + 'static> Worker<T> {
-    /// Starts it; `does` says what for, in an error.
+impl<T: Send + 'static> Serving<T> {
+    /// Listens, and does this in a thread of that name; when this returns, it can be connected to.
     pub(crate) fn start(
+        transport: Transport,
+        ip: IpAddr,
         name: &str,
-        does: &str,
-        work: impl FnOnce(&Stop) -> Result<T, NetError> + Send + 'static,
+        work: impl FnOnce(Listening, &Stop) -> Result<T, NetError> + Send + 'static,
     ) -> Result<Self, NetError> {
+        let (listening, address) = listen(transport, ip)?;
         let stop = Arc::new(Stop::default());
         let theirs = Arc::clone(&stop);
-        let thread = Joined::start(name, move || work(&theirs));
-        Ok(Self { stop, thread: thread.map_err(NetError::system(format!("starting a thread that {does}")))? })
+        let thread = Joined::start(name, move || work(listening, &theirs));
+        let thread = thread.map_err(NetError::system(format!("starting the thread of {name}")))?;
+        Ok(Self { address, stop, thread })
     }
 
-    /// Ends it; what it says, or what made it end before.
-    pub(crate) fn end(mut self) -> Result<T, NetError> {
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// Ends it; what it tells, or what made it end before.
+    pub fn end(mut self) -> Result<T, NetError> {
         self.stop.set();
         self.thread.join().unwrap_or(Err(NetError::Died))
     }
 }
 
-impl<T> Drop for Worker<T> {
+impl<T> Drop for Serving<T> {
     fn drop(&mut self) {
         self.stop.set();
     }

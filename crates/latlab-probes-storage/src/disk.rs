@@ -11,16 +11,12 @@
 mod blocks;
 pub(crate) mod curve;
 mod size;
-#[cfg_attr(target_os = "linux", path = "disk/linux.rs")]
-#[cfg_attr(not(target_os = "linux"), path = "disk/elsewhere.rs")]
-mod system;
 mod words;
 
 #[cfg(target_os = "linux")]
 pub(crate) use blocks::*;
-pub(crate) use size::{file_bytes, support, support_writing};
-pub use system::lay_out;
-pub(crate) use system::{deep_engine, room, users_bytes};
+pub use size::lay_out;
+pub(crate) use size::{deep_engine, file_bytes, room, support, support_writing, users_bytes};
 pub use words::*;
 
 #[cfg(test)]

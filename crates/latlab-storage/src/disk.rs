@@ -2,15 +2,21 @@
 
 use std::cell::RefCell;
 use std::fs::File;
-use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::{Budget, CutShort, Place, Purpose, StorageError, TestFile};
+use crate::{Budget, CutShort};
+#[cfg(target_os = "linux")]
+use {crate::TestFile, std::os::fd::AsRawFd, std::time::Instant};
+#[cfg(unix)]
+use {
+    crate::{Place, Purpose, StorageError},
+    std::sync::Arc,
+};
 
 /// Opened when the first probe asks, and shared by all: laying a file out for each of them would write it over and over.
 #[derive(Debug)]
+#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux lays a test file out"))]
 pub struct Disk {
     directory: PathBuf,
     budget: Budget,
@@ -19,8 +25,11 @@ pub struct Disk {
 }
 
 #[derive(Debug, Default)]
+#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux lays a test file out"))]
 struct Opened {
+    #[cfg(unix)]
     place: Option<Arc<Place>>,
+    #[cfg(target_os = "linux")]
     file: Option<Arc<TestFile>>,
     /// Why there is none: a disk that failed is not written over and over.
     failed: Option<String>,
@@ -32,18 +41,21 @@ impl Disk {
     /// Nothing is opened or written yet. At most `budget_bytes` will be.
     #[must_use]
     pub fn new(directory: &Path, budget_bytes: u64, seed: u64) -> Self {
-        Self {
-            directory: directory.to_owned(),
-            budget: Budget::new(budget_bytes),
-            seed,
-            opened: RefCell::default(),
-        }
+        let (directory, budget) = (directory.to_owned(), Budget::new(budget_bytes));
+        Self { directory, budget, seed, opened: RefCell::default() }
+    }
+
+    /// What may still be written.
+    #[must_use]
+    pub fn budget(&self) -> &Budget {
+        &self.budget
     }
 
     /// The directory, looked at, on a real disk.
     ///
     /// # Errors
     /// As [`Place::open`].
+    #[cfg(unix)]
     pub fn place(&self) -> Result<Arc<Place>, StorageError> {
         let mut opened = self.opened.borrow_mut();
         if let Some(place) = &opened.place {
@@ -53,7 +65,10 @@ impl Disk {
         opened.place = Some(Arc::clone(&place));
         Ok(place)
     }
+}
 
+#[cfg(target_os = "linux")]
+impl Disk {
     /// The run's one test file. It is laid out once, by who comes first, of `bytes`: a run lays it out as large as the most demanding of its probes
     /// needs it ([`Self::lay_out`]) before any of them asks; whoever asks later takes it as it is and looks at its size. Its blocks may be
     /// overwritten with what they held ([`Contents`](crate::Contents)), never with anything else: others read it after.
@@ -118,15 +133,30 @@ impl Disk {
     pub fn laid_out_bytes(&self) -> Option<u64> {
         self.opened.borrow().file.as_ref().map(|file| file.bytes)
     }
+}
 
-    /// What may still be written.
-    #[must_use]
-    pub fn budget(&self) -> &Budget {
-        &self.budget
+/// Where no test file is laid out.
+#[cfg(not(target_os = "linux"))]
+#[expect(missing_docs, clippy::must_use_candidate, reason = "see those of Linux")]
+impl Disk {
+    pub fn adopt(&self, _file: File) -> bool {
+        false
+    }
+
+    pub fn test_file_descriptor(&self) -> Option<i32> {
+        None
+    }
+
+    pub fn cut_short(&self) -> Option<CutShort> {
+        None
+    }
+
+    pub fn laid_out_bytes(&self) -> Option<u64> {
+        None
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
     use crate::place::tests::Own;

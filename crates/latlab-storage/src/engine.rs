@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use io_uring::{IoUring, opcode, types};
-use rustix::io::Errno;
+use rustix::io::{Errno, pread, pwrite};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::{Buffer, StorageError};
@@ -27,7 +27,7 @@ pub enum Direction {
 /// One transfer of a whole block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transfer {
-    /// Which buffer: below the depth, and not under way.
+    /// Which buffer: below their number, and not under way.
     pub token: u32,
     /// Where in the file, bytes.
     pub offset: u64,
@@ -35,45 +35,10 @@ pub struct Transfer {
     pub direction: Direction,
 }
 
-/// How long to wait for a transfer to end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Patience {
-    /// Not at all.
-    None,
-    /// Until one has ended.
-    ForOne,
-    /// Until one has ended, or so long.
-    AtMost(Duration),
-}
-
-/// Carries out transfers, `depth` at a time at most, each with a buffer of its own.
-pub trait Engine {
-    /// `psync`, `io_uring`, `threads`: as in a point.
-    fn name(&self) -> &'static str;
-
-    /// The buffer of a token that is not under way.
-    ///
-    /// # Panics
-    /// When the token's transfer is under way, or there is no such token.
-    fn buffer(&mut self, token: u32) -> &mut Buffer;
-
-    /// Begins a transfer. `psync` is done when it returns.
-    ///
-    /// # Errors
-    /// When the system refuses it, the token's last transfer is still under way, or there is no such token.
-    fn submit(&mut self, transfer: Transfer) -> Result<(), StorageError>;
-
-    /// Calls `done` for each transfer that has ended whole.
-    ///
-    /// # Errors
-    /// When a transfer failed or was cut short.
-    fn reap(&mut self, patience: Patience, done: &mut dyn FnMut(u32)) -> Result<(), StorageError>;
-}
-
-/// The engines of this system, for a file that the caller keeps open.
+/// The engines of this system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EngineKind<'cpus> {
-    /// One preadv2(2) or pwritev2(2) after the other.
+    /// One preadv2(2) or pwritev2(2) after the other, done when it was submitted.
     Psync,
     /// `io_uring`.
     Uring,
@@ -87,98 +52,135 @@ pub enum EngineKind<'cpus> {
     },
 }
 
-/// Opens an engine with these buffers, at least as many as transfers will be under way.
-///
-/// # Errors
-/// [`StorageError::Refused`] when this system or container does not allow it; what the system says when it gives no more threads.
-pub fn open_engine(
-    kind: EngineKind<'_>,
-    file: &Arc<OwnedFd>,
-    buffers: Buffers,
-) -> Result<Box<dyn Engine>, StorageError> {
-    Ok(match kind {
-        EngineKind::Psync => Box::new(Psync { file: Arc::clone(file), buffers, ended: Vec::new() }),
-        EngineKind::Uring => Box::new(Uring::open(Arc::clone(file), buffers)?),
-        EngineKind::Threads { count, cpus } => Box::new(Threads::start(file, count, cpus, buffers)?),
-    })
+/// A transfer that was begun. It owns its buffer until it has ended, so that nothing else can reach it.
+struct Job {
+    transfer: Transfer,
+    buffer: Buffer,
 }
 
-/// The buffers that are not under way, by token. A transfer owns its buffer until it has ended, so that nothing else can reach it.
-pub struct Buffers(Vec<Option<Buffer>>);
-
-impl Buffers {
-    /// So many of `block_bytes` at multiples of `alignment` bytes.
-    #[must_use]
-    pub fn new(count: u32, block_bytes: usize, alignment: usize) -> Self {
-        let buffer = |_| Some(Buffer::new(block_bytes, alignment));
-        Self((0..count).map(buffer).collect())
+impl Job {
+    fn run(&mut self, file: &OwnedFd) -> Result<usize, Errno> {
+        match self.transfer.direction {
+            Direction::Read => pread(file, self.buffer.bytes_mut(), self.transfer.offset),
+            Direction::Write => pwrite(file, self.buffer.bytes(), self.transfer.offset),
+        }
     }
 
-    fn get(&mut self, token: u32) -> &mut Buffer {
-        let buffer = self.0.get_mut(token as usize).and_then(Option::as_mut);
+    /// The whole block, or why not.
+    fn check(&self, moved: Result<usize, Errno>) -> Result<(), StorageError> {
+        let what = match self.transfer.direction {
+            Direction::Read => "reading a block",
+            Direction::Write => "writing a block",
+        };
+        let (moved, asked) = (moved.map_err(StorageError::asking(what))?, self.buffer.bytes().len());
+        if moved == asked {
+            return Ok(());
+        }
+        Err(StorageError::Refused(format!("{what}: {moved} of {asked} bytes were moved")))
+    }
+}
+
+/// Gets each job that has ended, and how many bytes it moved.
+type Ended<'a> = &'a mut dyn FnMut(Job, Result<usize, Errno>);
+
+trait Driver {
+    /// Begins a job. Gives it back where it refuses it.
+    fn begin(&mut self, job: Job) -> Result<(), (Option<Job>, StorageError)>;
+
+    fn reap(&mut self, patience: Duration, ended: Ended<'_>) -> Result<(), StorageError>;
+}
+
+/// Carries out transfers on a file, each with a buffer of its own.
+pub struct Engine {
+    name: &'static str,
+    driver: Box<dyn Driver>,
+    /// Those that are not under way, by token.
+    buffers: Vec<Option<Buffer>>,
+}
+
+impl Engine {
+    /// With so many buffers of `block_bytes` at multiples of `alignment` bytes, at least as many as transfers will be under way.
+    ///
+    /// # Errors
+    /// [`StorageError::Refused`] when this system or container does not allow it; what the system says when it gives no more threads.
+    pub fn open(
+        kind: EngineKind<'_>,
+        file: &Arc<OwnedFd>,
+        buffers: u32,
+        block_bytes: usize,
+        alignment: usize,
+    ) -> Result<Self, StorageError> {
+        let (name, driver): (_, Box<dyn Driver>) = match kind {
+            EngineKind::Psync => ("psync", Box::new(Psync { file: Arc::clone(file), ended: Vec::new() })),
+            EngineKind::Uring => ("io_uring", Box::new(Uring::open(Arc::clone(file), buffers)?)),
+            EngineKind::Threads { count, cpus } => ("threads", Box::new(Threads::start(file, count, cpus)?)),
+        };
+        let buffers = (0..buffers).map(|_| Some(Buffer::new(block_bytes, alignment))).collect();
+        Ok(Self { name, driver, buffers })
+    }
+
+    /// `psync`, `io_uring`, `threads`: as in a point.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The buffer of a token that is not under way.
+    ///
+    /// # Panics
+    /// When the token's transfer is under way, or there is no such token.
+    pub fn buffer(&mut self, token: u32) -> &mut Buffer {
+        let buffer = self.buffers.get_mut(token as usize).and_then(Option::as_mut);
         buffer.expect("the token exists and is not under way")
     }
 
-    /// For a transfer that begins.
-    fn take(&mut self, token: u32) -> Result<Buffer, StorageError> {
-        let buffer = self.0.get_mut(token as usize).and_then(Option::take);
-        buffer.ok_or_else(|| {
+    /// Begins a transfer.
+    ///
+    /// # Errors
+    /// When the system refuses it, the token's last transfer is still under way, or there is no such token.
+    pub fn submit(&mut self, transfer: Transfer) -> Result<(), StorageError> {
+        let token = transfer.token as usize;
+        let buffer = self.buffers.get_mut(token).and_then(Option::take).ok_or_else(|| {
             StorageError::Refused(format!("transfer {token} is under way, or there is no such buffer"))
+        })?;
+        self.driver.begin(Job { transfer, buffer }).map_err(|(refused, error)| {
+            self.buffers[token] = refused.map(|job| job.buffer);
+            error
         })
     }
 
-    /// From a transfer that has ended.
-    fn put_back(&mut self, token: u32, buffer: Buffer) {
-        self.0[token as usize] = Some(buffer);
+    /// Waits so long at most for a transfer to end, and calls `done` for each that has ended whole.
+    ///
+    /// # Errors
+    /// When a transfer failed or was cut short.
+    pub fn reap(&mut self, patience: Duration, done: &mut dyn FnMut(u32)) -> Result<(), StorageError> {
+        let (buffers, mut failed) = (&mut self.buffers, None);
+        self.driver.reap(patience, &mut |job, moved| {
+            let (token, checked) = (job.transfer.token, job.check(moved));
+            buffers[token as usize] = Some(job.buffer);
+            match checked {
+                Ok(()) => done(token),
+                Err(error) => failed = Some(error),
+            }
+        })?;
+        failed.map_or(Ok(()), Err)
     }
-}
-
-/// The whole block, or why not.
-fn transfer(
-    file: &OwnedFd,
-    buffer: &mut Buffer,
-    offset: u64,
-    direction: Direction,
-) -> Result<(), StorageError> {
-    let (moved, what) = match direction {
-        Direction::Read => (rustix::io::pread(file, &mut *buffer.bytes_mut(), offset), "reading a block"),
-        Direction::Write => (rustix::io::pwrite(file, buffer.bytes(), offset), "writing a block"),
-    };
-    let moved = moved.map_err(StorageError::asking(what))?;
-    whole(moved, buffer.bytes().len(), what)
-}
-
-fn whole(moved: usize, asked: usize, what: &str) -> Result<(), StorageError> {
-    if moved == asked {
-        return Ok(());
-    }
-    Err(StorageError::Refused(format!("{what}: {moved} of {asked} bytes were moved")))
 }
 
 struct Psync {
     file: Arc<OwnedFd>,
-    buffers: Buffers,
-    ended: Vec<u32>,
+    ended: Vec<(Job, Result<usize, Errno>)>,
 }
 
-impl Engine for Psync {
-    fn name(&self) -> &'static str {
-        "psync"
+impl Driver for Psync {
+    fn begin(&mut self, mut job: Job) -> Result<(), (Option<Job>, StorageError)> {
+        let moved = job.run(&self.file);
+        self.ended.push((job, moved));
+        Ok(())
     }
 
-    fn buffer(&mut self, token: u32) -> &mut Buffer {
-        self.buffers.get(token)
-    }
-
-    fn submit(&mut self, asked: Transfer) -> Result<(), StorageError> {
-        let mut buffer = self.buffers.take(asked.token)?;
-        let moved = transfer(&self.file, &mut buffer, asked.offset, asked.direction);
-        self.buffers.put_back(asked.token, buffer);
-        moved.map(|()| self.ended.push(asked.token))
-    }
-
-    fn reap(&mut self, _patience: Patience, done: &mut dyn FnMut(u32)) -> Result<(), StorageError> {
-        self.ended.drain(..).for_each(done);
+    fn reap(&mut self, _patience: Duration, ended: Ended<'_>) -> Result<(), StorageError> {
+        self.ended.drain(..).for_each(|(job, moved)| ended(job, moved));
         Ok(())
     }
 }
@@ -189,117 +191,82 @@ const LAST_WAIT: Duration = Duration::from_secs(30);
 struct Uring {
     ring: IoUring,
     file: Arc<OwnedFd>,
-    buffers: Buffers,
     /// By token: what the kernel reads or writes until its completion.
-    under_way: Vec<Option<(Buffer, Direction)>>,
+    under_way: Vec<Option<Job>>,
+}
+
+/// Whether `io_uring` may be used here.
+#[must_use]
+pub fn uring_allowed() -> bool {
+    ring(1).is_ok()
+}
+
+fn ring(entries: u32) -> Result<IoUring, StorageError> {
+    let ring = IoUring::new(entries.next_power_of_two()).map_err(|error| match error.raw_os_error() {
+        Some(libc::ENOSYS | libc::EPERM | libc::EACCES) => StorageError::Refused(
+            "io_uring is not allowed here (kernel.io_uring_disabled, or the container's filter of system calls)".to_owned(),
+        ),
+        _ => StorageError::asking("opening io_uring")(error),
+    })?;
+    let mut known = io_uring::Probe::new();
+    let asked = ring.submitter().register_probe(&mut known);
+    if asked.is_ok() && !(known.is_supported(opcode::Read::CODE) && known.is_supported(opcode::Write::CODE)) {
+        return Err(StorageError::Refused(
+            "this kernel's io_uring cannot read and write (it needs Linux 5.6)".to_owned(),
+        ));
+    }
+    Ok(ring)
 }
 
 impl Uring {
-    fn open(file: Arc<OwnedFd>, buffers: Buffers) -> Result<Self, StorageError> {
-        let entries = u32::try_from(buffers.0.len()).unwrap_or(u32::MAX).next_power_of_two();
-        let ring = IoUring::new(entries).map_err(|error| match error.raw_os_error() {
-            Some(libc::ENOSYS | libc::EPERM | libc::EACCES) => StorageError::Refused(
-                "io_uring is not allowed here (kernel.io_uring_disabled, or the container's filter of system calls)".to_owned(),
-            ),
-            _ => StorageError::System {
-                what: "opening io_uring".to_owned(),
-                source: error,
-            },
-        })?;
-        let mut known = io_uring::Probe::new();
-        let asked = ring.submitter().register_probe(&mut known);
-        if asked.is_ok()
-            && !(known.is_supported(opcode::Read::CODE) && known.is_supported(opcode::Write::CODE))
-        {
-            return Err(StorageError::Refused(
-                "this kernel's io_uring cannot read and write (it needs Linux 5.6)".to_owned(),
-            ));
-        }
-        Ok(Self { ring, file, under_way: buffers.0.iter().map(|_| None).collect(), buffers })
-    }
-
-    fn wait(&mut self, patience: Patience) -> std::io::Result<()> {
-        let waited = match patience {
-            Patience::None => return Ok(()),
-            Patience::ForOne => self.ring.submitter().submit_and_wait(1),
-            Patience::AtMost(limit) => {
-                let limit = types::Timespec::from(limit);
-                let arguments = types::SubmitArgs::new().timespec(&limit);
-                self.ring.submitter().submit_with_args(1, &arguments)
-            }
-        };
-        match waited {
-            Ok(_) => Ok(()),
-            Err(error) if matches!(error.raw_os_error(), Some(libc::ETIME | libc::EINTR)) => Ok(()),
-            Err(error) => Err(error),
-        }
+    fn open(file: Arc<OwnedFd>, buffers: u32) -> Result<Self, StorageError> {
+        Ok(Self { ring: ring(buffers)?, file, under_way: (0..buffers).map(|_| None).collect() })
     }
 }
 
-impl Engine for Uring {
-    fn name(&self) -> &'static str {
-        "io_uring"
-    }
-
-    fn buffer(&mut self, token: u32) -> &mut Buffer {
-        self.buffers.get(token)
-    }
-
-    fn submit(&mut self, asked: Transfer) -> Result<(), StorageError> {
-        let mut buffer = self.buffers.take(asked.token)?;
-        let length = buffer.bytes().len();
-        let Ok(length) = u32::try_from(length) else {
-            self.buffers.put_back(asked.token, buffer);
-            return Err(StorageError::Refused("a block of 4 GiB or more".to_owned()));
+impl Driver for Uring {
+    fn begin(&mut self, mut job: Job) -> Result<(), (Option<Job>, StorageError)> {
+        let Ok(length) = u32::try_from(job.buffer.bytes().len()) else {
+            return Err((Some(job), StorageError::Refused("a block of 4 GiB or more".to_owned())));
         };
         let file = types::Fd(self.file.as_raw_fd());
-        let entry = match asked.direction {
-            Direction::Read => {
-                opcode::Read::new(file, buffer.bytes_mut().as_mut_ptr(), length).offset(asked.offset).build()
-            }
-            Direction::Write => {
-                opcode::Write::new(file, buffer.bytes().as_ptr(), length).offset(asked.offset).build()
-            }
+        let Transfer { token, offset, direction } = job.transfer;
+        let base = job.buffer.bytes_mut().as_mut_ptr();
+        let entry = match direction {
+            Direction::Read => opcode::Read::new(file, base, length).offset(offset).build(),
+            Direction::Write => opcode::Write::new(file, base, length).offset(offset).build(),
         };
         // SAFETY: the buffer's memory stays where it is and belongs to `under_way` alone until the completion is seen; the drop of this engine
         // waits for that, or gives the memory up. The engine holds the file open.
-        let pushed = unsafe { self.ring.submission().push(&entry.user_data(u64::from(asked.token))) };
+        let pushed = unsafe { self.ring.submission().push(&entry.user_data(u64::from(token))) };
         if pushed.is_err() {
-            self.buffers.put_back(asked.token, buffer);
-            return Err(StorageError::Refused("more transfers than the queue has room for".to_owned()));
+            let full = "more transfers than the queue has room for".to_owned();
+            return Err((Some(job), StorageError::Refused(full)));
         }
-        self.under_way[asked.token as usize] = Some((buffer, asked.direction));
-        self.ring.submit().map_err(|source| StorageError::System {
-            what: "handing a transfer to io_uring".to_owned(),
-            source,
-        })?;
-        Ok(())
+        self.under_way[token as usize] = Some(job);
+        let handed = self.ring.submit().map_err(StorageError::asking("handing a transfer to io_uring"));
+        handed.map(drop).map_err(|error| (None, error))
     }
 
-    fn reap(&mut self, patience: Patience, done: &mut dyn FnMut(u32)) -> Result<(), StorageError> {
-        if self.ring.completion().is_empty() {
-            self.wait(patience)
-                .map_err(|source| StorageError::System { what: "waiting for io_uring".to_owned(), source })?;
-        }
-        let mut failed = None;
-        for entry in self.ring.completion() {
-            let token = u32::try_from(entry.user_data()).unwrap_or(u32::MAX);
-            let ended = self.under_way.get_mut(token as usize).and_then(Option::take);
-            let Some((buffer, direction)) = ended else {
-                continue;
-            };
-            let bytes = buffer.bytes().len();
-            self.buffers.put_back(token, buffer);
-            let what = if direction == Direction::Read { "reading a block" } else { "writing a block" };
-            let moved = usize::try_from(entry.result())
-                .map_err(|_| StorageError::asking(what)(Errno::from_raw_os_error(-entry.result())))
-                .and_then(|moved| whole(moved, bytes, what));
-            match moved {
-                Ok(()) => done(token),
-                Err(error) => failed = Some(error),
+    fn reap(&mut self, patience: Duration, ended: Ended<'_>) -> Result<(), StorageError> {
+        if self.ring.completion().is_empty() && !patience.is_zero() {
+            let limit = types::Timespec::from(patience);
+            let arguments = types::SubmitArgs::new().timespec(&limit);
+            match self.ring.submitter().submit_with_args(1, &arguments) {
+                Err(error) if !matches!(error.raw_os_error(), Some(libc::ETIME | libc::EINTR)) => {
+                    return Err(StorageError::asking("waiting for io_uring")(error));
+                }
+                _ => {}
             }
         }
-        failed.map_or(Ok(()), Err)
+        for entry in self.ring.completion() {
+            let token = usize::try_from(entry.user_data()).unwrap_or(usize::MAX);
+            if let Some(job) = self.under_way.get_mut(token).and_then(Option::take) {
+                let failed = |_| Errno::from_raw_os_error(-entry.result());
+                ended(job, usize::try_from(entry.result()).map_err(failed));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -310,122 +277,76 @@ impl Drop for Uring {
             && let Some(left) = LAST_WAIT.checked_sub(begun.elapsed())
         {
             // Whether a transfer failed does not matter any more.
-            let _ = self.reap(Patience::AtMost(left), &mut |_| {});
+            let _ = self.reap(left, &mut |_, _| {});
         }
-        for (buffer, _) in self.under_way.drain(..).flatten() {
-            // The device never answered, and may still write there: this memory is given up for good.
-            std::mem::forget(buffer);
-        }
+        // The device never answered, and may still write there: this memory is given up for good.
+        self.under_way.drain(..).flatten().for_each(std::mem::forget);
     }
 }
 
-/// What goes to a thread of the pool and comes back.
-struct Job {
-    token: u32,
-    thread: usize,
-    offset: u64,
-    direction: Direction,
-    buffer: Buffer,
-}
+/// Goes to a thread of the pool, whose number it carries, and comes back.
+type Order = (usize, Job);
 
 struct Threads {
-    buffers: Buffers,
-    inboxes: Vec<Sender<Job>>,
+    inboxes: Vec<Sender<Order>>,
     /// Threads that wait for a transfer.
     idle: Vec<usize>,
-    ended: Receiver<(Job, Result<(), StorageError>)>,
+    ended: Receiver<(Order, Result<usize, Errno>)>,
     handles: Vec<JoinHandle<()>>,
 }
 
 impl Threads {
-    fn start(
-        file: &Arc<OwnedFd>,
-        threads: u32,
-        cpus: &[u32],
-        buffers: Buffers,
-    ) -> Result<Self, StorageError> {
+    fn start(file: &Arc<OwnedFd>, threads: u32, cpus: &[u32]) -> Result<Self, StorageError> {
         let (report, ended) = channel();
-        let threads = threads as usize;
         let mut allowed = CpuSet::new();
-        for cpu in cpus.iter().map(|cpu| *cpu as usize) {
-            if cpu < CpuSet::MAX_CPU {
-                allowed.set(cpu);
-            }
-        }
-        let mut pool = Self {
-            inboxes: Vec::with_capacity(threads),
-            handles: Vec::with_capacity(threads),
-            idle: (0..threads).collect(),
-            buffers,
-            ended,
-        };
+        cpus.iter()
+            .map(|cpu| *cpu as usize)
+            .filter(|cpu| *cpu < CpuSet::MAX_CPU)
+            .for_each(|cpu| allowed.set(cpu));
+        let idle = (0..threads as usize).collect();
+        let mut pool = Self { inboxes: Vec::new(), idle, ended, handles: Vec::new() };
         for number in 0..threads {
-            let (orders, inbox) = channel::<Job>();
+            let (orders, inbox) = channel::<Order>();
             let (report, file) = (report.clone(), Arc::clone(file));
-            let thread = std::thread::Builder::new()
-                .name(format!("storage-{number}"))
-                .spawn(move || {
-                    if allowed.count() > 0 {
-                        // Where this is refused the threads stay where they are, and are slower.
-                        let _moved = sched_setaffinity(None, &allowed);
+            let work = move || {
+                if allowed.count() > 0 {
+                    // Where this is refused the threads stay where they are, and are slower.
+                    let _moved = sched_setaffinity(None, &allowed);
+                }
+                while let Ok((thread, mut job)) = inbox.recv() {
+                    let moved = job.run(&file);
+                    if report.send(((thread, job), moved)).is_err() {
+                        break;
                     }
-                    while let Ok(mut job) = inbox.recv() {
-                        let moved = transfer(&file, &mut job.buffer, job.offset, job.direction);
-                        if report.send((job, moved)).is_err() {
-                            break;
-                        }
-                    }
-                })
-                .map_err(|source| StorageError::System {
-                    what: "starting a thread for transfers".to_owned(),
-                    source,
-                })?;
+                }
+            };
+            let thread = std::thread::Builder::new().name(format!("storage-{number}")).spawn(work);
+            pool.handles.push(thread.map_err(StorageError::asking("starting a thread for transfers"))?);
             pool.inboxes.push(orders);
-            pool.handles.push(thread);
         }
         Ok(pool)
     }
 }
 
-impl Engine for Threads {
-    fn name(&self) -> &'static str {
-        "threads"
-    }
-
-    fn buffer(&mut self, token: u32) -> &mut Buffer {
-        self.buffers.get(token)
-    }
-
-    fn submit(&mut self, asked: Transfer) -> Result<(), StorageError> {
-        let buffer = self.buffers.take(asked.token)?;
+impl Driver for Threads {
+    fn begin(&mut self, job: Job) -> Result<(), (Option<Job>, StorageError)> {
         let Some(thread) = self.idle.pop() else {
-            self.buffers.put_back(asked.token, buffer);
-            return Err(StorageError::Refused("more transfers at once than threads".to_owned()));
+            return Err((Some(job), StorageError::Refused("more transfers at once than threads".to_owned())));
         };
-        let job =
-            Job { token: asked.token, thread, offset: asked.offset, direction: asked.direction, buffer };
-        let gone = |_| StorageError::Refused("a thread for transfers ended unexpectedly".to_owned());
-        self.inboxes[thread].send(job).map_err(gone)
+        self.inboxes[thread].send((thread, job)).map_err(|gone| {
+            let why = "a thread for transfers ended unexpectedly".to_owned();
+            (Some(gone.0.1), StorageError::Refused(why))
+        })
     }
 
-    fn reap(&mut self, patience: Patience, done: &mut dyn FnMut(u32)) -> Result<(), StorageError> {
-        let mut next = match patience {
-            Patience::None => self.ended.try_recv().ok(),
-            Patience::ForOne => self.ended.recv().ok(),
-            Patience::AtMost(limit) => self.ended.recv_timeout(limit).ok(),
-        };
-        let mut failed = None;
-        while let Some((job, moved)) = next {
-            let token = job.token;
-            self.idle.push(job.thread);
-            self.buffers.put_back(token, job.buffer);
-            match moved {
-                Ok(()) => done(token),
-                Err(error) => failed = Some(error),
-            }
+    fn reap(&mut self, patience: Duration, ended: Ended<'_>) -> Result<(), StorageError> {
+        let mut next = self.ended.recv_timeout(patience).ok();
+        while let Some(((thread, job), moved)) = next {
+            self.idle.push(thread);
+            ended(job, moved);
             next = self.ended.try_recv().ok();
         }
-        failed.map_or(Ok(()), Err)
+        Ok(())
     }
 }
 
@@ -437,14 +358,6 @@ impl Drop for Threads {
             let _ = thread.join();
         }
     }
-}
-
-/// Whether `io_uring` may be used here, with the reason when not.
-///
-/// # Errors
-/// The reason.
-pub fn uring_allowed(file: &Arc<OwnedFd>) -> Result<(), StorageError> {
-    Uring::open(Arc::clone(file), Buffers::new(1, 4096, 4096)).map(|_| ())
 }
 
 #[cfg(test)]
@@ -464,10 +377,10 @@ mod tests {
         (own, Arc::new(file))
     }
 
-    fn engines(file: &Arc<OwnedFd>, depth: u32) -> Vec<Box<dyn Engine>> {
+    fn engines(file: &Arc<OwnedFd>, depth: u32) -> Vec<Engine> {
         [EngineKind::Psync, EngineKind::Uring, EngineKind::Threads { count: depth, cpus: &[] }]
             .into_iter()
-            .filter_map(|kind| match open_engine(kind, file, Buffers::new(depth, BLOCK, BLOCK)) {
+            .filter_map(|kind| match Engine::open(kind, file, depth, BLOCK, BLOCK) {
                 Ok(engine) => Some(engine),
                 // A container may forbid io_uring; never the others.
                 Err(StorageError::Refused(_)) if kind == EngineKind::Uring => None,
@@ -481,17 +394,15 @@ mod tests {
     }
 
     /// What has ended: one at least.
-    fn reaped(engine: &mut dyn Engine) -> Vec<u32> {
+    fn reaped(engine: &mut Engine) -> Vec<u32> {
         let mut done = Vec::new();
         while done.is_empty() {
-            engine
-                .reap(Patience::AtMost(Duration::from_secs(10)), &mut |token| done.push(token))
-                .expect("no error");
+            engine.reap(LAST_WAIT, &mut |token| done.push(token)).expect("no error");
         }
         done
     }
 
-    fn holds(engine: &mut dyn Engine, token: u32, block: u64) -> Result<(), String> {
+    fn holds(engine: &mut Engine, token: u32, block: u64) -> Result<(), String> {
         Contents::new(3).verify(block * BLOCK as u64, engine.buffer(token).bytes())
     }
 
@@ -510,13 +421,9 @@ mod tests {
                     engine.submit(read(token, begun)).expect("taken");
                     begun += 1;
                 }
-                for token in reaped(&mut *engine) {
-                    assert_eq!(
-                        holds(&mut *engine, token, blocks[token as usize]),
-                        Ok(()),
-                        "{}",
-                        engine.name()
-                    );
+                for token in reaped(&mut engine) {
+                    let held = holds(&mut engine, token, blocks[token as usize]);
+                    assert_eq!(held, Ok(()), "{}", engine.name());
                     free.push(token);
                     ended += 1;
                 }
@@ -528,7 +435,7 @@ mod tests {
     fn threads_serve_more_buffers_than_they_are_and_no_more_transfers_at_once() {
         let (_own, file) = written("slots");
         let threads = EngineKind::Threads { count: 2, cpus: &[] };
-        let mut engine = open_engine(threads, &file, Buffers::new(6, BLOCK, BLOCK)).expect("threads");
+        let mut engine = Engine::open(threads, &file, 6, BLOCK, BLOCK).expect("threads");
         let mut done = Vec::new();
         for pair in [[0, 1], [2, 3], [4, 5]] {
             for token in pair {
@@ -538,11 +445,11 @@ mod tests {
             assert!(engine.submit(read(third, third.into())).is_err(), "none is idle");
             let before = done.len();
             while done.len() < before + 2 {
-                done.extend(reaped(&mut *engine));
+                done.extend(reaped(&mut engine));
             }
         }
         for token in 0..6u32 {
-            assert_eq!(holds(&mut *engine, token, token.into()), Ok(()), "{token}");
+            assert_eq!(holds(&mut engine, token, token.into()), Ok(()), "{token}");
         }
     }
 
@@ -552,7 +459,7 @@ mod tests {
         for (round, mut engine) in (10u64..).zip(engines(&file, 1)) {
             Contents::new(round).fill(8192, engine.buffer(0).bytes_mut());
             engine.submit(Transfer { token: 0, offset: 8192, direction: Direction::Write }).expect("taken");
-            reaped(&mut *engine);
+            reaped(&mut engine);
             let mut back = vec![0; BLOCK];
             rustix::io::pread(&*file, &mut back, 8192).expect("read");
             assert_eq!(Contents::new(round).verify(8192, &back), Ok(()), "{}", engine.name());
@@ -564,9 +471,8 @@ mod tests {
         let (_own, file) = written("short");
         for mut engine in engines(&file, 1) {
             // Beyond the file's end there is nothing to read.
-            let submitted = engine.submit(read(0, BLOCKS));
-            let reaped =
-                submitted.and_then(|()| engine.reap(Patience::ForOne, &mut |_| panic!("nothing was read")));
+            engine.submit(read(0, BLOCKS)).expect("taken");
+            let reaped = engine.reap(LAST_WAIT, &mut |_| panic!("nothing was read"));
             let error = reaped.expect_err("0 bytes are no block");
             assert!(error.to_string().contains("0 of 4096 bytes"), "{}: {error}", engine.name());
         }
@@ -584,8 +490,8 @@ mod tests {
             assert!(again.to_string().contains("under way"), "{again}");
             let reached = std::panic::AssertUnwindSafe(|| engine.buffer(0).bytes().len());
             assert!(std::panic::catch_unwind(reached).is_err(), "{}", engine.name());
-            assert_eq!(reaped(&mut *engine), [0], "{}", engine.name());
-            assert_eq!(holds(&mut *engine, 0, 0), Ok(()));
+            assert_eq!(reaped(&mut engine), [0], "{}", engine.name());
+            assert_eq!(holds(&mut engine, 0, 0), Ok(()));
             engine.submit(read(0, 0)).expect("free again");
         }
     }

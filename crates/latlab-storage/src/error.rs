@@ -25,8 +25,7 @@ impl StorageError {
     /// Puts what was asked for before what the system answered.
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux is asked so far"))]
     pub(crate) fn asking<E: Into<std::io::Error>>(what: impl Into<String>) -> impl FnOnce(E) -> Self {
-        let what = what.into();
-        move |error| Self::System { what, source: error.into() }
+        move |error| Self::System { what: what.into(), source: error.into() }
     }
 
     /// Whether the disk, the quota or a limit on file sizes is what was in the way.

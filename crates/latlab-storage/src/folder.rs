@@ -18,7 +18,7 @@ use rustix::io::{Errno, pread, write};
 use rustix::process::geteuid;
 
 use crate::names::{is_scratch_name, scratch_name};
-use crate::place::Removals;
+use crate::place::{Removals, named, nameless};
 use crate::{Entry, Place, StorageError};
 
 /// What a lock file holds, to the byte.
@@ -90,8 +90,7 @@ impl Folder {
 
 /// Makes it without a name where the file system can: whoever sees it then sees it locked and with its text.
 fn make_lock(folder: BorrowedFd<'_>, locking: Locking) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::TMPFILE;
-    let Ok(lock) = openat(folder, c".", flags, Mode::RUSR | Mode::WUSR) else {
+    let Ok(lock) = nameless(folder) else {
         return make_named_lock(folder, locking);
     };
     fill_lock(&lock, locking)?;
@@ -104,9 +103,8 @@ fn make_lock(folder: BorrowedFd<'_>, locking: Locking) -> Result<OwnedFd, Errno>
 }
 
 fn make_named_lock(folder: BorrowedFd<'_>, locking: Locking) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let name = Entry::Lock.name();
-    let lock = openat(folder, &name, flags, Mode::RUSR | Mode::WUSR)?;
+    let lock = named(folder, &name)?;
     fill_lock(&lock, locking).inspect_err(|_| {
         let _removed = unlinkat(folder, &name, AtFlags::empty());
     })?;

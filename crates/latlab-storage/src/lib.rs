@@ -13,6 +13,7 @@ mod buffer;
 mod contents;
 mod counters;
 mod default_directory;
+mod disk;
 mod error;
 mod room;
 
@@ -20,41 +21,39 @@ mod room;
 mod cache;
 #[cfg(target_os = "linux")]
 mod direct;
-#[cfg_attr(not(target_os = "linux"), path = "disk_elsewhere.rs")]
-mod disk;
 #[cfg(target_os = "linux")]
 mod engine;
 #[cfg(target_os = "linux")]
 mod extents;
-#[cfg(target_os = "linux")]
+#[cfg(unix)]
 mod folder;
-#[cfg(target_os = "linux")]
+#[cfg(unix)]
 mod names;
-#[cfg(target_os = "linux")]
+#[cfg(unix)]
 mod place;
 #[cfg(target_os = "linux")]
 mod test_file;
 
 pub use buffer::Buffer;
-#[cfg(target_os = "linux")]
-pub use cache::{Residency, evict, missing, residency};
 pub use contents::{BLOCK_BYTES, Contents};
 pub use counters::{DeviceCounters, DeviceSource, ProcessCounters, TIME_STEP_NS};
 pub use default_directory::default_directory;
-#[cfg(target_os = "linux")]
-pub use direct::{Alignment, DirectEvidence, alignment, open_again, open_direct, try_direct};
 pub use disk::Disk;
-#[cfg(target_os = "linux")]
-pub use engine::{Buffers, Direction, Engine, EngineKind, Patience, Transfer, open_engine, uring_allowed};
 pub use error::StorageError;
-#[cfg(target_os = "linux")]
-pub use extents::{Extents, extents};
-#[cfg(target_os = "linux")]
-pub use folder::{Folder, open_folder, sweep};
-#[cfg(target_os = "linux")]
-pub use names::Entry;
-#[cfg(target_os = "linux")]
-pub use place::{Place, Purpose, open_existing};
 pub use room::{Budget, CutShort, Room};
+
+#[cfg(unix)]
+pub use {
+    folder::{Folder, open_folder, sweep},
+    names::Entry,
+    place::{Place, Purpose, open_existing},
+};
+
 #[cfg(target_os = "linux")]
-pub use test_file::{Direct, TestFile};
+pub use {
+    cache::{Residency, evict, missing, residency},
+    direct::{Alignment, DirectEvidence, alignment, open_again, open_direct, try_direct},
+    engine::{Direction, Engine, EngineKind, Transfer, uring_allowed},
+    extents::{Extents, extents},
+    test_file::{Direct, TestFile},
+};

@@ -1,14 +1,13 @@
 //! The directory in which files of ours are made.
 
+use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use rustix::fs::{
-    Access, AtFlags, FileType, FsWord, Mode, OFlags, accessat, fstat, fstatfs, fstatvfs, openat, unlinkat,
-};
+use rustix::fs::{Access, AtFlags, Dev, FileType, Mode, OFlags, accessat, fstat, fstatvfs, openat, unlinkat};
 use rustix::io::Errno;
 use rustix::process::{Resource, geteuid, getrlimit};
 
@@ -24,11 +23,37 @@ pub enum Purpose {
     Any,
 }
 
-/// From linux/magic.h.
-const TMPFS_MAGIC: FsWord = 0x0102_1994;
-const RAMFS_MAGIC: FsWord = 0x8584_58f6;
-/// Set on directories such as /tmp, where everybody may make files and only their owner may remove them.
-const STICKY: u32 = 0o1000;
+/// Whether a directory's file system lives in memory.
+#[cfg(target_os = "linux")]
+fn is_in_memory(directory: &OwnedFd) -> Result<bool, Errno> {
+    /// From linux/magic.h.
+    const TMPFS_MAGIC: rustix::fs::FsWord = 0x0102_1994;
+    const RAMFS_MAGIC: rustix::fs::FsWord = 0x8584_58f6;
+    Ok(matches!(rustix::fs::fstatfs(directory)?.f_type, TMPFS_MAGIC | RAMFS_MAGIC))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_in_memory(_directory: &OwnedFd) -> Result<bool, Errno> {
+    Ok(false)
+}
+
+/// A new file without a name in a directory, to be read and written.
+#[cfg(target_os = "linux")]
+pub(crate) fn nameless(directory: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::TMPFILE;
+    openat(directory, c".", flags, Mode::RUSR | Mode::WUSR)
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn nameless(_directory: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
+    Err(Errno::OPNOTSUPP)
+}
+
+/// A new file, to be read and written.
+pub(crate) fn named(directory: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    openat(directory, name, flags, Mode::RUSR | Mode::WUSR)
+}
 
 /// What removing files took here, by all folders of a place.
 #[derive(Debug, Default)]
@@ -61,7 +86,7 @@ impl Removals {
 #[derive(Debug)]
 pub struct Place {
     directory: OwnedFd,
-    device: u64,
+    device: Dev,
     removals: Arc<Removals>,
 }
 
@@ -82,14 +107,17 @@ impl Place {
         let stat =
             fstat(&directory).map_err(StorageError::asking("looking at the directory for scratch files"))?;
         let ours = stat.st_uid == geteuid().as_raw();
-        if !ours && stat.st_mode & STICKY == 0 {
+        // Such as /tmp, where everybody may make files and only their owner may remove them.
+        let is_shared = Mode::from_raw_mode(stat.st_mode).contains(Mode::SVTX);
+        if !ours && !is_shared {
             return Err(StorageError::Refused(format!(
                 "the directory for scratch files belongs to another user (uid {}): name one of yours with --dir",
                 stat.st_uid
             )));
         }
-        let kind = fstatfs(&directory).map_err(StorageError::asking("asking for the file system"))?.f_type;
-        if purpose == Purpose::Disk && matches!(kind, TMPFS_MAGIC | RAMFS_MAGIC) {
+        let is_in_memory =
+            is_in_memory(&directory).map_err(StorageError::asking("asking for the file system"))?;
+        if purpose == Purpose::Disk && is_in_memory {
             return Err(StorageError::Refused(
                 "this directory is a file system in memory (tmpfs): no disk can be measured there; name a directory on a disk with --dir".to_owned(),
             ));
@@ -128,15 +156,12 @@ impl Place {
     pub fn file(&self, bytes: u64) -> Result<OwnedFd, StorageError> {
         self.room()?.admit(bytes)?;
         let what = "making a scratch file";
-        let flags = OFlags::RDWR | OFlags::CLOEXEC;
-        let mode = Mode::RUSR | Mode::WUSR;
-        match openat(&self.directory, c".", flags | OFlags::TMPFILE, mode) {
+        match nameless(self.directory()) {
             Ok(file) => Ok(file),
             // Some file systems cannot make a file without a name: then it has one for a moment.
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOENT) => {
                 let name = scratch_name();
-                let flags = flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
-                let file = openat(&self.directory, &name, flags, mode).map_err(StorageError::asking(what))?;
+                let file = named(self.directory(), &name).map_err(StorageError::asking(what))?;
                 match unlinkat(&self.directory, &name, AtFlags::empty()) {
                     // Another run swept the name.
                     Ok(()) | Err(Errno::NOENT) => Ok(file),
@@ -170,7 +195,7 @@ impl Place {
 
     /// Number of the device that it lies on.
     #[must_use]
-    pub fn device(&self) -> u64 {
+    pub fn device(&self) -> Dev {
         self.device
     }
 }

@@ -1,11 +1,12 @@
 //! Whether there is a disk to measure, and how large its test file is.
 
+use std::time::Duration;
+
 use latlab_clock::Source;
 use latlab_harness::{Env, Support};
 use latlab_record::binary_size;
 
-use super::system::{cut_short, laid_out, room};
-use super::words::SIMULATED;
+use super::words::{Engine, SIMULATED};
 
 /// The test file in the quick, standard and thorough profile.
 const FILE_BYTES: [u64; 3] = [96 << 20, 1 << 30, 4 << 30];
@@ -18,10 +19,48 @@ pub(crate) fn file_bytes(env: &Env) -> u64 {
     if env.settings.file.is_some() {
         return 0;
     }
-    laid_out(env).unwrap_or_else(|| {
+    env.disk.laid_out_bytes().unwrap_or_else(|| {
         let bytes = wanted_bytes(env).min(of_budget(env)).min(room(env).map_or(0, |bytes| bytes / 2));
         bytes / (1 << 20) * (1 << 20)
     })
+}
+
+/// Bytes that a test file may take; any number where a file of the user's is read.
+#[cfg(target_os = "linux")]
+pub(crate) fn room(env: &Env) -> Result<u64, String> {
+    let room = match &env.settings.file {
+        Some(path) => latlab_storage::open_existing(path.as_ref()).map(|_| u64::MAX),
+        None => env.disk.place().and_then(|place| place.room()).map(|room| room.largest_file()),
+    };
+    room.map_err(|error| error.to_string())
+}
+
+/// Why there is no room where the probes of the disk were not written.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn room(_env: &Env) -> Result<u64, String> {
+    Err(format!("measured on Linux only; this is {}", std::env::consts::OS))
+}
+
+/// Lays the test file out, in this time; smaller on a slow disk. A disk that fails says so to each point that asks for the file.
+#[cfg_attr(not(target_os = "linux"), expect(unused_variables, reason = "nothing is written"))]
+pub fn lay_out(env: &Env, bytes: u64, within: Duration) {
+    #[cfg(target_os = "linux")]
+    let _said_later = env.disk.lay_out(bytes, within);
+}
+
+/// What carries out more than one transfer at a time here.
+pub(crate) fn deep_engine() -> Engine {
+    #[cfg(target_os = "linux")]
+    if latlab_storage::uring_allowed() {
+        return Engine::IoUring;
+    }
+    Engine::Threads
+}
+
+/// Size of the file that the user wants measured, bytes.
+pub(crate) fn users_bytes(env: &Env) -> u64 {
+    let facts = env.settings.file.as_ref().and_then(|path| std::fs::symlink_metadata(path).ok());
+    facts.map_or(0, |facts| facts.len())
 }
 
 /// The rest is for what is written into it.
@@ -45,7 +84,7 @@ pub(crate) fn support(env: &Env) -> Support {
         return Support::Yes;
     }
     let (bytes, wanted) = (file_bytes(env), wanted_bytes(env));
-    if let Some(cut) = cut_short(env) {
+    if let Some(cut) = env.disk.cut_short() {
         let text = format!(
             "the test file has {} and not {}: writing it was given {:.1} s, and the disk was slower",
             binary_size(bytes),

@@ -4,10 +4,7 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use latlab_harness::{ProbeError, Queue, Wait};
-use latlab_storage::{
-    BLOCK_BYTES, Budget, Buffers, Contents, Direction, Engine, EngineKind, Patience, StorageError, Transfer,
-    open_engine,
-};
+use latlab_storage::{BLOCK_BYTES, Budget, Contents, Direction, Engine, EngineKind, StorageError, Transfer};
 
 use super::evidence::Evidence;
 use super::places::Places;
@@ -19,21 +16,18 @@ const SILENT: Duration = Duration::from_secs(30);
 
 /// Opens the engine for a depth: one system call after the other at depth 1, else `io_uring`, else threads, with a flag that says so. `slots`
 /// buffers, at least the depth.
-///
-/// # Errors
-/// When none can be had.
 fn choose_engine(
     target: &Target,
     path: Access,
     depth: u32,
     slots: u32,
     block_bytes: u64,
-) -> Result<(Box<dyn Engine>, Option<String>), ProbeError> {
+) -> Result<(Engine, Option<String>), ProbeError> {
     let (file, alignment) = target.file(path)?;
     let block = usize::try_from(block_bytes)
         .map_err(|_| ProbeError::Other("a block larger than memory can be".to_owned()))?;
     let aligned = usize::try_from(alignment).unwrap_or(BLOCK_BYTES).next_power_of_two();
-    let open = |kind| open_engine(kind, &file, Buffers::new(slots, block, aligned));
+    let open = |kind| Engine::open(kind, &file, slots, block, aligned);
     if depth <= 1 {
         return Ok((open(EngineKind::Psync)?, None));
     }
@@ -58,7 +52,7 @@ fn choose_engine(
 ///
 /// Reads are looked at when they have ended. What is written is made ready before: [`Self::prepare`], then as many operations as it says.
 pub(crate) struct Flow {
-    engine: Box<dyn Engine>,
+    engine: Engine,
     places: Places,
     direction: Direction,
     contents: Option<Contents>,
@@ -187,7 +181,7 @@ impl Flow {
         Ok(self.ready.len().min(wanted) as u64)
     }
 
-    fn reap_once(&mut self, patience: Patience, done: &mut dyn FnMut(u32)) -> Result<usize, ProbeError> {
+    fn reap_once(&mut self, patience: Duration, done: &mut dyn FnMut(u32)) -> Result<usize, ProbeError> {
         let (owners, ended) = (&self.owners, &mut self.ended);
         let reaped = self.engine.reap(patience, &mut |slot| {
             done(owners[slot as usize]);
@@ -229,31 +223,21 @@ impl Queue for Flow {
     }
 
     fn reap(&mut self, wait: Wait, done: &mut dyn FnMut(u32)) -> Result<(), ProbeError> {
-        if wait != Wait::ForOne {
-            return self.reap_once(patience(wait), done).map(|_| ());
+        match wait {
+            Wait::No => return self.reap_once(Duration::ZERO, done).map(drop),
+            Wait::AtMostNs(ns) => {
+                return self.reap_once(Duration::from_secs_f64(ns.max(0.0) / 1e9), done).map(drop);
+            }
+            Wait::ForOne => {}
         }
         // A signal may end a wait early; a device that is gone must not hang the run.
         let begun = Instant::now();
-        while self.under_way > 0 {
-            if self.reap_once(Patience::AtMost(SILENT), done)? > 0 {
-                return Ok(());
-            }
+        while self.under_way > 0 && self.reap_once(SILENT, done)? == 0 {
             if begun.elapsed() >= SILENT {
-                return Err(ProbeError::Other(format!(
-                    "the disk has not answered for {} s",
-                    SILENT.as_secs()
-                )));
+                let silent = format!("the disk has not answered for {} s", SILENT.as_secs());
+                return Err(ProbeError::Other(silent));
             }
         }
         Ok(())
-    }
-}
-
-/// How long an engine waits where the harness waits.
-fn patience(wait: Wait) -> Patience {
-    match wait {
-        Wait::No => Patience::None,
-        Wait::ForOne => Patience::ForOne,
-        Wait::AtMostNs(ns) => Patience::AtMost(Duration::from_secs_f64(ns.max(0.0) / 1e9)),
     }
 }

@@ -9,8 +9,7 @@ use strum::VariantArray as _;
 
 use crate::disk::{DevicePart, answered_by_a_device, check, quantile};
 
-#[cfg_attr(target_os = "linux", path = "sync/linux.rs")]
-#[cfg_attr(target_os = "macos", path = "sync/macos.rs")]
+#[cfg_attr(any(target_os = "linux", target_os = "macos"), path = "sync/session.rs")]
 #[cfg_attr(not(any(target_os = "linux", target_os = "macos")), path = "sync/elsewhere.rs")]
 mod work;
 

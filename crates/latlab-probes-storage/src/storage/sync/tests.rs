@@ -3,7 +3,7 @@ use latlab_probes_testing as testing;
 use serde_json::json;
 
 use super::*;
-use crate::planted::{Own, on_a_disk};
+use crate::planted::on_a_disk;
 
 fn figure(operation: Operation, way: Way, p50: f64, sync_ns: f64, told: OnLinux) -> Figure<Durable> {
     let point = Write::of(operation, way);
@@ -151,88 +151,20 @@ fn where_there_is_a_full_fsync_it_is_judged_and_not_the_fsync_that_flushes_nothi
     assert_eq!(findings.verdict, Verdict::Plausible);
 }
 
-/// What macOS has, tried where there are the same calls.
-#[cfg(all(unix, not(target_os = "macos")))]
-#[path = "posix.rs"]
-#[expect(unreachable_pub, reason = "macOS exports the session")]
-mod posix;
-
-#[cfg(all(unix, not(target_os = "macos")))]
-mod with_posix_calls_alone {
-    use std::os::fd::BorrowedFd;
-
-    use latlab_harness::Proof;
-
-    use super::posix::{Syncing, room};
-    use super::*;
-    use crate::storage::{failed, proved_once};
-
-    fn flush(_: Way, file: BorrowedFd<'_>) -> rustix::io::Result<bool> {
-        rustix::fs::fsync(file).map(|()| true)
-    }
-
-    fn measured(planted: bool) -> Vec<Proof<Details>> {
-        let env = testing::env(64 << 20);
-        let own = Own::new(&format!("sync-posix-{planted}"));
-        let mut session = Syncing::new(&env, &own.0, flush).expect("room");
-        session.keeps_other_bytes = planted;
-        let mut proofs = Vec::new();
-        for operation in [Operation::Overwrite, Operation::Append] {
-            let write = Write::of(operation, Way::Fsync);
-            proofs.push(proved_once(&mut session, &env, &write).expect("its file"));
-        }
-        assert_eq!(own.entries(), 0, "no file has a name");
-        let fewest = 2 * operations(Profile::Quick, Operation::Append) * BLOCK_BYTES;
-        assert!(env.disk.budget().spent_bytes() >= FILE_BYTES + fewest / 4);
-        proofs
-    }
-
-    #[test]
-    fn what_was_made_durable_is_read_back() {
-        for proof in measured(false) {
-            let wrong: Vec<_> = failed(&proof)
-                .into_iter()
-                // The build folder may be in memory.
-                .filter(|name| *name != "answered by a device")
-                .collect();
-            assert!(wrong.is_empty(), "{wrong:?}");
-            assert!(proof.flags[0].contains("flushes"), "{:?}", proof.flags);
-            assert!(proof.findings.expect("details").sync_p50_ns.is_some());
-        }
-    }
-
-    #[test]
-    fn other_bytes_than_were_written_fail_the_proof() {
-        for proof in measured(true) {
-            assert!(failed(&proof).contains(&"contents verified"));
-        }
-    }
-
-    #[test]
-    fn links_and_files_are_no_place() {
-        let own = Own::new("sync-room");
-        let link = own.0.join("link");
-        std::os::unix::fs::symlink(&own.0, &link).expect("linked");
-        assert!(room(&link).is_err_and(|reason| reason.contains("symbolic link")));
-        assert!(room(&own.0.join("nothing")).is_err());
-        assert!(room(&own.0).is_ok_and(|room| room.total_bytes > 0));
-    }
-}
-
 #[cfg(target_os = "linux")]
 mod linux {
     use latlab_harness::{AnyProbe as _, Erased, Proof, Session as _};
     use latlab_storage::Disk;
 
     use super::*;
-    use crate::storage::sync::work::{Session, open};
+    use crate::storage::sync::work::{Fault, open};
     use crate::storage::{failed, proved_once};
 
     /// The proofs of the overwrites, appends and creations with these ways, each after one block on a disk with a fault.
-    fn faulty(env: &Env, ways: &[Way], plant: impl FnOnce(&mut Session)) -> Vec<Proof<Details>> {
+    fn faulty(env: &Env, ways: &[Way], fault: Fault) -> Vec<Proof<Details>> {
         let writes = offered(Operation::VARIANTS, ways);
         let mut session = open(env, &writes).expect("room");
-        plant(&mut session);
+        session.fault = Some(fault);
         let proof = |write: &Write| proved_once(&mut session, env, write).expect("taken");
         writes.iter().map(proof).collect()
     }
@@ -265,7 +197,7 @@ mod linux {
     #[test]
     fn a_sync_that_does_nothing_fails_the_proof_where_the_kernel_tells_what_waits() {
         let Some(env) = on_a_disk(&Erased(Durable), testing::env(64 << 20)) else { return };
-        for proof in faulty(&env, &[Way::Fsync, Way::Fdatasync], |session| session.syncs_nothing = true) {
+        for proof in faulty(&env, &[Way::Fsync, Way::Fdatasync], Fault::SyncsNothing) {
             let told = proof.checks.iter().any(|check| check.detail.contains("cachestat"));
             let failed = failed(&proof).contains(&"nothing waits after the sync");
             assert_eq!(failed, told, "{:?}", proof.checks);
@@ -275,7 +207,7 @@ mod linux {
     #[test]
     fn other_bytes_than_were_written_fail_the_proof() {
         let Some(env) = on_a_disk(&Erased(Durable), testing::env(64 << 20)) else { return };
-        for proof in faulty(&env, &[Way::Fdatasync], |session| session.keeps_other_bytes = true) {
+        for proof in faulty(&env, &[Way::Fdatasync], Fault::KeepsOtherBytes) {
             assert!(failed(&proof).contains(&"contents verified"), "{:?}", proof.checks);
         }
     }

@@ -89,14 +89,24 @@ impl DeviceCounters {
     /// What was added since `earlier`.
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {
+        self.each(earlier, u64::saturating_sub)
+    }
+
+    /// Both together.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        self.each(other, u64::saturating_add)
+    }
+
+    fn each(self, other: Self, of: fn(u64, u64) -> u64) -> Self {
         Self {
-            reads: self.reads.saturating_sub(earlier.reads),
-            read_bytes: self.read_bytes.saturating_sub(earlier.read_bytes),
-            writes: self.writes.saturating_sub(earlier.writes),
-            write_bytes: self.write_bytes.saturating_sub(earlier.write_bytes),
-            flushes: self.flushes.zip(earlier.flushes).map(|(now, then)| now.saturating_sub(then)),
-            read_ns: self.read_ns.saturating_sub(earlier.read_ns),
-            write_ns: self.write_ns.saturating_sub(earlier.write_ns),
+            reads: of(self.reads, other.reads),
+            read_bytes: of(self.read_bytes, other.read_bytes),
+            writes: of(self.writes, other.writes),
+            write_bytes: of(self.write_bytes, other.write_bytes),
+            flushes: self.flushes.zip(other.flushes).map(|(own, other)| of(own, other)),
+            read_ns: of(self.read_ns, other.read_ns),
+            write_ns: of(self.write_ns, other.write_ns),
         }
     }
 }

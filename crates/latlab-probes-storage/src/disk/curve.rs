@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use latlab_harness::{Figure, Planned, Probe};
+use latlab_record::binary_size;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -181,56 +182,42 @@ fn large_beat_small(all: &[Measured]) -> Claim {
             .max_by(|a, b| a.bytes_per_s.total_cmp(&b.bytes_per_s))
     };
     let (small, large) = (fastest(&|bytes| bytes <= 4096), fastest(&|bytes| bytes >= 1 << 20));
-    let (verdict, detail) = match (small, large) {
-        (Some(small), Some(large)) => {
-            let ratio = large.bytes_per_s / small.bytes_per_s;
-            (
-                if ratio > UNDECIDED {
-                    Holds::True
-                } else if ratio < 1.0 / UNDECIDED {
-                    Holds::False
-                } else {
-                    Holds::Undecided
-                },
-                format!(
-                    "direct: {} in blocks of {}, {} in blocks of {}: {ratio:.1} times",
-                    rate(large.bytes_per_s),
-                    latlab_record::binary_size(large.block_bytes),
-                    rate(small.bytes_per_s),
-                    latlab_record::binary_size(small.block_bytes)
-                ),
-            )
-        }
-        _ => (Holds::Undecided, "small and large blocks were not both measured".to_owned()),
+    let claim = |verdict, detail| Claim { rule: "large blocks beat small ones", verdict, detail };
+    let (Some(small), Some(large)) = (small, large) else {
+        return claim(Holds::Undecided, "small and large blocks were not both measured".to_owned());
     };
-    Claim { rule: "large blocks beat small ones", verdict, detail }
+    let ratio = large.bytes_per_s / small.bytes_per_s;
+    let verdict = if ratio > UNDECIDED {
+        Holds::True
+    } else if ratio < 1.0 / UNDECIDED {
+        Holds::False
+    } else {
+        Holds::Undecided
+    };
+    let blocks =
+        |own: &Measured| format!("{} in blocks of {}", rate(own.bytes_per_s), binary_size(own.block_bytes));
+    claim(verdict, format!("direct: {}, {}: {ratio:.1} times", blocks(large), blocks(small)))
 }
 
 /// What cannot be, with what was seen.
 fn sanity(all: &[Measured]) -> Vec<Sanity> {
     let mut rules = Vec::new();
+    let mut rule =
+        |rule: &'static str, holds, detail| rules.push(Sanity { rule: rule.into(), holds, detail });
     let direct: Vec<&Measured> = all.iter().filter(|point| point.path == DIRECT).collect();
     if let Some(fastest) = direct.iter().map(|point| point.p50_ns).reduce(f64::min) {
-        rules.push(Sanity {
-            rule: "no direct median is below what a device needs".into(),
-            holds: fastest >= FASTEST_DEVICE_NS,
-            detail: format!("the fastest takes {:.1} us", fastest / 1e3),
-        });
+        let detail = format!("the fastest takes {:.1} us", fastest / 1e3);
+        rule("no direct median is below what a device needs", fastest >= FASTEST_DEVICE_NS, detail);
     }
     if let (Some(first), Some(last)) = (direct.first(), direct.last())
         && first.block_bytes < last.block_bytes
     {
-        rules.push(Sanity {
-            rule: "a transfer of more bytes does not take less time".into(),
-            holds: first.p50_ns <= last.p50_ns,
-            detail: format!(
-                "{:.1} us for {} bytes, {:.1} us for {}",
-                first.p50_ns / 1e3,
-                first.block_bytes,
-                last.p50_ns / 1e3,
-                last.block_bytes
-            ),
-        });
+        let [first_us, last_us] = [first, last].map(|own| own.p50_ns / 1e3);
+        let detail = format!(
+            "{first_us:.1} us for {} bytes, {last_us:.1} us for {}",
+            first.block_bytes, last.block_bytes
+        );
+        rule("a transfer of more bytes does not take less time", first_us <= last_us, detail);
     }
     let cold_of = |warm: &Measured| {
         all.iter().find(|point| point.path == COLD && point.block_bytes == warm.block_bytes)
@@ -240,16 +227,14 @@ fn sanity(all: &[Measured]) -> Vec<Sanity> {
         .filter(|point| point.path == WARM)
         .filter_map(|warm| Some((warm, cold_of(warm)?, warm.bytes_per_s / cold_of(warm)?.bytes_per_s)));
     if let Some((warm, cold, _)) = pairs.min_by(|a, b| a.2.total_cmp(&b.2)) {
-        rules.push(Sanity {
-            rule: "an empty page cache is not faster than a full one".into(),
-            holds: warm.bytes_per_s >= cold.bytes_per_s,
-            detail: format!(
-                "{} warm, {} cold in blocks of {}",
-                rate(warm.bytes_per_s),
-                rate(cold.bytes_per_s),
-                latlab_record::binary_size(warm.block_bytes)
-            ),
-        });
+        let [warm_rate, cold_rate] = [warm, cold].map(|own| rate(own.bytes_per_s));
+        let size = binary_size(warm.block_bytes);
+        let detail = format!("{warm_rate} warm, {cold_rate} cold in blocks of {size}");
+        rule(
+            "an empty page cache is not faster than a full one",
+            warm.bytes_per_s >= cold.bytes_per_s,
+            detail,
+        );
     }
     rules
 }

@@ -1,4 +1,4 @@
-use latlab_harness::{Env, Support};
+use latlab_harness::Support;
 use latlab_probes_testing as testing;
 
 use super::size::SMALLEST_FILE;
@@ -30,13 +30,9 @@ mod linux {
     use latlab_storage::{Contents, Direction};
 
     use super::*;
+    use crate::planted::target;
 
     const BLOCK: u64 = 4096;
-
-    /// The test file of these tests; `None` where the build folder is in memory.
-    fn target(env: &Env) -> Option<Target> {
-        (!matches!(support(env), Support::No(_))).then(|| Target::open(env).expect("room"))
-    }
 
     /// Drives the queue without a clock: `depth` at a time.
     fn drive(flow: &mut Flow, depth: u32, operations: u64) -> u64 {
@@ -198,7 +194,7 @@ mod linux {
     fn contents_that_are_not_what_was_written_fail_the_proof() {
         let env = testing::env(64 << 20);
         let Some(target) = target(&env) else { return };
-        let contents = target.contents().expect("ours");
+        let contents = target.test.contents.expect("ours");
         let mut right = vec![0; 3 * 4096];
         contents.fill(8192, &mut right);
         let mut other = vec![0; 3 * 4096];

@@ -113,9 +113,6 @@ pub enum DevicePart {
 pub(crate) const SIMULATED: &str = "simulated time does not pass on a disk";
 
 /// The time source of a session.
-///
-/// # Errors
-/// Where time is simulated.
 pub(crate) fn stamps(env: &Env) -> Result<Stamps, ProbeError> {
     Stamps::of(&env.clock).ok_or_else(|| ProbeError::Other(SIMULATED.to_owned()))
 }

@@ -210,7 +210,7 @@ First means first by latlab in this run. Whether anything else, or an earlier ru
             );
         }
         #[cfg(target_os = "linux")]
-        let survey = work::survey(env);
+        let survey = work::Pool::look(env).map(|pool| pool.survey);
         #[cfg(not(target_os = "linux"))]
         let survey: Result<Survey, &str> = Err("measured on Linux only");
         match survey {

@@ -83,12 +83,6 @@ fn proved_once<P: latlab_harness::Probe>(
     taken.map(|()| session.proof(point, &evidence))
 }
 
-/// The names of the checks that did not hold.
-#[cfg(test)]
-fn failed<D>(proof: &latlab_harness::Proof<D>) -> Vec<&str> {
-    proof.checks.iter().filter(|check| !check.ok).map(|check| check.name.as_str()).collect()
-}
-
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use latlab_harness::{AnyProbe, Erased, Support};

@@ -7,7 +7,7 @@ use std::time::Duration;
 use latlab_record::Check;
 use latlab_storage::{DeviceCounters, DeviceSource, Direction, TIME_STEP_NS};
 
-use crate::disk::words::{DevicePart, told};
+use crate::disk::words::{DevicePart, check};
 
 /// Bytes are counted when a transfer completes, which is before its waiter wakes on the kernels that were looked at; a device whose count comes
 /// later is asked again so often, with a pause each time.
@@ -51,7 +51,6 @@ impl Device {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DeviceCount {
     before: Option<DeviceCounters>,
-    blocks: u64,
     asked: u64,
     counted: u64,
     /// The first block of samples for which it counted too little: what others moved in one must not make up for what is missing in another.
@@ -74,9 +73,8 @@ pub(crate) enum Asked {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct DeviceTime {
     blocks: u64,
-    /// Requests, ns, bytes.
-    reads: [u64; 3],
-    writes: [u64; 3],
+    /// In all of them.
+    pub(crate) sum: Option<DeviceCounters>,
 }
 
 /// Others used the device as well when it moved so many times the bytes.
@@ -89,13 +87,7 @@ const COARSE: f64 = 0.1;
 impl DeviceTime {
     /// What it counted in one more block of samples.
     pub(crate) fn add(&mut self, since: DeviceCounters) {
-        let sum = |all: &mut [u64; 3], more: [u64; 3]| {
-            for (own, more) in all.iter_mut().zip(more) {
-                *own += more;
-            }
-        };
-        sum(&mut self.reads, [since.reads, since.read_ns, since.read_bytes]);
-        sum(&mut self.writes, [since.writes, since.write_ns, since.write_bytes]);
+        self.sum = Some(self.sum.map_or(since, |sum| sum.and(since)));
         self.blocks += 1;
     }
 
@@ -106,14 +98,16 @@ impl DeviceTime {
     }
 
     fn told(&self, asked: Asked, operations: u64, ns: f64, bytes: u64) -> Result<DevicePart, String> {
-        if self.blocks == 0 || operations == 0 {
+        let Some(sum) = self.sum.filter(|_| operations > 0) else {
             return Err("nothing here counts the time of the device's requests".to_owned());
-        }
+        };
+        let reads = [sum.reads, sum.read_ns, sum.read_bytes];
+        let writes = [sum.writes, sum.write_ns, sum.write_bytes];
         let kinds = match asked {
-            Asked::One(Direction::Read) => vec![self.reads],
+            Asked::One(Direction::Read) => vec![reads],
             // A flush is counted as a write of no bytes; that the kernel counts it among the flushes too adds nothing.
-            Asked::One(Direction::Write) | Asked::Durable => vec![self.writes],
-            Asked::ReadThenWrite => vec![self.reads, self.writes],
+            Asked::One(Direction::Write) | Asked::Durable => vec![writes],
+            Asked::ReadThenWrite => vec![reads, writes],
         };
         let sum = |place: usize| kinds.iter().map(|kind| kind[place]).sum::<u64>() as f64;
         let (requests, with_device_ns, moved) = (sum(0), sum(1), sum(2));
@@ -185,7 +179,6 @@ impl DeviceCount {
         }
         let counted = bytes_of(since);
         self.time.add(since);
-        self.blocks += 1;
         self.asked += bytes;
         self.counted += counted;
         if counted < bytes {
@@ -196,24 +189,21 @@ impl DeviceCount {
     /// Whether the device counted at least what was asked for, in each block of samples. Others may add to it. Holds, and says why, where there
     /// is no device to ask.
     pub(crate) fn check(&self, device: &Device) -> Check {
-        let Self { blocks, asked, counted, .. } = self;
-        told(
-            "device counted",
-            match (&device.0, &self.short) {
-                (Err(reason), _) => Ok(format!("no device counter: {reason}")),
-                (Ok(source), _) if *blocks == 0 => {
-                    Ok(format!("no device counter: {} was not asked", source.name()))
-                }
-                (Ok(source), Some(short)) => Err(format!(
-                    "{} counted {short}: something else answered, or the rest never left memory",
-                    source.name()
-                )),
-                (Ok(source), None) => Ok(format!(
-                    "{} counted {counted} bytes for {asked} asked for, no fewer in any of {blocks} blocks",
-                    source.name()
-                )),
-            },
-        )
+        let Self { asked, counted, short, time: DeviceTime { blocks, .. }, .. } = self;
+        let name = device.name().unwrap_or_default();
+        let detail = match (&device.0, short) {
+            (Err(reason), _) => format!("no device counter: {reason}"),
+            (Ok(_), _) if *blocks == 0 => format!("no device counter: {name} was not asked"),
+            (Ok(_), Some(short)) => {
+                format!("{name} counted {short}: something else answered, or the rest never left memory")
+            }
+            (Ok(_), None) => {
+                format!(
+                    "{name} counted {counted} bytes for {asked} asked for, no fewer in any of {blocks} blocks"
+                )
+            }
+        };
+        check("device counted", short.is_none() || device.0.is_err(), detail)
     }
 }
 

@@ -3,9 +3,9 @@
 use latlab_record::Check;
 use latlab_storage::{BLOCK_BYTES, Contents, Direction, Extents, ProcessCounters, Residency};
 
-use super::device::{Asked, DeviceCount};
+use super::device::DeviceCount;
 use super::target::Target;
-use crate::disk::words::{Access, BUFFERED, COLD, DIRECT, DevicePart, WARM, check, told};
+use crate::disk::words::{Access, BUFFERED, COLD, DIRECT, WARM, check, told};
 
 /// What speaks for the blocks of one point: gathered while they are taken, told as checks.
 #[derive(Clone, Debug, Default)]
@@ -15,11 +15,11 @@ pub(crate) struct Evidence {
     wrong: Option<String>,
     /// Bytes moved, and those that the kernel counted meanwhile.
     moved: u64,
-    counted: Option<u64>,
+    pub(crate) counted: Option<u64>,
     watched: u64,
     before: Option<ProcessCounters>,
     /// And those that the device counted.
-    device: DeviceCount,
+    pub(crate) device: DeviceCount,
     /// What was found after the evictions.
     chilled: u64,
     source: &'static str,
@@ -40,10 +40,12 @@ impl Evidence {
                 .verify_headers(offset, &bytes[..BLOCK_BYTES])
                 .and_then(|()| contents.verify_headers(offset + last as u64, &bytes[last..]))
         };
+        self.note(found);
+    }
+
+    fn note(&mut self, found: Result<(), String>) {
         self.verified += 1;
-        if let Err(text) = found {
-            self.wrong.get_or_insert(text);
-        }
+        self.wrong = self.wrong.take().or(found.err());
     }
 
     fn compare(&mut self, contents: Contents, offset: u64, bytes: &[u8]) -> Result<(), String> {
@@ -71,10 +73,7 @@ impl Evidence {
         if bytes.len() < BLOCK_BYTES {
             return self.look(Some(contents), offset, bytes);
         }
-        self.verified += 1;
-        if let Err(text) = contents.verify_headers(offset, bytes) {
-            self.wrong.get_or_insert(text);
-        }
+        self.note(contents.verify_headers(offset, bytes));
     }
 
     /// An eviction that left nothing.
@@ -97,10 +96,10 @@ impl Evidence {
         self.moved += bytes;
         if let (Some(before), Some(now)) = (self.before.take(), ProcessCounters::now()) {
             let since = now.since(before);
-            self.count(match direction {
+            *self.counted.get_or_insert(0) += match direction {
                 Direction::Read => since.read_bytes,
                 Direction::Write => since.write_bytes,
-            });
+            };
             self.watched += bytes;
         }
     }
@@ -111,26 +110,10 @@ impl Evidence {
         Self { moved, watched: moved, counted, ..Self::default() }
     }
 
-    fn count(&mut self, bytes: u64) {
-        *self.counted.get_or_insert(0) += bytes;
-    }
-
     /// What was seen of other blocks on the same way.
     pub(crate) fn join(&mut self, other: Self) {
         self.verified += other.verified;
-        if let Some(text) = other.wrong {
-            self.wrong.get_or_insert(text);
-        }
-    }
-
-    /// How much of the mean time of so many operations, `ns` together, was the device's; see [`DeviceTime::of`](super::DeviceTime::of).
-    pub(crate) fn device_time(&self, asked: Asked, operations: u64, ns: f64) -> DevicePart {
-        self.device.time(asked, operations, ns)
-    }
-
-    /// Bytes that the kernel counted.
-    pub(crate) fn device_bytes(&self) -> Option<u64> {
-        self.counted
+        self.wrong = self.wrong.take().or(other.wrong);
     }
 
     /// As checks of a record. `path` decides which: a cold figure needs its evictions, a direct or cold one the kernel's count.
@@ -138,7 +121,7 @@ impl Evidence {
         let mut checks = vec![written_extents(&target.test.extents)];
         // What was written is looked at where it was read back.
         if direction == Direction::Read || self.verified > 0 {
-            checks.extend(self.contents_check(target.contents().is_some()));
+            checks.extend(self.contents_check(target.test.contents.is_some()));
         }
         if path == COLD {
             checks.push(self.evicted_check());

@@ -74,9 +74,6 @@ pub(crate) struct Flow {
 
 impl Flow {
     /// Reads in the order of `places`.
-    ///
-    /// # Errors
-    /// When there is no direct I/O, or no engine.
     pub(crate) fn reading(
         target: &Target,
         path: Access,
@@ -88,9 +85,6 @@ impl Flow {
     }
 
     /// Writes the file's own contents in the order of `places`, `slots` blocks (at least the depth) between two calls of [`Self::prepare`].
-    ///
-    /// # Errors
-    /// As [`Self::reading`], and for a file of the user's.
     pub(crate) fn writing(
         target: &Target,
         path: Access,
@@ -99,7 +93,7 @@ impl Flow {
         block_bytes: u64,
         places: Places,
     ) -> Result<Self, ProbeError> {
-        if target.contents().is_none() {
+        if target.test.contents.is_none() {
             return Err(ProbeError::Other("a file of the user's is only read".to_owned()));
         }
         if !block_bytes.is_multiple_of(BLOCK_BYTES as u64) {
@@ -127,7 +121,7 @@ impl Flow {
             engine,
             places,
             direction,
-            contents: target.contents(),
+            contents: target.test.contents,
             block_bytes,
             ready,
             spent,
@@ -161,9 +155,6 @@ impl Flow {
 
     /// Untimed, before a block of samples that writes: takes the bytes of up to `operations` from the budget, fills buffers for them, and says
     /// for how many.
-    ///
-    /// # Errors
-    /// When the budget is spent, with that reason.
     pub(crate) fn prepare(&mut self, budget: &Budget, operations: u64) -> Result<u64, ProbeError> {
         let Some(contents) = self.contents else {
             return Err(ProbeError::Other("a file of the user's is only read".to_owned()));

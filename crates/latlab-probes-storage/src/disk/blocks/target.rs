@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use latlab_harness::{Env, ProbeError};
-use latlab_storage::{Contents, Direction, Residency, TestFile};
+use latlab_storage::{Direction, Residency, TestFile};
 use rustix::fs::{Advice, fadvise};
 
 use super::device::Device;
@@ -49,22 +49,15 @@ impl Target {
     }
 
     /// The shared test file, laid out by who comes first, or the user's (`--file`).
-    ///
-    /// # Errors
-    /// When there is no room, no budget, or the disk fails.
     pub(crate) fn open(env: &Env) -> Result<Self, ProbeError> {
         let test = match &env.settings.file {
-            Some(path) => TestFile::existing(Path::new(path)).map(Arc::new),
-            None => env.disk.test_file(file_bytes(env)),
+            Some(path) => Arc::new(TestFile::existing(Path::new(path))?),
+            None => env.disk.test_file(file_bytes(env))?,
         };
-        let own = test.map(Self::of)?;
-        Ok(Self { cpus: env.cpus.clone(), ..own })
+        Ok(Self { cpus: env.cpus.clone(), ..Self::of(test) })
     }
 
     /// The descriptor for a path, and what buffers and blocks must be multiples of.
-    ///
-    /// # Errors
-    /// When the file system has no direct I/O, with the reason.
     pub(crate) fn file(&self, path: Access) -> Result<(Arc<OwnedFd>, u64), ProbeError> {
         if path != DIRECT {
             return Ok((Arc::clone(&self.test.file), 1));
@@ -79,9 +72,6 @@ impl Target {
     }
 
     /// The descriptor for blocks of a size.
-    ///
-    /// # Errors
-    /// When the file system has no direct I/O, or its direct transfers are no such blocks.
     pub(crate) fn file_for(&self, path: Access, block_bytes: u64) -> Result<Arc<OwnedFd>, ProbeError> {
         let (file, alignment) = self.file(path)?;
         if !block_bytes.is_multiple_of(alignment) {
@@ -93,9 +83,6 @@ impl Target {
     }
 
     /// Puts the whole file out of the page cache and looks. Before each cold block, outside of what is timed.
-    ///
-    /// # Errors
-    /// When anything is left: there is no cold figure then.
     pub(crate) fn chill(&self) -> Result<Residency, ProbeError> {
         let residency = self.test.evict()?;
         residency.is_cold().map_err(ProbeError::Proof)?;
@@ -104,9 +91,6 @@ impl Target {
 
     /// Whether reads through the page cache are to bring along what lies behind them. The descriptor is shared by all probes: who reads through the
     /// page cache says it before.
-    ///
-    /// # Errors
-    /// When the file system does not take advice.
     pub(crate) fn read_ahead(&self, wanted: bool) -> Result<(), ProbeError> {
         let advice = if wanted { Advice::Normal } else { Advice::Random };
         fadvise(&*self.test.file, 0, None, advice).map_err(system("advising how the file is read"))
@@ -123,11 +107,6 @@ impl Target {
             return Vec::new();
         }
         vec!["a file of the user's: whether it can be compressed, and whether what was read is what is in it, is not known".to_owned()]
-    }
-
-    /// What is in it.
-    pub(crate) fn contents(&self) -> Option<Contents> {
-        self.test.contents
     }
 }
 

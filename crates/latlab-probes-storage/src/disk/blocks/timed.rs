@@ -12,10 +12,10 @@ use crate::disk::words::quantile;
 pub(crate) struct Timed {
     /// ns, as many as a median needs.
     times: Vec<f64>,
-    total_ns: f64,
+    pub(crate) total_ns: f64,
     operations: u64,
     extra_ns: f64,
-    bytes: u64,
+    pub(crate) bytes: u64,
     /// Bytes and time up to the end of the last block of samples.
     ended: (u64, f64),
     /// Slowest and fastest block, bytes a second.
@@ -41,7 +41,7 @@ impl Timed {
         Bandwidth {
             bytes_per_s: self.bytes_per_s(),
             bytes_per_s_between_blocks: self.between_blocks,
-            device_time: asked.map(|asked| evidence.device_time(asked, self.operations, self.total_ns)),
+            device_time: asked.map(|asked| evidence.device.time(asked, self.operations, self.total_ns)),
         }
     }
 
@@ -77,7 +77,7 @@ impl Timed {
 
     /// For the proof.
     pub(crate) fn work(&self, evidence: &Evidence) -> Work {
-        Work { bytes: self.bytes, device_bytes: evidence.device_bytes(), ..Work::default() }
+        Work { bytes: self.bytes, device_bytes: evidence.counted, ..Work::default() }
     }
 
     /// What counts as slow for an operation of so many bytes, ns: about ten times what it needs, so that the tail is kept and the body is not.

@@ -14,7 +14,6 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 use super::super::{LEAST_BLOCKS, MANY};
 use super::*;
 use crate::planted::{Mapped, Own, on_a_disk};
-use crate::storage::failed;
 use latlab_probes_testing as testing;
 
 /// Surroundings with this directory's disk; `None` where it is in memory.
@@ -308,8 +307,7 @@ fn a_file_that_was_changed_or_cut_behind_our_back_fails_the_proof() {
         fs::write(&path, bytes).expect("written");
         let mut seen = Evidence::default();
         filing.read(&at, 150, &mut seen).expect("read");
-        let why = seen.witnesses[0].failed.as_ref().expect("found");
-        assert!(why.contains("file 8"), "{why}");
+        assert!(!seen.checks[0].ok && seen.checks[0].detail.contains("file 8"), "{seen:?}");
     }
 }
 
@@ -323,9 +321,11 @@ fn an_eviction_that_does_nothing_fails_the_proof() {
     let _mapped = Mapped::new(open_to_read(&names[3]).expect("there"), 10_000);
     let mut seen = Evidence::default();
     make_cold(&names, &mut seen).expect("asked");
-    let evicted = seen.witnesses.iter().find(|own| own.name == "evicted").expect("noted");
-    let why = evicted.failed.as_ref().expect("a live mapping keeps its pages");
-    assert!(why.contains("file 4 of 150"), "{why}");
+    let evicted = seen.checks.iter().find(|own| own.name == "evicted").expect("noted");
+    assert!(
+        !evicted.ok && evicted.detail.contains("file 4 of 150"),
+        "a live mapping keeps its pages: {seen:?}"
+    );
 }
 
 #[test]
@@ -333,10 +333,10 @@ fn a_cold_read_that_the_kernel_did_not_count_and_a_warm_one_that_it_did_fail() {
     let mut seen = Evidence::default();
     note_fetched(&mut seen, Some(999), 1_000, true);
     note_fetched(&mut seen, Some(1 << 20), 1_000, false);
-    assert!(seen.witnesses.iter().all(|own| own.failed.is_some()), "{seen:?}");
+    assert!(seen.checks.iter().all(|own| !own.ok), "{seen:?}");
     let mut seen = Evidence::default();
     note_fetched(&mut seen, None, 1_000, true);
-    assert!(seen.witnesses.is_empty() && seen.remarks.len() == 1, "{seen:?}");
+    assert!(seen.checks.is_empty() && seen.remarks.len() == 1, "{seen:?}");
 }
 
 #[test]
@@ -352,7 +352,7 @@ fn steps_that_leave_time_out_and_blocks_that_drift_are_said() {
         ..Evidence::default()
     };
     let proof = filing.proof(&at, &seen);
-    assert_eq!(failed(&proof), ["phases add up"]);
+    assert_eq!(testing::failed(&proof), ["phases add up"]);
     assert!(proof.flags.iter().any(|flag| flag.starts_with("drift: ")), "{proof:?}");
     let drift = proof.findings.and_then(|details| details.drift).expect("two halves");
     assert!((drift - 21.0 / 11.0).abs() < 1e-9, "{drift}");

@@ -38,12 +38,14 @@ struct Found {
 
 /// A stretch of a file that no other region shares.
 #[derive(Clone, Debug)]
-struct Region {
+pub(super) struct Region {
     names: Vec<CString>,
-    /// Device and inode are the file; this is where it begins.
     begin: u64,
     bytes: u64,
 }
+
+/// A region, whatever names its file has: device, inode, and where it begins.
+type Who = (u64, u64, u64);
 
 /// The directory, and what in it can be read.
 pub(super) struct Pool {
@@ -62,11 +64,6 @@ fn root(env: &Env) -> Result<OwnedFd, String> {
         }
         other => format!("opening the directory (--first-touch): {}", std::io::Error::from(other)),
     })
-}
-
-/// What the directory holds.
-pub(super) fn survey(env: &Env) -> Result<Survey, String> {
-    Pool::look(env).map(|pool| pool.survey)
 }
 
 impl Pool {
@@ -153,7 +150,7 @@ impl Pool {
     }
 
     /// The next region that was not read yet.
-    pub(super) fn next(&mut self) -> Option<Taken> {
+    pub(super) fn next(&mut self) -> Option<(OwnedFd, Who, Region)> {
         while let Some(region) = self.regions.pop_front() {
             self.survey.bytes -= region.bytes;
             self.survey.regions -= 1;
@@ -164,12 +161,7 @@ impl Pool {
             if u64::try_from(facts.st_size).unwrap_or(0) < region.begin + region.bytes {
                 continue;
             }
-            return Some(Taken {
-                file,
-                who: (facts.st_dev, facts.st_ino, region.begin),
-                begin: region.begin,
-                bytes: region.bytes,
-            });
+            return Some((file, (facts.st_dev, facts.st_ino, region.begin), region));
         }
         None
     }
@@ -183,14 +175,6 @@ impl Pool {
             self.regions.push_front(first);
         }
     }
-}
-
-/// A region to be read.
-pub(super) struct Taken {
-    file: OwnedFd,
-    who: (u64, u64, u64),
-    begin: u64,
-    bytes: u64,
 }
 
 fn cut(file: &Found) -> Vec<Region> {
@@ -281,7 +265,7 @@ pub struct Session<'env> {
     stamps: Stamps,
     pub(super) pool: Pool,
     states: HashMap<u64, State>,
-    read: HashSet<(u64, u64, u64)>,
+    read: HashSet<Who>,
     buffer: Buffer,
     /// Turns a byte of each second reading over, to see it noticed.
     #[cfg(test)]
@@ -310,27 +294,26 @@ pub(super) fn open<'env>(env: &'env Env, _group: &[Reading]) -> Result<Session<'
 impl Session<'_> {
     /// Reads a fresh region for the first time, and again.
     fn touch(&mut self, block: &Block, block_bytes: u64) -> Result<(), ProbeError> {
-        let taken = self.pool.next().ok_or_else(|| {
+        let (file, who, region) = self.pool.next().ok_or_else(|| {
             ProbeError::Other(
                 "no region is left that this run has not read: first readings cannot be repeated".to_owned(),
             )
         })?;
         let state = self.states.entry(block_bytes).or_default();
-        state.again += u64::from(!self.read.insert(taken.who));
-        let within = taken.bytes / block_bytes;
-        let mut places = Places::random(block_bytes, within, self.env.seed(taken.begin ^ taken.who.1));
+        state.again += u64::from(!self.read.insert(who));
+        let within = region.bytes / block_bytes;
+        let mut places = Places::random(block_bytes, within, self.env.seed(region.begin ^ who.1));
         let offsets: Vec<u64> =
-            (0..blocks_of(block_bytes, taken.bytes)).map(|_| taken.begin + places.next()).collect();
+            (0..blocks_of(block_bytes, region.bytes)).map(|_| region.begin + places.next()).collect();
         let length = usize::try_from(block_bytes).unwrap_or(usize::MAX);
         let before = ProcessCounters::of_this_thread();
         let mut sums = Vec::with_capacity(offsets.len());
         let mut totals = [0.0; 2];
         for (nth, total) in totals.iter_mut().enumerate() {
             if !self.pool.survey.direct {
-                let left = evict(&taken.file)?;
+                let left = evict(&file)?;
                 left.is_cold().map_err(ProbeError::Proof)?;
-                fadvise(&taken.file, 0, None, Advice::Random)
-                    .map_err(system("advising how a file is read"))?;
+                fadvise(&file, 0, None, Advice::Random).map_err(system("advising how a file is read"))?;
                 state.evicted += 1;
                 state.source = left.source;
             }
@@ -340,7 +323,7 @@ impl Session<'_> {
                 // What is not brought must be missing from the sum.
                 bytes[0] = !bytes[0];
                 let from = self.stamps.begin();
-                let moved = rustix::io::pread(&taken.file, &mut *bytes, *offset);
+                let moved = rustix::io::pread(&file, &mut *bytes, *offset);
                 let to = self.stamps.end();
                 whole(moved, length, "reading a block of a file that was there")?;
                 let ns = block.span_ns(from, to);

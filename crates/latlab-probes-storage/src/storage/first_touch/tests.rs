@@ -63,7 +63,7 @@ mod on_a_disk {
     use super::super::work::{Session, open};
     use super::*;
     use crate::planted::{Mapped, Own};
-    use crate::storage::{failed, proved_once};
+    use crate::storage::proved_once;
 
     /// A directory of files, put out of the page cache.
     fn directory(name: &str, files: u64) -> Own {
@@ -131,7 +131,7 @@ mod on_a_disk {
         hole.set_len(8 << 20).expect("a hole");
         // In the page cache.
         std::fs::write(own.0.join("read"), vec![7; 2 << 20]).expect("written");
-        let survey = super::super::work::survey(&env).expect("looked at");
+        let survey = super::super::work::Pool::look(&env).expect("looked at").survey;
         assert_eq!((survey.files, survey.regions, survey.left_out), (3, 3, 2), "{survey:?}");
         let reason = FirstTouch.plan(&env).support;
         assert!(matches!(&reason, Support::No(text) if text.contains("3 of 6 regions")), "{reason:?}");
@@ -145,11 +145,11 @@ mod on_a_disk {
         let proof = |session: &mut Session| proved_once(session, &env, &point).expect("read");
         let mut session = open(&env, &[]).expect("opened");
         session.pool.plant_again();
-        assert_eq!(failed(&proof(&mut session)), Vec::<&str>::new());
-        assert_eq!(failed(&proof(&mut session)), ["each region once"]);
+        assert_eq!(testing::failed(&proof(&mut session)), Vec::<&str>::new());
+        assert_eq!(testing::failed(&proof(&mut session)), ["each region once"]);
         let mut session = open(&env, &[]).expect("opened");
         session.plant_other_bytes = true;
-        assert_eq!(failed(&proof(&mut session)), ["the same bytes both times"]);
+        assert_eq!(testing::failed(&proof(&mut session)), ["the same bytes both times"]);
     }
 
     /// As where the file system refuses to open a file for direct transfers.
@@ -170,7 +170,7 @@ mod on_a_disk {
         assert!(points.iter().all(|planned| planned.point.path == COLD));
         for (planned, readings) in points.iter().zip([2, 2, 2, 2]) {
             let proof = proved_once(&mut touching, &env, &planned.point).expect("read");
-            assert!(failed(&proof).is_empty(), "{:?}", proof.checks);
+            assert!(testing::failed(&proof).is_empty(), "{:?}", proof.checks);
             let evicted = proof.checks.iter().find(|check| check.name == "evicted");
             assert!(
                 evicted.is_some_and(|check| check.detail.ends_with(&format!("before {readings} readings"))),

@@ -67,25 +67,18 @@ impl Spot {
         // What others left of it may lie there in large pieces. What somebody keeps mapped stays, and is warm too.
         self.target.test.evict()?;
         let part = bytes.div_ceil(helpers.len() as u64 + 1).next_multiple_of(PAGE_BYTES);
-        let file = &self.file;
+        let read = |nth: u64| read_pages(&self.file, (nth * part).min(bytes)..((nth + 1) * part).min(bytes));
         std::thread::scope(|scope| {
-            let mut begin = part;
-            let mut reading = Vec::new();
-            for cpu in helpers {
-                let range = begin.min(bytes)..(begin + part).min(bytes);
-                begin += part;
-                reading.push(scope.spawn(move || {
-                    pin_this_thread(*cpu);
-                    read_pages(file, range)
-                }));
-            }
-            let own = read_pages(file, 0..part.min(bytes));
-            let others = reading.into_iter().map(|thread| {
-                thread
-                    .join()
-                    .unwrap_or_else(|_| Err(ProbeError::Other("a thread that read a file failed".to_owned())))
-            });
-            others.fold(own, Result::and)
+            let help = |(nth, cpu): (u64, &u32)| {
+                let (read, cpu) = (&read, *cpu);
+                scope.spawn(move || {
+                    pin_this_thread(cpu);
+                    read(nth)
+                })
+            };
+            let others: Vec<_> = (1..).zip(helpers).map(help).collect();
+            let failed = |_| Err(ProbeError::Other("a thread that read a file failed".to_owned()));
+            others.into_iter().map(|thread| thread.join().unwrap_or_else(failed)).fold(read(0), Result::and)
         })?;
         self.warm_bytes = bytes;
         Ok(())
@@ -259,50 +252,37 @@ impl Session<'_> {
         count: u64,
     ) -> Result<(), ProbeError> {
         let spot = at(&mut self.spots, size)?;
-        let contents = spot.target.contents();
-        let direct = if path == DIRECT { spot.direct.as_ref().ok() } else { None };
-        let length = usize::try_from(spot.block_bytes).unwrap_or(usize::MAX);
+        let contents = spot.target.test.contents;
+        // Past the page cache the whole block that holds the byte.
+        let (file, align) = match &spot.direct {
+            Ok(direct) if path == DIRECT => (direct, spot.block_bytes),
+            _ => (&spot.file, 1),
+        };
+        let length = usize::try_from(align).unwrap_or(usize::MAX);
+        let bytes = &mut self.buffer.bytes_mut()[..length];
         for _ in 0..count {
             let page = found.next_page();
             let reach = if path == WARM { size } else { PAGE_BYTES.min(size - page) };
             let at = page + self.rng.below(usize::try_from(reach).unwrap_or(usize::MAX)) as u64;
-            let (begin, between, end);
-            if let Some(file) = direct {
-                let base = at / spot.block_bytes * spot.block_bytes;
-                let bytes = &mut self.buffer.bytes_mut()[..length];
-                begin = self.stamps.begin();
-                let sought = seek(file, SeekFrom::Start(base));
-                let got = read(file, &mut *bytes);
-                between = self.stamps.end();
-                #[cfg(test)]
-                if self.fault == Some(Fault::OtherBytes) {
-                    bytes[2_000] ^= 1;
-                }
-                let put = pwrite(file, &*bytes, base);
-                end = self.stamps.end();
-                sought.map_err(system("seeking"))?;
-                moved(got, length)?;
-                moved(put, length)?;
-                found.disk.look(contents, base, bytes);
-                self.log.push((at, 0));
-            } else {
-                let mut byte = [0];
-                begin = self.stamps.begin();
-                let sought = seek(&spot.file, SeekFrom::Start(at));
-                let got = read(&spot.file, &mut byte);
-                between = self.stamps.end();
-                let was = byte[0];
-                #[cfg(test)]
-                if self.fault == Some(Fault::OtherBytes) {
-                    byte[0] ^= 1;
-                }
-                let put = pwrite(&spot.file, &byte, at);
-                end = self.stamps.end();
-                sought.map_err(system("seeking"))?;
-                moved(got, 1)?;
-                moved(put, 1)?;
-                self.log.push((at, was));
+            let base = at / align * align;
+            let begin = self.stamps.begin();
+            let sought = seek(file, SeekFrom::Start(base));
+            let got = read(file, &mut *bytes);
+            let between = self.stamps.end();
+            let was = bytes[0];
+            #[cfg(test)]
+            if self.fault == Some(Fault::OtherBytes) {
+                bytes[length / 2] ^= 1;
             }
+            let put = pwrite(file, &*bytes, base);
+            let end = self.stamps.end();
+            sought.map_err(system("seeking"))?;
+            moved(got, length)?;
+            moved(put, length)?;
+            if path == DIRECT {
+                found.disk.look(contents, base, bytes);
+            }
+            self.log.push((at, was));
             if path == WARM {
                 self.held.push([begin, between, end]);
             } else {
@@ -405,7 +385,7 @@ impl Session<'_> {
         found: &mut Evidence,
     ) -> Result<(), ProbeError> {
         let spot = at(&mut self.spots, file_bytes)?;
-        let Some(contents) = spot.target.contents() else {
+        let Some(contents) = spot.target.test.contents else {
             return Ok(());
         };
         if path != DIRECT {
@@ -526,7 +506,7 @@ impl harness::Session<Poke> for Session<'_> {
             read_p50_ns: quantile(&found.read_ns, 0.5),
             write_p50_ns: quantile(&found.write_ns, 0.5),
             written_bytes: found.written,
-            device_time: asked_of(path).map(|asked| found.disk.device_time(asked, found.pokes, whole_ns)),
+            device_time: asked_of(path).map(|asked| found.disk.device.time(asked, found.pokes, whole_ns)),
         };
         let work = Work { bytes: found.pokes * 2, ..Work::default() };
         Proof { work, flags, ..Proof::of(checks).with(details).by("psync") }

@@ -51,7 +51,7 @@ mod linux {
     use super::*;
     use crate::planted::{Mapped, on_a_disk};
     use crate::storage::poke::work::{Evidence, Fault, open};
-    use crate::storage::{failed, proved_once};
+    use crate::storage::proved_once;
 
     const SIZE: u64 = SMALL[1];
 
@@ -84,7 +84,7 @@ mod linux {
         let mut session = open(&env, &points).expect("what there is");
         for point in points {
             let proof = proved_once(&mut session, &env, &point).expect("poked");
-            assert_eq!(failed(&proof), Vec::<&str>::new());
+            assert_eq!(testing::failed(&proof), Vec::<&str>::new());
             assert!(proof.flags[0].starts_with("poked into 4 MiB of the test file"), "{:?}", proof.flags);
         }
     }
@@ -106,8 +106,8 @@ mod linux {
     fn a_file_that_was_not_evicted_gives_no_cold_figure() {
         let Some(env) = on_a_disk(&Erased(Poke), testing::env_of_one_cpu(64 << 20)) else { return };
         let fault = Some(Fault::NotEvicted);
-        assert_eq!(failed(&proved(&env, WARM, fault).expect("poked")), Vec::<&str>::new());
-        assert!(failed(&proved(&env, COLD, fault).expect("poked")).contains(&"evicted"));
+        assert_eq!(testing::failed(&proved(&env, WARM, fault).expect("poked")), Vec::<&str>::new());
+        assert!(testing::failed(&proved(&env, COLD, fault).expect("poked")).contains(&"evicted"));
     }
 
     #[test]
@@ -159,7 +159,7 @@ mod linux {
         }
         let pokes = |proof: Proof<Details>| proof.findings.expect("details").pokes;
         let proof = proved(&env, WARM, Some(Fault::TakenBackOnce)).expect("poked");
-        assert_eq!(failed(&proof), Vec::<&str>::new());
+        assert_eq!(testing::failed(&proof), Vec::<&str>::new());
         assert!(proof.flags[0].contains("warm pokes do not count"), "{:?}", proof.flags);
         let clean = proved(&env, WARM, None).expect("poked");
         assert_eq!(clean.flags, Vec::<String>::new());
@@ -175,7 +175,7 @@ mod linux {
         let test = env.disk.test_file(disk::file_bytes(&env)).expect("room");
         for path in [WARM, COLD, DIRECT].into_iter().filter(|path| *path != DIRECT || test.direct.is_ok()) {
             let proof = proved(&env, path, Some(Fault::OtherBytes)).expect("poked");
-            assert!(failed(&proof).contains(&"contents unchanged"), "{path:?}");
+            assert!(testing::failed(&proof).contains(&"contents unchanged"), "{path:?}");
         }
     }
 }

@@ -36,9 +36,6 @@ pub struct Evidence {
 }
 
 /// Lets a few reads pass before the first that counts: the first through a new ring waits for its set-up.
-///
-/// # Errors
-/// What the disk says.
 pub(crate) fn warm_up(flow: &mut Flow, depth: u32) -> Result<(), ProbeError> {
     for token in 0..depth {
         flow.submit(token)?;
@@ -235,7 +232,7 @@ impl<M: Marker> harness::Session<Random<M>> for Session<'_> {
             achieved_depth,
             first_reads_ns: quantile(&seen.first_ns, 0.5),
             second_half_to_first: second_to_first(blocks),
-            device_time: Some(disk.device_time(
+            device_time: Some(disk.device.time(
                 Asked::One(direction),
                 flight.operations,
                 flight.under_way_ns,
@@ -243,7 +240,7 @@ impl<M: Marker> harness::Session<Random<M>> for Session<'_> {
             seek: seeks.and_then(|seeks| seeks.findings(self.env, &self.target)),
         };
         let bytes = flight.operations * block_bytes;
-        let work = Work { bytes, device_bytes: disk.device_bytes(), ..Work::default() };
+        let work = Work { bytes, device_bytes: disk.counted, ..Work::default() };
         Proof { work, flags, ..Proof::of(checks).with(details).by(seen.engine) }
     }
 }

@@ -44,9 +44,6 @@ impl Seeks {
     }
 
     /// A few rounds, about as long as the plan says; each block is looked at.
-    ///
-    /// # Errors
-    /// What the disk says.
     pub(super) fn take(
         &mut self,
         env: &Env,
@@ -100,7 +97,7 @@ impl Seeks {
         let read = rustix::io::pread(file, &mut *bytes, offset);
         let end = self.stamps.end();
         whole(read, bytes.len(), "reading a block")?;
-        evidence.look(target.contents(), offset, bytes);
+        evidence.look(target.test.contents, offset, bytes);
         self.last = offset;
         Ok(env.clock.ns(end.saturating_sub(begin)))
     }
@@ -108,7 +105,7 @@ impl Seeks {
     /// What the distances say, for the record; `None` for too few reads.
     pub(super) fn findings(&self, env: &Env, target: &Target) -> Option<Seek> {
         let found = seeking(&self.near, &self.far)?;
-        let (medium, reason) = judged(&found, target.contents().is_some());
+        let (medium, reason) = judged(&found, target.test.contents.is_some());
         let flag = target.device.name().and_then(|name| {
             env.machine
                 .disks

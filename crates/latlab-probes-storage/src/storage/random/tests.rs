@@ -139,7 +139,6 @@ fn the_third_rule_of_disks_is_undecided_and_says_what_this_disk_is() {
 
 #[cfg(target_os = "linux")]
 mod linux {
-    use std::os::fd::OwnedFd;
     use std::sync::Arc;
 
     use latlab_harness::{self as harness, AnyProbe as _, Erased, Flight, Proof};
@@ -148,13 +147,11 @@ mod linux {
     use super::super::work::{Evidence, Session};
     use super::*;
     use crate::disk::{Device, Target};
-    use crate::storage::{failed, proved_once};
+    use crate::storage::proved_once;
 
     /// `None` where the build folder is in memory, or has no direct I/O.
     fn target(env: &Env) -> Option<Target> {
-        let target =
-            (!matches!(disk::support(env), Support::No(_))).then(|| Target::open(env).expect("room"))?;
-        target.test.direct.is_ok().then_some(target)
+        crate::planted::target(env).filter(|target| target.test.direct.is_ok())
     }
 
     /// The proof of 4 KiB reads at depth 2.
@@ -203,15 +200,9 @@ mod linux {
             }
         }
         let mut whole = vec![0; usize::try_from(target.test.bytes).expect("small")];
-        rustix_read(&target.test.file, &mut whole);
-        let contents = target.contents().expect("ours");
+        assert_eq!(rustix::io::pread(&*target.test.file, &mut *whole, 0), Ok(whole.len()));
+        let contents = target.test.contents.expect("ours");
         assert_eq!(contents.verify(0, &whole), Ok(()));
-    }
-
-    fn rustix_read(file: &OwnedFd, bytes: &mut [u8]) {
-        use std::os::unix::fs::FileExt;
-        let file = std::fs::File::from(file.try_clone().expect("a descriptor"));
-        file.read_exact_at(bytes, 0).expect("readable");
     }
 
     #[test]
@@ -232,15 +223,11 @@ mod linux {
     fn a_file_of_zeros_fails_the_proof() {
         let env = testing::env(MEMORY);
         let Some(target) = target(&env) else { return };
-        {
-            use std::os::unix::fs::FileExt;
-            let file = std::fs::File::from(target.test.file.try_clone().expect("a descriptor"));
-            let zeros = vec![0; usize::try_from(target.test.bytes).expect("small")];
-            file.write_all_at(&zeros, 0).expect("room");
-            file.sync_data().expect("flushed");
-        }
+        let zeros = vec![0; usize::try_from(target.test.bytes).expect("small")];
+        assert_eq!(rustix::io::pwrite(&*target.test.file, &zeros, 0), Ok(zeros.len()));
+        rustix::fs::fdatasync(&*target.test.file).expect("flushed");
         let proof = read_from(&env, target);
-        assert!(failed(&proof).contains(&"contents verified"), "{:?}", proof.checks);
+        assert!(testing::failed(&proof).contains(&"contents verified"), "{:?}", proof.checks);
     }
 
     /// The test file, as if this descriptor were the direct one.
@@ -264,20 +251,7 @@ mod linux {
         let evidence =
             DirectEvidence { asked_bytes: 64 * 4096, counted_bytes: Some(0), resident_bytes: 64 * 4096 };
         let proof = read_from(&env, through(&target, Some(evidence)));
-        assert!(failed(&proof).contains(&"direct"), "{:?}", proof.checks);
-    }
-
-    #[test]
-    fn a_kernel_that_counts_nothing_fails_the_proof() {
-        let env = testing::env(MEMORY);
-        let Some(target) = target(&env) else { return };
-        let mut session = Session::on(&env, Way::Read, target);
-        let mut proof_of = |counted| {
-            let disk = disk::Evidence::of_counts(1 << 20, Some(counted));
-            proof_of(&mut session, &Evidence { disk, ..Evidence::default() })
-        };
-        assert!(failed(&proof_of(0)).contains(&"counted by the kernel"));
-        assert!(!failed(&proof_of(1 << 20)).contains(&"counted by the kernel"));
+        assert!(testing::failed(&proof).contains(&"direct"), "{:?}", proof.checks);
     }
 
     #[test]
@@ -292,7 +266,7 @@ mod linux {
         std::fs::remove_file(&stat).expect("ours");
         target.device = Device::planted(still);
         let proof = read_from(&env, target);
-        assert_eq!(failed(&proof), ["device counted"], "{:?}", proof.checks);
+        assert_eq!(testing::failed(&proof), ["device counted"], "{:?}", proof.checks);
     }
 
     #[test]
@@ -301,7 +275,7 @@ mod linux {
         let Some(mut target) = target(&env) else { return };
         target.device = Device::planted(DeviceSource::of(0, 42));
         let proof = read_from(&env, target);
-        assert!(failed(&proof).is_empty(), "{:?}", proof.checks);
+        assert!(testing::failed(&proof).is_empty(), "{:?}", proof.checks);
         let told = proof.checks.iter().find(|check| check.name == "device counted");
         assert!(told.expect("a check").detail.starts_with("no device counter"));
     }

@@ -128,11 +128,11 @@ impl harness::Session<Rate> for Session<'_> {
         let details = Details {
             offered: Offered::of(flight),
             late: Some(flight.late),
-            device_time: Some(disk.device_time(asked, flight.operations, flight.under_way_ns)),
+            device_time: Some(disk.device.time(asked, flight.operations, flight.under_way_ns)),
             one_at_a_time_per_s: Some(self.one_at_a_time_per_s),
         };
         let bytes = flight.operations * KIB_4;
-        let work = Work { bytes, device_bytes: disk.device_bytes(), ..Work::default() };
+        let work = Work { bytes, device_bytes: disk.counted, ..Work::default() };
         Proof { work, flags, ..Proof::of(checks).with(details).by(self.flow.engine()) }
     }
 }

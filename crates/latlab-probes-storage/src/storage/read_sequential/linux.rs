@@ -96,61 +96,53 @@ impl Session<'_> {
         )))
     }
 
-    /// Reads a stretch, block after block; `each` gets the stamps of one.
+    /// Reads a stretch, block after block: when each began and ended.
     fn stretch(
         &mut self,
         point: &Blocks,
         evidence: &mut Evidence,
         begin: u64,
-        each: &mut dyn FnMut(&mut Timed, u64, u64),
-    ) -> Result<(), ProbeError> {
-        let contents = self.target.contents();
+    ) -> Result<Vec<(u64, u64)>, ProbeError> {
+        let contents = self.target.test.contents;
         let file = self.target.file_for(point.path, point.block_bytes)?;
         let end = begin + self.stretch_of(point).0;
         let bytes = self.buffer.bytes_mut();
         let mut offset = begin;
+        let mut stamps = Vec::with_capacity(usize::try_from((end - begin) / point.block_bytes).unwrap_or(0));
         evidence.disk.begin(&self.target, point.path);
         while offset < end {
             let from = self.stamps.begin();
             let read = rustix::io::pread(&file, &mut *bytes, offset);
             let to = self.stamps.end();
             whole(read, bytes.len(), "reading a block")?;
-            each(&mut evidence.timed, from, to);
+            stamps.push((from, to));
             evidence.disk.look(contents, offset, bytes);
             offset += point.block_bytes;
         }
         evidence.disk.end(&self.target, Direction::Read, offset - begin);
         evidence.disk.look_at_all(contents, offset - point.block_bytes, bytes);
-        Ok(())
+        Ok(stamps)
     }
 
     /// A stretch that the page cache answered. The kernel may take pages back meanwhile: what met such pages does not count and is read again.
-    fn warm_block(
+    fn warm_stretch(
         &mut self,
         point: &Blocks,
         evidence: &mut Evidence,
         begin: u64,
-        block: &mut Block,
-    ) -> Result<(), ProbeError> {
-        let mut stamps = Vec::new();
+    ) -> Result<Vec<(u64, u64)>, ProbeError> {
         for _ in 0..TRIES {
-            stamps.clear();
             let before = ProcessCounters::of_this_thread();
             #[cfg(test)]
             self.take_back();
-            self.stretch(point, evidence, begin, &mut |_, from, to| stamps.push((from, to)))?;
+            let stamps = self.stretch(point, evidence, begin)?;
             let answered = match ProcessCounters::fetched_since(before) {
                 Some(fetched) => fetched == 0,
                 None => missing(&*self.target.test.file, self.warm)?.is_empty(),
             };
             if answered {
-                for &(from, to) in &stamps {
-                    block.span(from, to);
-                    evidence.timed.add(block.span_ns(from, to), point.block_bytes);
-                }
-                evidence.timed.end_block();
                 evidence.resident += 1;
-                return Ok(());
+                return Ok(stamps);
             }
             evidence.again += 1;
             let bytes = self.warm;
@@ -214,18 +206,20 @@ impl harness::Session<ReadSequential> for Session<'_> {
         let seed = self.env.seed(0xD15C) ^ block_bytes;
         let begin = nth_stretch(within, stretch_bytes, seed, evidence.begun);
         evidence.begun += 1;
-        if path == WARM {
-            return self.warm_block(point, evidence, begin, block);
-        }
-        block.set_waits();
-        if path == COLD {
-            self.warm = 0;
-            evidence.disk.chilled(self.target.chill()?);
-        }
-        self.stretch(point, evidence, begin, &mut |timed, from, to| {
+        let stamps = if path == WARM {
+            self.warm_stretch(point, evidence, begin)?
+        } else {
+            block.set_waits();
+            if path == COLD {
+                self.warm = 0;
+                evidence.disk.chilled(self.target.chill()?);
+            }
+            self.stretch(point, evidence, begin)?
+        };
+        for (from, to) in stamps {
             block.span(from, to);
-            timed.add(block.span_ns(from, to), block_bytes);
-        })?;
+            evidence.timed.add(block.span_ns(from, to), block_bytes);
+        }
         evidence.timed.end_block();
         Ok(())
     }

@@ -7,7 +7,7 @@ use super::*;
 use crate::planted::Mapped;
 use crate::planted::on_a_disk;
 #[cfg(target_os = "linux")]
-use crate::storage::{failed, proved_once};
+use crate::storage::proved_once;
 
 /// As the plan has it.
 fn of_path(path: Access, block_bytes: u64) -> latlab_harness::Planned {
@@ -101,7 +101,7 @@ fn what_met_pages_that_the_kernel_took_back_does_not_count_and_is_read_again_or_
     session.taken_back = 1;
     let proof = proved_once(&mut session, &env, &point).expect("read again");
     assert!(proof.work.bytes > 0);
-    assert_eq!(failed(&proof), Vec::<&str>::new());
+    assert_eq!(testing::failed(&proof), Vec::<&str>::new());
     let resident = proof.checks.iter().find(|check| check.name == "resident");
     assert!(resident.is_some_and(|check| check.detail.contains("; 1 readings")), "{resident:?}");
     session.taken_back = u32::MAX;
@@ -112,43 +112,29 @@ fn what_met_pages_that_the_kernel_took_back_does_not_count_and_is_read_again_or_
 /// How many pages of the file's begin are parts of large folios, of how many that could be asked about; only root may ask.
 #[cfg(target_os = "linux")]
 fn in_large_folios(file: impl std::os::fd::AsFd, bytes: usize) -> Option<(usize, usize)> {
-    use std::io::{Read, Seek, SeekFrom};
-
-    use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+    use std::os::unix::fs::FileExt;
 
     const PRESENT: u64 = 1 << 63;
     const FRAME: u64 = (1 << 55) - 1;
     /// `KPF_COMPOUND_HEAD` and `KPF_COMPOUND_TAIL`.
     const COMPOUND: u64 = (1 << 15) | (1 << 16);
 
-    let number = |file: &mut std::fs::File, place: u64| {
+    let number = |file: &std::fs::File, place: u64| {
         let mut bytes = [0; 8];
-        file.seek(SeekFrom::Start(place * 8)).ok()?;
-        file.read_exact(&mut bytes).ok()?;
-        Some(u64::from_ne_bytes(bytes))
+        file.read_exact_at(&mut bytes, place * 8).ok().map(|()| u64::from_ne_bytes(bytes))
     };
-    let mut maps = std::fs::File::open("/proc/self/pagemap").ok()?;
-    let mut flags = std::fs::File::open("/proc/kpageflags").ok()?;
-    // SAFETY: a fresh mapping at an address of the kernel's choice.
-    let base = unsafe { mmap(std::ptr::null_mut(), bytes, ProtFlags::READ, MapFlags::SHARED, file, 0) }
-        .expect("mapped");
-    let (mut large, mut known) = (0, 0);
-    for page in (0..bytes).step_by(4096) {
-        // SAFETY: inside the mapping; the file is longer.
-        unsafe { base.cast::<u8>().add(page).read_volatile() };
-        let entry = number(&mut maps, (base as u64 + page as u64) / 4096).unwrap_or(0);
-        let frame = entry & FRAME;
-        if entry & PRESENT != 0
-            && frame != 0
-            && let Some(what) = number(&mut flags, frame)
-        {
-            known += 1;
-            large += usize::from(what & COMPOUND != 0);
-        }
-    }
-    // SAFETY: mapped above; nothing refers to it.
-    unsafe { munmap(base, bytes) }.expect("unmapped");
-    (known > 0).then_some((large, known))
+    let maps = std::fs::File::open("/proc/self/pagemap").ok()?;
+    let flags = std::fs::File::open("/proc/kpageflags").ok()?;
+    let mapped = Mapped::new(file, bytes);
+    let pages = (0..bytes as u64 / 4096).map(|page| mapped.base as u64 / 4096 + page);
+    let frames = pages.filter_map(|page| number(&maps, page).filter(|entry| entry & PRESENT != 0));
+    let known: Vec<u64> = frames
+        .map(|entry| entry & FRAME)
+        .filter(|frame| *frame != 0)
+        .filter_map(|frame| number(&flags, frame))
+        .collect();
+    let large = known.iter().filter(|what| **what & COMPOUND != 0).count();
+    (!known.is_empty()).then_some((large, known.len()))
 }
 
 #[cfg(target_os = "linux")]

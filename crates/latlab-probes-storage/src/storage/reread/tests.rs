@@ -2,7 +2,7 @@ use latlab_harness::Probe as _;
 use latlab_probes_testing as testing;
 
 use super::*;
-use crate::storage::{failed, proved_once};
+use crate::storage::proved_once;
 
 #[test]
 fn a_file_that_holds_something_else_fails_the_proof_of_both() {
@@ -17,6 +17,6 @@ fn a_file_that_holds_something_else_fails_the_proof_of_both() {
         bytes[77] ^= 1;
         std::fs::write(&path, bytes).expect("written");
         let proof = proved_once(&mut session, &env, &point).expect("taken");
-        assert_eq!(failed(&proof), ["contents verified"]);
+        assert_eq!(testing::failed(&proof), ["contents verified"]);
     }
 }

@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
 use latlab_harness::{self as harness, Block, Env, ProbeError, Proof, Stamps, pin_this_thread};
+use latlab_probes_shared::{other_cpu, start_thread};
 use latlab_storage::{BLOCK_BYTES, Buffer, Contents, Direction};
 use serde_json::Number;
 
@@ -26,47 +27,46 @@ pub(super) enum Filler {
         buffer: Buffer,
     },
     Beside {
-        full: Option<Receiver<(u64, Buffer)>>,
-        empty: Option<SyncSender<Buffer>>,
-        thread: Option<JoinHandle<()>>,
+        full: Receiver<(u64, Buffer)>,
+        empty: SyncSender<Buffer>,
         current: Option<Buffer>,
+        _thread: Joined,
     },
 }
 
+/// Waits for the end of a thread, whose channels are closed before.
+pub(super) struct Joined(Option<JoinHandle<()>>);
+
+impl Drop for Joined {
+    fn drop(&mut self) {
+        let _ = self.0.take().map(JoinHandle::join);
+    }
+}
+
 impl Filler {
-    pub(super) fn new(env: &Env, contents: Contents, mut places: Places) -> Self {
-        let length = usize::try_from(BLOCK).unwrap_or(usize::MAX);
-        let beside = env.cpus.iter().copied().find(|cpu| *cpu != env.home_cpu);
-        let Some(cpu) = beside else {
-            return Self::Here { contents, places, buffer: Buffer::new(length, BLOCK_BYTES) };
+    pub(super) fn new(env: &Env, contents: Contents, mut places: Places) -> Result<Self, ProbeError> {
+        let buffer = || Buffer::new(usize::try_from(BLOCK).unwrap_or(usize::MAX), BLOCK_BYTES);
+        let Some(cpu) = other_cpu(env) else {
+            return Ok(Self::Here { contents, places, buffer: buffer() });
         };
         let (full_to, full) = sync_channel(AHEAD);
-        let (empty, empty_from) = sync_channel(AHEAD);
+        let (empty, empty_from) = sync_channel::<Buffer>(AHEAD);
         for _ in 0..AHEAD {
             // There is room for all of them.
-            let _ = empty.try_send(Buffer::new(length, BLOCK_BYTES));
+            let _ = empty.try_send(buffer());
         }
-        let mut own_places = places.clone();
-        let spawned = std::thread::Builder::new().name("contents".to_owned()).spawn(move || {
+        let fill = move || {
             pin_this_thread(cpu);
             while let Ok(mut buffer) = empty_from.recv() {
-                let offset = own_places.next();
+                let offset = places.next();
                 contents.fill(offset, buffer.bytes_mut());
                 if full_to.send((offset, buffer)).is_err() {
                     return;
                 }
             }
-        });
-        match spawned {
-            Ok(thread) => {
-                Self::Beside { full: Some(full), empty: Some(empty), thread: Some(thread), current: None }
-            }
-            Err(_) => Self::Here {
-                contents,
-                places: std::mem::replace(&mut places, Places::in_order(BLOCK, 1, 0)),
-                buffer: Buffer::new(length, BLOCK_BYTES),
-            },
-        }
+        };
+        let thread = start_thread("contents", "starting a thread that computes what is written", fill)?;
+        Ok(Self::Beside { full, empty, current: None, _thread: Joined(Some(thread)) })
     }
 
     /// Where the next block belongs, and its bytes.
@@ -78,26 +78,14 @@ impl Filler {
                 Ok((offset, buffer.bytes_mut()))
             }
             Self::Beside { full, empty, current, .. } => {
-                if let (Some(buffer), Some(empty)) = (current.take(), empty.as_ref()) {
+                if let Some(buffer) = current.take() {
                     // A thread that is gone shows below.
                     let _ = empty.try_send(buffer);
                 }
                 let gone =
-                    || ProbeError::Other("the thread that computes what is written is gone".to_owned());
-                let (offset, buffer) = full.as_ref().and_then(|full| full.recv().ok()).ok_or_else(gone)?;
+                    |_| ProbeError::Other("the thread that computes what is written is gone".to_owned());
+                let (offset, buffer) = full.recv().map_err(gone)?;
                 Ok((offset, current.insert(buffer).bytes_mut()))
-            }
-        }
-    }
-}
-
-impl Drop for Filler {
-    fn drop(&mut self) {
-        if let Self::Beside { full, empty, thread, .. } = self {
-            // Without its channels the thread's next step is its last.
-            drop((full.take(), empty.take()));
-            if let Some(thread) = thread.take() {
-                let _ = thread.join();
             }
         }
     }
@@ -141,7 +129,7 @@ pub(super) fn open<'env>(env: &'env Env, _group: &[Stream]) -> Result<Session<'e
         return Err(ProbeError::Other("the file has no block of 1 MiB to transfer directly".to_owned()));
     }
     // What others left in the page cache has no part in direct transfers, but would have to be put out by the first of them.
-    if target.contents().is_some() {
+    if target.test.contents.is_some() {
         target.test.evict()?;
     }
     Ok(Session {
@@ -160,7 +148,7 @@ pub(super) fn open<'env>(env: &'env Env, _group: &[Stream]) -> Result<Session<'e
 
 impl Session<'_> {
     fn read(&mut self, seen: &mut Evidence, block: &mut Block) -> Result<(), ProbeError> {
-        let contents = self.target.contents();
+        let contents = self.target.test.contents;
         let bytes = self.buffer.bytes_mut();
         seen.disk.begin(&self.target, DIRECT);
         let (mut moved, mut offset) = (0, 0);
@@ -182,11 +170,14 @@ impl Session<'_> {
     }
 
     fn write(&mut self, seen: &mut Evidence, block: &mut Block) -> Result<(), ProbeError> {
-        let (Some(contents), Some((_, stretch))) = (self.target.contents(), self.allowed) else {
+        let (Some(contents), Some((_, stretch))) = (self.target.test.contents, self.allowed) else {
             return Err(ProbeError::Other("a file of the user's (--file) is only read".to_owned()));
         };
         let places = Places::in_order(BLOCK, self.target.blocks(BLOCK), 0);
-        let filler = self.filler.get_or_insert_with(|| Filler::new(self.env, contents, places));
+        let filler = match &mut self.filler {
+            Some(filler) => filler,
+            none => none.insert(Filler::new(self.env, contents, places)?),
+        };
         seen.disk.begin(&self.target, DIRECT);
         let mut written = Vec::with_capacity(2);
         let mut moved = 0;
@@ -229,8 +220,8 @@ impl Evidence {
 
     fn details(&self, operation: Way, file_bytes: u64, allowed: Option<u64>) -> Details {
         // A slow stretch leaves a little of its bytes, and there is none after the last.
-        let bytes_ended_it = operation == Way::Write
-            && allowed.is_some_and(|allowed| self.series.total_bytes >= allowed / 10 * 9);
+        let bytes_ended_it =
+            operation == Way::Write && allowed.is_some_and(|allowed| self.timed.bytes >= allowed / 10 * 9);
         let verdict = judge(&self.series.slices, operation, file_bytes, bytes_ended_it);
         let level = |own: &Regime| Level {
             from_bytes: Number::from_f64(own.from_bytes.round()),
@@ -239,9 +230,9 @@ impl Evidence {
             bytes_per_s: rounded(own.bytes_per_s),
         };
         Details {
-            bytes_per_s: rounded(self.series.bytes_per_s()),
-            bytes: self.series.total_bytes,
-            busy_share: rounded(self.series.total_ns / self.wall_ns.max(1.0)),
+            bytes_per_s: rounded(self.timed.bytes_per_s()),
+            bytes: self.timed.bytes,
+            busy_share: rounded(self.timed.total_ns / self.wall_ns.max(1.0)),
             slice_s: SLICE_S,
             slices: self.series.slices.iter().copied().map(rounded).collect(),
             seconds: self.series.seconds().into_iter().map(rounded).collect(),

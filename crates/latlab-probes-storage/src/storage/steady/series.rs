@@ -2,46 +2,28 @@
 
 /// A quarter of a second: a slow disk moves a few blocks in it, and a second has enough of them for a level of its own.
 pub(super) const SLICE_S: f64 = 0.25;
+const SLICE_NS: f64 = SLICE_S * 1e9;
 /// Slices in a second.
 const SECOND: usize = 4;
 
 /// Bandwidth in slices of time under way.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Series {
-    slice_ns: f64,
     /// Full slices, bytes a second.
     pub(super) slices: Vec<f64>,
     /// The slice that is not full yet.
     open_ns: f64,
     open_bytes: f64,
-    /// Time under way, ns.
-    pub(super) total_ns: f64,
-    pub(super) total_bytes: u64,
-}
-
-impl Default for Series {
-    fn default() -> Self {
-        Self {
-            slice_ns: SLICE_S * 1e9,
-            slices: Vec::new(),
-            open_ns: 0.0,
-            open_bytes: 0.0,
-            total_ns: 0.0,
-            total_bytes: 0,
-        }
-    }
 }
 
 impl Series {
     /// One transfer. Where a slice ends in the midst of it, its bytes are split as its time is.
     pub(super) fn add(&mut self, ns: f64, bytes: u64) {
-        self.total_ns += ns;
-        self.total_bytes += bytes;
         let rate = bytes as f64 / ns.max(1.0);
         let mut left_ns = ns.max(1.0);
-        while self.open_ns + left_ns >= self.slice_ns {
-            let part = self.slice_ns - self.open_ns;
-            self.slices.push((self.open_bytes + rate * part) * 1e9 / self.slice_ns);
+        while self.open_ns + left_ns >= SLICE_NS {
+            let part = SLICE_NS - self.open_ns;
+            self.slices.push((self.open_bytes + rate * part) * 1e9 / SLICE_NS);
             (self.open_ns, self.open_bytes) = (0.0, 0.0);
             left_ns -= part;
         }
@@ -52,11 +34,6 @@ impl Series {
     /// Full seconds, bytes a second.
     pub(super) fn seconds(&self) -> Vec<f64> {
         self.slices.chunks_exact(SECOND).map(mean).collect()
-    }
-
-    /// All bytes over all time.
-    pub(super) fn bytes_per_s(&self) -> f64 {
-        self.total_bytes as f64 * 1e9 / self.total_ns.max(1.0)
     }
 }
 
@@ -84,8 +61,6 @@ mod tests {
         let seconds = series.seconds();
         assert_eq!(seconds.len(), 3);
         assert!((seconds[1] - f64::midpoint(1000.0, 100.0 / 1.5)).abs() < 1e-6);
-        assert_eq!(series.total_bytes, 1600);
-        assert!((series.bytes_per_s() - 1600.0 / 3.0).abs() < 1e-6);
     }
 
     #[test]
@@ -93,6 +68,5 @@ mod tests {
         let mut series = Series::default();
         series.add(2e8, 100);
         assert!(series.slices.is_empty() && series.seconds().is_empty());
-        assert!((series.total_ns - 2e8).abs() < 1e-6);
     }
 }

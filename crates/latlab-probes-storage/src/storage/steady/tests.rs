@@ -59,7 +59,7 @@ mod on_a_disk {
     use super::super::work::Filler;
     use super::*;
     use crate::disk::Places;
-    use crate::storage::{failed, proved_once};
+    use crate::storage::proved_once;
 
     #[test]
     fn both_ways_are_proved_on_one_cpu_and_64_mib_and_pay_for_what_they_write() {
@@ -79,7 +79,7 @@ mod on_a_disk {
         let contents = Contents::new(9);
         for mut env in [testing::env(64 << 20), testing::env_of_one_cpu(64 << 20)] {
             env.home_cpu = env.cpus[0];
-            let mut filler = Filler::new(&env, contents, Places::in_order(BLOCK, 5, 3));
+            let mut filler = Filler::new(&env, contents, Places::in_order(BLOCK, 5, 3)).expect("a thread");
             for expected in [3, 4, 0, 1, 2, 3, 4, 0, 1, 2, 3] {
                 let (offset, bytes) = filler.next().expect("filled");
                 assert_eq!(offset, expected * BLOCK);
@@ -93,12 +93,9 @@ mod on_a_disk {
         let Some(env) = on_a_disk(&Erased(Steady), thorough()) else { return };
         let point = points(&env)[0].point;
         let mut session = Steady.open(&env, &[point]).expect("a file");
-        session.filler = Some(Filler::new(
-            &env,
-            Contents::new(77),
-            Places::in_order(BLOCK, disk::file_bytes(&env) / BLOCK, 0),
-        ));
+        let places = Places::in_order(BLOCK, disk::file_bytes(&env) / BLOCK, 0);
+        session.filler = Filler::new(&env, Contents::new(77), places).ok();
         let proof = proved_once(&mut session, &env, &point).expect("written");
-        assert_eq!(failed(&proof), ["contents verified"]);
+        assert_eq!(testing::failed(&proof), ["contents verified"]);
     }
 }

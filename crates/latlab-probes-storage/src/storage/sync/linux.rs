@@ -76,11 +76,9 @@ fn journalled(device: &str) -> Option<bool> {
 pub(crate) struct Counted {
     /// Bytes, by the kernel for this process; `None` where it does not count.
     bytes: Option<u64>,
-    flushes: Option<u64>,
-    device_writes: Option<u64>,
     /// Bytes that the device under the files counted.
     on_device: DeviceCount,
-    /// How long the whole device had its writes and flushes.
+    /// What the whole device counted, and how long it had its writes and flushes.
     at_device: DeviceTime,
     /// Time in which some program waited for a CPU, and all of it, us; `None` where the kernel does not tell.
     waited_us: Option<u64>,
@@ -133,23 +131,19 @@ impl Watch {
             *counted.bytes.get_or_insert(0) += now.since(before).write_bytes.min(bytes);
         }
         if let (Some(before), Some(now)) = (device, self.device.as_ref().and_then(DeviceSource::read)) {
-            let since = now.since(before);
-            counted.at_device.add(since);
-            *counted.device_writes.get_or_insert(0) += since.writes;
-            if let Some(flushes) = since.flushes {
-                *counted.flushes.get_or_insert(0) += flushes;
-            }
+            counted.at_device.add(now.since(before));
         }
     }
 
     pub(super) fn proof(&self, env: &Env, write: Write, found: &Found) -> Proof<Details> {
         let (operations, counted) = (found.whole_ns.len() as u64, &found.counted);
         let each = |count: u64| count as f64 / operations.max(1) as f64;
+        let on_device = counted.at_device.sum;
         let disk = disk_of(env);
         let told = OnLinux {
             cpu_pressure: counted.waited_us.map(|waited| waited as f64 / counted.watched_us.max(1.0)),
-            flushes_per_operation: counted.flushes.map(each),
-            device_writes_per_operation: counted.device_writes.map(each),
+            flushes_per_operation: on_device.and_then(|sum| sum.flushes).map(each),
+            device_writes_per_operation: on_device.map(|sum| each(sum.writes)),
             write_cache: disk.and_then(|disk| disk.write_cache.clone()),
             made_of_others: disk.map(|disk| !disk.made_of.is_empty()),
             file_system: file_system(env),

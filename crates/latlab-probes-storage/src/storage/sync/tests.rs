@@ -157,8 +157,8 @@ mod linux {
     use latlab_storage::Disk;
 
     use super::*;
+    use crate::storage::proved_once;
     use crate::storage::sync::work::{Fault, open};
-    use crate::storage::{failed, proved_once};
 
     /// The proofs of the overwrites, appends and creations with these ways, each after one block on a disk with a fault.
     fn faulty(env: &Env, ways: &[Way], fault: Fault) -> Vec<Proof<Details>> {
@@ -199,7 +199,7 @@ mod linux {
         let Some(env) = on_a_disk(&Erased(Durable), testing::env(64 << 20)) else { return };
         for proof in faulty(&env, &[Way::Fsync, Way::Fdatasync], Fault::SyncsNothing) {
             let told = proof.checks.iter().any(|check| check.detail.contains("cachestat"));
-            let failed = failed(&proof).contains(&"nothing waits after the sync");
+            let failed = testing::failed(&proof).contains(&"nothing waits after the sync");
             assert_eq!(failed, told, "{:?}", proof.checks);
         }
     }
@@ -208,7 +208,7 @@ mod linux {
     fn other_bytes_than_were_written_fail_the_proof() {
         let Some(env) = on_a_disk(&Erased(Durable), testing::env(64 << 20)) else { return };
         for proof in faulty(&env, &[Way::Fdatasync], Fault::KeepsOtherBytes) {
-            assert!(failed(&proof).contains(&"contents verified"), "{:?}", proof.checks);
+            assert!(testing::failed(&proof).contains(&"contents verified"), "{:?}", proof.checks);
         }
     }
 
@@ -217,6 +217,6 @@ mod linux {
         let Some(env) = on_a_disk(&Erased(Durable), testing::env(64 << 20)) else { return };
         let mut session = open(&env, &[]).expect("no file is needed");
         let proof = session.proof(&Write::of(Operation::Append, Way::Fsync), &Found::default());
-        assert_eq!(failed(&proof).len(), 4, "{:?}", proof.checks);
+        assert_eq!(testing::failed(&proof).len(), 4, "{:?}", proof.checks);
     }
 }

@@ -64,7 +64,8 @@ impl harness::Session<WriteSequential> for Session<'_> {
         block.set_waits();
         let contents = self
             .target
-            .contents()
+            .test
+            .contents
             .ok_or_else(|| ProbeError::Other("a file of the user's (--file) is only read".to_owned()))?;
         let stretch_bytes = stretch(self.env.settings.profile, path, block_bytes);
         let (seed, nth) = (self.env.seed(block_bytes), evidence.begun);

@@ -58,32 +58,17 @@ pub struct Evidence {
     phases: Vec<(&'static str, f64)>,
     files: u64,
     bytes: u64,
-    /// By the name of its check: the last words of what held, and the first of what did not.
-    witnesses: Vec<Witness>,
+    /// Of each name the last that held, or the first that did not.
+    checks: Vec<Check>,
     remarks: Vec<String>,
 }
 
-#[derive(Debug)]
-struct Witness {
-    name: &'static str,
-    held: String,
-    failed: Option<String>,
-}
-
 impl Evidence {
-    /// Adds what was found for a check.
-    fn note(&mut self, name: &'static str, found: Result<String, String>) {
-        let place = self.witnesses.iter().position(|own| own.name == name);
-        let place = place.unwrap_or_else(|| {
-            self.witnesses.push(Witness { name, held: String::new(), failed: None });
-            self.witnesses.len() - 1
-        });
-        let own = &mut self.witnesses[place];
-        match found {
-            Ok(detail) => own.held = detail,
-            Err(detail) => {
-                own.failed.get_or_insert(detail);
-            }
+    fn note(&mut self, found: Check) {
+        match self.checks.iter_mut().find(|own| own.name == found.name) {
+            Some(own) if own.ok => *own = found,
+            Some(_) => {}
+            None => self.checks.push(found),
         }
     }
 
@@ -290,7 +275,7 @@ impl Session<'_> {
             let names = self.names(&set, Entry::File, 0..files)?;
             native::write(self.stamps, &names, &self.data, is_flushed)?
         };
-        seen.note("contents verified", self.verify(&set, files)?);
+        seen.note(told("contents verified", self.verify(&set, files)?));
         self.written.push(set);
         Ok(done)
     }
@@ -317,11 +302,11 @@ impl Session<'_> {
             let done = if in_python {
                 let python = own.python.as_mut().ok_or_else(no_interpreter)?;
                 let (done, ends) = python.pass(job, set.directory, &own.env.clock, begin)?;
-                seen.note("contents verified", compare_ends(&ends, &own.expected, file_bytes));
+                seen.note(compare_ends(&ends, &own.expected, file_bytes));
                 done
             } else {
                 let done = native::read(own.stamps, &names, &mut own.data)?;
-                seen.note("contents verified", compare(&own.data, &own.expected, file_bytes));
+                seen.note(compare(&own.data, &own.expected, file_bytes));
                 done
             };
             Ok((done, ProcessCounters::fetched_since(before)))
@@ -337,8 +322,7 @@ impl Session<'_> {
             let (done, fetched) = pass(self, seen)?;
             note_fetched(seen, fetched, files * file_bytes, cold);
             device.end(&self.device, Direction::Read, files * file_bytes);
-            let Check { name: _, ok, detail } = device.check(&self.device);
-            seen.note("device counted", if ok { Ok(detail) } else { Err(detail) });
+            seen.note(device.check(&self.device));
             return Ok(done);
         }
         let mut tries = 1;
@@ -362,7 +346,7 @@ impl Session<'_> {
         let set = self.keep(files, task.file_bytes)?;
         let names = self.names(&set, Entry::File, 0..files)?;
         let (done, sum) = native::stat(self.stamps, &names)?;
-        seen.note("sizes as written", equal(sum, files * task.file_bytes, "bytes in all"));
+        seen.note(equal("sizes as written", sum, files * task.file_bytes, "bytes in all"));
         Ok(done)
     }
 
@@ -372,7 +356,7 @@ impl Session<'_> {
             (self.names(&set, Entry::File, 0..files)?, self.names(&set, Entry::Renamed, 0..files)?);
         let done = native::rename(self.stamps, &from, &to)?;
         let moved = from.iter().zip(&to).filter(|(from, to)| !exists(from) && exists(to)).count();
-        seen.note("moved", equal(moved as u64, files, "files have their new name only"));
+        seen.note(equal("moved", moved as u64, files, "files have their new name only"));
         native::rename(self.stamps, &to, &from)?;
         Ok(done)
     }
@@ -397,7 +381,7 @@ impl Session<'_> {
         self.scratch.place.removed(files, Duration::from_secs_f64(done.wall_ns / 1e9));
         self.written[place].removed += files;
         let gone = names.iter().filter(|name| !exists(name)).count();
-        seen.note("removed", equal(gone as u64, files, "files are gone"));
+        seen.note(equal("removed", gone as u64, files, "files are gone"));
         Ok(done)
     }
 }
@@ -420,19 +404,17 @@ fn make_cold(names: &[CString], seen: &mut Evidence) -> Result<(), ProbeError> {
             left = evict(&file)?;
         }
         if let Err(why) = left.is_cold() {
-            seen.note("evicted", Err(format!("file {} of {files}: {why}", index + 1)));
+            seen.note(check("evicted", false, format!("file {} of {files}: {why}", index + 1)));
         }
         source = left.source;
         let map = extents(&file)?;
         if let Err(why) = map.all_written() {
-            seen.note("extents written", Err(format!("file {} of {files}: {why}", index + 1)));
+            seen.note(check("extents written", false, format!("file {} of {files}: {why}", index + 1)));
         }
     }
-    seen.note(
-        "evicted",
-        Ok(format!("evicted 100.0 % ({source}) of each of {files} files before each block")),
-    );
-    seen.note("extents written", Ok(format!("the map of each of {files} files shows every byte")));
+    let evicted = format!("evicted 100.0 % ({source}) of each of {files} files before each block");
+    seen.note(check("evicted", true, evicted));
+    seen.note(check("extents written", true, format!("the map of each of {files} files shows every byte")));
     Ok(())
 }
 
@@ -457,17 +439,16 @@ fn wrong(index: usize, length: usize, size: usize) -> String {
 }
 
 /// Whether all files were read as they were written.
-fn compare(found: &[u8], expected: &[u8], file_bytes: u64) -> Result<String, String> {
+fn compare(found: &[u8], expected: &[u8], file_bytes: u64) -> Check {
     let size = usize::try_from(file_bytes).unwrap_or(usize::MAX);
     let pairs = || found.chunks(size).zip(expected.chunks(size));
-    match pairs().position(|(found, expected)| found != expected) {
-        None => Ok(format!("every byte of {} files as written", pairs().count())),
-        Some(index) => Err(wrong(index, size, size)),
-    }
+    let other = pairs().position(|(found, expected)| found != expected);
+    let held = || format!("every byte of {} files as written", pairs().count());
+    check("contents verified", other.is_none(), other.map_or_else(held, |index| wrong(index, size, size)))
 }
 
 /// Whether the last bytes of all files are those that were written; the files themselves were compared when they were laid out.
-fn compare_ends(ends: &[u8], expected: &[u8], file_bytes: u64) -> Result<String, String> {
+fn compare_ends(ends: &[u8], expected: &[u8], file_bytes: u64) -> Check {
     let size = usize::try_from(file_bytes).unwrap_or(usize::MAX);
     let last = LAST_BYTES.min(size);
     let files = expected.chunks(size);
@@ -476,15 +457,14 @@ fn compare_ends(ends: &[u8], expected: &[u8], file_bytes: u64) -> Result<String,
         .zip(ends.chunks(LAST_BYTES))
         .filter(|(file, end)| file.ends_with(&end[end.len() - last.min(end.len())..]))
         .count();
-    if ends.len() == count * LAST_BYTES && right == count {
-        return Ok(format!("length and last {last} bytes of {count} files as written"));
-    }
-    Err(format!("the last bytes of {} of {count} files are others", count - right))
+    let ok = ends.len() == count * LAST_BYTES && right == count;
+    let held = format!("length and last {last} bytes of {count} files as written");
+    let failed = format!("the last bytes of {} of {count} files are others", count - right);
+    check("contents verified", ok, if ok { held } else { failed })
 }
 
-fn equal(found: u64, expected: u64, what: &str) -> Result<String, String> {
-    let text = format!("{found} of {expected} {what}");
-    if found == expected { Ok(text) } else { Err(text) }
+fn equal(name: &str, found: u64, expected: u64, what: &str) -> Check {
+    check(name, found == expected, format!("{found} of {expected} {what}"))
 }
 
 /// What the kernel counted as fetched from storage while `bytes` were read.
@@ -494,14 +474,12 @@ fn note_fetched(seen: &mut Evidence, fetched: Option<u64>, bytes: u64, cold: boo
         return;
     };
     let detail = format!("the kernel counted {fetched} bytes fetched from storage for {bytes} read");
-    if cold {
+    seen.note(if cold {
         // A cache of the file system's own (ZFS), or one that counts nothing: either way the disk was not shown to be read.
-        let found = if fetched >= bytes { Ok(detail) } else { Err(detail) };
-        seen.note("read from storage", found);
+        check("read from storage", fetched >= bytes, detail)
     } else {
-        let found = if fetched <= STRAY_BYTES { Ok(detail) } else { Err(detail) };
-        seen.note("read from memory", found);
-    }
+        check("read from memory", fetched <= STRAY_BYTES, detail)
+    });
 }
 
 impl harness::Session<Files> for Session<'_> {
@@ -571,11 +549,7 @@ impl harness::Session<Files> for Session<'_> {
         let (percent, wall_ms) = (share * 100.0, seen.wall_ns / 1e6);
         let detail = format!("{percent:.1} % of what another clock gave a pass; {wall_ms:.1} ms in all");
         let mut checks = vec![check("phases add up", share >= PHASES_AT_LEAST, detail)];
-        checks.extend(
-            seen.witnesses
-                .iter()
-                .map(|own| told(own.name, own.failed.clone().map_or_else(|| Ok(own.held.clone()), Err))),
-        );
+        checks.extend(seen.checks.iter().cloned());
         let mut flags = seen.remarks.clone();
         match task.operation {
             Operation::ReadCold => flags.push("data cold, metadata warm".to_owned()),

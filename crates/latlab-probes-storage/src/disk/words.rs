@@ -132,6 +132,29 @@ pub(crate) fn told(name: &str, found: Result<String, String>) -> Check {
     check(name, found.is_ok(), found.unwrap_or_else(|text| text))
 }
 
+/// What was looked at, and the first of it that was wrong.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Looked {
+    pub(crate) all: u64,
+    wrong: Option<String>,
+}
+
+impl Looked {
+    pub(crate) fn note(&mut self, found: Result<(), String>) {
+        self.join(Self { all: 1, wrong: found.err() });
+    }
+
+    pub(crate) fn join(&mut self, other: Self) {
+        self.all += other.all;
+        self.wrong = self.wrong.take().or(other.wrong);
+    }
+
+    /// That there was something and nothing of it was wrong.
+    pub(crate) fn check(&self, name: &str, held: String) -> Check {
+        check(name, self.all > 0 && self.wrong.is_none(), self.wrong.clone().unwrap_or(held))
+    }
+}
+
 /// A quantile of values in any order; `None` of nothing.
 pub(crate) fn quantile(values: &[f64], q: f64) -> Option<f64> {
     let mut sorted = values.to_vec();

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use latlab_harness::{Env, Figure, Operations, Plan, Planned, Probe, ProbeError, Rank, Reach, Spec, Tier};
+use latlab_probes_shared::result_at;
 use latlab_record::{Header, Profile, Unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -245,9 +246,7 @@ Proof: the bytes read are those that were laid out, whole blocks are compared af
     }
 
     fn conclude(&self, _header: &Header, figures: &[Figure<Self>]) -> Option<Findings> {
-        let p50 = |size: u64, path| {
-            figures.iter().find(|figure| figure.point == point(size, path)).map(|figure| figure.result.p50)
-        };
+        let p50 = |size: u64, path| Some(result_at(figures, &point(size, path))?.p50);
         let known: BTreeSet<u64> = figures.iter().map(|figure| figure.point.file_bytes).collect();
         let (mut sizes, mut sanity) = (Vec::new(), Vec::new());
         for file_bytes in known.into_iter().filter(|size| *size > 0) {

@@ -1,6 +1,7 @@
 //! `storage.reread`: the same file read again and again, against its contents kept in memory.
 
 use latlab_harness::{Env, Figure, Operations, Plan, Planned, Probe, ProbeError, Rank, Spec, Tier};
+use latlab_probes_shared::result_at;
 use latlab_record::{Header, Profile, Unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -109,10 +110,7 @@ Both sums must be that of what was written, so neither can be left out. Memory t
     }
 
     fn conclude(&self, _header: &Header, figures: &[Figure<Self>]) -> Option<Findings> {
-        let p50 = |operation, file_bytes| {
-            let point = Bytes { operation, file_bytes };
-            figures.iter().find(|figure| figure.point == point).map(|figure| figure.result.p50)
-        };
+        let p50 = |operation, file_bytes| Some(result_at(figures, &Bytes { operation, file_bytes })?.p50);
         let ratio = |(file_bytes, _)| {
             let (reread_ns, kept_ns) = (p50(Way::Reread, file_bytes)?, p50(Way::Kept, file_bytes)?);
             Some(OfSize { file_bytes, reread_ns, kept_ns, ratio: reread_ns / kept_ns })

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::VariantArray as _;
 
-use crate::disk::{DevicePart, answered_by_a_device, check, quantile};
+use crate::disk::{DevicePart, Looked, answered_by_a_device, quantile};
 
 #[cfg_attr(any(target_os = "linux", target_os = "macos"), path = "sync/session.rs")]
 #[cfg_attr(not(any(target_os = "linux", target_os = "macos")), path = "sync/elsewhere.rs")]
@@ -138,11 +138,7 @@ const FIRST: [Write; 7] = [
 
 /// About the time of one block, s.
 fn block_s(profile: Profile) -> f64 {
-    match profile {
-        Profile::Quick => 5e-3,
-        Profile::Standard => 20e-3,
-        Profile::Thorough => 60e-3,
-    }
+    profile.of([5e-3, 20e-3, 60e-3])
 }
 
 /// A block ends early when it takes so many times what was planned, on a slow disk; but not before so many operations.
@@ -219,9 +215,8 @@ pub struct Found {
     whole_ns: Vec<f64>,
     write_ns: Vec<f64>,
     sync_ns: Vec<f64>,
-    /// Blocks whose last write was read back, and the first that was wrong.
-    verified: u64,
-    wrong: Option<String>,
+    /// Blocks whose last write was read back.
+    read_back: Looked,
     /// What the system counted.
     counted: work::Counted,
 }
@@ -232,12 +227,10 @@ impl Found {
     }
 
     fn contents_check(&self, read_back: &str) -> Check {
-        let detail = || {
-            let blocks = self.verified;
-            format!("the last write of each of {blocks} blocks was {read_back} and is what was written")
-        };
-        let ok = self.wrong.is_none() && self.verified > 0;
-        check("contents verified", ok, self.wrong.clone().unwrap_or_else(detail))
+        let blocks = self.read_back.all;
+        let held =
+            format!("the last write of each of {blocks} blocks was {read_back} and is what was written");
+        self.read_back.check("contents verified", held)
     }
 
     fn device_check(&self) -> Check {

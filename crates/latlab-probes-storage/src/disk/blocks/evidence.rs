@@ -5,14 +5,13 @@ use latlab_storage::{BLOCK_BYTES, Contents, Direction, Extents, ProcessCounters,
 
 use super::device::DeviceCount;
 use super::target::Target;
-use crate::disk::words::{Access, BUFFERED, COLD, DIRECT, WARM, check, told};
+use crate::disk::words::{Access, BUFFERED, COLD, DIRECT, Looked, WARM, check, told};
 
 /// What speaks for the blocks of one point: gathered while they are taken, told as checks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Evidence {
-    /// Blocks of the file whose header was looked at, and the first that was wrong.
-    verified: u64,
-    wrong: Option<String>,
+    /// Blocks of the file whose header was looked at.
+    looked: Looked,
     /// Bytes moved, and those that the kernel counted meanwhile.
     moved: u64,
     pub(crate) counted: Option<u64>,
@@ -40,12 +39,7 @@ impl Evidence {
                 .verify_headers(offset, &bytes[..BLOCK_BYTES])
                 .and_then(|()| contents.verify_headers(offset + last as u64, &bytes[last..]))
         };
-        self.note(found);
-    }
-
-    fn note(&mut self, found: Result<(), String>) {
-        self.verified += 1;
-        self.wrong = self.wrong.take().or(found.err());
+        self.looked.note(found);
     }
 
     fn compare(&mut self, contents: Contents, offset: u64, bytes: &[u8]) -> Result<(), String> {
@@ -73,7 +67,7 @@ impl Evidence {
         if bytes.len() < BLOCK_BYTES {
             return self.look(Some(contents), offset, bytes);
         }
-        self.note(contents.verify_headers(offset, bytes));
+        self.looked.note(contents.verify_headers(offset, bytes));
     }
 
     /// An eviction that left nothing.
@@ -112,16 +106,17 @@ impl Evidence {
 
     /// What was seen of other blocks on the same way.
     pub(crate) fn join(&mut self, other: Self) {
-        self.verified += other.verified;
-        self.wrong = self.wrong.take().or(other.wrong);
+        self.looked.join(other.looked);
     }
 
     /// As checks of a record. `path` decides which: a cold figure needs its evictions, a direct or cold one the kernel's count.
     pub(crate) fn checks(&self, target: &Target, path: Access, direction: Direction) -> Vec<Check> {
         let mut checks = vec![written_extents(&target.test.extents)];
         // What was written is looked at where it was read back.
-        if direction == Direction::Read || self.verified > 0 {
-            checks.extend(self.contents_check(target.test.contents.is_some()));
+        // Of a file of the user's nobody knows what is in it.
+        if target.test.contents.is_some() && (direction == Direction::Read || self.looked.all > 0) {
+            let held = format!("{} blocks read held what was written there", self.looked.all);
+            checks.push(self.looked.check("contents verified", held));
         }
         if path == COLD {
             checks.push(self.evicted_check());
@@ -136,13 +131,6 @@ impl Evidence {
             checks.push(self.device.check(&target.device));
         }
         checks
-    }
-
-    /// `None` for a file of the user's, of which nobody knows what is in it.
-    fn contents_check(&self, known: bool) -> Option<Check> {
-        let held = || format!("{} blocks read held what was written there", self.verified);
-        let ok = self.wrong.is_none() && self.verified > 0;
-        known.then(|| check("contents verified", ok, self.wrong.clone().unwrap_or_else(held)))
     }
 
     fn evicted_check(&self) -> Check {

@@ -53,7 +53,7 @@ struct Program {
 }
 
 fn value<'t>(text: &'t str, name: &str) -> &'t str {
-    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(" = "));
+    let line = text.lines().rev().find_map(|line| line.strip_prefix(name)?.strip_prefix(" = "));
     line.expect("the program has it").trim_matches('"')
 }
 
@@ -436,17 +436,13 @@ fn the_points_fit_one_cpu_and_64_mib_and_python_is_offered_where_it_is() {
     assert!(matches!(Files.plan(&env).support, Support::No(_)), "too little memory");
 }
 
-/// Set for the test binary when it is started again: what to do, and where.
-const VICTIM: &str = "LATLAB_TEST_FILES";
+testing::as_a_child!(as_a_victim);
 
-/// Not a test of its own: the process that the tests below start.
-#[test]
-fn as_a_victim() {
-    let Ok(order) = std::env::var(VICTIM) else { return };
+/// The process that the tests below start: what to do, and where.
+fn as_a_victim(order: &str, _: &mut dyn BufRead, out: &mut dyn Write) -> std::io::Result<bool> {
     let (order, directory) = order.split_once(':').expect("what and where");
     let mut env = testing::env(64 << 20);
     env.disk = Disk::new(Path::new(directory), 1 << 30, 3);
-    let mut out = std::io::stdout();
     if order == "limit" {
         let limit = Rlimit { current: Some(1 << 20), maximum: Some(1 << 20) };
         setrlimit(Resource::Fsize, limit).expect("a lower one");
@@ -459,34 +455,24 @@ fn as_a_victim() {
         kept.measure(&Erased(Files), &env, deadline);
         for record in kept.records {
             let text = record.error.map_or("measured".to_owned(), |error| error.text);
-            writeln!(out, "record {}: {text}", record.point.label()).expect("the pipe holds");
+            writeln!(out, "record {}: {text}", record.point.label())?;
         }
-        return;
+        return Ok(true);
     }
     let mut filing = open(&env, &[]).expect("opened");
     for directory in 0u64.. {
         let write = Task::new(MANY, Operation::Write, Arm::Psync);
         filing.write(&write, 150, &mut Evidence::default()).expect("written");
-        writeln!(out, "\nwritten {directory}").expect("the pipe holds");
+        writeln!(out, "written {directory}")?;
     }
+    Ok(true)
 }
 
 fn victim(order: &str, own: &Own) -> std::process::Child {
-    let binary = std::env::current_exe().expect("the test binary has a path");
-    let name = format!("{}::as_a_victim", module_path!().split_once("::").expect("in a crate").1);
-    let runner = testing::runner();
-    let mut words = runner.split_ascii_whitespace();
-    let mut command = match words.next() {
-        Some(program) => {
-            let mut command = Command::new(program);
-            command.args(words).arg(binary);
-            command
-        }
-        None => Command::new(binary),
-    };
-    command
-        .args(["--exact", &name, "--nocapture", "--test-threads=1"])
-        .env(VICTIM, format!("{order}:{}", own.0.display()))
+    let command = testing::env(64 << 20).child.expect("this binary");
+    Command::new(&command[0])
+        .args(&command[1..])
+        .arg(format!("{order}:{}", own.0.display()))
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()

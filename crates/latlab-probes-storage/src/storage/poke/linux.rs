@@ -13,8 +13,8 @@ use rustix::io::{Errno, pread, pwrite, read};
 
 use super::{Details, LARGE, PAGE_BYTES, Poke, Pokes, QUICK_LARGEST, SMALL, pages, pokes, wanted, written};
 use crate::disk::{
-    self, Access, Asked, COLD, DIRECT, Places, Target, WARM, answered_by_a_device, check, quantile, stamps,
-    system,
+    self, Access, Asked, COLD, DIRECT, Looked, Places, Target, WARM, answered_by_a_device, check, quantile,
+    stamps, system,
 };
 
 /// Pokes slower than this keep their time stamps, ns: several times the median.
@@ -137,9 +137,8 @@ pub struct Evidence {
     /// Bytes that were fetched during these, and those that were missing right after a portion of them, at most.
     lost: u64,
     missing: u64,
-    /// Blocks compared whole, and the first that was changed.
-    compared: u64,
-    changed: Option<String>,
+    /// Blocks compared whole.
+    compared: Looked,
 }
 
 /// What tests plant.
@@ -402,10 +401,7 @@ impl Session<'_> {
             let bytes = &mut self.buffer.bytes_mut()[..length];
             let file = spot.direct.as_ref().unwrap_or(&spot.file);
             pread(file, &mut *bytes, base).map_err(system("reading back what was poked"))?;
-            found.compared += 1;
-            if let Err(text) = contents.verify(base, bytes) {
-                found.changed.get_or_insert(text);
-            }
+            found.compared.note(contents.verify(base, bytes));
         }
         Ok(())
     }
@@ -483,7 +479,9 @@ impl harness::Session<Poke> for Session<'_> {
             return Proof::default();
         };
         let mut checks = found.disk.checks(&spot.target, path, Direction::Read);
-        checks.push(found.unchanged());
+        let held =
+            format!("{} poked blocks were read back whole and are as they were laid out", found.compared.all);
+        checks.push(found.compared.check("contents unchanged", held));
         if path == WARM {
             checks.push(found.nothing_fetched());
         } else {
@@ -550,13 +548,6 @@ impl Evidence {
     /// Where the next page of the order begins.
     fn next_page(&mut self) -> u64 {
         self.places.as_mut().map_or(0, |(places, _)| places.next())
-    }
-
-    fn unchanged(&self) -> Check {
-        let held =
-            || format!("{} poked blocks were read back whole and are as they were laid out", self.compared);
-        let ok = self.compared > 0 && self.changed.is_none();
-        check("contents unchanged", ok, self.changed.clone().unwrap_or_else(held))
     }
 
     fn nothing_fetched(&self) -> Check {

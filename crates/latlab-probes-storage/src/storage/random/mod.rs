@@ -143,8 +143,7 @@ impl<M: Marker> Probe for Random<M> {
     }
 
     fn conclude(&self, _header: &Header, figures: &[Figure<Self>]) -> Option<Findings> {
-        let figures: Vec<Measured> = figures.iter().map(Measured::of).collect();
-        (!figures.is_empty()).then(|| conclude(&figures))
+        (!figures.is_empty()).then(|| conclude(figures))
     }
 }
 
@@ -309,60 +308,37 @@ const SAME: f64 = 1e-3;
 /// From this share of the best rate on a queue is saturated.
 const SATURATED: f64 = 0.9;
 
-/// A figure of either probe.
-#[derive(Clone)]
-struct Measured {
-    point: Blocks,
-    p50_ns: f64,
-    details: Option<Details>,
-}
-
-impl Measured {
-    fn of<M: Marker>(figure: &Figure<Random<M>>) -> Self {
-        Self { point: figure.point, p50_ns: figure.result.p50, details: figure.details.clone() }
-    }
-
-    fn rate_per_s(&self) -> Option<f64> {
-        Some(self.details.as_ref()?.rate_per_s)
-    }
-
-    fn second_half_to_first(&self) -> Option<f64> {
-        self.details.as_ref()?.second_half_to_first
-    }
-}
-
-fn conclude(figures: &[Measured]) -> Findings {
+fn conclude<M: Marker>(figures: &[Figure<Random<M>>]) -> Findings {
     // A point that is not like itself says nothing of the others, and nothing is concluded from it.
-    let like: Vec<&Measured> = figures.iter().filter(|figure| unlike(figure).is_none()).collect();
-    let best = best_rates(&like);
-    let fast_enough = disk::fastest_answered_by_a_device(figures.iter().map(|figure| figure.p50_ns));
+    let like = figures.iter().filter(|figure| unlike(figure).is_none());
+    let rates: Vec<(Blocks, f64)> =
+        like.filter_map(|figure| Some((figure.point, figure.details.as_ref()?.rate_per_s))).collect();
+    let best = best_rates(&rates);
+    let fast_enough = disk::fastest_answered_by_a_device(figures.iter().map(|figure| figure.result.p50));
     let mut sanity = vec![OfPoint::from(fast_enough)];
     sanity.extend(own_rates(&best).map(OfPoint::from));
     sanity.extend(halves(figures));
     Findings {
-        saturation: best.iter().filter_map(|(bytes, best)| saturation(&like, *bytes, *best)).collect(),
+        saturation: best.iter().filter_map(|(bytes, best)| saturation(&rates, *bytes, *best)).collect(),
         sanity,
         rules: solid_state_beats_spinning(figures).into_iter().collect(),
     }
 }
 
 /// For each block size, ascending, its highest rate.
-fn best_rates(figures: &[&Measured]) -> Vec<(u64, f64)> {
+fn best_rates(rates: &[(Blocks, f64)]) -> Vec<(u64, f64)> {
     let mut best = BTreeMap::new();
-    for figure in figures {
-        if let Some(rate) = figure.rate_per_s() {
-            let most = best.entry(figure.point.block_bytes).or_insert(rate);
-            *most = most.max(rate);
-        }
+    for (point, rate) in rates {
+        let most: &mut f64 = best.entry(point.block_bytes).or_insert(*rate);
+        *most = most.max(*rate);
     }
     best.into_iter().collect()
 }
 
 /// None where one depth was measured.
-fn saturation(figures: &[&Measured], block_bytes: u64, best: f64) -> Option<Saturation> {
-    let own = figures.iter().filter(|figure| figure.point.block_bytes == block_bytes);
-    let mut rates: Vec<(u32, f64)> =
-        own.filter_map(|figure| Some((figure.point.queue_depth, figure.rate_per_s()?))).collect();
+fn saturation(rates: &[(Blocks, f64)], block_bytes: u64, best: f64) -> Option<Saturation> {
+    let own = rates.iter().filter(|(point, _)| point.block_bytes == block_bytes);
+    let mut rates: Vec<(u32, f64)> = own.map(|(point, rate)| (point.queue_depth, *rate)).collect();
     rates.sort_by_key(|(depth, _)| *depth);
     let deepest = rates.last()?.0;
     let (depth, rate_per_s) = *rates.iter().find(|(_, rate)| *rate >= SATURATED * best)?;
@@ -389,20 +365,21 @@ fn own_rates(best: &[(u64, f64)]) -> Option<Sanity> {
 }
 
 /// How many times the rate of the first half of its blocks the second half had, where that is beyond what a busy machine does.
-fn unlike(figure: &Measured) -> Option<f64> {
-    figure.second_half_to_first().filter(|times| !(HALVES.recip()..=HALVES).contains(times))
+fn unlike<M: Marker>(figure: &Figure<Random<M>>) -> Option<f64> {
+    let times = figure.details.as_ref()?.second_half_to_first?;
+    (!(HALVES.recip()..=HALVES).contains(&times)).then_some(times)
 }
 
 /// A first half unlike the second is a cache that filled, or a first touch. Each point for itself: a noise at one depth is none of the others'.
-fn halves(figures: &[Measured]) -> Vec<OfPoint> {
+fn halves<M: Marker>(figures: &[Figure<Random<M>>]) -> Vec<OfPoint> {
     let rule = |holds, detail| Sanity { rule: "the first run is like the second".into(), holds, detail };
-    let broken = |figure: &Measured| {
+    let broken = |figure: &Figure<Random<M>>| {
         let times = unlike(figure)?;
         let detail = format!("the second half of its blocks had {times:.2} times the rate of the first");
         Some(OfPoint { rule: rule(false, detail), point: Some(figure.point) })
     };
     let broken: Vec<OfPoint> = figures.iter().filter_map(broken).collect();
-    let known = figures.iter().filter(|figure| figure.second_half_to_first().is_some()).count();
+    let known = figures.iter().filter_map(|figure| figure.details.as_ref()?.second_half_to_first).count();
     if broken.is_empty() && known > 0 {
         let detail = format!("the halves of {known} points differ by less than {HALVES} times");
         return vec![OfPoint::from(rule(true, detail))];
@@ -416,7 +393,7 @@ const SOLID_MS: [f64; 2] = [0.01, 0.2];
 const SPINNING_MS: [f64; 2] = [4.0, 15.0];
 
 /// The third rule that is said of disks. One disk cannot decide it; what it is, and what its kind and the other take elsewhere, is told.
-fn solid_state_beats_spinning(figures: &[Measured]) -> Option<Claim> {
+fn solid_state_beats_spinning<M: Marker>(figures: &[Figure<Random<M>>]) -> Option<Claim> {
     let alone = figures.iter().find(|own| (own.point.block_bytes, own.point.queue_depth) == (KIB_4, 1))?;
     let seek = alone.details.as_ref()?.seek.as_ref()?;
     // What rounds to nothing has no sign.
@@ -435,16 +412,13 @@ fn solid_state_beats_spinning(figures: &[Measured]) -> Option<Claim> {
         us(seek.interval_ns[1]),
         seek.reason,
     );
-    let flag = match seek.rotational_flag {
-        Some(flag) => {
-            format!("; the kernel's flag \"rotational\" is {} and counts for nothing", u8::from(flag))
-        }
-        None => String::new(),
-    };
+    let flag = seek.rotational_flag.map_or_else(String::new, |flag| {
+        format!("; the kernel's flag \"rotational\" is {} and counts for nothing", u8::from(flag))
+    });
     let detail = format!(
         "undecided here, where there is one disk. By its seeks it is {kind}{told}. A random 4 KiB block takes {:.2} ms here, \
 {} to {} ms from solid state elsewhere and {} to {} ms from spinning disks{flag}",
-        alone.p50_ns / 1e6,
+        alone.result.p50 / 1e6,
         SOLID_MS[0],
         SOLID_MS[1],
         SPINNING_MS[0],

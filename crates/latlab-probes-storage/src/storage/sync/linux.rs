@@ -163,7 +163,7 @@ impl Watch {
 
 fn checks(found: &Found, device: &Device) -> Vec<Check> {
     let (bytes, Counted { bytes: counted, unsettled, on_device, .. }) = (found.bytes(), &found.counted);
-    let blocks = found.verified;
+    let blocks = found.read_back.all;
     let waits = match unsettled {
         Some(bytes) => format!("{bytes} bytes still waited to be written after {blocks} blocks (cachestat)"),
         None => "this kernel does not tell what waits to be written".to_owned(),

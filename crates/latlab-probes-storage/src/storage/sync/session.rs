@@ -283,10 +283,7 @@ impl Session<'_> {
             pwrite(file, b"other", offset + 100).expect("five bytes");
         }
         own::read_back(file, self.back.bytes_mut(), offset)?;
-        found.verified += 1;
-        if let Err(text) = contents.verify(offset, self.back.bytes()) {
-            found.wrong.get_or_insert(text);
-        }
+        found.read_back.note(contents.verify(offset, self.back.bytes()));
         Ok(())
     }
 }

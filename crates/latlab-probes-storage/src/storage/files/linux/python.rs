@@ -128,24 +128,17 @@ impl<'env> Python<'env> {
         })?;
         // By the process's number, not as "self": a test's interpreter is another process.
         let in_memory = |file: &File| format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
-        let text = if job.write.is_some() { WRITER } else { READER };
-        let mut text = text.to_owned();
-        for (name, value) in [
-            ("FOLDER", folder.to_owned()),
-            ("SOURCE", in_memory(&self.source)),
-            ("RESULT", in_memory(&self.result)),
-        ] {
-            // What JSON makes of a text is a text in Python too.
-            let value = serde_json::Value::String(value);
-            text = text.replace(&format!("\n{name} = \"\"\n"), &format!("\n{name} = {value}\n"));
-        }
-        for (name, value) in [("FILES", job.files), ("FILE_BYTES", job.file_bytes)] {
-            text = text.replace(&format!("\n{name} = 0\n"), &format!("\n{name} = {value}\n"));
-        }
-        if job.write == Some(true) {
-            text = text.replace("\nSYNC = False\n", "\nSYNC = True\n");
-        }
-        Ok(text)
+        // What JSON makes of a text is a text in Python too.
+        let [folder, source, result] = [folder.to_owned(), in_memory(&self.source), in_memory(&self.result)]
+            .map(serde_json::Value::String);
+        let Job { write, files, file_bytes } = job;
+        let own = match write {
+            Some(sync) => {
+                format!("{WRITER}SOURCE = {source}\nSYNC = {}\n", if sync { "True" } else { "False" })
+            }
+            None => READER.to_owned(),
+        };
+        Ok(format!("{own}FOLDER = {folder}\nRESULT = {result}\nFILES = {files}\nFILE_BYTES = {file_bytes}\n"))
     }
 }
 

@@ -32,11 +32,13 @@ pub(crate) fn on_a_disk(probe: &dyn AnyProbe, env: Env) -> Option<Env> {
     testing::has_disk(probe, &env).then_some(env)
 }
 
-/// The test file of this run; `None` where the build folder is in memory.
+/// A test file, and the surroundings in which it was laid out; `None` where the build folder is in memory.
 #[cfg(target_os = "linux")]
-pub(crate) fn target(env: &Env) -> Option<crate::disk::Target> {
-    let no_disk = matches!(crate::disk::support(env), latlab_harness::Support::No(_));
-    (!no_disk).then(|| crate::disk::Target::open(env).expect("room"))
+pub(crate) fn target() -> Option<(Env, crate::disk::Target)> {
+    let env = testing::env(64 << 20);
+    let no_disk = matches!(crate::disk::support(&env), latlab_harness::Support::No(_));
+    let target = (!no_disk).then(|| crate::disk::Target::open(&env).expect("room"))?;
+    Some((env, target))
 }
 
 /// Keeps the first bytes of a file in memory, as another program that has it mapped. Under emulation the pages are not held.

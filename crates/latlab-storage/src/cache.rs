@@ -208,6 +208,16 @@ mod tests {
         (own, file)
     }
 
+    /// Such a file that is not in the page cache; `None` where the file system lives in memory and keeps what it has.
+    fn evicted(name: &str) -> Option<(Own, std::os::fd::OwnedFd)> {
+        let (own, file) = written(name);
+        let found = evict(&file).expect("evicted");
+        let cold = found.is_cold();
+        assert_eq!(cold.is_ok(), found.resident_bytes == 0);
+        assert_eq!(cold.ok()?, format!("evicted 100.0 % ({})", found.source));
+        Some((own, file))
+    }
+
     #[test]
     fn a_file_just_written_is_in_the_cache_and_both_witnesses_say_so() {
         let (_own, file) = written("resident");
@@ -219,25 +229,10 @@ mod tests {
     }
 
     #[test]
-    fn an_evicted_file_is_known_to_be_gone() {
-        let (_own, file) = written("evicted");
-        let found = evict(&file).expect("evicted");
-        if found.resident_bytes > 0 {
-            // A file system that lives in memory keeps what it has.
-            assert!(found.is_cold().is_err());
-            return;
-        }
-        assert_eq!(found.is_cold().expect("cold"), format!("evicted 100.0 % ({})", found.source));
-    }
-
-    #[test]
-    fn what_is_missing_is_known_page_by_page() {
+    fn what_is_missing_of_an_evicted_file_is_known_page_by_page() {
         let (_own, file) = written("missing");
         assert_eq!(missing(&file, SIZE as u64).expect("asked"), []);
-        if evict(&file).expect("evicted").resident_bytes > 0 {
-            // A file system that lives in memory keeps what it has.
-            return;
-        }
+        let Some((_own, file)) = evicted("evicted") else { return };
         fadvise(&file, 0, None, Advice::Random).expect("advice is taken");
         let page = page_bytes();
         rustix::io::pread(&file, &mut [0; 1], 2 * page).expect("read");
@@ -248,11 +243,7 @@ mod tests {
 
     #[test]
     fn pages_that_are_still_being_read_ahead_are_waited_for() {
-        let (_own, file) = written("ahead");
-        if evict(&file).expect("evicted").resident_bytes > 0 {
-            // A file system that lives in memory keeps what it has.
-            return;
-        }
+        let Some((_own, file)) = evicted("ahead") else { return };
         let left = |_: &u32| {
             fadvise(&file, 0, None, Advice::WillNeed).expect("advice is taken");
             evict(&file).expect("evicted").resident_bytes > 0
@@ -268,9 +259,9 @@ mod tests {
         // SAFETY: a fresh mapping at an address of the kernel's choice.
         let base =
             unsafe { mmap(null_mut(), SIZE, ProtFlags::READ, MapFlags::SHARED, &file, 0) }.expect("mapped");
-        for page in 0..SIZE / 4096 {
+        for page in (0..SIZE).step_by(4096) {
             // SAFETY: inside the mapping; the file is as long.
-            unsafe { base.cast::<u8>().add(page * 4096).read_volatile() };
+            unsafe { base.cast::<u8>().add(page).read_volatile() };
         }
         let found = evict(&file).expect("asked");
         // SAFETY: mapped above; nothing refers to it.

@@ -1,6 +1,6 @@
 //! What the kernel and the device counted: whether bytes really moved.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Bytes that this process, or one thread of it, made block devices move, from `/proc/self/io` (needs no right).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,14 +124,14 @@ impl DeviceSource {
     /// # Errors
     /// Why there is none, as a clause: a file system without a device of its own (overlay, network, btrfs, memory), a device whose counting is
     /// switched off, a system that does not show it.
-    pub fn of(major: u32, minor: u32) -> Result<Self, String> {
+    #[cfg(target_os = "linux")]
+    pub fn of(number: rustix::fs::Dev) -> Result<Self, String> {
+        let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
         if major == 0 {
-            return Err(
-                "the file system has no block device of its own (overlay, network, btrfs, ZFS, memory)"
-                    .to_owned(),
-            );
+            let why = "the file system has no block device of its own (overlay, network, btrfs, ZFS, memory)";
+            return Err(why.to_owned());
         }
-        let folder = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
+        let folder = std::path::PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
         let name = std::fs::canonicalize(&folder)
             .ok()
             .and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()))
@@ -184,9 +184,11 @@ mod tests {
 
     #[test]
     fn a_device_that_cannot_be_asked_says_why() {
-        let reason = DeviceSource::of(0, 42).expect_err("no block device has major 0");
-        assert!(reason.contains("no block device"), "{reason}");
-        assert!(DeviceSource::of(4_000, 1).is_err());
+        #[cfg(target_os = "linux")]
+        for (major, why) in [(0, "no block device"), (4_000, "/sys does not show")] {
+            let reason = DeviceSource::of(rustix::fs::makedev(major, 42)).expect_err("no block device");
+            assert!(reason.contains(why), "{reason}");
+        }
         let missing = DeviceSource::at("sdz", Path::new("/nothing/here")).expect_err("not there");
         assert!(missing.starts_with("sdz"), "{missing}");
     }

@@ -17,8 +17,6 @@ pub struct Alignment {
     pub memory_bytes: u64,
     /// Of offset and length, bytes.
     pub offset_bytes: u64,
-    /// Who says so: `statx` or `tried`.
-    pub source: &'static str,
 }
 
 /// Alignments that are tried where the kernel does not tell: a sector, a page, and the largest record of common file systems.
@@ -48,11 +46,9 @@ pub fn open_direct(file: impl AsFd) -> Result<OwnedFd, StorageError> {
     })
 }
 
-/// What direct transfers on this file must be multiples of: as the kernel tells (Linux 6.1), or the least that works.
-///
-/// # Errors
-/// [`StorageError::Refused`] when no alignment up to 64 KiB works. The file must hold 64 KiB.
-pub fn alignment(direct: impl AsFd) -> Result<Alignment, StorageError> {
+/// What direct transfers on this file must be multiples of: as the kernel tells (Linux 6.1), or the least that works, up to 64 KiB. The file must
+/// hold as much.
+pub(crate) fn alignment(direct: impl AsFd) -> Result<Alignment, StorageError> {
     let direct = direct.as_fd();
     if let Some(told) = told(direct) {
         return Ok(told);
@@ -62,7 +58,7 @@ pub fn alignment(direct: impl AsFd) -> Result<Alignment, StorageError> {
         let mut buffer = Buffer::new(length, length);
         match rustix::io::pread(direct, buffer.bytes_mut(), 0) {
             Ok(read) if read == length => {
-                return Ok(Alignment { memory_bytes: bytes, offset_bytes: bytes, source: "tried" });
+                return Ok(Alignment { memory_bytes: bytes, offset_bytes: bytes });
             }
             Ok(_) | Err(Errno::INVAL) => {}
             Err(errno) => return Err(StorageError::asking("trying direct I/O")(errno)),
@@ -76,11 +72,8 @@ fn told(file: BorrowedFd<'_>) -> Option<Alignment> {
     let (memory, offset) = (facts.stx_dio_mem_align, facts.stx_dio_offset_align);
     let known = facts.stx_mask & StatxFlags::DIOALIGN.bits() != 0;
     // Zero means that this file takes no direct I/O: the trial says so, too.
-    (known && offset > 0 && memory > 0).then(|| Alignment {
-        memory_bytes: u64::from(memory),
-        offset_bytes: u64::from(offset),
-        source: "statx",
-    })
+    (known && offset > 0 && memory > 0)
+        .then(|| Alignment { memory_bytes: u64::from(memory), offset_bytes: u64::from(offset) })
 }
 
 /// What a trial of direct reads showed.
@@ -124,10 +117,7 @@ impl DirectEvidence {
 }
 
 /// Evicts the file, reads some blocks of it directly, compares them, and looks at where they came from.
-///
-/// # Errors
-/// When a transfer fails, or brings other bytes than were written.
-pub fn try_direct(
+pub(crate) fn try_direct(
     file: impl AsFd,
     direct: impl AsFd,
     alignment: Alignment,

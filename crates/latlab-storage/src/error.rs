@@ -1,16 +1,11 @@
 //! Why a file could not be had or used.
 
-use std::io::ErrorKind;
-
 /// A refusal. Paths are left out: the text ends in run files that people share.
 #[derive(Debug, thiserror::Error)]
 pub enum StorageError {
-    /// We will not work there.
+    /// We will not work there, it would leave too little space, or write more than was announced.
     #[error("{0}")]
     Refused(String),
-    /// It would leave too little space, or write more than was announced.
-    #[error("{0}")]
-    NoRoom(String),
     /// The system refused.
     #[error("{what}: {source}")]
     System {
@@ -26,18 +21,5 @@ impl StorageError {
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux is asked so far"))]
     pub(crate) fn asking<E: Into<std::io::Error>>(what: impl Into<String>) -> impl FnOnce(E) -> Self {
         move |error| Self::System { what: what.into(), source: error.into() }
-    }
-
-    /// Whether the disk, the quota or a limit on file sizes is what was in the way.
-    #[must_use]
-    pub fn is_out_of_space(&self) -> bool {
-        match self {
-            Self::NoRoom(_) => true,
-            Self::System { source, .. } => matches!(
-                source.kind(),
-                ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge
-            ),
-            Self::Refused(_) => false,
-        }
     }
 }

@@ -48,8 +48,7 @@ impl Folder {
     /// # Errors
     /// When the system refuses, also a lock; nothing is left behind then.
     pub fn create(place: &Place) -> Result<Self, StorageError> {
-        let locking = |lock: BorrowedFd<'_>| flock(lock, FlockOperation::NonBlockingLockExclusive);
-        Self::made_by(place, make_lock, locking)
+        Self::made_by(place, make_lock, lock)
     }
 
     fn made_by(place: &Place, making: Making, locking: Locking) -> Result<Self, StorageError> {
@@ -86,6 +85,10 @@ impl Folder {
     pub fn directory(&self) -> BorrowedFd<'_> {
         self.directory.as_fd()
     }
+}
+
+fn lock(file: BorrowedFd<'_>) -> Result<(), Errno> {
+    flock(file, FlockOperation::NonBlockingLockExclusive)
 }
 
 /// Makes it without a name where the file system can: whoever sees it then sees it locked and with its text.
@@ -166,18 +169,15 @@ fn sweep_one(place: &Place, name: &CStr) -> Result<(), Errno> {
 fn free_lock(folder: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
     // Without O_NONBLOCK a pipe of this name would wait for its writer.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let lock = openat(folder, Entry::Lock.name(), flags, Mode::empty())?;
+    let file = openat(folder, Entry::Lock.name(), flags, Mode::empty())?;
     let mut text = [0; MAGIC.len() + 1];
-    let is_file = FileType::from_raw_mode(fstat(&lock)?.st_mode) == FileType::RegularFile;
-    if !is_file {
-        return Err(Errno::PERM);
-    }
-    let length = pread(&lock, &mut text, 0)?;
+    let is_file = FileType::from_raw_mode(fstat(&file)?.st_mode) == FileType::RegularFile;
+    let length = if is_file { pread(&file, &mut text, 0)? } else { 0 };
     if &text[..length] != MAGIC {
         return Err(Errno::PERM);
     }
-    flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
-    Ok(lock)
+    lock(file.as_fd())?;
+    Ok(file)
 }
 
 /// Opens a folder in another one to look into it, never through a link.
@@ -303,8 +303,7 @@ mod tests {
     #[test]
     fn a_lock_that_is_made_step_by_step_holds_the_same() {
         let (own, place) = place("named");
-        let locking = |lock: BorrowedFd<'_>| flock(lock, FlockOperation::NonBlockingLockExclusive);
-        let folder = Folder::made_by(&place, make_named_lock, locking).expect("made");
+        let folder = Folder::made_by(&place, make_named_lock, lock).expect("made");
         let path = own.0.join(folder.name.to_str().expect("ASCII")).join("lock");
         assert_eq!(fs::read(path).expect("readable"), MAGIC);
         assert_eq!(sweep(&place).expect("listed"), 0);
@@ -329,7 +328,6 @@ mod tests {
     #[test]
     fn a_folder_that_is_swept_before_it_has_a_lock_is_made_again() {
         let (own, place) = place("again");
-        let lock: Locking = |lock| flock(lock, FlockOperation::NonBlockingLockExclusive);
         SWEPT.set(ATTEMPTS);
         let folder = Folder::made_by(&place, made_beside_a_sweep, lock).expect("made at the last attempt");
         assert_eq!((SWEPT.get(), count(&own.0)), (0, 1));

@@ -52,7 +52,7 @@ pub use {
 #[cfg(target_os = "linux")]
 pub use {
     cache::{Residency, evict, missing, residency},
-    direct::{Alignment, DirectEvidence, alignment, open_again, open_direct, try_direct},
+    direct::{Alignment, DirectEvidence, open_again, open_direct},
     engine::{Direction, Engine, EngineKind, Transfer, uring_allowed},
     extents::{Extents, extents},
     test_file::{Direct, TestFile},

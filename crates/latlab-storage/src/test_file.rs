@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FallocateFlags, OFlags, fallocate, fdatasync, fstat, fsync, ftruncate};
 use rustix::io::Errno;
 
+use crate::direct::{alignment, try_direct};
 use crate::{
     Alignment, BLOCK_BYTES, Budget, Buffer, Contents, DirectEvidence, Extents, Place, Residency,
-    StorageError, alignment, evict, extents, open_again, open_direct, open_existing, try_direct,
+    StorageError, evict, extents, open_again, open_direct, open_existing,
 };
 
 /// Bytes written at a time: beyond the half-bandwidth block of every disk met so far.
@@ -59,10 +60,7 @@ impl TestFile {
 
     /// As [`Self::lay_out`], but what is not written at `until` stays out of the file, which is smaller then: a slow disk does not take the time that
     /// others are to measure in. What was not written goes back to the budget.
-    ///
-    /// # Errors
-    /// As [`Self::lay_out`].
-    pub fn lay_out_until(
+    pub(crate) fn lay_out_until(
         place: &Place,
         budget: &Budget,
         bytes: u64,
@@ -89,11 +87,8 @@ impl TestFile {
         Self::of(file, contents, written)
     }
 
-    /// A file that another process laid out with the contents of this seed.
-    ///
-    /// # Errors
-    /// When it is empty or cannot be read, or a sample of it does not hold what the seed says.
-    pub fn adopt(file: OwnedFd, seed: u64) -> Result<Self, StorageError> {
+    /// A file that another process laid out with the contents of this seed, as a sample of it shows.
+    pub(crate) fn adopt(file: OwnedFd, seed: u64) -> Result<Self, StorageError> {
         let size = fstat(&file).map_err(StorageError::asking("looking at the file's size"))?.st_size;
         let bytes = u64::try_from(size).unwrap_or(0);
         let contents = Contents::new(seed);
@@ -254,7 +249,7 @@ mod tests {
         let (_own, place) = place("budget");
         let budget = Budget::new(MIB);
         let error = TestFile::lay_out(&place, &budget, 2 * MIB, 1).expect_err("too much");
-        assert!(error.is_out_of_space(), "{error}");
+        assert!(error.to_string().contains("--max-bytes"), "{error}");
         assert_eq!(budget.spent_bytes(), 0);
     }
 

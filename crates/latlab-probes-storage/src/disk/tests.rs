@@ -95,76 +95,65 @@ mod linux {
     }
 
     #[test]
-    fn blocks_are_read_at_any_depth_and_each_is_the_one_asked_for() {
-        let env = testing::env(64 << 20);
-        let Some(target) = target(&env) else { return };
-        for (depth, block_bytes) in [(1, BLOCK), (8, BLOCK), (4, 65_536)] {
-            let places = Places::random(block_bytes, target.blocks(block_bytes), 3);
-            let Ok(mut flow) = Flow::reading(&target, DIRECT, depth, block_bytes, places) else {
-                continue;
-            };
-            flow.evidence.begin(&target, DIRECT);
-            assert_eq!(drive(&mut flow, depth, 50), 50);
-            flow.evidence.end(&target, Direction::Read, 50 * block_bytes);
-            assert_eq!(flow.engine() == "psync", depth == 1);
-            assert!(failed(&flow.evidence, &target, DIRECT).is_empty(), "at {depth}");
-        }
-    }
-
-    #[test]
-    fn where_io_uring_is_forbidden_threads_read_and_write_the_same_blocks_and_it_is_said() {
-        let env = testing::env(64 << 20);
-        let Some(mut target) = target(&env) else { return };
-        target.without_uring = true;
-        for (depth, block_bytes) in [(4, BLOCK), (3, 1 << 20)] {
+    fn blocks_are_read_and_written_at_any_depth_by_threads_where_io_uring_is_forbidden_and_it_is_said() {
+        let Some((env, mut target)) = target() else { return };
+        for (forbidden, depth, block_bytes) in
+            [(false, 1, BLOCK), (false, 8, BLOCK), (false, 4, 65_536), (true, 4, BLOCK), (true, 3, 1 << 20)]
+        {
+            target.without_uring = forbidden;
             let places = || Places::random(block_bytes, target.blocks(block_bytes), 3);
-            let Ok(mut reading) = Flow::reading(&target, DIRECT, depth, block_bytes, places()) else {
+            let Ok(mut reading) =
+                Flow::open(&target, DIRECT, Direction::Read, [depth; 2], block_bytes, places())
+            else {
                 continue;
             };
-            assert_eq!(reading.engine(), "threads");
-            assert!(reading.flag.as_ref().is_some_and(|flag| flag.starts_with("degraded: a thread")));
             reading.evidence.begin(&target, DIRECT);
             assert_eq!(drive(&mut reading, depth, 20), 20);
             reading.evidence.end(&target, Direction::Read, 20 * block_bytes);
+            assert_eq!(reading.engine() == "psync", depth == 1);
             assert!(failed(&reading.evidence, &target, DIRECT).is_empty(), "at {depth}");
+            if forbidden {
+                assert_eq!(reading.engine(), "threads");
+                assert!(reading.flag.as_ref().is_some_and(|flag| flag.starts_with("degraded: a thread")));
+            }
             let mut writing =
-                Flow::writing(&target, DIRECT, depth, 6, block_bytes, places()).expect("threads");
-            let ready = writing.prepare(env.disk.budget(), 6).expect("in the budget");
-            assert_eq!(ready, 6, "more are made ready than are under way, so that the depth is kept");
+                Flow::open(&target, DIRECT, Direction::Write, [depth, depth + 2], block_bytes, places())
+                    .expect("an engine");
+            let ready = writing.prepare(env.disk.budget(), u64::from(depth) + 2).expect("in the budget");
+            assert_eq!(
+                ready,
+                u64::from(depth) + 2,
+                "more are made ready than are under way, so that the depth is kept"
+            );
             assert_eq!(drive(&mut writing, depth, ready), ready);
         }
     }
 
     #[test]
     fn what_is_written_is_paid_for_made_ready_and_is_what_was_there() {
-        let env = testing::env(64 << 20);
-        let Some(target) = target(&env) else { return };
+        let Some((env, target)) = target() else { return };
         let places = Places::random(BLOCK, target.blocks(BLOCK), 3);
-        let mut flow = Flow::writing(&target, BUFFERED, 4, 16, BLOCK, places).expect("an engine");
+        let mut flow =
+            Flow::open(&target, BUFFERED, Direction::Write, [4, 16], BLOCK, places).expect("an engine");
         let before = env.disk.budget().spent_bytes();
         let ready = flow.prepare(env.disk.budget(), 10).expect("in the budget");
         assert!((1..=10).contains(&ready));
         assert_eq!(env.disk.budget().spent_bytes() - before, ready * BLOCK);
         assert_eq!(drive(&mut flow, if ready < 4 { 1 } else { 4 }, ready), ready);
         assert!(flow.submit(0).is_err(), "nothing more was made ready");
-        let mut all = Flow::reading(
-            &target,
-            BUFFERED,
-            1,
-            1 << 20,
-            Places::in_order(1 << 20, target.blocks(1 << 20), 0),
-        )
-        .expect("an engine");
+        let places = Places::in_order(1 << 20, target.blocks(1 << 20), 0);
+        let mut all =
+            Flow::open(&target, BUFFERED, Direction::Read, [1; 2], 1 << 20, places).expect("an engine");
         drive(&mut all, 1, target.blocks(1 << 20));
         assert!(failed(&all.evidence, &target, WARM).is_empty());
     }
 
     #[test]
     fn a_spent_budget_is_the_reason_of_what_is_not_written() {
-        let env = testing::env(64 << 20);
-        let Some(target) = target(&env) else { return };
+        let Some((env, target)) = target() else { return };
         let places = Places::in_order(BLOCK, target.blocks(BLOCK), 0);
-        let mut flow = Flow::writing(&target, BUFFERED, 1, 4, BLOCK, places).expect("an engine");
+        let mut flow =
+            Flow::open(&target, BUFFERED, Direction::Write, [1, 4], BLOCK, places).expect("an engine");
         env.disk.budget().spend(env.disk.budget().left_bytes()).expect("all of it");
         let error = flow.prepare(env.disk.budget(), 4).expect_err("nothing is left");
         assert!(error.to_string().contains("--max-bytes"), "{error}");
@@ -172,8 +161,7 @@ mod linux {
 
     #[test]
     fn an_eviction_is_looked_at() {
-        let env = testing::env(64 << 20);
-        let Some(target) = target(&env) else { return };
+        let Some((_env, target)) = target() else { return };
         let residency = target.chill().expect("nobody else has the file");
         let mut evidence = Evidence::default();
         assert!(failed(&evidence, &target, COLD).contains(&"evicted".to_owned()));
@@ -182,26 +170,21 @@ mod linux {
     }
 
     fn failed(evidence: &Evidence, target: &Target, path: Access) -> Vec<String> {
-        evidence
-            .checks(target, path, Direction::Read)
-            .into_iter()
-            .filter(|check| !check.ok)
-            .map(|check| check.name)
-            .collect()
+        let checks = evidence.checks(target, path, Direction::Read).into_iter();
+        checks.filter(|check| !check.ok).map(|check| check.name).collect()
     }
 
     #[test]
     fn contents_that_are_not_what_was_written_fail_the_proof() {
-        let env = testing::env(64 << 20);
-        let Some(target) = target(&env) else { return };
+        let Some((_env, target)) = target() else { return };
         let contents = target.test.contents.expect("ours");
-        let mut right = vec![0; 3 * 4096];
-        contents.fill(8192, &mut right);
-        let mut other = vec![0; 3 * 4096];
-        contents.fill(12_288, &mut other);
-        let mut foreign = vec![0; 3 * 4096];
-        Contents::new(99).fill(8192, &mut foreign);
-        let zeros = vec![0; 3 * 4096];
+        let filled = |contents: Contents, offset: u64| {
+            let mut bytes = vec![0; 3 * 4096];
+            contents.fill(offset, &mut bytes);
+            bytes
+        };
+        let (right, other) = (filled(contents, 8192), filled(contents, 12_288));
+        let (foreign, zeros) = (filled(Contents::new(99), 8192), vec![0; 3 * 4096]);
         for (bytes, ok) in [(&right, true), (&other, false), (&foreign, false), (&zeros, false)] {
             for length in [3 * 4096, 4096, 512] {
                 let mut evidence = Evidence::default();
@@ -213,17 +196,13 @@ mod linux {
         let mut evidence = Evidence::default();
         evidence.look(Some(contents), 8192 + 512, &right[512..1024]);
         assert!(failed(&evidence, &target, WARM).is_empty());
-        assert_eq!(
-            failed(&Evidence::default(), &target, WARM),
-            ["contents verified"],
-            "nothing was looked at"
-        );
+        let nothing = failed(&Evidence::default(), &target, WARM);
+        assert_eq!(nothing, ["contents verified"], "nothing was looked at");
     }
 
     #[test]
     fn a_counter_that_does_not_move_fails_the_proof() {
-        let env = testing::env(64 << 20);
-        let Some(target) = target(&env) else { return };
+        let Some((_env, target)) = target() else { return };
         for (counted, fails) in [(Some(0), true), (Some(1 << 20), false), (None, false)] {
             let evidence = Evidence::of_counts(1 << 20, counted);
             let failed = failed(&evidence, &target, DIRECT).contains(&"counted by the kernel".to_owned());

@@ -261,9 +261,9 @@ fn points(env: &Env) -> Vec<Planned<Task>> {
             add(0, Task::new(files, operation, Psync));
         }
     }
-    add(0, Task::new(MANY, Write, Python));
-    add(0, Task::new(MANY, ReadWarm, Python));
-    add(0, Task::new(ONE, ReadWarm, Python));
+    for (files, operation) in [(MANY, Write), (MANY, ReadWarm), (ONE, ReadWarm)] {
+        add(0, Task::new(files, operation, Python));
+    }
     if quick {
         // Another 60 MB, of the little that a quick run may write.
         add(3, Task::new(MANY, Stat, Psync));

@@ -111,11 +111,8 @@ impl Survey {
     fn sizes(&self) -> Vec<(u64, u64)> {
         let sizes = if self.regions >= 2 * LEAST_REGIONS { SIZES.len() } else { 1 };
         let each = (self.regions / sizes as u64).min(MOST_REGIONS);
-        SIZES[..sizes]
-            .iter()
-            .filter(|_| each >= LEAST_REGIONS)
-            .map(|(block_bytes, _)| (*block_bytes, each))
-            .collect()
+        let known = if each >= LEAST_REGIONS { &SIZES[..sizes] } else { &[] };
+        known.iter().map(|(block_bytes, _)| (*block_bytes, each)).collect()
     }
 
     fn support(&self) -> Support {
@@ -126,10 +123,8 @@ impl Survey {
             ));
         }
         if !self.direct {
-            return Support::Degraded(
-                "no direct I/O there: read through the page cache, put out of it before each reading"
-                    .to_owned(),
-            );
+            let why = "no direct I/O there: read through the page cache, put out of it before each reading";
+            return Support::Degraded(why.to_owned());
         }
         Support::Yes
     }
@@ -240,12 +235,8 @@ First means first by latlab in this run. Whether anything else, or an earlier ru
 fn judge(block_bytes: u64, ratio: f64, interval: Option<[f64; 2]>) -> (Verdict, String) {
     let size = binary_size(block_bytes);
     let Some([low, high]) = interval else {
-        return (
-            Verdict::Undecided,
-            format!(
-                "blocks of {size}: {ratio:.2} times as long the first time, of too few regions for an interval"
-            ),
-        );
+        let why = "as long the first time, of too few regions for an interval";
+        return (Verdict::Undecided, format!("blocks of {size}: {ratio:.2} times {why}"));
     };
     let (verdict, why) = if low > MORE {
         let why = "what is below fetches them when they are first asked for, or keeps what was read";

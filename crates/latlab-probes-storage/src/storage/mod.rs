@@ -31,12 +31,8 @@ fn not_asked_for(env: &Env) -> Option<String> {
     if matches!(env.clock.source, Source::Simulated(_)) {
         return Some(crate::disk::SIMULATED.to_owned());
     }
-    if env.settings.file.is_some() {
-        return Some(
-            "a file of the user's (--file) is only read, and this makes files of its own".to_owned(),
-        );
-    }
-    None
+    let only_read = "a file of the user's (--file) is only read, and this makes files of its own";
+    env.settings.file.as_ref().map(|_| only_read.to_owned())
 }
 
 /// Why a probe that holds so many bytes cannot run here; `None` when it can.

@@ -360,23 +360,14 @@ enum Verdict {
 /// of the kernel that waits with the others. A busy machine gave medians of 1.2 to 4 ms (one tick) for syncs that take 100 us.
 const BUSY: f64 = 0.1;
 
-/// What is known of one sync.
-#[derive(Clone, Copy, Debug)]
-struct Judged {
-    /// The fastest tenth is at most so long, ns: a medium is never faster, whatever else slows it down.
-    fast_ns: f64,
-    /// For each sync, where the device has a cache to flush and counts.
-    flushes: Option<f64>,
-    /// Share of the time in which some program waited for a CPU, where the kernel tells.
-    busy: Option<f64>,
-}
-
-fn verdict(judged: Judged) -> Verdict {
-    if judged.flushes.is_some_and(|each| each < FEWEST_FLUSHES) {
+/// Of syncs whose fastest tenth is at most `fast_ns` long: a medium is never faster, whatever else slows it down. `flushes` for each sync, where the
+/// device has a cache to flush and counts; `busy`: share of the time in which some program waited for a CPU, where the kernel tells.
+fn verdict(fast_ns: f64, flushes: Option<f64>, busy: Option<f64>) -> Verdict {
+    if flushes.is_some_and(|each| each < FEWEST_FLUSHES) {
         Verdict::NotSent
-    } else if judged.fast_ns < ABSORBED_NS {
+    } else if fast_ns < ABSORBED_NS {
         Verdict::Absorbed
-    } else if judged.fast_ns < PLAUSIBLE_NS || judged.busy.is_some_and(|share| share > BUSY) {
+    } else if fast_ns < PLAUSIBLE_NS || busy.is_some_and(|share| share > BUSY) {
         Verdict::Undecided
     } else {
         Verdict::Plausible
@@ -396,18 +387,15 @@ fn concluded(machine: &Machine, figures: &[Figure<Durable>]) -> Option<Findings>
     let (way, sync_ns, p50_ns, judged) = order.into_iter().find_map(overwritten)?;
     let fast_ns = judged.sync_p10_ns.unwrap_or(sync_ns);
     let told = judged.linux.unwrap_or_default();
-    let us = |ns: f64| ns / 1e3;
+    let [sync_us, fast_us, absorbed_us] = [sync_ns, fast_ns, ABSORBED_NS].map(|ns| ns / 1e3);
+    let sync = way.name();
     let mut evidence = vec![format!(
-        "{} after an overwrite of 4 KiB: median {:.0} us, fastest tenth {:.0} us (a durable flush of flash without a protected cache takes 300 us or more, of a spinning disk 4 ms; below {:.0} us neither has happened)",
-        way.name(),
-        us(sync_ns),
-        us(fast_ns),
-        us(ABSORBED_NS)
+        "{sync} after an overwrite of 4 KiB: median {sync_us:.0} us, fastest tenth {fast_us:.0} us (a durable flush of flash without a protected cache takes 300 us or more, of a spinning disk 4 ms; below {absorbed_us:.0} us neither has happened)"
     )];
     if let Some((_, flush_ns, ..)) = overwritten(Way::DirectFdatasync) {
         evidence.push(format!(
             "fdatasync after a direct write, which has nothing but the device's cache to flush: median {:.0} us",
-            us(flush_ns)
+            flush_ns / 1e3
         ));
     }
     let cache = told.write_cache.as_deref();
@@ -419,10 +407,9 @@ fn concluded(machine: &Machine, figures: &[Figure<Durable>]) -> Option<Findings>
         None => "the device does not say whether it has a cache".to_owned(),
     });
     evidence.push(match told.flushes_per_operation {
-        Some(each) => format!(
-            "the device counted {each:.2} flushes for each {} (with those of other programs)",
-            way.name()
-        ),
+        Some(each) => {
+            format!("the device counted {each:.2} flushes for each {sync} (with those of other programs)")
+        }
         None => "nothing here counts flushes".to_owned(),
     });
     // A device made of others passes flushes on and counts none itself.
@@ -438,11 +425,7 @@ fn concluded(machine: &Machine, figures: &[Figure<Durable>]) -> Option<Findings>
     }
     let ratio = |operation| Some(of(operation, way)?.result.p50 / p50_ns);
     Some(Findings {
-        verdict: verdict(Judged {
-            fast_ns,
-            flushes: told.flushes_per_operation.filter(|_| own),
-            busy: told.cpu_pressure,
-        }),
+        verdict: verdict(fast_ns, told.flushes_per_operation.filter(|_| own), told.cpu_pressure),
         evidence,
         judged_by: JudgedBy { operation: Operation::Overwrite, sync: way, sync_p50_ns: sync_ns },
         append_over_overwrite: ratio(Operation::Append),
@@ -451,12 +434,11 @@ fn concluded(machine: &Machine, figures: &[Figure<Durable>]) -> Option<Findings>
 }
 
 fn guest(machine: &Machine) -> String {
-    let virtualisation = &machine.virtualisation;
-    match virtualisation.guest {
-        Some(true) => format!(
-            "this is a virtual machine ({}): a flush may end in its host's memory",
-            virtualisation.hypervisor.as_deref().unwrap_or("unknown hypervisor")
-        ),
+    match machine.virtualisation.guest {
+        Some(true) => {
+            let hypervisor = machine.virtualisation.hypervisor.as_deref().unwrap_or("unknown hypervisor");
+            format!("this is a virtual machine ({hypervisor}): a flush may end in its host's memory")
+        }
         Some(false) => "this is no virtual machine".to_owned(),
         None => "whether this is a virtual machine is not known".to_owned(),
     }

@@ -21,14 +21,10 @@ pub(crate) struct Device(Result<Arc<DeviceSource>, String>);
 impl Device {
     /// The partition or whole device that holds a file.
     pub(crate) fn under(file: impl AsFd) -> Self {
-        Self(
-            rustix::fs::fstat(file)
-                .map_err(|errno| format!("the file does not say where it lies: {errno}"))
-                .and_then(|facts| {
-                    DeviceSource::of(rustix::fs::major(facts.st_dev), rustix::fs::minor(facts.st_dev))
-                })
-                .map(Arc::new),
-        )
+        let facts =
+            rustix::fs::fstat(file).map_err(|errno| format!("the file does not say where it lies: {errno}"));
+        let source = facts.and_then(|facts| DeviceSource::of(facts.st_dev));
+        Self(source.map(Arc::new))
     }
 
     /// Counters that a test plants.
@@ -112,31 +108,26 @@ impl DeviceTime {
         let sum = |place: usize| kinds.iter().map(|kind| kind[place]).sum::<u64>() as f64;
         let (requests, with_device_ns, moved) = (sum(0), sum(1), sum(2));
         if moved > OTHERS * bytes as f64 {
-            return Err(format!(
-                "others used the device: it moved {:.1} times the bytes",
-                moved / bytes.max(1) as f64
-            ));
+            let times = moved / bytes.max(1) as f64;
+            return Err(format!("others used the device: it moved {times:.1} times the bytes"));
         }
         let each = |sum: f64| sum / operations as f64;
         if matches!(asked, Asked::One(_)) && !ONE_EACH.contains(&each(requests)) {
+            let requests = each(requests);
             return Err(format!(
-                "an operation was {:.2} requests, whose times overlap or are shared",
-                each(requests)
+                "an operation was {requests:.2} requests, whose times overlap or are shared"
             ));
         }
         if with_device_ns > ns {
-            return Err(
-                "its requests took longer than the operations: their times overlap, or are others' too"
-                    .to_owned(),
-            );
+            let why = "its requests took longer than the operations: their times overlap, or are others' too";
+            return Err(why.to_owned());
         }
         // A counter in whole steps is up to one behind at either end of a block: the difference has a variance of a sixth.
         let steps = (self.blocks as f64 * kinds.len() as f64 / 6.0).sqrt();
         let error_ns = 2.0 * steps * TIME_STEP_NS as f64;
         if error_ns > COARSE * with_device_ns {
-            return Err(
-                "the device counts in milliseconds, and there are too few operations for that".to_owned()
-            );
+            let why = "the device counts in milliseconds, and there are too few operations for that";
+            return Err(why.to_owned());
         }
         Ok(DevicePart::Told {
             operation_mean_ns: each(ns),
@@ -258,18 +249,16 @@ mod tests {
 
     #[test]
     fn what_cannot_be_told_says_why() {
-        let why = |time: DeviceTime, asked, operations, bytes| {
-            told(time, asked, operations, 6e8, bytes)["not_told"]
-                .as_str()
-                .map(str::to_owned)
-                .unwrap_or_default()
-        };
         let time = of_blocks(10, counted(1_000, 40));
-        assert!(why(DeviceTime::default(), READ, 10, 10).contains("nothing here counts"));
-        assert!(why(time, READ, 10_000, 20_480_000).contains("others used the device: it moved 2.0 times"));
-        assert!(why(time, READ, 1_000, 40_960_000).contains("10.00 requests"));
-        assert!(why(of_blocks(10, counted(10, 1)), READ, 100, 409_600).contains("milliseconds"));
-        let longer = told(time, READ, 10_000, 3e8, 40_960_000);
-        assert!(longer["not_told"].as_str().is_some_and(|text| text.contains("overlap")), "{longer}");
+        for (time, operations, ns, bytes, why) in [
+            (DeviceTime::default(), 10, 6e8, 10, "nothing here counts"),
+            (time, 10_000, 6e8, 20_480_000, "others used the device: it moved 2.0 times"),
+            (time, 1_000, 6e8, 40_960_000, "10.00 requests"),
+            (of_blocks(10, counted(10, 1)), 100, 6e8, 409_600, "milliseconds"),
+            (time, 10_000, 3e8, 40_960_000, "overlap"),
+        ] {
+            let told = told(time, READ, operations, ns, bytes);
+            assert!(told["not_told"].as_str().is_some_and(|text| text.contains(why)), "{why}: {told}");
+        }
     }
 }

@@ -73,36 +73,8 @@ pub(crate) struct Flow {
 }
 
 impl Flow {
-    /// Reads in the order of `places`.
-    pub(crate) fn reading(
-        target: &Target,
-        path: Access,
-        depth: u32,
-        block_bytes: u64,
-        places: Places,
-    ) -> Result<Self, ProbeError> {
-        Self::open(target, path, Direction::Read, [depth, depth], block_bytes, places)
-    }
-
-    /// Writes the file's own contents in the order of `places`, `slots` blocks (at least the depth) between two calls of [`Self::prepare`].
-    pub(crate) fn writing(
-        target: &Target,
-        path: Access,
-        depth: u32,
-        slots: u32,
-        block_bytes: u64,
-        places: Places,
-    ) -> Result<Self, ProbeError> {
-        if target.test.contents.is_none() {
-            return Err(ProbeError::Other("a file of the user's is only read".to_owned()));
-        }
-        if !block_bytes.is_multiple_of(BLOCK_BYTES as u64) {
-            return Err(ProbeError::Other("blocks that are written are multiples of 4 KiB".to_owned()));
-        }
-        Self::open(target, path, Direction::Write, [depth, slots], block_bytes, places)
-    }
-
-    fn open(
+    /// Reads, or writes the file's own contents, in the order of `places`. `slots`: blocks between two calls of [`Self::prepare`], at least the depth.
+    pub(crate) fn open(
         target: &Target,
         path: Access,
         direction: Direction,
@@ -110,6 +82,9 @@ impl Flow {
         block_bytes: u64,
         places: Places,
     ) -> Result<Self, ProbeError> {
+        if direction == Direction::Write && !block_bytes.is_multiple_of(BLOCK_BYTES as u64) {
+            return Err(ProbeError::Other("blocks that are written are multiples of 4 KiB".to_owned()));
+        }
         let slots = slots.max(depth).max(1);
         let (engine, flag) = choose_engine(target, path, depth, slots, block_bytes)?;
         let all = 0..slots;

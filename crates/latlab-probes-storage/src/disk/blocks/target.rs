@@ -103,10 +103,8 @@ impl Target {
 
     /// What a record of this file must say.
     pub(crate) fn flags(&self) -> Vec<String> {
-        if self.test.contents.is_some() {
-            return Vec::new();
-        }
-        vec!["a file of the user's: whether it can be compressed, and whether what was read is what is in it, is not known".to_owned()]
+        let unknown = "a file of the user's: whether it can be compressed, and whether what was read is what is in it, is not known";
+        self.test.contents.is_none().then(|| unknown.to_owned()).into_iter().collect()
     }
 }
 

@@ -16,11 +16,19 @@ use super::*;
 use crate::planted::{Mapped, Own, on_a_disk};
 use latlab_probes_testing as testing;
 
-/// Surroundings with this directory's disk; `None` where it is in memory.
-fn env_of(own: &Own, budget_bytes: u64) -> Option<Env> {
+/// A directory, and surroundings with its disk; `None` where it is in memory.
+fn env_of(name: &str) -> Option<(Own, Env)> {
+    let own = Own::new(&format!("files-{name}"));
     let mut env = testing::env(64 << 20);
-    env.disk = Disk::new(&own.0, budget_bytes, 3);
-    on_a_disk(&Erased(Files), env)
+    env.disk = Disk::new(&own.0, 1 << 40, 3);
+    Some((own, on_a_disk(&Erased(Files), env)?))
+}
+
+/// The same with a stand-in for Python.
+fn python_of(name: &str, fault: Fault) -> Option<(Own, Env)> {
+    let (own, mut env) = env_of(name)?;
+    env.interpreter = Some(Box::new(StandIn(fault)));
+    Some((own, env))
 }
 
 /// What a stand-in for Python does wrong.
@@ -152,10 +160,8 @@ fn proofs(env: &Env, tasks: &[Task]) -> Vec<Proof> {
 
 #[test]
 fn every_operation_of_the_thorough_profile_is_proved_and_nothing_is_left() {
-    let own = Own::new("files-thorough");
-    let Some(mut env) = env_of(&own, 1 << 30) else { return };
+    let Some((own, mut env)) = python_of("thorough", Fault::None) else { return };
     env.settings.profile = Profile::Thorough;
-    env.interpreter = Some(Box::new(StandIn(Fault::None)));
     let mut points = Files.plan(&env).points;
     // Small files by the thousand and large ones are the same code.
     points.retain(|planned| {
@@ -180,10 +186,8 @@ fn every_operation_of_the_thorough_profile_is_proved_and_nothing_is_left() {
 
 #[test]
 fn a_python_arm_that_writes_or_reads_other_bytes_is_found() {
-    let own = Own::new("files-python");
     for fault in [Fault::OtherBytes, Fault::LostTime] {
-        let Some(mut env) = env_of(&own, 1 << 30) else { return };
-        env.interpreter = Some(Box::new(StandIn(fault)));
+        let Some((_own, env)) = python_of("python", fault) else { return };
         let points = [Operation::Write, Operation::ReadWarm].map(|own| Task::new(MANY, own, Arm::Python));
         for proof in proofs(&env, &points) {
             let failed = if fault == Fault::LostTime { "phases add up" } else { "contents verified" };
@@ -194,11 +198,9 @@ fn a_python_arm_that_writes_or_reads_other_bytes_is_found() {
 
 #[test]
 fn a_warm_pass_whose_files_the_kernel_had_taken_back_is_taken_again_and_fails_where_it_always_had() {
-    let own = Own::new("files-taken-back");
     // The first time is that of a program that is not timed.
     for (times, holds) in [(3, true), (u32::MAX, false)] {
-        let Some(mut env) = env_of(&own, 1 << 30) else { return };
-        env.interpreter = Some(Box::new(StandIn(Fault::TakenBack(times))));
+        let Some((_own, env)) = python_of("taken-back", Fault::TakenBack(times)) else { return };
         for proof in proofs(&env, &[Task::new(MANY, Operation::ReadWarm, Arm::Python)]) {
             assert_eq!(check(&proof, "read from memory").ok, holds, "{proof:?}");
             assert!(proof.flags.iter().any(|flag| flag.contains("taken again")), "{proof:?}");
@@ -208,11 +210,9 @@ fn a_warm_pass_whose_files_the_kernel_had_taken_back_is_taken_again_and_fails_wh
 
 #[test]
 fn a_python_program_that_fails_or_does_less_gives_its_reason() {
-    let own = Own::new("files-failing");
     for (fault, words) in [(Fault::Refused, "No space left on device"), (Fault::OneLess, "of 1500000 bytes")]
     {
-        let Some(mut env) = env_of(&own, 1 << 30) else { return };
-        env.interpreter = Some(Box::new(StandIn(fault)));
+        let Some((own, env)) = python_of("failing", fault) else { return };
         let mut kept = testing::Kept {
             wanted: Some(|point| point.engine.as_deref() == Some("python") && point.files == Some(MANY)),
             ..testing::Kept::default()
@@ -256,8 +256,7 @@ fn the_programs_run_in_python_as_the_core_expects_it() {
     if !there.is_ok_and(|output| output.status.success()) {
         return;
     }
-    let own = Own::new("files-spawned");
-    let Some(mut env) = env_of(&own, 1 << 30) else { return };
+    let Some((_own, mut env)) = env_of("spawned") else { return };
     env.interpreter = Some(Box::new(Spawned));
     let points = [
         Task::new(1, Operation::Write, Arm::Python).flushed(),
@@ -273,8 +272,7 @@ fn the_programs_run_in_python_as_the_core_expects_it() {
 #[test]
 fn directories_lie_apart_from_those_that_were_removed() {
     const EXT4: i64 = 0xEF53;
-    let own = Own::new("files-apart");
-    let Some(env) = env_of(&own, 1 << 30) else { return };
+    let Some((own, env)) = env_of("apart") else { return };
     let at = Task::new(MANY, Operation::Write, Arm::Psync);
     let made = [(); 2].map(|()| {
         let mut filing = filing_at(&env, &at);
@@ -291,8 +289,7 @@ fn directories_lie_apart_from_those_that_were_removed() {
 
 #[test]
 fn a_file_that_was_changed_or_cut_behind_our_back_fails_the_proof() {
-    let own = Own::new("files-changed");
-    let Some(env) = env_of(&own, 1 << 30) else { return };
+    let Some((_own, env)) = env_of("changed") else { return };
     for cut in [false, true] {
         let at = Task::new(MANY, Operation::ReadWarm, Arm::Psync);
         let mut filing = filing_at(&env, &at);
@@ -313,8 +310,7 @@ fn a_file_that_was_changed_or_cut_behind_our_back_fails_the_proof() {
 
 #[test]
 fn an_eviction_that_does_nothing_fails_the_proof() {
-    let own = Own::new("files-mapped");
-    let Some(env) = env_of(&own, 1 << 30) else { return };
+    let Some((_own, env)) = env_of("mapped") else { return };
     let mut filing = filing_at(&env, &Task::new(MANY, Operation::ReadCold, Arm::Psync));
     let set = filing.keep(150, 10_000).expect("laid out");
     let names = filing.names(&set, latlab_storage::Entry::File, 0..150).expect("names");
@@ -341,8 +337,7 @@ fn a_cold_read_that_the_kernel_did_not_count_and_a_warm_one_that_it_did_fail() {
 
 #[test]
 fn steps_that_leave_time_out_and_blocks_that_drift_are_said() {
-    let own = Own::new("files-drift");
-    let Some(env) = env_of(&own, 1 << 30) else { return };
+    let Some((_own, env)) = env_of("drift") else { return };
     let at = Task::new(MANY, Operation::ReadWarm, Arm::Psync);
     let mut filing = filing_at(&env, &at);
     let seen = Evidence {
@@ -377,11 +372,9 @@ fn blocks_that_go_up_and_down_are_no_drift_and_single_files_far_apart_have_no_ty
 
 #[test]
 fn what_is_written_was_announced() {
-    let own = Own::new("files-announced");
     // A busy machine may write nothing in a short run.
     for seconds in [0.7, 7.0] {
-        let Some(mut env) = env_of(&own, 1 << 40) else { return };
-        env.interpreter = Some(Box::new(StandIn(Fault::None)));
+        let Some((_own, env)) = python_of("announced", Fault::None) else { return };
         let announced: u64 = Erased(Files).points(&env).iter().map(Planned::round_bytes).sum();
         testing::one_run(&Erased(Files), &env, seconds);
         let spent = env.disk.budget().spent_bytes();
@@ -395,9 +388,7 @@ fn what_is_written_was_announced() {
 
 #[test]
 fn what_points_of_one_rank_lay_out_and_write_was_announced() {
-    let own = Own::new("files-ranks");
-    let Some(mut env) = env_of(&own, 1 << 40) else { return };
-    env.interpreter = Some(Box::new(StandIn(Fault::None)));
+    let Some((_own, mut env)) = python_of("ranks", Fault::None) else { return };
     for profile in [Profile::Quick, Profile::Standard, Profile::Thorough] {
         env.settings.profile = profile;
         for rank in [Rank::Headline, Rank::Detail] {
@@ -415,8 +406,7 @@ fn what_points_of_one_rank_lay_out_and_write_was_announced() {
 
 #[test]
 fn the_points_fit_one_cpu_and_64_mib_and_python_is_offered_where_it_is() {
-    let own = Own::new("files-points");
-    let Some(mut env) = env_of(&own, 1 << 30) else { return };
+    let Some((_own, mut env)) = env_of("points") else { return };
     env.cpus.truncate(1);
     assert!(!matches!(Files.plan(&env).support, Support::No(_)));
     assert!(Files.plan(&env).memory_bytes <= 64 << 20);
@@ -481,8 +471,7 @@ fn victim(order: &str, own: &Own) -> std::process::Child {
 
 #[test]
 fn what_a_killed_process_left_is_swept_by_the_next() {
-    let own = Own::new("files-killed");
-    let Some(env) = env_of(&own, 1 << 30) else { return };
+    let Some((own, env)) = env_of("killed") else { return };
     let place = Place::open(&own.0, Purpose::Any).expect("our own directory");
     let mut child = victim("kill", &own);
     let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
@@ -498,10 +487,7 @@ fn what_a_killed_process_left_is_swept_by_the_next() {
 
 #[test]
 fn a_limit_on_file_sizes_is_the_reason_for_large_files_only() {
-    let own = Own::new("files-limit");
-    if env_of(&own, 1 << 30).is_none() {
-        return;
-    }
+    let Some((own, _)) = env_of("limit") else { return };
     let child = victim("limit", &own);
     let output = child.wait_with_output().expect("ended");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();

@@ -30,15 +30,10 @@ const WANTED: usize = 480;
 /// A file of which so much lies in the page cache was read by something.
 const TOUCHED: f64 = 0.1;
 
-/// A regular file that was found, by its names from the directory down.
-struct Found {
-    names: Vec<CString>,
-    bytes: u64,
-}
-
 /// A stretch of a file that no other region shares.
 #[derive(Clone, Debug)]
 pub(super) struct Region {
+    /// Of the regular file, from the directory down.
     names: Vec<CString>,
     begin: u64,
     bytes: u64,
@@ -69,27 +64,18 @@ fn root(env: &Env) -> Result<OwnedFd, String> {
 impl Pool {
     pub(super) fn look(env: &Env) -> Result<Self, String> {
         let root = root(env)?;
-        let device = fstat(&root)
-            .map_err(|errno| {
-                format!("looking at the directory (--first-touch): {}", std::io::Error::from(errno))
-            })?
-            .st_dev;
-        let mut walk = Walk {
-            device,
-            until: Instant::now() + LOOK,
-            entries: 0,
-            known: HashSet::new(),
-            files: Vec::new(),
-        };
+        let facts = fstat(&root).map_err(|errno| {
+            format!("looking at the directory (--first-touch): {}", std::io::Error::from(errno))
+        })?;
+        let (device, until) = (facts.st_dev, Instant::now() + LOOK);
+        let mut walk = Walk { device, until, entries: 0, known: HashSet::new(), files: Vec::new() };
         walk.descend(root.as_fd(), &mut Vec::new());
         // The same order each time it is looked at in a run, so that what was planned is what is read.
         walk.files.sort_by(|a, b| a.names.cmp(&b.names));
         let mut pool =
             Self { root, regions: VecDeque::new(), survey: Survey { direct: true, ..Survey::default() } };
-        let mut order = Places::random(1, walk.files.len() as u64, env.seed(0xF187));
         let mut regions = Vec::new();
-        for _ in 0..walk.files.len() {
-            let file = &walk.files[usize::try_from(order.next()).unwrap_or(0)];
+        for file in shuffled(&walk.files, env.seed(0xF187)) {
             if regions.len() >= WANTED {
                 break;
             }
@@ -104,12 +90,7 @@ impl Pool {
         }
         pool.survey.regions = regions.len() as u64;
         pool.survey.bytes = regions.iter().map(|region| region.bytes).sum();
-        if !regions.is_empty() {
-            let mut order = Places::random(1, regions.len() as u64, env.seed(0xF188));
-            pool.regions = (0..regions.len())
-                .map(|_| regions[usize::try_from(order.next()).unwrap_or(0)].clone())
-                .collect();
-        }
+        pool.regions = shuffled(&regions, env.seed(0xF188)).cloned().collect();
         Ok(pool)
     }
 
@@ -177,7 +158,14 @@ impl Pool {
     }
 }
 
-fn cut(file: &Found) -> Vec<Region> {
+/// In an order that the seed decides.
+fn shuffled<T>(all: &[T], seed: u64) -> impl Iterator<Item = &T> {
+    let mut order = Places::random(1, all.len() as u64, seed);
+    (0..all.len()).map(move |_| &all[usize::try_from(order.next()).unwrap_or(0)])
+}
+
+/// A whole file, in regions.
+fn cut(file: &Region) -> Vec<Region> {
     (0..file.bytes.div_ceil(REGION))
         .map(|nth| Region {
             names: file.names.clone(),
@@ -194,7 +182,8 @@ struct Walk {
     entries: usize,
     /// Inodes: a second name of a file is no second file.
     known: HashSet<u64>,
-    files: Vec<Found>,
+    /// Whole ones.
+    files: Vec<Region>,
 }
 
 impl Walk {
@@ -225,7 +214,7 @@ impl Walk {
             names.push(name.clone());
             match FileType::from_raw_mode(facts.st_mode) {
                 FileType::RegularFile if bytes >= LEAST_REGION && self.known.insert(facts.st_ino) => {
-                    self.files.push(Found { names: names.clone(), bytes });
+                    self.files.push(Region { names: names.clone(), begin: 0, bytes });
                 }
                 FileType::Directory if names.len() < MOST_DEPTH => {
                     if let Ok(below) = open_folder(folder, &name) {

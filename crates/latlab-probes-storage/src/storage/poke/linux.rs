@@ -236,12 +236,6 @@ impl Session<'_> {
         &self.spots[&spot_of(file_bytes)].file
     }
 
-    #[cfg(test)]
-    pub(super) fn places_of_a_round(&mut self, found: &mut Evidence, size: u64, count: u64) -> Vec<u64> {
-        found.order(size, count, &mut self.rng);
-        (0..count).map(|_| found.next_page()).collect()
-    }
-
     /// So many pokes, one after the other.
     fn poke(
         &mut self,
@@ -321,7 +315,13 @@ impl Session<'_> {
     fn take(&mut self, point: &Pokes, found: &mut Evidence, block: &mut Block) -> Result<(), ProbeError> {
         let Pokes { file_bytes: size, path, .. } = *point;
         let profile = self.env.settings.profile;
-        let each = if path == DIRECT { at(&mut self.spots, size)?.block_bytes } else { PAGE_BYTES };
+        let spot = at(&mut self.spots, size)?;
+        let target = spot.target.clone();
+        let each = if path == DIRECT { spot.block_bytes } else { PAGE_BYTES };
+        if path != WARM {
+            // Also what an earlier round dirtied is flushed by its eviction.
+            spot.warm_bytes = 0;
+        }
         let bytes = written(profile, size, path) / PAGE_BYTES * each;
         self.env.disk.budget().spend(bytes)?;
         found.written += bytes;
@@ -336,24 +336,16 @@ impl Session<'_> {
                 WARM => left.min(portion),
                 _ => left,
             };
-            if path == COLD {
-                #[cfg(test)]
-                let skipped = self.fault == Some(Fault::NotEvicted);
-                #[cfg(not(test))]
-                let skipped = false;
-                let spot = at(&mut self.spots, size)?;
-                if !skipped {
-                    // Also what an earlier round dirtied is flushed by it.
-                    spot.warm_bytes = 0;
-                    found.disk.chilled(spot.target.chill()?);
-                }
+            #[cfg(test)]
+            let skipped = self.plant(&target);
+            #[cfg(not(test))]
+            let skipped = false;
+            if path == COLD && !skipped {
+                found.disk.chilled(target.chill()?);
             }
             if path != WARM {
                 found.order(size, count, &mut self.rng);
             }
-            let target = at(&mut self.spots, size)?.target.clone();
-            #[cfg(test)]
-            self.take_back(&target);
             found.disk.begin(&target, path);
             let before = ProcessCounters::of_this_thread();
             self.poke(point, found, block, count)?;
@@ -369,12 +361,14 @@ impl Session<'_> {
         Ok(())
     }
 
+    /// Whether nobody evicts; has the kernel take pages back.
     #[cfg(test)]
-    fn take_back(&mut self, target: &Target) {
+    fn plant(&mut self, target: &Target) -> bool {
         if matches!(self.fault, Some(Fault::TakenBackOnce | Fault::TakenBack)) {
             target.test.evict().expect("evicted");
         }
         self.fault = self.fault.filter(|fault| *fault != Fault::TakenBackOnce);
+        self.fault == Some(Fault::NotEvicted)
     }
 
     /// Flushes, untimed, and looks at what was read and at what is there now.
@@ -438,17 +432,15 @@ impl harness::Session<Poke> for Session<'_> {
             return Ok(());
         }
         let spot = at(&mut self.spots, size)?;
-        match point.path {
-            WARM => spot.warm(size, &helpers(self.env, size))?,
-            DIRECT => {
-                if let Err(reason) = &spot.direct {
-                    return Err(ProbeError::Other(format!("no direct I/O: {reason}")));
-                }
-                // A page in the cache would have to be flushed and dropped by the transfer.
-                spot.warm_bytes = 0;
-                spot.target.chill()?;
+        if point.path == WARM {
+            spot.warm(size, &helpers(self.env, size))?;
+        } else if point.path == DIRECT {
+            if let Err(reason) = &spot.direct {
+                return Err(ProbeError::Other(format!("no direct I/O: {reason}")));
             }
-            _ => {}
+            // A page in the cache would have to be flushed and dropped by the transfer.
+            spot.warm_bytes = 0;
+            spot.target.chill()?;
         }
         Ok(())
     }
@@ -488,16 +480,12 @@ impl harness::Session<Poke> for Session<'_> {
             checks.push(answered_by_a_device(quantile(&found.whole_ns, 0.5).unwrap_or(0.0)));
         }
         let nominal = wanted(self.env).contains(&size) || [LARGE, QUICK_LARGEST].contains(&size);
-        let mut flags = Vec::new();
-        if spot_of(size) == 0 && !nominal {
-            flags.push(format!(
-                "poked into {} of the test file: what there is of it, or what may be kept in memory",
-                binary_size(size)
-            ));
-        }
-        if found.thrown > 0 {
-            flags.push(found.taken_back(size));
-        }
+        let part = |size| {
+            let size = binary_size(size);
+            format!("poked into {size} of the test file: what there is of it, or what may be kept in memory")
+        };
+        let mut flags: Vec<_> = (spot_of(size) == 0 && !nominal).then(|| part(size)).into_iter().collect();
+        flags.extend((found.thrown > 0).then(|| found.taken_back(size)));
         let whole_ns = found.whole_ns.iter().sum();
         let details = Details {
             pokes: found.pokes,
@@ -525,19 +513,16 @@ impl Evidence {
 
     /// Why warm pokes do not count.
     fn taken_back(&self, file_bytes: u64) -> String {
+        let Self { thrown, pokes, lost, missing, .. } = self;
+        let all = thrown + pokes;
         format!(
-            "{} of {} warm pokes do not count: the kernel had taken pages of the file back, {} bytes were fetched during them (/proc/thread-self/io), and of {} \
-             bytes up to {} were missing right after (mincore); they were brought back before the next pokes",
-            self.thrown,
-            self.thrown + self.pokes,
-            self.lost,
-            file_bytes,
-            self.missing
+            "{thrown} of {all} warm pokes do not count: the kernel had taken pages of the file back, {lost} bytes were fetched during them (/proc/thread-self/io), and of {file_bytes} \
+             bytes up to {missing} were missing right after (mincore); they were brought back before the next pokes"
         )
     }
 
     /// Before a round of so many pokes: no page twice in it, and the rest of one order and the begin of the next would share some.
-    fn order(&mut self, file_bytes: u64, count: u64, rng: &mut Rng) {
+    pub(super) fn order(&mut self, file_bytes: u64, count: u64, rng: &mut Rng) {
         let pages = pages(file_bytes);
         match &mut self.places {
             Some((_, given)) if *given + count <= pages => *given += count,
@@ -546,18 +531,16 @@ impl Evidence {
     }
 
     /// Where the next page of the order begins.
-    fn next_page(&mut self) -> u64 {
+    pub(super) fn next_page(&mut self) -> u64 {
         self.places.as_mut().map_or(0, |(places, _)| places.next())
     }
 
     fn nothing_fetched(&self) -> Check {
         let pokes = self.pokes;
-        let detail = match self.fetched {
-            Some(bytes) => {
-                format!("{bytes} bytes fetched from storage during {pokes} warm pokes (/proc/thread-self/io)")
-            }
-            None => "this kernel does not count what is fetched".to_owned(),
+        let told = |bytes| {
+            format!("{bytes} bytes fetched from storage during {pokes} warm pokes (/proc/thread-self/io)")
         };
+        let detail = self.fetched.map_or("this kernel does not count what is fetched".to_owned(), told);
         let is_little = self.fetched.unwrap_or(0) <= pokes / FETCHED * PAGE_BYTES;
         check("answered by the page cache", pokes > 0 && is_little, detail)
     }

@@ -127,7 +127,8 @@ impl<'env> Session<'env> {
         let places = self.order(block_bytes);
         match self.way {
             Way::Read => {
-                let mut flow = Flow::reading(&self.target, DIRECT, depth, block_bytes, places)?;
+                let mut flow =
+                    Flow::open(&self.target, DIRECT, self.way.direction(), [depth; 2], block_bytes, places)?;
                 // A look at the blocks of the warming up is kept too: they hold what they must.
                 warm_up(&mut flow, depth)?;
                 Ok(flow)
@@ -136,7 +137,7 @@ impl<'env> Session<'env> {
                 let wanted = writes(self.env.settings.profile, block_bytes, depth);
                 let slots = buffers(self.env, block_bytes, wanted);
                 let slots = u32::try_from(slots).unwrap_or(u32::MAX);
-                Flow::writing(&self.target, DIRECT, depth, slots, block_bytes, places)
+                Flow::open(&self.target, DIRECT, self.way.direction(), [depth, slots], block_bytes, places)
             }
         }
     }

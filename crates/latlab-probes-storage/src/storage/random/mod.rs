@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use latlab_harness::{Env, Figure, Plan, Planned, Probe, ProbeError, Rank, Spec, Support};
-use latlab_record::{Header, Profile};
+use latlab_record::{Header, Profile, binary_size};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -175,13 +175,10 @@ const GRID: [(u64, u32, u8, u64); 21] = [
 
 /// Up to which priority a profile plans: quick has 4 KiB alone.
 fn deepest_priority(profile: Profile, way: Way) -> u8 {
-    match (profile, way) {
-        (Profile::Quick, _) => 1,
+    match way {
+        Way::Read => profile.of([1, 3, 5]),
         // What is written wears the disk: no more than the budget of the profile.
-        (Profile::Standard, Way::Write) => 2,
-        (Profile::Standard, Way::Read) => 3,
-        (Profile::Thorough, Way::Write) => 4,
-        (Profile::Thorough, Way::Read) => 5,
+        Way::Write => profile.of([1, 2, 4]),
     }
 }
 
@@ -220,17 +217,9 @@ fn seek_s(profile: Profile) -> f64 {
 
 /// Writes of one block of samples, as planned.
 fn writes(profile: Profile, block_bytes: u64, depth: u32) -> u64 {
-    let quick = GRID
-        .iter()
-        .find(|(bytes, own, ..)| (*bytes, *own) == (block_bytes, depth))
-        .map_or(0, |(.., writes)| *writes);
-    match profile {
-        Profile::Quick => quick,
-        Profile::Standard if block_bytes > KIB_4 => quick,
-        Profile::Standard => 2 * quick,
-        Profile::Thorough if block_bytes > KIB_4 => 2 * quick,
-        Profile::Thorough => 8 * quick,
-    }
+    let own = GRID.iter().find(|(bytes, own, ..)| (*bytes, *own) == (block_bytes, depth));
+    let times = if block_bytes > KIB_4 { [1, 1, 2] } else { [1, 2, 8] };
+    own.map_or(0, |(.., quick)| profile.of(times) * quick)
 }
 
 /// Blocks of samples in a round at most, where each wears the disk: none is taken again because it was disturbed.
@@ -353,15 +342,10 @@ fn own_rates(best: &[(u64, f64)]) -> Option<Sanity> {
         return None;
     }
     let same = others.iter().all(|(_, rate)| (rate / first.1 - 1.0).abs() <= SAME);
-    let told: Vec<String> = best
-        .iter()
-        .map(|(block_bytes, rate)| format!("{} {rate:.0} a second", latlab_record::binary_size(*block_bytes)))
-        .collect();
-    Some(Sanity {
-        rule: "each block size has its own rate".into(),
-        holds: !same,
-        detail: format!("{}; one rate for all would be a limiter's", told.join(", ")),
-    })
+    let told = |(bytes, rate): &(u64, f64)| format!("{} {rate:.0} a second", binary_size(*bytes));
+    let told: Vec<String> = best.iter().map(told).collect();
+    let detail = format!("{}; one rate for all would be a limiter's", told.join(", "));
+    Some(Sanity { rule: "each block size has its own rate".into(), holds: !same, detail })
 }
 
 /// How many times the rate of the first half of its blocks the second half had, where that is beyond what a busy machine does.
@@ -402,27 +386,21 @@ fn solid_state_beats_spinning<M: Marker>(figures: &[Figure<Random<M>>]) -> Optio
         "undecided" => "not known what it is",
         known => known,
     };
+    let [low, high] = seek.interval_ns.map(us);
+    let [near, far, more] = [seek.near_ns, seek.far_ns, seek.difference_ns].map(us);
     let told = format!(
-        ": a read {} behind the last one takes {}, one far away {} ({} more, 95 % interval {} to {}); {}",
-        latlab_record::binary_size(NEAR_BYTES),
-        us(seek.near_ns),
-        us(seek.far_ns),
-        us(seek.difference_ns),
-        us(seek.interval_ns[0]),
-        us(seek.interval_ns[1]),
+        ": a read {} behind the last one takes {near}, one far away {far} ({more} more, 95 % interval {low} to {high}); {}",
+        binary_size(NEAR_BYTES),
         seek.reason,
     );
     let flag = seek.rotational_flag.map_or_else(String::new, |flag| {
         format!("; the kernel's flag \"rotational\" is {} and counts for nothing", u8::from(flag))
     });
+    let ([solid, solid_most], [spinning, spinning_most]) = (SOLID_MS, SPINNING_MS);
     let detail = format!(
         "undecided here, where there is one disk. By its seeks it is {kind}{told}. A random 4 KiB block takes {:.2} ms here, \
-{} to {} ms from solid state elsewhere and {} to {} ms from spinning disks{flag}",
+{solid} to {solid_most} ms from solid state elsewhere and {spinning} to {spinning_most} ms from spinning disks{flag}",
         alone.result.p50 / 1e6,
-        SOLID_MS[0],
-        SOLID_MS[1],
-        SPINNING_MS[0],
-        SPINNING_MS[1],
     );
     Some(Claim { rule: "solid state beats spinning", verdict: Holds::Undecided, detail })
 }

@@ -31,14 +31,9 @@ fn concluded(figures: &[Figure<Random<Read>>]) -> Value {
 }
 
 fn holds(findings: &Value, rule: &str) -> bool {
-    findings["sanity"]
-        .as_array()
-        .expect("rules")
-        .iter()
-        .find(|own| own["rule"] == rule)
-        .unwrap_or_else(|| panic!("no rule {rule}"))["holds"]
-        .as_bool()
-        .expect("a verdict")
+    let rules = findings["sanity"].as_array().expect("rules");
+    let own = rules.iter().find(|own| own["rule"] == rule).expect(rule);
+    own["holds"].as_bool().expect("a verdict")
 }
 
 #[test]
@@ -80,15 +75,11 @@ fn saturation_is_the_least_depth_with_nine_tenths_of_the_best_rate() {
 }
 
 #[test]
-fn a_queue_that_still_gained_at_its_deepest_is_not_called_saturated() {
-    let findings = concluded(&[result(KIB_4, 1, 16e3), result(KIB_4, 64, 99e3)]);
-    assert_eq!(findings["saturation"][0]["reached"], false);
-}
-
-#[test]
-fn one_rate_for_all_block_sizes_is_a_limiters() {
-    let findings = concluded(&[result(KIB_4, 64, 3_000.0), result(KIB_64, 64, 3_000.4)]);
-    assert!(!holds(&findings, "each block size has its own rate"));
+fn a_queue_that_still_gained_is_not_saturated_and_one_rate_for_all_block_sizes_is_a_limiters() {
+    let gained = concluded(&[result(KIB_4, 1, 16e3), result(KIB_4, 64, 99e3)]);
+    assert_eq!(gained["saturation"][0]["reached"], false);
+    let limited = concluded(&[result(KIB_4, 64, 3_000.0), result(KIB_64, 64, 3_000.4)]);
+    assert!(!holds(&limited, "each block size has its own rate"));
 }
 
 #[test]
@@ -150,8 +141,8 @@ mod linux {
     use crate::storage::proved_once;
 
     /// `None` where the build folder is in memory, or has no direct I/O.
-    fn target(env: &Env) -> Option<Target> {
-        crate::planted::target(env).filter(|target| target.test.direct.is_ok())
+    fn target() -> Option<(Env, Target)> {
+        crate::planted::target().filter(|(_, target)| target.test.direct.is_ok())
     }
 
     /// The proof of 4 KiB reads at depth 2.
@@ -167,8 +158,7 @@ mod linux {
 
     #[test]
     fn every_depth_reads_and_writes_proves_it_and_leaves_the_file_as_it_was() {
-        let env = testing::env(MEMORY);
-        let Some(target) = target(&env) else { return };
+        let Some((env, target)) = target() else { return };
         // A whole quick plan of writes is more than this test's budget.
         let writes: Vec<Planned> = Erased(Random(Write))
             .points(&env)
@@ -186,10 +176,9 @@ mod linux {
             testing::assert_proved(&Erased(Random(Read)), &env, &reads).into_iter().zip(&reads)
         {
             let findings = proof.findings.expect("findings");
-            let rate = findings["rate_per_s"].as_f64().expect("a rate");
-            let bytes = findings["bytes_per_s"].as_f64().expect("a bandwidth");
-            assert!(rate > 0.0 && (bytes / rate / 4096.0 - 1.0).abs() < 1e-9);
-            assert!(findings["achieved_depth"].as_f64().expect("a depth") > 0.0);
+            let [rate, bytes, depth] = ["rate_per_s", "bytes_per_s", "achieved_depth"]
+                .map(|name| findings[name].as_f64().expect("a number"));
+            assert!(rate > 0.0 && depth > 0.0 && (bytes / rate / 4096.0 - 1.0).abs() < 1e-9);
             let first_ns = findings["first_reads_ns"].as_f64();
             assert_eq!(first_ns.is_some(), planned.point.queue_depth == Some(1), "{first_ns:?}");
             assert!(first_ns.is_none_or(|ns| ns > 0.0));
@@ -207,8 +196,7 @@ mod linux {
 
     #[test]
     fn rates_are_of_the_blocks_that_count() {
-        let env = testing::env(MEMORY);
-        let Some(target) = target(&env) else { return };
+        let Some((env, target)) = target() else { return };
         let mut session = Session::on(&env, Way::Read, target);
         let blocks = [900, 100, 920]
             .map(|operations| Flight { operations, elapsed_ns: 1e9, ..Flight::default() })
@@ -221,8 +209,7 @@ mod linux {
 
     #[test]
     fn a_file_of_zeros_fails_the_proof() {
-        let env = testing::env(MEMORY);
-        let Some(target) = target(&env) else { return };
+        let Some((env, target)) = target() else { return };
         let zeros = vec![0; usize::try_from(target.test.bytes).expect("small")];
         assert_eq!(rustix::io::pwrite(&*target.test.file, &zeros, 0), Ok(zeros.len()));
         rustix::fs::fdatasync(&*target.test.file).expect("flushed");
@@ -245,8 +232,7 @@ mod linux {
 
     #[test]
     fn a_path_that_ignores_o_direct_fails_the_proof() {
-        let env = testing::env(MEMORY);
-        let Some(target) = target(&env) else { return };
+        let Some((env, target)) = target() else { return };
         // The trial found all that was read in the page cache, and nothing was fetched for it.
         let evidence =
             DirectEvidence { asked_bytes: 64 * 4096, counted_bytes: Some(0), resident_bytes: 64 * 4096 };
@@ -256,8 +242,7 @@ mod linux {
 
     #[test]
     fn a_device_counter_that_does_not_move_fails_the_proof() {
-        let env = testing::env(MEMORY);
-        let Some(mut target) = target(&env) else { return };
+        let Some((env, mut target)) = target() else { return };
         // In the format of a device's, and nobody counts in it.
         let binary = std::env::current_exe().expect("the test binary has a path");
         let stat = binary.with_file_name(format!("still-{}", std::process::id()));
@@ -271,9 +256,8 @@ mod linux {
 
     #[test]
     fn where_no_device_can_be_asked_the_record_says_so_and_stands() {
-        let env = testing::env(MEMORY);
-        let Some(mut target) = target(&env) else { return };
-        target.device = Device::planted(DeviceSource::of(0, 42));
+        let Some((env, mut target)) = target() else { return };
+        target.device = Device::planted(DeviceSource::of(42));
         let proof = read_from(&env, target);
         assert!(testing::failed(&proof).is_empty(), "{:?}", proof.checks);
         let told = proof.checks.iter().find(|check| check.name == "device counted");

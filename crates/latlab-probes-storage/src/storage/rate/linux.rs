@@ -47,10 +47,10 @@ pub(super) fn open<'env>(env: &'env Env, _group: &[Reads]) -> Result<Session<'en
     let target = Target::open(env)?;
     let blocks = target.blocks(KIB_4);
     let places = Places::random(KIB_4, blocks, env.seed(TRIAL));
-    let mut one = Flow::reading(&target, DIRECT, 1, KIB_4, places)?;
+    let mut one = Flow::open(&target, DIRECT, Direction::Read, [1; 2], KIB_4, places)?;
     let one_at_a_time_per_s = trial(&mut one)?;
     let places = Places::random(KIB_4, blocks, env.seed(ORDER));
-    let mut flow = Flow::reading(&target, DIRECT, DEPTH, KIB_4, places)?;
+    let mut flow = Flow::open(&target, DIRECT, Direction::Read, [DEPTH; 2], KIB_4, places)?;
     warm_up(&mut flow, DEPTH)?;
     // What was looked at in warming up belongs to no point.
     flow.evidence = disk::Evidence::default();

@@ -60,22 +60,18 @@ pub(super) fn judge(slices: &[f64], operation: Way, file_bytes: u64, bytes_ended
 }
 
 fn regimes(slices: &[f64], found: Option<&Changes>) -> Vec<Regime> {
-    let whole = [(0, slices.len())];
-    let levels: Vec<(usize, usize)> = match found {
-        Some(found) => found.levels.iter().map(|level| (level.from, level.to)).collect(),
-        None if slices.is_empty() => Vec::new(),
-        None => whole.to_vec(),
+    let regime = |(from, to): (usize, usize)| Regime {
+        first_slice: from,
+        from_bytes: mean(&slices[..from]) * from as f64 * SLICE_S,
+        from_s: from as f64 * SLICE_S,
+        seconds: (to - from) as f64 * SLICE_S,
+        bytes_per_s: mean(&slices[from..to]),
     };
-    levels
-        .into_iter()
-        .map(|(from, to)| Regime {
-            first_slice: from,
-            from_bytes: mean(&slices[..from]) * from as f64 * SLICE_S,
-            from_s: from as f64 * SLICE_S,
-            seconds: (to - from) as f64 * SLICE_S,
-            bytes_per_s: mean(&slices[from..to]),
-        })
-        .collect()
+    match found {
+        Some(found) => found.levels.iter().map(|level| regime((level.from, level.to))).collect(),
+        None if slices.is_empty() => Vec::new(),
+        None => vec![regime((0, slices.len()))],
+    }
 }
 
 /// Why it must not be called sustained.

@@ -34,7 +34,7 @@ fn disk_of(env: &Env) -> Option<&Disk> {
 
 fn source_of(disk: &Disk) -> Option<DeviceSource> {
     let (major, minor) = disk.device.as_deref()?.split_once(':')?;
-    DeviceSource::of(major.parse().ok()?, minor.parse().ok()?).ok()
+    DeviceSource::of(rustix::fs::makedev(major.parse().ok()?, minor.parse().ok()?)).ok()
 }
 
 /// Time since boot in which at least one program waited for a CPU, us (Linux 4.20, where it is switched on).

@@ -17,7 +17,7 @@ fn concluded(figures: &[Figure<Durable>]) -> Option<Findings> {
 
 #[test]
 fn a_sync_is_judged_by_its_time_its_flushes_and_how_busy_the_machine_was() {
-    for (fast_ns, flushes, busy, verdict) in [
+    for (fast_ns, flushes, busy, expected) in [
         (50e3, None, None, Verdict::Absorbed),
         (100e3, Some(1.0), Some(0.0), Verdict::Absorbed),
         (200e3, Some(1.0), Some(0.0), Verdict::Undecided),
@@ -30,8 +30,7 @@ fn a_sync_is_judged_by_its_time_its_flushes_and_how_busy_the_machine_was() {
         (700e3, Some(0.0), None, Verdict::NotSent),
         (100e3, Some(0.02), None, Verdict::NotSent),
     ] {
-        let judged = Judged { fast_ns, flushes, busy };
-        assert_eq!(super::verdict(judged), verdict, "{judged:?}");
+        assert_eq!(verdict(fast_ns, flushes, busy), expected, "{fast_ns} {flushes:?} {busy:?}");
     }
 }
 

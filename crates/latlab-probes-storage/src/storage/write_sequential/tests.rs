@@ -35,23 +35,19 @@ fn what_is_announced_fits_the_budget_and_each_record_has_its_blocks() {
 #[test]
 fn every_path_is_proved_in_one_block_and_pays_for_what_it_writes() {
     let Some(env) = on_a_disk(&Erased(WriteSequential), testing::env(64 << 20)) else { return };
-    let paths = [
-        (DIRECT, 4 * KIB),
-        (DIRECT, 512),
-        (DIRECT, MIB),
-        (FSYNC_EACH, 4 * KIB),
-        (FSYNC_END, MIB),
-        (BUFFERED, 4 * KIB),
-        (BUFFERED, 512),
-    ];
-    let points = paths.map(|(path, block_bytes)| Planned::new(Blocks::of(path, block_bytes).to_point()));
+    let direct = [4 * KIB, 512, MIB].map(|block_bytes| (DIRECT, block_bytes));
+    let others = [(FSYNC_EACH, 4 * KIB), (FSYNC_END, MIB), (BUFFERED, 4 * KIB), (BUFFERED, 512)];
+    let paths: Vec<_> = direct.into_iter().chain(others).collect();
+    let planned =
+        |(path, block_bytes): &(Access, u64)| Planned::new(Blocks::of(*path, *block_bytes).to_point());
+    let points: Vec<_> = paths.iter().map(planned).collect();
     let proofs = testing::assert_proved(&Erased(WriteSequential), &env, &points);
     let stretches: u64 =
         paths.iter().map(|(path, block_bytes)| stretch(Profile::Quick, *path, *block_bytes)).sum();
     assert_eq!(
         env.disk.budget().spent_bytes(),
         stretches + disk::file_bytes(&env),
-        "every byte was paid for"
+        "all bytes were paid for"
     );
     for ((path, _), proof) in paths.iter().zip(&proofs) {
         let names: Vec<&str> = proof.checks.iter().map(|check| check.name.as_str()).collect();
@@ -70,12 +66,6 @@ fn a_spent_budget_is_said_and_nothing_is_written() {
     env.disk.budget().spend(left).expect("all of it");
     drop(session);
     let records = testing::records(&Erased(WriteSequential), &env);
-    assert!(
-        records
-            .iter()
-            .filter_map(|record| record.error.as_ref())
-            .any(|error| error.text.contains("--max-bytes")),
-        "{:?}",
-        records.iter().map(|record| &record.error).collect::<Vec<_>>()
-    );
+    let errors: Vec<_> = records.into_iter().filter_map(|record| record.error).collect();
+    assert!(errors.iter().any(|error| error.text.contains("--max-bytes")), "{errors:?}");
 }

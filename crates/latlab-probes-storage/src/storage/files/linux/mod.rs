@@ -78,11 +78,6 @@ impl Evidence {
         }
     }
 
-    /// The middle pass: a thread that loses its CPU between two files is no missing step.
-    fn phases_share(&self) -> f64 {
-        median(&self.shares)
-    }
-
     /// The earlier and the later blocks.
     fn halves(&self) -> (&[f64], &[f64]) {
         let half = self.means_ns.len() / 2;
@@ -105,10 +100,9 @@ impl Evidence {
         }
         let why =
             if leaves_traces && drift > 1.0 { ": the files that earlier blocks left may be why" } else { "" };
+        let [earlier, later] = [earlier, later].map(|half| time(median(half)));
         Some(format!(
-            "drift: a file took {} in the later half of the blocks and {} in the earlier half{why}",
-            time(median(later)),
-            time(median(earlier))
+            "drift: a file took {later} in the later half of the blocks and {earlier} in the earlier half{why}"
         ))
     }
 
@@ -116,12 +110,11 @@ impl Evidence {
     fn spread(&self, all: u64) -> Option<String> {
         let least = self.means_ns.iter().copied().fold(f64::INFINITY, f64::min);
         let most = self.means_ns.iter().copied().fold(0.0, f64::max);
-        (all == ONE && self.means_ns.len() > 1 && most > SPREAD * least).then(|| {
+        let blocks = self.means_ns.len();
+        (all == ONE && blocks > 1 && most > SPREAD * least).then(|| {
+            let [least, most] = [least, most].map(time);
             format!(
-                "{} blocks of a single file took {} to {}: see the interval, the middle is no typical time",
-                self.means_ns.len(),
-                time(least),
-                time(most)
+                "{blocks} blocks of a single file took {least} to {most}: see the interval, the middle is no typical time"
             )
         })
     }
@@ -364,15 +357,13 @@ impl Session<'_> {
     fn unlink(&mut self, task: &Task, files: u64, seen: &mut Evidence) -> Result<Pass, ProbeError> {
         let file_bytes = task.file_bytes;
         let left = |set: &Set| set.files - set.removed;
-        let place = self.written.iter().position(|set| set.file_bytes == file_bytes && left(set) >= files);
-        let place = if let Some(place) = place {
-            place
-        } else {
+        let has_some = |set: &Set| set.file_bytes == file_bytes && left(set) >= files;
+        if !self.written.iter().any(has_some) {
             // Nothing was written before: the point was asked for alone.
             let set = self.made(files, file_bytes)?;
             self.written.push(set);
-            self.written.len() - 1
-        };
+        }
+        let place = self.written.iter().position(has_some).unwrap_or(self.written.len() - 1);
         let set = self.written[place];
         let names = self.names(&set, Entry::File, set.removed..set.removed + files)?;
         // Removing what has no place on the disk yet is another, cheaper thing.
@@ -453,10 +444,8 @@ fn compare_ends(ends: &[u8], expected: &[u8], file_bytes: u64) -> Check {
     let last = LAST_BYTES.min(size);
     let files = expected.chunks(size);
     let count = files.len();
-    let right = files
-        .zip(ends.chunks(LAST_BYTES))
-        .filter(|(file, end)| file.ends_with(&end[end.len() - last.min(end.len())..]))
-        .count();
+    let is_right = |(file, end): &(&[u8], &[u8])| file.ends_with(&end[end.len() - last.min(end.len())..]);
+    let right = files.zip(ends.chunks(LAST_BYTES)).filter(is_right).count();
     let ok = ends.len() == count * LAST_BYTES && right == count;
     let held = format!("length and last {last} bytes of {count} files as written");
     let failed = format!("the last bytes of {} of {count} files are others", count - right);
@@ -515,11 +504,9 @@ impl harness::Session<Files> for Session<'_> {
             let sums = done.sums();
             let in_phases: u64 = sums.iter().map(|(_, ticks)| ticks).sum();
             seen.shares.push(self.env.clock.ns(in_phases) / done.wall_ns.max(1.0));
-            for (place, (name, ticks)) in sums.into_iter().enumerate() {
-                if seen.phases.len() <= place {
-                    seen.phases.push((name, 0.0));
-                }
-                seen.phases[place].1 += self.env.clock.ns(ticks);
+            seen.phases.resize(sums.len(), ("", 0.0));
+            for (own, (name, ticks)) in seen.phases.iter_mut().zip(sums) {
+                *own = (name, own.1 + self.env.clock.ns(ticks));
             }
         }
         seen.means_ns.push(sum_ns / (files * passes) as f64);
@@ -545,20 +532,21 @@ impl harness::Session<Files> for Session<'_> {
         if seen.means_ns.is_empty() {
             return Proof::default();
         }
-        let share = seen.phases_share();
+        // The middle pass: a thread that loses its CPU between two files is no missing step.
+        let share = median(&seen.shares);
         let (percent, wall_ms) = (share * 100.0, seen.wall_ns / 1e6);
         let detail = format!("{percent:.1} % of what another clock gave a pass; {wall_ms:.1} ms in all");
         let mut checks = vec![check("phases add up", share >= PHASES_AT_LEAST, detail)];
         checks.extend(seen.checks.iter().cloned());
         let mut flags = seen.remarks.clone();
-        match task.operation {
-            Operation::ReadCold => flags.push("data cold, metadata warm".to_owned()),
-            Operation::ReadMetadataCold => flags.push(
-                "data and metadata cold: the caches of the whole machine were emptied before each block"
-                    .to_owned(),
-            ),
-            _ => {}
-        }
+        let cold = match task.operation {
+            Operation::ReadCold => Some("data cold, metadata warm"),
+            Operation::ReadMetadataCold => {
+                Some("data and metadata cold: the caches of the whole machine were emptied before each block")
+            }
+            _ => None,
+        };
+        flags.extend(cold.map(str::to_owned));
         let (all, files_a_block) = (task.files, task.files_a_block(self.env.settings.profile));
         if files_a_block < all {
             flags.push(format!("a block is {files_a_block} of the {all} files"));

@@ -27,7 +27,6 @@ pub enum Access {
 }
 
 impl Access {
-    /// As points have it.
     pub(crate) fn name(self) -> &'static str {
         self.into()
     }
@@ -112,7 +111,6 @@ pub enum DevicePart {
 /// Why there is nothing to measure without a real clock.
 pub(crate) const SIMULATED: &str = "simulated time does not pass on a disk";
 
-/// The time source of a session.
 pub(crate) fn stamps(env: &Env) -> Result<Stamps, ProbeError> {
     Stamps::of(&env.clock).ok_or_else(|| ProbeError::Other(SIMULATED.to_owned()))
 }
@@ -122,7 +120,6 @@ pub(crate) fn system<E: Into<std::io::Error>>(what: &str) -> impl FnOnce(E) -> P
     move |error| ProbeError::System { what: what.to_owned(), source: error.into() }
 }
 
-/// A check of a record.
 pub(crate) fn check(name: &str, ok: bool, detail: impl Into<String>) -> Check {
     Check { name: name.to_owned(), ok, detail: detail.into() }
 }

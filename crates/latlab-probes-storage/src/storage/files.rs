@@ -190,7 +190,6 @@ impl Task {
         matches!(self.operation, Operation::Write | Operation::Unlink)
     }
 
-    /// Whether the disk answers.
     fn is_cold(&self) -> bool {
         matches!(self.operation, Operation::ReadCold | Operation::ReadMetadataCold)
     }

@@ -387,10 +387,10 @@ fn concluded(machine: &Machine, figures: &[Figure<Durable>]) -> Option<Findings>
     let (way, sync_ns, p50_ns, judged) = order.into_iter().find_map(overwritten)?;
     let fast_ns = judged.sync_p10_ns.unwrap_or(sync_ns);
     let told = judged.linux.unwrap_or_default();
-    let [sync_us, fast_us, absorbed_us] = [sync_ns, fast_ns, ABSORBED_NS].map(|ns| ns / 1e3);
+    let [median, tenth, least] = [sync_ns, fast_ns, ABSORBED_NS].map(|ns| ns / 1e3);
     let sync = way.name();
     let mut evidence = vec![format!(
-        "{sync} after an overwrite of 4 KiB: median {sync_us:.0} us, fastest tenth {fast_us:.0} us (a durable flush of flash without a protected cache takes 300 us or more, of a spinning disk 4 ms; below {absorbed_us:.0} us neither has happened)"
+        "{sync} after an overwrite of 4 KiB: median {median:.0} us, fastest tenth {tenth:.0} us (a durable flush of flash without a protected cache takes 300 us or more, of a spinning disk 4 ms; below {least:.0} us neither has happened)"
     )];
     if let Some((_, flush_ns, ..)) = overwritten(Way::DirectFdatasync) {
         evidence.push(format!(

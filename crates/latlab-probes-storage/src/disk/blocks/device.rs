@@ -81,7 +81,6 @@ const ONE_EACH: std::ops::RangeInclusive<f64> = 0.95..=1.1;
 const COARSE: f64 = 0.1;
 
 impl DeviceTime {
-    /// What it counted in one more block of samples.
     pub(crate) fn add(&mut self, since: DeviceCounters) {
         self.sum = Some(self.sum.map_or(since, |sum| sum.and(since)));
         self.blocks += 1;
@@ -145,7 +144,6 @@ impl DeviceCount {
         self.time.of(asked, operations, ns, times * self.asked)
     }
 
-    /// Before a block of samples.
     pub(crate) fn begin(&mut self, device: &Device) {
         self.before = device.read();
     }

@@ -1,7 +1,9 @@
 //! What shows that blocks were read and written as they should have been.
 
 use latlab_record::Check;
-use latlab_storage::{BLOCK_BYTES, Contents, Direction, Extents, ProcessCounters, Residency};
+use latlab_storage::{
+    BLOCK_BYTES, Contents, Direct, DirectEvidence, Direction, Extents, ProcessCounters, Residency,
+};
 
 use super::device::DeviceCount;
 use super::target::Target;
@@ -70,7 +72,6 @@ impl Evidence {
         self.looked.note(contents.verify_headers(offset, bytes));
     }
 
-    /// An eviction that left nothing.
     pub(crate) fn chilled(&mut self, residency: Residency) {
         self.chilled += 1;
         self.source = residency.source;
@@ -166,14 +167,10 @@ fn written_extents(extents: &Extents) -> Check {
 }
 
 fn trial_check(target: &Target) -> Check {
-    let found = match &target.test.direct {
-        Err(reason) => Err(reason.clone()),
-        Ok(direct) => match &direct.evidence {
-            Some(evidence) => evidence.is_direct(),
-            None => Ok("accepted; the user's file is not tried, the kernel's count decides".to_owned()),
-        },
-    };
-    told("direct", found)
+    let not_tried = || Ok("accepted; the user's file is not tried, the kernel's count decides".to_owned());
+    let direct = target.test.direct.as_ref().map_err(Clone::clone);
+    let tried = |direct: &Direct| direct.evidence.as_ref().map_or_else(not_tried, DirectEvidence::is_direct);
+    told("direct", direct.and_then(tried))
 }
 
 #[cfg(test)]

@@ -13,7 +13,6 @@ use crate::disk::size::file_bytes;
 use crate::disk::words::{Access, DIRECT, Way, system};
 
 impl Way {
-    /// As the storage layer says it.
     pub(crate) fn direction(self) -> Direction {
         match self {
             Self::Read => Direction::Read,
@@ -37,7 +36,6 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// A file, with the device under it.
     pub(crate) fn of(test: Arc<TestFile>) -> Self {
         Self {
             device: Device::under(&*test.file),
@@ -96,7 +94,6 @@ impl Target {
         fadvise(&*self.test.file, 0, None, advice).map_err(system("advising how the file is read"))
     }
 
-    /// How many whole blocks it has.
     pub(crate) fn blocks(&self, block_bytes: u64) -> u64 {
         self.test.bytes / block_bytes.max(1)
     }

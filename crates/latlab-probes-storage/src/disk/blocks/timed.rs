@@ -26,7 +26,6 @@ pub(crate) struct Timed {
 const TIMES: usize = 4_096;
 
 impl Timed {
-    /// One operation.
     pub(crate) fn add(&mut self, ns: f64, bytes: u64) {
         if self.times.len() < TIMES {
             self.times.push(ns);
@@ -65,17 +64,14 @@ impl Timed {
         self.between_blocks = Some([slowest.min(rate), fastest.max(rate)]);
     }
 
-    /// All bytes over all time.
     pub(crate) fn bytes_per_s(&self) -> f64 {
         self.bytes as f64 * 1e9 / self.total_ns.max(1.0)
     }
 
-    /// Median time of an operation, ns.
     pub(crate) fn median_ns(&self) -> Option<f64> {
         quantile(&self.times, 0.5)
     }
 
-    /// For the proof.
     pub(crate) fn work(&self, evidence: &Evidence) -> Work {
         Work { bytes: self.bytes, device_bytes: evidence.counted, ..Work::default() }
     }

@@ -130,7 +130,6 @@ impl Pool {
         if kind == FileType::RegularFile { Ok(file) } else { Err(Errno::INVAL) }
     }
 
-    /// The next region that was not read yet.
     pub(super) fn next(&mut self) -> Option<(OwnedFd, Who, Region)> {
         while let Some(region) = self.regions.pop_front() {
             self.survey.bytes -= region.bytes;

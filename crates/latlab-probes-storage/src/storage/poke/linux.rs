@@ -236,7 +236,6 @@ impl Session<'_> {
         &self.spots[&spot_of(file_bytes)].file
     }
 
-    /// So many pokes, one after the other.
     fn poke(
         &mut self,
         &Pokes { file_bytes: size, path, .. }: &Pokes,
@@ -500,7 +499,6 @@ impl harness::Session<Poke> for Session<'_> {
 }
 
 impl Evidence {
-    /// A poke that counts.
     fn keep(&mut self, block: &mut Block, [begin, between, end]: [u64; 3]) {
         block.span(begin, end);
         block.channel("read", begin, between);

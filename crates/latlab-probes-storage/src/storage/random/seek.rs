@@ -1,7 +1,5 @@
 //! Reads just behind the last one and far away from it, in turns: whether the distance costs anything.
 
-use std::os::fd::OwnedFd;
-
 use latlab_harness::{Env, ProbeError, Stamps};
 use latlab_stats::rng::Rng;
 use latlab_stats::{Medium, Seeking, seeking};
@@ -23,9 +21,8 @@ pub(super) struct Seeks {
     rng: Rng,
     buffer: Buffer,
     last: u64,
-    near: Vec<f64>,
-    middle: Vec<f64>,
-    far: Vec<f64>,
+    /// ns: far away, near by, between.
+    times: [Vec<f64>; 3],
 }
 
 impl Seeks {
@@ -37,9 +34,7 @@ impl Seeks {
             rng: Rng::new(env.seed(0x5EE)),
             buffer: Buffer::new(length, length),
             last: 0,
-            near: Vec::new(),
-            middle: Vec::new(),
-            far: Vec::new(),
+            times: Default::default(),
         })
     }
 
@@ -51,7 +46,7 @@ impl Seeks {
         evidence: &mut Evidence,
     ) -> Result<(), ProbeError> {
         let bytes = target.blocks(KIB_4) * KIB_4;
-        if bytes < SMALLEST_FILE || self.far.len() >= KEPT {
+        if bytes < SMALLEST_FILE || self.times[0].len() >= KEPT {
             return Ok(());
         }
         let (file, _) = target.file(DIRECT)?;
@@ -74,37 +69,24 @@ impl Seeks {
             let far = (self.last + jump) % reach / KIB_4 * KIB_4;
             let near = far + NEAR_BYTES;
             let between = if near + middle + KIB_4 <= bytes { near + middle } else { near - middle };
-            let ns = self.read(env, &file, target, evidence, far)?;
-            self.far.push(ns);
-            let ns = self.read(env, &file, target, evidence, near)?;
-            self.near.push(ns);
-            let ns = self.read(env, &file, target, evidence, between)?;
-            self.middle.push(ns);
+            for (times, offset) in self.times.iter_mut().zip([far, near, between]) {
+                let bytes = self.buffer.bytes_mut();
+                let begin = self.stamps.begin();
+                let read = rustix::io::pread(&*file, &mut *bytes, offset);
+                let end = self.stamps.end();
+                whole(read, bytes.len(), "reading a block")?;
+                evidence.look(target.test.contents, offset, bytes);
+                times.push(env.clock.ns(end.saturating_sub(begin)));
+                self.last = offset;
+            }
         }
         Ok(())
     }
 
-    fn read(
-        &mut self,
-        env: &Env,
-        file: &OwnedFd,
-        target: &Target,
-        evidence: &mut Evidence,
-        offset: u64,
-    ) -> Result<f64, ProbeError> {
-        let bytes = self.buffer.bytes_mut();
-        let begin = self.stamps.begin();
-        let read = rustix::io::pread(file, &mut *bytes, offset);
-        let end = self.stamps.end();
-        whole(read, bytes.len(), "reading a block")?;
-        evidence.look(target.test.contents, offset, bytes);
-        self.last = offset;
-        Ok(env.clock.ns(end.saturating_sub(begin)))
-    }
-
     /// What the distances say, for the record; `None` for too few reads.
     pub(super) fn findings(&self, env: &Env, target: &Target) -> Option<Seek> {
-        let found = seeking(&self.near, &self.far)?;
+        let [far, near, middle] = &self.times;
+        let found = seeking(near, far)?;
         let (medium, reason) = judged(&found, target.test.contents.is_some());
         let flag = target.device.name().and_then(|name| {
             env.machine
@@ -130,9 +112,9 @@ impl Seeks {
             far_ns: found.far_ns,
             rotational_flag: flag,
             by_distance: vec![
-                of("128 KiB behind", &self.near)?,
-                of("4 MiB away", &self.middle)?,
-                of("a quarter of the file or more away", &self.far)?,
+                of("128 KiB behind", near)?,
+                of("4 MiB away", middle)?,
+                of("a quarter of the file or more away", far)?,
             ],
         })
     }

@@ -48,7 +48,13 @@ pub(super) fn open<'env>(env: &'env Env, _group: &[Reads]) -> Result<Session<'en
     let blocks = target.blocks(KIB_4);
     let places = Places::random(KIB_4, blocks, env.seed(TRIAL));
     let mut one = Flow::open(&target, DIRECT, Direction::Read, [1; 2], KIB_4, places)?;
-    let one_at_a_time_per_s = trial(&mut one)?;
+    let begun = Instant::now();
+    let read = || {
+        let submitted = Instant::now();
+        warm_up(&mut one, 1)?;
+        Ok(submitted.elapsed().as_secs_f64())
+    };
+    let one_at_a_time_per_s = trial(read, || begun.elapsed() < TRIAL_TIME)?;
     let places = Places::random(KIB_4, blocks, env.seed(ORDER));
     let mut flow = Flow::open(&target, DIRECT, Direction::Read, [DEPTH; 2], KIB_4, places)?;
     warm_up(&mut flow, DEPTH)?;
@@ -57,21 +63,8 @@ pub(super) fn open<'env>(env: &'env Env, _group: &[Reads]) -> Result<Session<'en
     Ok(Session { env, target, flow, one_at_a_time_per_s, blocks: 0 })
 }
 
-/// Reads a second when one waits for the other: from the fastest quarter, because a disturbance only slows.
-fn trial(one: &mut Flow) -> Result<f64, ProbeError> {
-    let begun = Instant::now();
-    trial_of(
-        || {
-            let submitted = Instant::now();
-            warm_up(one, 1)?;
-            Ok(submitted.elapsed().as_secs_f64())
-        },
-        || begun.elapsed() < TRIAL_TIME,
-    )
-}
-
-/// The same of reads whose seconds are told, while there is time.
-fn trial_of(
+/// Reads a second when one waits for the other, by the seconds of each while there is time: from the fastest quarter, because a disturbance only slows.
+fn trial(
     mut read: impl FnMut() -> Result<f64, ProbeError>,
     has_time: impl Fn() -> bool,
 ) -> Result<f64, ProbeError> {
@@ -148,7 +141,7 @@ mod tests {
             nth += 1;
             Ok(if nth <= 3 { 50e-3 } else { 66e-6 })
         };
-        let per_s = trial_of(slow_first, || false).expect("read");
+        let per_s = trial(slow_first, || false).expect("read");
         assert!((per_s - 1.0 / 66e-6).abs() < 1.0, "{per_s}");
         assert_eq!(nth, FEWEST_TRIAL_READS);
         let mut reads = 0;
@@ -156,7 +149,7 @@ mod tests {
             reads += 1;
             Ok(66e-6)
         };
-        trial_of(fast, || true).expect("read");
+        trial(fast, || true).expect("read");
         assert_eq!(reads, TRIAL_READS);
     }
 }

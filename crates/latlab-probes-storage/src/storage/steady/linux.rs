@@ -55,7 +55,7 @@ impl Filler {
             // There is room for all of them.
             let _ = empty.try_send(buffer());
         }
-        let fill = move || {
+        let work = move || {
             pin_this_thread(cpu);
             while let Ok(mut buffer) = empty_from.recv() {
                 let offset = places.next();
@@ -65,7 +65,7 @@ impl Filler {
                 }
             }
         };
-        let thread = start_thread("contents", "starting a thread that computes what is written", fill)?;
+        let thread = start_thread("contents", "starting a thread that computes what is written", work)?;
         Ok(Self::Beside { full, empty, current: None, _thread: Joined(Some(thread)) })
     }
 

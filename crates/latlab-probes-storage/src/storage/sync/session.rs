@@ -159,13 +159,14 @@ impl Session<'_> {
         Ok(Target { writing: own::opened_for(write.sync, &plain)?, plain, at: 0, contents: self.contents() })
     }
 
-    /// Makes what was written durable; whether there was anything to do.
-    fn sync(&self, way: Way, file: &OwnedFd) -> Result<bool, ProbeError> {
+    /// Makes what was written durable; when that ended, where there was anything to do.
+    fn sync(&self, way: Way, file: &OwnedFd) -> Result<Option<u64>, ProbeError> {
         #[cfg(test)]
         if self.fault == Some(Fault::SyncsNothing) {
-            return Ok(false);
+            return Ok(None);
         }
-        own::flush(way, file).map_err(system("syncing a file"))
+        let synced = own::flush(way, file).map_err(system("syncing a file"))?;
+        Ok(synced.then(|| self.stamps.end()))
     }
 
     /// One write into a file that is there.
@@ -187,7 +188,7 @@ impl Session<'_> {
         let length = retry_on_intr(|| pwrite(&target.writing, self.buffer.bytes(), target.at));
         let written = self.stamps.end();
         whole(length)?;
-        let synced = self.sync(way, &target.writing)?.then(|| self.stamps.end());
+        let synced = self.sync(way, &target.writing)?;
         self.targets.entry(write).and_modify(|target| target.at += BLOCK_BYTES);
         Ok(Times { begin, created: None, written, synced, named: None })
     }
@@ -215,7 +216,7 @@ impl Session<'_> {
         let length = retry_on_intr(|| pwrite(&file, self.buffer.bytes(), 0));
         let written = self.stamps.end();
         whole(length)?;
-        let synced = self.sync(way, &file)?.then(|| self.stamps.end());
+        let synced = self.sync(way, &file)?;
         retry_on_intr(|| fsync(folder)).map_err(system("syncing the directory"))?;
         let named = Some(self.stamps.end());
         self.created = Some((file, contents));

@@ -78,7 +78,6 @@ impl Evidence {
         }
     }
 
-    /// The earlier and the later blocks.
     fn halves(&self) -> (&[f64], &[f64]) {
         let half = self.means_ns.len() / 2;
         (&self.means_ns[..half], &self.means_ns[self.means_ns.len() - half..])
@@ -230,7 +229,6 @@ impl Session<'_> {
         Ok(set)
     }
 
-    /// One pass over so many files.
     fn pass(&mut self, task: &Task, files: u64, seen: &mut Evidence) -> Result<Pass, ProbeError> {
         match task.operation {
             Operation::Write => self.write(task, files, seen),

@@ -33,7 +33,6 @@ pub(super) struct Pass {
 }
 
 impl Pass {
-    /// Begin and end of each file.
     pub(super) fn spans(&self) -> impl Iterator<Item = (u64, u64)> {
         let last = last_of(self.phases);
         self.steps.iter().map(move |step| (step[0], step[last]))
@@ -49,7 +48,6 @@ impl Pass {
     }
 }
 
-/// The last time stamp of a file.
 fn last_of(phases: &[Phase]) -> usize {
     phases.iter().map(|phase| phase.2).max().unwrap_or(0)
 }
@@ -125,7 +123,6 @@ pub(super) fn stat(stamps: Stamps, names: &[CString]) -> Result<(Pass, u64), Pro
     Ok((done, sum))
 }
 
-/// Gives each file its other name.
 pub(super) fn rename(stamps: Stamps, from: &[CString], to: &[CString]) -> Result<Pass, ProbeError> {
     pass(stamps, "renaming", RENAME, from.iter(), |index, name, step| {
         rustix::fs::renameat(CWD, name, CWD, &to[index])?;
@@ -134,7 +131,6 @@ pub(super) fn rename(stamps: Stamps, from: &[CString], to: &[CString]) -> Result
     })
 }
 
-/// Removes each file.
 pub(super) fn unlink(stamps: Stamps, names: &[CString]) -> Result<Pass, ProbeError> {
     pass(stamps, "removing", UNLINK, names.iter(), |_, name, step| {
         rustix::fs::unlinkat(CWD, name, AtFlags::empty())?;

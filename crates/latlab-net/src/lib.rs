@@ -9,11 +9,6 @@
 //! Nothing here is timed: whoever measures takes the stamps. A server never shares a thread with the client that measures it.
 //! Every wait is bounded, and nothing stays behind on any way out.
 
-#![expect(
-    clippy::missing_errors_doc,
-    reason = "the variants of `NetError`, `FetchError` and `ServeError` say what may go wrong"
-)]
-
 #[cfg(target_os = "linux")]
 mod cpu;
 #[cfg(target_os = "linux")]

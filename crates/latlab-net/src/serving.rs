@@ -81,6 +81,9 @@ impl<T: Send + 'static> Serving<T> {
     }
 
     /// Ends it; what it tells, or what made it end before.
+    ///
+    /// # Errors
+    /// What made it end before.
     pub fn end(mut self) -> Result<T, NetError> {
         self.stop.set();
         self.thread.join().unwrap_or(Err(NetError::Died))

@@ -43,6 +43,9 @@ impl Address {
 }
 
 /// A socket that is connected to this address; TCP without Nagle's algorithm.
+///
+/// # Errors
+/// When the system refuses, or nobody listens within `patience`.
 pub fn connect(address: &Address, transport: Transport, patience: Duration) -> Result<OwnedFd, NetError> {
     Ok(match address {
         Address::Unix(name) => {
@@ -73,6 +76,9 @@ fn refused(what: impl std::fmt::Display) -> impl FnOnce(std::io::Error) -> NetEr
 }
 
 /// Starts a child that gets this descriptor too, under the same number.
+///
+/// # Errors
+/// When there is no such descriptor.
 pub fn handed_down<T>(descriptor: BorrowedFd<'_>, start: impl FnOnce() -> T) -> Result<T, NetError> {
     let refused = |error: rustix::io::Errno| NetError::system("handing a descriptor to a child")(error);
     let flags = fcntl_getfd(descriptor).map_err(refused)?;
@@ -102,6 +108,9 @@ pub struct Hatch {
 
 impl Hatch {
     /// Nothing comes yet.
+    ///
+    /// # Errors
+    /// When the system refuses a pair of sockets.
     pub fn new() -> Result<Self, NetError> {
         let (ours, theirs) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
@@ -122,6 +131,9 @@ impl Hatch {
     }
 
     /// One that the child has said to have sent.
+    ///
+    /// # Errors
+    /// When there is none.
     pub fn take(&self) -> Result<OwnedFd, NetError> {
         let refused = || NetError::system("a socket from a child");
         let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
@@ -144,6 +156,9 @@ impl Hatch {
 }
 
 /// The child's side: connects, and sends the socket to the hatch of this number.
+///
+/// # Errors
+/// When it cannot be connected to, or the hatch is gone.
 pub fn hand_over(
     hatch: RawFd,
     address: &Address,

@@ -47,6 +47,9 @@ impl Client {
     }
 
     /// Sends the request and receives its answer whole.
+    ///
+    /// # Errors
+    /// When either fails, the connection ends or, polling, the time is up.
     #[inline]
     pub fn exchange(&mut self) -> Result<(), NetError> {
         let never = || false;
@@ -62,6 +65,9 @@ impl Client {
     }
 
     /// Whether all that came is the answer to this request; untimed.
+    ///
+    /// # Errors
+    /// When it is not.
     pub fn check(&mut self) -> Result<(), NetError> {
         match marks::difference(&mut self.request, &self.answer) {
             None => Ok(()),

@@ -67,6 +67,9 @@ struct Asked {
 impl Pool {
     /// Resolves, and opens so many connections, by `patience`; each request gets as long later. `secret` is that of another latlab's server;
     /// `expected` compares every part of every body.
+    ///
+    /// # Errors
+    /// As [`Connection::open`](super::Connection::open).
     pub fn open(
         url: &Url,
         trust: &Trust,
@@ -114,6 +117,9 @@ impl Pool {
     }
 
     /// Sends a request on one of the connections, which has none under way.
+    ///
+    /// # Errors
+    /// When it cannot be connected or sent.
     pub fn ask(&mut self, place: usize) -> Result<(), FetchError> {
         let target = &self.url.target;
         let authorization = self.pass.as_ref().map(|pass| pass.next("GET", target));
@@ -132,6 +138,10 @@ impl Pool {
 
     /// Waits until one request has its answer, or for so long at most; then calls `done` for each that has. Returns at once when none is
     /// under way, or one fails. A connection that the server closed while it was idle is no failure: it is opened again.
+    ///
+    /// # Errors
+    /// Of the first request that fails: reset, truncated, garbage, too late, or another status. A connection that the server closed while it was
+    /// idle is no failure: it is opened again.
     pub fn wait(
         &mut self,
         at_most: Option<Duration>,

@@ -24,6 +24,9 @@ pub struct Trust(Arc<ClientConfig>);
 
 impl Trust {
     /// Only the server that has this certificate (DER), or one signed by it.
+    ///
+    /// # Errors
+    /// When it is no certificate.
     pub fn only(certificate: &[u8]) -> Result<Self, FetchError> {
         let mut roots = RootCertStore::empty();
         roots
@@ -33,6 +36,9 @@ impl Trust {
     }
 
     /// Whom this system trusts; nobody where it does not say.
+    ///
+    /// # Errors
+    /// When TLS cannot be set up.
     pub fn system() -> Result<Self, FetchError> {
         let mut roots = RootCertStore::empty();
         let bundle = BUNDLES.iter().find_map(|path| CertificateDer::pem_file_iter(path).ok());
@@ -43,6 +49,9 @@ impl Trust {
     }
 
     /// Nobody: for plain text.
+    ///
+    /// # Errors
+    /// When TLS cannot be set up.
     pub fn nobody() -> Result<Self, FetchError> {
         Self::roots(RootCertStore::empty())
     }

@@ -28,6 +28,9 @@ impl Url {
     }
 
     /// Reads `http://host[:port][/target]` or `https://`.
+    ///
+    /// # Errors
+    /// What is wrong with it.
     pub fn parse(text: &str) -> Result<Self, FetchError> {
         let wrong = |what: &str| FetchError::Url(format!("{text:?}: {what}"));
         let (tls, rest) = match text.split_once("://") {

@@ -30,6 +30,9 @@ unsafe impl Sync for Arrivals {}
 
 impl Arrivals {
     /// All zero.
+    ///
+    /// # Errors
+    /// When the system refuses a page of shared memory.
     pub fn new() -> Result<Self, NetError> {
         let what = || NetError::system("memory that two processes share");
         let file = memfd_create("latlab-arrivals", MemfdFlags::CLOEXEC).map_err(|error| what()(error))?;
@@ -38,6 +41,9 @@ impl Arrivals {
     }
 
     /// Those of this number, that the parent's process has [handed down](crate::sockets::handed_down).
+    ///
+    /// # Errors
+    /// When it is not what the parent handed down.
     pub fn inherited(number: RawFd) -> Result<Self, NetError> {
         Self::of(inherited(number)?)
     }

@@ -26,9 +26,11 @@ def pytest_configure() -> None:
     """What the tests start has the surroundings that people have.
 
     A shell that runs tests in the background has SIGINT ignored, and what is built in a container often has
-    streams without buffers; both are inherited.
+    streams without buffers and compiles every module again; all of that is inherited.
     """
-    os.environ.pop("PYTHONUNBUFFERED", None)
+    for name in ("PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"):
+        os.environ.pop(name, None)
+    sys.dont_write_bytecode = False
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

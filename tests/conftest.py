@@ -6,14 +6,16 @@ import itertools
 import os
 import re
 import secrets
+import shutil
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+Calibrated = Callable[[Path], None]
 
 #: Files of `explain` that look at one program, and of `lessons` those that look at all of these.
 EXPLAINED = ("course", "page", "trace")
@@ -125,6 +127,31 @@ def own_home(homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> Path:
     # Tests run side by side, and none waits for another one's run.
     monkeypatch.setenv("LATLAB_LOCK_NAME", secrets.token_hex(8))
     return home
+
+
+@pytest.fixture(scope="session")
+def calibrated(data_of_all: None) -> Calibrated:
+    """Puts into a folder for data what `explain` measures of this machine once.
+
+    It takes half a second of CPU time, at every level of sight.
+    """
+    if sys.platform != "linux":
+        return lambda _data: None
+    from tests.explain.in_process import explain  # noqa: PLC0415 - most tests have no use for it
+
+    from latlab.explain.kept import FILE  # noqa: PLC0415 - as above
+    from latlab.run.store import Store  # noqa: PLC0415 - as above
+
+    for level in "123":
+        explain("--no-limits", "--level", level, "--", "true")
+    measured = Store().folder / FILE
+
+    def put(data: Path) -> None:
+        runs = data / "latlab/runs"
+        runs.mkdir(parents=True)
+        shutil.copy(measured, runs)
+
+    return put
 
 
 @pytest.fixture(scope="session")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.explain.in_process import explain
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -38,8 +38,8 @@ def test_every_picture_is_drawn_in_light_and_dark_and_nothing_is_asked_for(
 ) -> None:
     page_file, program = tmp_path / "where.html", tmp_path / "program.py"
     program.write_text(PROGRAM, encoding="utf-8")
-    command = [sys.executable, "-m", "latlab", "explain", "--no-limits", "--html", str(page_file), "--"]
-    subprocess.run([*command, sys.executable, str(program)], check=True, capture_output=True, timeout=100)
+    told = explain("--no-limits", "--html", str(page_file), "--", sys.executable, str(program))
+    assert told.returncode == 0, told.stderr
     complaints: list[Any] = []
     for scheme in ("light", "dark"):
         page = browser.new_page(color_scheme="dark" if scheme == "dark" else "light")

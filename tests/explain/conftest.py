@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Final
 
 import msgspec
 import pytest
+from tests.conftest import Calibrated
 from tests.explain.in_process import explain
 
 from latlab.explain.model import Explained
+
+#: Tests of what is measured of this machine to explain programs by, and kept.
+MEASURE_IT: Final = ("test_kept", "test_limits")
 
 READ_BYTES: Final = 4 << 20
 WRITTEN_BYTES: Final = 1_000_000
@@ -41,6 +46,13 @@ with latlab.stage("write"):
 sleeper.join()
 sys.exit(3)
 """
+
+
+@pytest.fixture(autouse=True)
+def has_the_calibration(request: pytest.FixtureRequest, calibrated: Calibrated, own_home: Path) -> None:
+    """Each test's own home, but where the measuring itself is tested."""
+    if request.path.stem not in MEASURE_IT:
+        calibrated(own_home / "data")
 
 
 @pytest.fixture(scope="session", params=[pytest.param(level, marks=pytest.mark.slow) for level in "13"])

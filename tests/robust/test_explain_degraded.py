@@ -21,6 +21,7 @@ from tests.robust import attaching
 from tests.robust.test_noise_degraded import PERF_EVENT_OPEN, refuse
 
 if TYPE_CHECKING:
+    from tests.conftest import Calibrated
     from tests.robust.conftest import Place
 
 pytestmark = [
@@ -34,6 +35,12 @@ WITHOUT_CAPABILITIES = ("setpriv", "--bounding-set=-all", "--inh-caps=-all", "--
 """Root's files and nobody's permissions: what an ordinary user may do with programs of the own."""
 HIDDEN = 'mount -t proc -o hidepid=2 proc /proc && exec "$@"'
 WITHOUT_DEVICES = 'mount -t tmpfs none /dev && exec "$@"'
+
+
+@pytest.fixture(autouse=True)
+def has_the_calibration(place: Place, calibrated: Calibrated) -> None:
+    """Where a test is of another permission, its own is measured all the same."""
+    calibrated(place.root / "data")
 
 
 def explained(

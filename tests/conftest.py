@@ -55,7 +55,7 @@ def group_of(test: str) -> str:
     """
     file, _, name = test.partition("::")
     folder, stem = Path(file).parent.name, Path(file).stem.removeprefix("test_")
-    if folder in {"browser", "charts", "report"} or (folder == "explain" and stem in EXPLAINED):
+    if folder in {"browser", "charts", "report", "stats"} or (folder == "explain" and stem in EXPLAINED):
         return folder
     if folder == "lessons":
         named = re.search(r"\[([a-z-]+)(: |\])", name)

@@ -1,7 +1,7 @@
 """Speaks the worker's protocol without measuring: `fake_worker.py SCENARIO_JSON PARENT`.
 
 The scenario says what goes wrong, where: the points of the probes `fake.one` and `fake.two` are 1, 2, 3,
-... KiB.
+... KiB. Two hundred of these are started, so it imports little: no `pathlib` and no `typing`.
 """
 
 from __future__ import annotations
@@ -11,10 +11,13 @@ import os
 import signal
 import sys
 import time
-from pathlib import Path
-from typing import Any
 
-DATA = Path(__file__).resolve().parent.parent / "data" / "run-small.latlab.jsonl"
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+DATA = f"{TESTS}/data/run-small.latlab.jsonl"
 
 
 def say(event: dict[str, object]) -> None:
@@ -31,14 +34,14 @@ def main() -> None:
         signal.signal(signal.SIGTERM, lambda *_: stopping.append(True))
     request = json.loads(sys.stdin.readline())
     if "requests" in scenario:
-        with open(scenario["requests"], "a", encoding="utf-8") as log:  # noqa: PTH123
+        with open(scenario["requests"], "a", encoding="utf-8") as log:
             log.write(json.dumps(request) + "\n")
     if text := scenario.get("stderr"):
         sys.stderr.write(text)
         sys.stderr.flush()
     if scenario.get("die_first") or is_first(scenario.get("die_once")):
         sys.exit(3)
-    with DATA.open(encoding="utf-8") as file:
+    with open(DATA, encoding="utf-8") as file:
         header = json.loads(file.readline())
     if text := scenario.get("fatal"):
         say({"event": "fatal", "text": text})
@@ -70,10 +73,10 @@ def main() -> None:
 
 def is_first(mark: str | None) -> bool:
     """Whether no worker before this one has left that file."""
-    if mark is None or Path(mark).exists():
+    if mark is None or os.path.exists(mark):
         return False
-    Path(mark).touch()
-    return True
+    with open(mark, "w", encoding="utf-8"):
+        return True
 
 
 def visit(scenario: dict[str, Any], request: dict[str, Any], probes: list[str], stopping: list[bool]) -> None:
@@ -126,10 +129,10 @@ def misbehave(scenario: dict[str, Any], place: str) -> None:
 def say_test_file(scenario: dict[str, Any], given: int | None) -> None:
     """Lays out a file without a name, or writes down what is in the one that was handed over."""
     if given is not None:
-        with Path(scenario["test_file"]).open("a", encoding="utf-8") as log:
+        with open(scenario["test_file"], "a", encoding="utf-8") as log:
             log.write(os.pread(given, 100, 0).decode() + "\n")
         return
-    descriptor = os.open(Path(scenario["test_file"]).parent, os.O_TMPFILE | os.O_RDWR, 0o600)
+    descriptor = os.open(os.path.dirname(scenario["test_file"]), os.O_TMPFILE | os.O_RDWR, 0o600)
     os.write(descriptor, b"laid out once")
     say({"event": "testfile", "fd": descriptor})
 

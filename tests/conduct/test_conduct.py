@@ -30,7 +30,7 @@ FAKE = Path(__file__).with_name("fake_worker.py")
 
 
 def fake(**scenario: object) -> list[str]:
-    return [sys.executable, "-I", str(FAKE), json.dumps(scenario)]
+    return [sys.executable, "-I", "-S", str(FAKE), json.dumps(scenario)]
 
 
 def conducted(

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from tests.compiling import alone
 from tests.explain.in_process import explain
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="it asks Linux")]
@@ -250,9 +251,10 @@ def collected_by_go(tmp_path_factory: pytest.TempPathFactory, compilers: None) -
     (folder / "main.go").write_text(GO_COLLECTED, encoding="utf-8")
     (folder / "go.mod").write_text("module collected\n\ngo 1.21\n", encoding="utf-8")
     environment = {**os.environ, "GOTOOLCHAIN": "local", "GOPROXY": "off", "GOFLAGS": ""}
-    for name, options in (("whole", ()), ("moved", ("-buildmode=pie",)), ("untyped", ("-ldflags=-w",))):
-        command = ["go", "build", "-o", name, *options, "."]
-        subprocess.run(command, cwd=folder, check=True, env=environment)
+    with alone():
+        for name, options in (("whole", ()), ("moved", ("-buildmode=pie",)), ("untyped", ("-ldflags=-w",))):
+            command = ["go", "build", "-o", name, *options, "."]
+            subprocess.run(command, cwd=folder, check=True, env=environment)
     return folder
 
 

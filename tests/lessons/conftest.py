@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from tests.compiling import alone
 
 from latlab import lessons
 from latlab.lessons.document import document
@@ -45,8 +46,9 @@ def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> CompiledOnce:
 
     def once(shop: io_bottleneck.Workshop, arm: io_bottleneck.Arm, source: Path) -> list[str]:
         program = kept / arm.name
-        if not program.exists():
-            shutil.copy(build(shop, arm, source)[0], program)
+        with alone():
+            if not program.exists():
+                shutil.copy(build(shop, arm, source)[0], program)
         return [str(program)]
 
     @contextmanager

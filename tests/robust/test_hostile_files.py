@@ -53,23 +53,22 @@ def made(name: str, good: bytes, folder: Path) -> Path:
         with file.open("wb") as sparse:
             sparse.truncate(5 << 30)
     else:
-        file.write_bytes(
-            {
-                "empty": b"",
-                "cut in the header": first[:400],
-                "picture": b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 20,
-                "compressed": gzip.compress(good),
-                "zeros": bytes(1 << 20),
-                "another program's": b'{"a": 1}\n',
-                "nested without end": b"[" * 3_000_000,
-                "not a number": good.replace(b'"p50":', b'"p50":NaN,"x":', 1),
-                "infinite": good.replace(b'"p50":', b'"p50":1e999,"x":', 1),
-                "a line of 40 MB": first + b"\n" + b"x" * (40 << 20),
-                "a negative size": good.replace(b'"working_set_bytes":', b'"working_set_bytes":-'),
-                "two runs": good + good,
-                "without a header": rest,
-            }[name]
-        )
+        contents: dict[str, Callable[[], bytes]] = {
+            "empty": lambda: b"",
+            "cut in the header": lambda: first[:400],
+            "picture": lambda: b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 20,
+            "compressed": lambda: gzip.compress(good),
+            "zeros": lambda: bytes(1 << 20),
+            "another program's": lambda: b'{"a": 1}\n',
+            "nested without end": lambda: b"[" * 3_000_000,
+            "not a number": lambda: good.replace(b'"p50":', b'"p50":NaN,"x":', 1),
+            "infinite": lambda: good.replace(b'"p50":', b'"p50":1e999,"x":', 1),
+            "a line of 40 MB": lambda: first + b"\n" + b"x" * (40 << 20),
+            "a negative size": lambda: good.replace(b'"working_set_bytes":', b'"working_set_bytes":-'),
+            "two runs": lambda: good + good,
+            "without a header": lambda: rest,
+        }
+        file.write_bytes(contents[name]())
     return file
 
 

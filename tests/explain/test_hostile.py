@@ -27,12 +27,12 @@ REPORT_S: Final = 10
 LIMIT_BYTES: Final = 1 << 30
 
 WORKS = """
-until = time.monotonic() + 0.2
+until = time.monotonic() + 0.1
 while time.monotonic() < until:
     sum(range(10_000))
 """
 #: As long, and explain looks as often.
-SLEEPS = "time.sleep(0.2)\n"
+SLEEPS = "time.sleep(0.1)\n"
 RING = "file = os.open(os.environ['LATLAB_STAGES'], os.O_RDWR)\nsize = os.fstat(file).st_size\n"
 LINES = "file = os.open(os.environ['LATLAB_STAGE_LINES'], os.O_RDWR)\n"
 PROGRAMS: Final = {
@@ -45,7 +45,7 @@ for length in (1 << 40, 4096, 0):
     + SLEEPS,
     "overwrites the ring": RING
     + """
-until = time.monotonic() + 0.2
+until = time.monotonic() + 0.1
 while time.monotonic() < until:
     at = random.randrange(0, size, 8)
     os.pwrite(file, random.randbytes(min(size - at, 1 << 16)), at)
@@ -53,7 +53,7 @@ while time.monotonic() < until:
 """,
     "goes through all names": RING
     + """
-until = time.monotonic() + 0.2
+until = time.monotonic() + 0.1
 number = 0
 while time.monotonic() < until:
     number += 1
@@ -66,7 +66,7 @@ while time.monotonic() < until:
     "makes its lines terabytes": LINES + "os.ftruncate(file, 1 << 42)\n" + SLEEPS,
     "truncates its lines again and again": LINES
     + """
-until = time.monotonic() + 0.2
+until = time.monotonic() + 0.1
 while time.monotonic() < until:
     os.pwrite(file, b"begin %d\\nend %d\\n" % (random.randrange(9), random.randrange(9)), 0)
     os.ftruncate(file, random.randrange(20))
@@ -74,7 +74,7 @@ while time.monotonic() < until:
     "writes lines faster than they are read": LINES
     + """
 text = b"".join(b"begin n%d\\nend n%d at=%d\\n" % (n, n, n) for n in range(20_000))
-for _ in range(200):
+for _ in range(100):
     os.write(file, text)
 """,
     "has hundreds of deleted mappings": """

@@ -216,7 +216,7 @@ def test_no_more_runs_at_once_than_there_are_cpus_nor_longer_than_the_kernel_cou
     tmp_path: Path, level: str
 ) -> None:
     file = tmp_path / "ledger.json"
-    hashes = "import hashlib; [hashlib.sha256(bytes(2_000_000)).hexdigest() for _ in range(20)]"
+    hashes = "import hashlib; [hashlib.sha256(bytes(2_000_000)).hexdigest() for _ in range(8)]"
     script = f"seq 6 | xargs -P 6 -I{{}} '{sys.executable}' -I -S -c '{hashes}'"
     told = explain("--no-limits", "--level", level, "--json", str(file), "--", "sh", "-c", script)
     assert told.returncode == 0, told.stderr

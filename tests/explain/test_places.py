@@ -46,7 +46,7 @@ static double now(void) {
 
 int main(void) {
     double heavies = 0, lights = 0;
-    while (now() < 1.0) {
+    while (now() < 0.6) {
         double begin = now();
         heavy();
         double middle = now();

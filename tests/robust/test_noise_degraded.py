@@ -78,7 +78,7 @@ def rung(said: dict[str, Any], level: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("answer", [errno.EPERM, errno.EACCES], ids=["a sandbox", "paranoid 4"])
 def test_without_perf_the_flag_and_the_time_stamps_remain(place: Place, answer: int) -> None:
-    said = heard(place, "0.5", before=lambda: refuse(PERF_EVENT_OPEN, answer))
+    said = heard(place, "0.2", before=lambda: refuse(PERF_EVENT_OPEN, answer))
     assert said["gaps"] > 0
     assert not rung(said, "perf records")["available"]
     assert not rung(said, "tracepoints")["available"]
@@ -95,11 +95,11 @@ def test_the_self_test_says_what_cannot_be_seen_without_perf(place: Place) -> No
 
 
 def test_the_threads_own_flag_replaces_the_c_librarys_and_without_any_the_rest_remains(place: Place) -> None:
-    plain = heard(place, "0.3")
-    said = heard(place, "0.3", environment=WITHOUT_RSEQ)
+    plain = heard(place, "0.1")
+    said = heard(place, "0.1", environment=WITHOUT_RSEQ)
     assert rung(said, "rseq")["available"] == rung(plain, "rseq")["available"]
     # Refused to the thread too, none is left.
-    said = heard(place, "0.3", before=lambda: refuse(RSEQ, errno.ENOSYS), environment=WITHOUT_RSEQ)
+    said = heard(place, "0.2", before=lambda: refuse(RSEQ, errno.ENOSYS), environment=WITHOUT_RSEQ)
     assert not rung(said, "rseq")["available"]
     assert rung(said, "perf records")["available"] == rung(plain, "perf records")["available"]
     assert said["gaps"] > 0
@@ -110,7 +110,7 @@ def test_with_nothing_but_the_clock_it_listens_all_the_same(place: Place) -> Non
         refuse(PERF_EVENT_OPEN, errno.EPERM)
         refuse(RSEQ, errno.ENOSYS)
 
-    said = heard(place, "0.5", before=nothing, environment=WITHOUT_RSEQ)
+    said = heard(place, "0.2", before=nothing, environment=WITHOUT_RSEQ)
     assert said["level"] in WITHOUT_PERMISSION
     proofs = {proof for row in said["causes"] for proof in row["evidence"]}
     assert proofs <= {"comb", "quota-counter", "interrupt-flag"}
@@ -120,7 +120,7 @@ def test_with_nothing_but_the_clock_it_listens_all_the_same(place: Place) -> Non
 
 def test_on_one_cpu_interrupts_from_another_are_not_tested_and_it_says_why(place: Place) -> None:
     cpu = min(os.sched_getaffinity(0))
-    said = heard(place, "1", "--self-test", before=lambda: os.sched_setaffinity(0, {cpu}))
+    said = heard(place, "0.3", "--self-test", before=lambda: os.sched_setaffinity(0, {cpu}))
     assert said["cpu"] == cpu
     assert "ipi" in said["unseen"]
     assert said["stalls"]["injected"] > 0
@@ -141,7 +141,7 @@ def test_on_a_cpu_shared_with_a_busy_loop_switches_are_what_takes_it_away(
     place: Place, busy_cpu: int, *, perf: bool
 ) -> None:
     before = None if perf else lambda: refuse(PERF_EVENT_OPEN, errno.EPERM)
-    said = heard(place, "0.5", "--cpu", str(busy_cpu), before=before)
+    said = heard(place, "0.3", "--cpu", str(busy_cpu), before=before)
     if said["level"] in WITHOUT_PERMISSION:
         pytest.skip("switches cannot be seen here")
     first = said["causes"][0]

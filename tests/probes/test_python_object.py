@@ -157,7 +157,7 @@ def test_the_installed_command_measures_and_proves_it(tmp_path: Path, latlab: st
         "--profile",
         "quick",
         "--budget",
-        "10s",
+        "5s",
         "--json",
         "--no-report",
         "--quiet",

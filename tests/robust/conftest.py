@@ -22,6 +22,9 @@ from tests.leftovers import contents, plant
 PATIENCE_S = 60.0
 """Only what hangs waits so long: no test passes or fails by how fast something is."""
 
+PAUSE_S = 0.03
+"""Between two looks at what a command does: looking takes CPU time too."""
+
 BRIEF = ("measure", "--only", "clock.read", "--budget", "0.1", "--no-report")
 """The shortest run, where what is measured does not matter."""
 
@@ -129,7 +132,7 @@ class Place:
         while not happened():
             assert process.poll() is None, f"it ended before, with {process.returncode}"
             assert time.monotonic() < end, f"it did not happen in {PATIENCE_S} s"
-            time.sleep(0.01)
+            time.sleep(PAUSE_S)
 
     def until_lines(self, process: subprocess.Popen[str], count: int) -> None:
         """Waits until the run file has so many lines; fails when the command ends before."""
@@ -214,7 +217,7 @@ class Place:
         while self.workers(process):
             if time.monotonic() > end:
                 return False
-            time.sleep(0.01)
+            time.sleep(PAUSE_S)
         return True
 
 
@@ -274,7 +277,7 @@ class Disk:
         while self.entries() or self.used() != self.before:
             if time.monotonic() > end:
                 return False
-            time.sleep(0.01)
+            time.sleep(PAUSE_S)
         return True
 
     def device(self) -> Path:

@@ -25,7 +25,7 @@ pytestmark = [
 
 #: The first 14 records come in the first of some seconds.
 SHORT = (
-    *("measure", "--profile", "quick", "--no-report", "--budget", "10"),
+    *("measure", "--profile", "quick", "--no-report", "--budget", "6"),
     *("--only", "clock.read,kernel.syscall,memory.load.dependent"),
 )
 #: Goes on for long after its first records.
@@ -122,7 +122,7 @@ def test_a_measuring_process_that_is_killed_before_it_says_anything_is_started_o
 
 def test_a_run_that_is_done_leaves_its_file_and_its_report(place: Place) -> None:
     place.plant()
-    told = place.run("measure", "--only", "clock.read", "--budget", "0.1")
+    told = place.called("measure", "--only", "clock.read", "--budget", "0.1")
     assert told.returncode == 0, told.stderr
     assert place.left() == []
     assert len(place.run_files) == len(list((place.root / "data").rglob("*.html"))) == 1

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 import pytest
-from tests.robust.conftest import BRIEF
+from tests.robust.conftest import BRIEF, PAUSE_S
 from tests.schema import misfits
 
 import latlab
@@ -50,10 +50,12 @@ pytestmark = [
 
 Whom = Literal["all of it", "the command", "the measuring process"]
 
+#: Of most runs that are killed, s: each day half of what they have where many are.
+BUDGET_S = 8 if KILLS else 4
 #: Runs that are killed at any moment, and for how long there is one, s: the last is the whole profile.
 RUNS = (
     *(
-        (("--only", probes, "--budget", "8"), 7.0)
+        (("--only", probes, "--budget", str(BUDGET_S)), BUDGET_S * 7 / 8)
         for probes in (
             "clock.*,memory.load.dependent,memory.bandwidth",
             "kernel.*",
@@ -157,7 +159,7 @@ def soon(is_so: Callable[[], object]) -> bool:
     while not is_so():
         if time.monotonic() > end:
             return False
-        time.sleep(0.01)
+        time.sleep(PAUSE_S)
     return True
 
 

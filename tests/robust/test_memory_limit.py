@@ -71,7 +71,7 @@ def test_a_measuring_process_ended_by_the_limit_is_a_record_and_the_run_goes_on(
         (group / "cgroup.procs").write_text(str(os.getpid()))
 
     only = "clock.read,memory.load.dependent,memory.stride"
-    process = place.start("measure", "--only", only, "--budget", "15", "--no-report", preexec_fn=enter)
+    process = place.start("measure", "--only", only, "--budget", "8", "--no-report", preexec_fn=enter)
     place.until_lines(process, 2)
     # The measuring process has asked to go first. Whoever takes the rest of the memory makes it go.
     words = [sys.executable, "-c", GREEDY, str(2 * LIMIT_BYTES >> 20)]

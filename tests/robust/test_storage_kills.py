@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.robust.conftest import BRIEF
+from tests.robust.conftest import BRIEF, PAUSE_S
 
 if TYPE_CHECKING:
     import subprocess
 
     from tests.robust.conftest import Disk, Place
 
-SHORT = ("measure", "--profile", "quick", "--only", "storage.*", "--no-report", "--budget", "8")
+SHORT = ("measure", "--profile", "quick", "--only", "storage.*", "--no-report", "--budget", "5")
 WHOM = ("all of it", "the measuring process", "the command")
 PATIENCE_S = 60.0
 
@@ -50,7 +50,7 @@ def no_process_is_left(session: int) -> bool:
     while of_session(session):
         if time.monotonic() > end:
             return False
-        time.sleep(0.01)
+        time.sleep(PAUSE_S)
     return True
 
 
@@ -86,7 +86,7 @@ def killed_at(place: Place, directory: Path, moment: str, check: Callable[[], bo
             assert len(place.deaths()) == 1
             assert "fault" not in told.stderr
         else:
-            told = place.run(*BRIEF, "--dir", str(directory), "--out", "next.latlab.jsonl")
+            told = place.called(*BRIEF, "--dir", str(directory), "--out", "next.latlab.jsonl")
             assert told.returncode == 0, told.stderr
             (place.root / "here/next.latlab.jsonl").unlink()
         assert check(), f"{whom}: {names_in(directory)}"
@@ -107,7 +107,7 @@ def test_kill_9_leaves_no_file_no_block_and_no_inode_on_a_file_system(
 def test_kill_9_leaves_what_was_there_in_a_directory_of_the_users(place: Place) -> None:
     directory = place.root / "here"
     words = ("measure", "--only", "storage.poke", "--budget", "1", "--no-report")
-    told = place.run(*words, "--dir", str(directory))
+    told = place.called(*words, "--dir", str(directory))
     if told.returncode != 0 or "tmpfs" in place.shown():
         pytest.skip("no disk can be measured where temporary files are")
     place.forget_runs()

@@ -33,7 +33,7 @@ _PR_SET_THP_DISABLE = 41
 
 def test_one_cpu_is_told_and_what_needs_more_is_left_out(place: Place) -> None:
     one = {min(os.sched_getaffinity(0))}
-    words = (*BRIEF, "--profile", "quick", "--only", "memory.bandwidth", "--budget", "8")
+    words = (*BRIEF, "--profile", "quick", "--only", "memory.bandwidth", "--budget", "3")
     told = place.run(*words, preexec_fn=lambda: os.sched_setaffinity(0, one))
     assert told.returncode == 0, told.stderr
     assert "one CPU" in calling.warning(told, place.lines()[0]["doctor"], "one-cpu")
@@ -90,7 +90,7 @@ def test_without_a_home_the_run_goes_to_the_current_folder_and_that_is_said(
     assert "this run is kept in" in " ".join(told.stderr.split())
     (file,) = (place.root / "here").iterdir()
     assert file.name in told.stderr
-    assert place.run("show", "last").returncode == 0
+    assert place.called("show", "last").returncode == 0
     assert [path.name for path in (place.root / "here").iterdir()] == [file.name], "no index beside it"
     assert not os.path.lexists("/nonexistent")
 
@@ -134,7 +134,7 @@ def test_an_empty_environment_is_enough(place: Place) -> None:
     told = place.run(*BRIEF, "--out", str(out), env={})
     assert told.returncode == 0, told.stderr
     assert "\ufffd" not in told.stdout + told.stderr
-    assert place.run("show", str(out)).returncode == 0
+    assert place.called("show", str(out)).returncode == 0
 
 
 def test_a_user_whom_the_system_does_not_know_has_no_home_instead_of_an_error(

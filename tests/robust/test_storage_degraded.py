@@ -101,7 +101,10 @@ def storage(
     """Measures there, to the end or until the run file is enough, and leaves nothing; what it said."""
     before = names_in(directory)
     asked = (*QUICK, *(LONG if enough else SHORT), "--only", only, "--dir", str(directory), *words)
-    told = place.run_until(lambda _: enough(), *asked, **more) if enough else place.run(*asked, **more)
+    if enough:
+        told = place.run_until(lambda _: enough(), *asked, **more)
+    else:
+        told = place.run(*asked, **more) if more else place.called(*asked)
     assert told.returncode == (130 if enough else 0), told.stderr
     assert "fault" not in told.stderr
     assert place.lines()[-1]["stopped_by"] == ("interrupted" if enough else "completed")
@@ -140,7 +143,7 @@ def directory(place: Place) -> Path:
     """An ordinary directory, on a disk."""
     here = place.root / "here"
     if not _ON_A_DISK:
-        told = place.run(*QUICK, "--only", "storage.poke", "--budget", "1", "--dir", str(here))
+        told = place.called(*QUICK, "--only", "storage.poke", "--budget", "1", "--dir", str(here))
         shown = place.shown()
         place.forget_runs()
         _ON_A_DISK.append(told.returncode == 0 and "tmpfs" not in shown and "stay free" not in shown)
@@ -251,7 +254,7 @@ def test_a_run_sends_its_device_no_more_than_it_counts_and_counts_no_more_than_i
 ) -> None:
     disk = disks()
     asked = (*QUICK, *SHORT, "--only", only, "--dir", str(disk.path), *words, "--dry-run", "--json")
-    announced = json.loads(place.run(*asked).stdout)["written_bytes"]
+    announced = json.loads(place.called(*asked).stdout)["written_bytes"]
     before = disk.written_bytes()
     storage(place, disk.path, *words, only=only)
     counted = place.lines()[-1]["totals"]["written_bytes"]

@@ -322,12 +322,12 @@ def test_a_guarded_server_is_measured_by_who_shares_its_secret(place: Place, tmp
     with serving(place, "--secret-file", str(secret)) as (_, address):
         url = f"http://{address}/bytes/1024"
         assert "--secret-file" in Asked(place, url).reason()
-        told = place.run(*options(url), "--secret-file", str(secret))
+        told = place.called(*options(url), "--secret-file", str(secret))
         (record, _) = json.loads(told.stdout)["records"]
         assert record["summary"]["p50"] > 0
     # Neither is in a run that is passed on.
     (*_, run) = place.run_files
-    shared = place.run("export", str(run), "-o", str(tmp_path / "shared.json"), "--anonymous")
+    shared = place.called("export", str(run), "-o", str(tmp_path / "shared.json"), "--anonymous")
     assert shared.returncode == 0, shared.stderr
     text = (tmp_path / "shared.json").read_text()
     assert address not in text

@@ -148,7 +148,7 @@ def calibrated(data_of_all: None) -> Calibrated:
 
     def put(data: Path) -> None:
         runs = data / "latlab/runs"
-        runs.mkdir(parents=True)
+        runs.mkdir(parents=True, exist_ok=True)
         shutil.copy(measured, runs)
 
     return put

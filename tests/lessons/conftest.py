@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.compiling import alone
+from tests.conftest import Calibrated
 
 from latlab import lessons
 from latlab.lessons.document import document
@@ -61,11 +63,13 @@ def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> CompiledOnce:
 
 
 @pytest.fixture(scope="session")
-def found(place: Path, compiled_once: CompiledOnce) -> Found:
+def found(place: Path, compiled_once: CompiledOnce, calibrated: Calibrated) -> Found:
     """Each lesson once at its smallest size, for all tests that look at its result."""
 
     @cache
     def run(name: str) -> Result:
+        # Two of them have a program explained.
+        calibrated(Path(os.environ["XDG_DATA_HOME"]))
         with compiled_once():
             return lessons.run(name, "small", directory=place)
 

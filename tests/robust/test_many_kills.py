@@ -33,6 +33,7 @@ from latlab.run.core import core
 from latlab.run.fold import without_shape
 
 if TYPE_CHECKING:
+    from tests.conftest import Calibrated
     from tests.robust.conftest import Place
 
 #: How many die, by default one of each program; the seed of all that is random.
@@ -283,9 +284,12 @@ def kill_at(place: Place, moment: Moment, whom: Whom, delay_s: float) -> None:
 
 
 def test_kill_9_at_any_moment_leaves_what_was_there_and_nothing_else(
-    place: Place, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    place: Place, tmp_path: Path, calibrated: Calibrated, capsys: pytest.CaptureFixture[str]
 ) -> None:
     dice = random.Random(SEED)
+    if not KILLS:
+        # Where many are killed, some are while this is measured.
+        calibrated(place.root / "data")
     place.plant()
     input_file = tmp_path / "input"
     input_file.write_text("word " * 10_000)

@@ -18,6 +18,7 @@ from latlab.run.turn import lock_name, try_lock
 if TYPE_CHECKING:
     import subprocess
 
+    from tests.conftest import Calibrated
     from tests.robust.conftest import Place
 
 pytestmark = [
@@ -95,7 +96,8 @@ def test_ctrl_c_ends_one_that_waits(place: Place) -> None:
 @pytest.mark.parametrize(
     "words", [("doctor",), ("explain", "--no-limits", "--", "true"), ("list",), ("noise", "0.1")]
 )
-def test_nothing_else_waits(place: Place, words: tuple[str, ...]) -> None:
+def test_nothing_else_waits(place: Place, words: tuple[str, ...], calibrated: Calibrated) -> None:
+    calibrated(place.root / "data")
     with held_by_this_process(place):
         told = place.called(*words)
     assert told.returncode == 0, told.stderr

@@ -121,7 +121,7 @@ def test_the_disk_is_measured_within_the_limit_and_nothing_dies(
         str(tmp_path),
         "--no-report",
         "--budget",
-        "6",
+        "4",
     )
     told = place.run("measure", *words, preexec_fn=enter)
     assert told.returncode == 0, told.stderr

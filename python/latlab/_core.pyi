@@ -1,7 +1,7 @@
 """The measuring core (Rust). A structured value is JSON text of the Rust type that owns it."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +14,7 @@ _T = TypeVar("_T")
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 Samples: TypeAlias = NDArray[np.float64] | Sequence[float]
-"""Values in any unit; one block of them, or all."""
-
-IntervalMethod: TypeAlias = Literal["order_statistics", "block_bootstrap", "between_blocks"]
+"""Values in any unit."""
 
 # ---- machine, clock, forms of data
 
@@ -149,32 +147,16 @@ def stages_file(language: str) -> tuple[str, str] | None:
     """The file by which another language marks stages: its name, its text."""
 
 # ---- statistics
-# A refusal (too few samples, dependent samples, too skewed ones) is a ValueError whose text can be printed.
+# A refusal (too few samples) is a ValueError whose text can be printed.
 
 def quantile(samples: Samples, q: float) -> float:
     """The value that a share `q` of the samples lies below; NaN when there are none."""
-
-def quantile_interval(
-    blocks: Sequence[Samples], q: float, level: float = 0.95, seed: int = 0
-) -> tuple[float, float, float, IntervalMethod]:
-    """`(value, lo, hi, method)` by the method that the samples' dependence allows."""
-
-def mean_interval(
-    blocks: Sequence[Samples], level: float = 0.95
-) -> tuple[float, float, float, IntervalMethod]:
-    """`(mean, lo, hi, method)` from the blocks' means."""
 
 def order_statistic_interval(samples: Samples, q: float, level: float = 0.95) -> tuple[float, float]:
     """The exact interval of a quantile of independent samples."""
 
 def min_samples(q: float, level: float = 0.95) -> int:
     """Fewest independent samples for which quantile `q` has an interval of this confidence."""
-
-def between_block_range(blocks: Sequence[Samples], q: float) -> tuple[float, float]:
-    """Smallest and largest of the blocks' own quantiles; NaN when a block has none."""
-
-def dependence(blocks: Sequence[Samples]) -> str:
-    """`{lag1, effective_samples, between_block_p, between_stretch_p, independent}`."""
 
 def moments(samples: Samples) -> tuple[float, float | None, float, float] | None:
     """`(mean, standard deviation with n - 1, smallest, largest)`; None when there are no samples."""

@@ -40,10 +40,7 @@ mod _core {
     #[pymodule_export]
     use crate::stages::{Stage, stage, stages_environment, stages_file, stages_heard, stages_start};
     #[pymodule_export]
-    use crate::statistics::{
-        between_block_range, dependence, mean_interval, min_samples, moments, order_statistic_interval,
-        quantile, quantile_interval,
-    };
+    use crate::statistics::{min_samples, moments, order_statistic_interval, quantile};
 
     use super::{Bound, PyModule, PyModuleMethods as _, PyResult};
 

@@ -17,8 +17,3 @@ impl<'py> FromPyObject<'_, 'py> for Samples {
         }
     }
 }
-
-/// Blocks as the statistics take them.
-pub(crate) fn views(blocks: &[Samples]) -> Vec<&[f64]> {
-    blocks.iter().map(|block| block.0.as_slice()).collect()
-}

@@ -1,7 +1,7 @@
 //! What a set of latency samples says, and what it does not say.
 //!
 //! ```text
-//! samples in blocks ─► dependence ─► quantile_interval, mean_interval
+//! single samples    ─► quantile, moments, order_statistic_interval
 //! histogram buckets ─► weighted
 //! rounds of a run   ─► fold_rounds (figure, interval, what rounds and CPUs differ by)
 //! groups of values  ─► anova (whether their means differ)
@@ -15,12 +15,8 @@
 
 mod affine;
 mod anova;
-mod blocks;
-mod bootstrap;
 mod changes;
 pub mod count;
-mod dependence;
-mod estimate;
 pub mod levels;
 pub mod modes;
 mod moments;
@@ -35,16 +31,9 @@ pub mod weighted;
 
 pub use affine::{Affine, affine};
 pub use anova::anova;
-pub use blocks::MIN_BLOCKS;
-pub use bootstrap::block_bootstrap_interval;
 pub use changes::{Changes, Level, changes, rise};
-pub use dependence::{Dependence, dependence};
-pub use estimate::{
-    DEFAULT_RESAMPLES, Estimate, between_block_range, between_blocks_interval, mean_interval,
-    quantile_interval,
-};
 pub use moments::{Moments, mean, moments};
-pub use order::{Interval, IntervalMethod, min_samples, order_statistic_interval};
+pub use order::{min_samples, order_statistic_interval};
 pub use quantile::{median, median_of, quantile};
 pub use refusal::Refusal;
 pub use rounds::{Folded, fold_rounds};

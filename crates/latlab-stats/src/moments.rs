@@ -1,8 +1,5 @@
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 /// Mean, deviation and extremes, in the unit of the samples.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Moments {
     /// Arithmetic mean.
     pub mean: f64,
@@ -12,8 +9,6 @@ pub struct Moments {
     pub min: f64,
     /// Largest sample.
     pub max: f64,
-    /// Samples.
-    pub n: u64,
 }
 
 /// Arithmetic mean, summed up in order; NaN for no values.
@@ -40,7 +35,7 @@ pub fn moments(values: &[f64]) -> Option<Moments> {
         max = max.max(x);
     }
     let std = (n > 1).then(|| (squares / (n - 1) as f64).max(0.0).sqrt());
-    (n > 0).then_some(Moments { mean, std, min, max, n })
+    (n > 0).then_some(Moments { mean, std, min, max })
 }
 
 #[cfg(test)]
@@ -52,7 +47,7 @@ mod tests {
         let m = moments(&[1e9 + 4.0, 1e9 + 7.0, 1e9 + 13.0, 1e9 + 16.0]).unwrap();
         assert!((m.mean - (1e9 + 10.0)).abs() < 1e-6);
         assert!((m.std.unwrap() - 30_f64.sqrt()).abs() < 1e-6);
-        assert_eq!((m.min, m.max, m.n), (1e9 + 4.0, 1e9 + 16.0, 4));
+        assert_eq!((m.min, m.max), (1e9 + 4.0, 1e9 + 16.0));
     }
 
     #[test]

@@ -1,35 +1,6 @@
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use crate::quantile::position;
 use crate::refusal::{Refusal, check};
 use crate::special::{binomial_cdf, binomial_sf};
-
-/// A confidence interval, both ends included, in the unit of the samples.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Interval {
-    /// Lower end.
-    pub lo: f64,
-    /// Upper end.
-    pub hi: f64,
-    /// Confidence, 0 to 1: at least this share of such intervals contains the true value.
-    pub level: f64,
-    /// How it was found.
-    pub method: IntervalMethod,
-}
-
-/// How an interval was found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, strum::IntoStaticStr)]
-#[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case")]
-pub enum IntervalMethod {
-    /// Exact binomial on the ranks of independent samples.
-    OrderStatistics,
-    /// Whole blocks resampled.
-    BlockBootstrap,
-    /// From one figure per block.
-    BetweenBlocks,
-}
 
 /// The least number of independent samples with which `[smallest, largest]` encloses the quantile at this level with
 /// half the error on either side: p50 at 95 % needs 6, p99.9 needs 3,688. `u64::MAX` when no number is enough.
@@ -45,17 +16,17 @@ pub fn min_samples(q: f64, level: f64) -> u64 {
 }
 
 /// Distribution-free interval of quantile `q` from independent samples sorted ascending: two order statistics whose
-/// ranks come from the exact binomial distribution (David and Nagaraja, Order Statistics, section 7.1). At most
+/// ranks come from the exact binomial distribution (David and Nagaraja, Order Statistics, section 7.1), both ends included. At most
 /// (1 - level)/2 of error on each side, also with ties. It always contains [`crate::quantile`] of the same samples.
 ///
 /// # Errors
 /// [`Refusal::TooFew`] below [`min_samples`]; [`Refusal::NotFinite`], [`Refusal::NotSorted`]; a `q` or `level` outside (0, 1).
-pub fn order_statistic_interval(sorted: &[f64], q: f64, level: f64) -> Result<Interval, Refusal> {
+pub fn order_statistic_interval(sorted: &[f64], q: f64, level: f64) -> Result<(f64, f64), Refusal> {
     check(q, level)?;
     check_sorted(sorted)?;
     let (lower, upper) = ranks(sorted.len() as u64, q, level)?;
     let at = |rank: u64| sorted[usize::try_from(rank - 1).unwrap_or(usize::MAX)];
-    Ok(Interval { lo: at(lower), hi: at(upper), level, method: IntervalMethod::OrderStatistics })
+    Ok((at(lower), at(upper)))
 }
 
 fn check_sorted(sorted: &[f64]) -> Result<(), Refusal> {
@@ -69,7 +40,7 @@ fn check_sorted(sorted: &[f64]) -> Result<(), Refusal> {
 }
 
 /// One-based ranks of the two order statistics.
-pub(crate) fn ranks(n: u64, q: f64, level: f64) -> Result<(u64, u64), Refusal> {
+fn ranks(n: u64, q: f64, level: f64) -> Result<(u64, u64), Refusal> {
     let need = min_samples(q, level);
     if n < need {
         return Err(Refusal::TooFew { q, have: n, need });
@@ -101,7 +72,7 @@ fn last_true(from: u64, to: u64, holds: impl Fn(u64) -> bool) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{IntervalMethod, min_samples, order_statistic_interval, ranks};
+    use super::{min_samples, order_statistic_interval, ranks};
     use crate::Refusal;
 
     #[test]
@@ -130,8 +101,8 @@ mod tests {
     #[test]
     fn the_least_count_uses_the_largest_sample_and_one_fewer_is_refused() {
         let x: Vec<f64> = (0..3688).map(f64::from).collect();
-        let interval = order_statistic_interval(&x, 0.999, 0.95).unwrap();
-        assert!(interval.hi >= 3687.0 && interval.method == IntervalMethod::OrderStatistics);
+        let (_, high) = order_statistic_interval(&x, 0.999, 0.95).unwrap();
+        assert!(high >= 3687.0);
         assert_eq!(
             order_statistic_interval(&x[..3687], 0.999, 0.95),
             Err(Refusal::TooFew { q: 0.999, have: 3687, need: 3688 })

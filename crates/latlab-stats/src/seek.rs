@@ -64,10 +64,10 @@ pub fn seeking(near: &[f64], far: &[f64]) -> Option<Seeking> {
         (times.len() >= LEAST).then_some(times)
     };
     let (near, far) = (sorted(near)?, sorted(far)?);
-    let near_range = order_statistic_interval(&near, 0.5, LEVEL).ok()?;
-    let far_range = order_statistic_interval(&far, 0.5, LEVEL).ok()?;
+    let (near_low, near_high) = order_statistic_interval(&near, 0.5, LEVEL).ok()?;
+    let (far_low, far_high) = order_statistic_interval(&far, 0.5, LEVEL).ok()?;
     let (near_ns, far_ns) = (quantile(&near, 0.5), quantile(&far, 0.5));
-    let interval_ns = [far_range.lo - near_range.hi, far_range.hi - near_range.lo];
+    let interval_ns = [far_low - near_high, far_high - near_low];
     let slow =
         |times: &[f64]| times.iter().filter(|ns| **ns >= SLOW_NS).count() as f64 / times.len().max(1) as f64;
     let spread_ns = quantile(&far, 0.9) - quantile(&far, 0.1);
@@ -80,7 +80,7 @@ pub fn seeking(near: &[f64], far: &[f64]) -> Option<Seeking> {
         } else {
             (Medium::Undecided, "the distance adds milliseconds, but not as an arm and a rotation do")
         }
-    } else if far_range.hi >= MOVES_NS {
+    } else if far_high >= MOVES_NS {
         (
             Medium::Undecided,
             "every read takes milliseconds, near or far: a limit, a network or an array hides what answers",

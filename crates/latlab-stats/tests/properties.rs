@@ -2,10 +2,7 @@
 
 use latlab_stats::levels::{CurvePoint, LevelOptions, PairedPoint, find_levels, refine_sizes, tlb_reach};
 use latlab_stats::weighted::quantile_counts;
-use latlab_stats::{
-    Interval, IntervalMethod, block_bootstrap_interval, dependence, mean_interval, min_samples, moments,
-    order_statistic_interval, quantile, quantile_interval,
-};
+use latlab_stats::{min_samples, moments, order_statistic_interval, quantile};
 use proptest::prelude::*;
 
 fn sorted(mut x: Vec<f64>) -> Vec<f64> {
@@ -19,24 +16,6 @@ fn values(n: std::ops::Range<usize>) -> impl Strategy<Value = Vec<f64>> {
         prop::collection::vec(-1e6..1e6, n.clone()),
         prop::collection::vec((0_i32..20).prop_map(f64::from), n),
     ]
-}
-
-fn blocks() -> impl Strategy<Value = Vec<Vec<f64>>> {
-    prop::collection::vec(values(0..60), 6..12)
-}
-
-fn refs(blocks: &[Vec<f64>]) -> Vec<&[f64]> {
-    blocks.iter().map(Vec::as_slice).collect()
-}
-
-/// Powers of two, so that equality is exact.
-fn scaled(blocks: &[Vec<f64>]) -> Vec<Vec<f64>> {
-    blocks.iter().map(|b| b.iter().map(|x| x * 4.0).collect()).collect()
-}
-
-fn same_scaled(a: Interval, b: Interval) -> bool {
-    let near = |x: f64, y: f64| (4.0 * x - y).abs() <= 1e-9 * y.abs().max(1.0);
-    near(a.lo, b.lo) && near(a.hi, b.hi) && a.method == b.method
 }
 
 proptest! {
@@ -54,10 +33,10 @@ proptest! {
         let x = sorted(x);
         let narrow = order_statistic_interval(&x, q, f64::min(a, b));
         let wide = order_statistic_interval(&x, q, f64::max(a, b));
-        if let Ok(i) = narrow {
-            prop_assert!(i.lo <= quantile(&x, q) && quantile(&x, q) <= i.hi);
-            if let Ok(w) = wide {
-                prop_assert!(w.lo <= i.lo && i.hi <= w.hi);
+        if let Ok((lo, hi)) = narrow {
+            prop_assert!(lo <= quantile(&x, q) && quantile(&x, q) <= hi);
+            if let Ok((least, most)) = wide {
+                prop_assert!(least <= lo && hi <= most);
             }
         } else {
             prop_assert!(wide.is_err());
@@ -68,55 +47,6 @@ proptest! {
     fn refused_exactly_below_the_least_count(n in 1_usize..500, q in 0.01..0.99, level in 0.5..0.99) {
         let x: Vec<f64> = (0..n).map(|i| i as f64).collect();
         prop_assert_eq!(order_statistic_interval(&x, q, level).is_ok(), n as u64 >= min_samples(q, level));
-    }
-
-    #[test]
-    fn intervals_follow_a_change_of_unit_and_of_origin(b in blocks(), q in 0.2..0.8) {
-        let fourfold = scaled(&b);
-        if let Ok(e) = quantile_interval(&refs(&b), q, 0.95, 7) {
-            let f = quantile_interval(&refs(&fourfold), q, 0.95, 7).unwrap();
-            prop_assert!(same_scaled(e.interval, f.interval));
-        }
-        if let Ok(e) = mean_interval(&refs(&b), 0.95) {
-            prop_assert!(same_scaled(e.interval, mean_interval(&refs(&fourfold), 0.95).unwrap().interval));
-        }
-        if let Ok(i) = block_bootstrap_interval(&refs(&b), q, 0.95, 100, 7) {
-            let moved: Vec<Vec<f64>> = b.iter().map(|b| b.iter().map(|x| x + 1024.0).collect()).collect();
-            // A shift may round away a difference, never reorder; the ends move with it.
-            let j = block_bootstrap_interval(&refs(&moved), q, 0.95, 100, 7).unwrap();
-            prop_assert!((i.lo + 1024.0 - j.lo).abs() < 1e-6 && (i.hi + 1024.0 - j.hi).abs() < 1e-6);
-        }
-    }
-
-    #[test]
-    fn the_order_of_independent_samples_does_not_matter(
-        (x, shuffled) in values(40..200).prop_flat_map(|x| (Just(x.clone()), Just(x).prop_shuffle())),
-    ) {
-        let (a, b) = (quantile_interval(&[&x], 0.5, 0.95, 1), quantile_interval(&[&shuffled], 0.5, 0.95, 1));
-        if let (Ok(a), Ok(b)) = (a, b) {
-            prop_assert_eq!(a.interval, b.interval);
-            prop_assert_eq!(a.interval.method, IntervalMethod::OrderStatistics);
-        }
-    }
-
-    #[test]
-    fn a_bootstrap_interval_contains_the_quantile_and_repeats_with_its_seed(b in blocks(), q in 0.1..0.9, seed: u64) {
-        let i = block_bootstrap_interval(&refs(&b), q, 0.95, 200, seed);
-        if let Ok(i) = &i {
-            let all = sorted(b.concat());
-            prop_assert!(i.lo <= quantile(&all, q) && quantile(&all, q) <= i.hi);
-        }
-        prop_assert_eq!(i, block_bootstrap_interval(&refs(&b), q, 0.95, 200, seed));
-    }
-
-    #[test]
-    fn dependence_is_never_out_of_its_ranges(b in blocks()) {
-        let d = dependence(&refs(&b));
-        let n: usize = b.iter().map(Vec::len).sum();
-        prop_assert!(d.effective_samples <= n as f64 && d.effective_samples >= f64::from(u8::from(n > 0)));
-        prop_assert!(d.lag1.is_none_or(|r| (-1.0..=1.0).contains(&r)));
-        prop_assert!(d.between_block_p.is_none_or(|p| (0.0..=1.0).contains(&p)));
-        prop_assert!(d.between_stretch_p.is_none_or(|p| (0.0..=1.0).contains(&p)));
     }
 
     #[test]
@@ -131,7 +61,7 @@ proptest! {
     #[test]
     fn a_mean_lies_between_the_extremes(x in values(1..80)) {
         let m = moments(&x).unwrap();
-        prop_assert!(m.min <= m.mean + 1e-9 && m.mean <= m.max + 1e-9 && m.n == x.len() as u64);
+        prop_assert!(m.min <= m.mean + 1e-9 && m.mean <= m.max + 1e-9);
     }
 
     #[test]

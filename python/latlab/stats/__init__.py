@@ -1,22 +1,17 @@
 """Statistics of latency samples, as the core computes them.
 
-Samples come in blocks: each was taken in one go, apart in time from the next. What holds within a block
-need not hold between blocks, so a function that gives an interval takes the blocks, not their sum. Units
-are those of the samples.
-
-A figure that cannot be stood for is refused: `Refused` is raised, and its text can be printed.
+Units are those of the samples. A figure that cannot be stood for is refused: `Refused` is raised, and its
+text can be printed.
 
     from latlab import stats
-    stats.quantile_interval([block1, block2, ...], 0.99)
+    stats.order_statistic_interval(samples, 0.99)
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
-
-import msgspec
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from latlab.errors import UserError
 
@@ -25,37 +20,20 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Samples: TypeAlias = NDArray[np.float64] | Sequence[float]
-    """Values in any unit; one block of them, or all."""
+    """Values in any unit."""
 
 __all__ = [
-    "Dependence",
-    "Estimate",
     "Moments",
     "Refused",
-    "between_block_range",
-    "dependence",
-    "mean_interval",
     "min_samples",
     "moments",
     "order_statistic_interval",
     "quantile",
-    "quantile_interval",
 ]
-
-Method: TypeAlias = Literal["order_statistics", "block_bootstrap", "between_blocks"]
 
 
 class Refused(UserError):  # noqa: N818 - a refusal is an answer, not an error of the program
     """The samples do not allow this figure; the text says how many or which would."""
-
-
-class Estimate(NamedTuple):
-    """A figure with its interval, in the unit of the samples, and how the interval was found."""
-
-    value: float
-    lo: float
-    hi: float
-    method: Method
 
 
 class Moments(NamedTuple):
@@ -65,24 +43,6 @@ class Moments(NamedTuple):
     std: float | None
     min: float
     max: float
-
-
-class Dependence(msgspec.Struct, frozen=True):
-    """Whether the samples may be treated as independent draws.
-
-    Attributes:
-        lag1: correlation of a sample with the next one of its block; None where there are too few.
-        effective_samples: independent samples that would say as much.
-        between_block_p: probability of blocks as different as these, were they alike; None with one block.
-        between_stretch_p: the same of stretches within the blocks.
-        independent: whether nothing speaks against it.
-    """
-
-    lag1: float | None
-    effective_samples: float
-    independent: bool
-    between_block_p: float | None = None
-    between_stretch_p: float | None = None
 
 
 def quantile(samples: Samples, q: float) -> float:
@@ -96,27 +56,6 @@ def quantile(samples: Samples, q: float) -> float:
     if math.isnan(value):
         raise Refused("no samples: they have no quantile")
     return value
-
-
-def quantile_interval(blocks: Sequence[Samples], q: float, level: float = 0.95, seed: int = 0) -> Estimate:
-    """A quantile and its interval, by the method that the samples' dependence allows.
-
-    Order statistics (exact, free of any distribution) when the samples are independent; else a block
-    bootstrap, or the blocks' own quantiles where there are too few samples for one.
-
-    Raises:
-        Refused: too few samples or blocks; the text says how many it takes.
-    """
-    return Estimate(*_asked("quantile_interval", list(blocks), q, level, seed))
-
-
-def mean_interval(blocks: Sequence[Samples], level: float = 0.95) -> Estimate:
-    """The mean of all samples and its interval, from the blocks' means (Student's t).
-
-    Raises:
-        Refused: too few blocks.
-    """
-    return Estimate(*_asked("mean_interval", list(blocks), level))
 
 
 def order_statistic_interval(samples: Samples, q: float, level: float = 0.95) -> tuple[float, float]:
@@ -138,23 +77,6 @@ def min_samples(q: float, level: float = 0.95) -> int:
     _require_share("q", q, inside=True)
     _require_share("level", level, inside=True)
     return int(_asked("min_samples", q, level))
-
-
-def between_block_range(blocks: Sequence[Samples], q: float) -> tuple[float, float]:
-    """Smallest and largest of the blocks' own quantiles: how far repeats lie apart.
-
-    Raises:
-        Refused: a block has no samples.
-    """
-    lo, hi = _asked("between_block_range", list(blocks), q)
-    if math.isnan(lo) or math.isnan(hi):
-        raise Refused("a block without samples has no quantile")
-    return float(lo), float(hi)
-
-
-def dependence(blocks: Sequence[Samples]) -> Dependence:
-    """Tests whether the samples may be treated as independent: within blocks, and between them."""
-    return msgspec.json.decode(_asked("dependence", list(blocks)), type=Dependence)
 
 
 def moments(samples: Samples | Iterable[float]) -> Moments:

@@ -175,7 +175,7 @@ fn without_pauses(stamped: &[Stamped]) -> Option<f64> {
 fn estimate(mut values: Vec<f64>) -> Option<Estimate> {
     values.sort_by(f64::total_cmp);
     let ends = order_statistic_interval(&values, 0.5, 0.95).ok();
-    let [low, high] = [ends.as_ref().map(|own| own.lo), ends.as_ref().map(|own| own.hi)];
+    let [low, high] = [ends.map(|own| own.0), ends.map(|own| own.1)];
     Some(Estimate { value: median(values)?, low, high })
 }
 

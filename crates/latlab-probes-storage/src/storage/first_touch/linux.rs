@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use latlab_harness::{self as harness, Block, Env, ProbeError, Proof, Stamps};
 use latlab_probes_shared::Compared;
 use latlab_record::Work;
-use latlab_stats::between_blocks_interval;
+use latlab_stats::order_statistic_interval;
 use latlab_storage::{Buffer, ProcessCounters, evict, extents, open_folder, residency};
 use rustix::fs::{Advice, AtFlags, Dir, FileType, Mode, OFlags, fadvise, fstat, openat, statat};
 use rustix::io::Errno;
@@ -387,13 +387,14 @@ impl harness::Session<FirstTouch> for Session<'_> {
             checks.push(check("evicted", state.evicted > 0, detail));
         }
         checks.extend(state.timed[nth].median_ns().map(answered_by_a_device));
-        let each: Vec<&[f64]> = state.ratios.chunks(1).collect();
-        let interval = between_blocks_interval(&each, 0.5, 0.95).ok();
+        let mut sorted = state.ratios.clone();
+        sorted.sort_unstable_by(f64::total_cmp);
+        let interval = order_statistic_interval(&sorted, 0.5, 0.95).ok();
         let [first, second] = &state.timed;
         let details = Details {
             bytes_per_s: state.timed[nth].bytes_per_s(),
             ratio: quantile(&state.ratios, 0.5),
-            interval: interval.map(|interval| [interval.lo, interval.hi]),
+            interval: interval.map(<[f64; 2]>::from),
             total_ratio: second.bytes_per_s() / first.bytes_per_s().max(f64::MIN_POSITIVE),
             regions: state.ratios.len() as u64,
             left_regions: self.pool.survey.regions,

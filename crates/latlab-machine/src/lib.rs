@@ -1,7 +1,6 @@
 //! What this computer is, as far as it can be known without changing anything and without privileges.
 //!
-//! [`describe`] reads it; [`one_line`] prints it. What could not be read is `None`, and [`Machine::unknown`]
-//! says why: nothing here is guessed. Each topic has its file with its types and its parsers, which are pure
+//! [`describe`] reads it. What could not be read is `None`, and [`Machine::unknown`] says why: nothing here is guessed. Each topic has its file with its types and its parsers, which are pure
 //! functions of text; the files named after an operating system only collect that text.
 
 mod boot;
@@ -23,7 +22,6 @@ mod microarchitecture;
 mod mounts;
 mod notes;
 mod numa;
-mod one_line;
 mod os;
 mod power;
 #[cfg(any(target_os = "macos", windows))]
@@ -66,7 +64,6 @@ pub use machine::Machine;
 pub use memory::{HugePool, Memory, TransparentHugePages};
 pub use notes::Unknown;
 pub use numa::NumaNode;
-pub use one_line::one_line;
 pub use os::Os;
 pub use power::PowerSource;
 pub use root::Root;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use flate2::{Compression, write::GzEncoder};
 use latlab_machine::{
     CacheKind, CacheSource, Calls, CgroupVersion, MacText, Machine, MemoryBound, PowerSource, Registers,
-    Root, Seccomp, describe_mac, describe_tree, describe_windows, one_line,
+    Root, Seccomp, describe_mac, describe_tree, describe_windows,
 };
 
 const MIB: u64 = 1 << 20;
@@ -69,10 +69,6 @@ fn a_micro_vm_whose_features_contradict_its_model_number_has_no_microarchitectur
     let machine = machine_at("intel-micro-vm", "name", "/tmp");
     assert_eq!(machine.cpu.microarchitecture, None);
     assert!(why(&machine, "cpu.microarchitecture").contains("Rocket Lake, which has no amx_tile"));
-    assert_eq!(
-        one_line(&machine),
-        "Intel Xeon (family 6 model 167) · 4 CPUs of 4 · 23 GiB · Linux 6.18 in a virtual machine · ext4 on vda"
-    );
 }
 
 #[test]
@@ -137,10 +133,6 @@ fn an_epyc_guest_is_named_by_a_feature_of_its_generation() {
         system.options,
         ["rw", "relatime", "vers=4.2", "rsize=1048576", "wsize=1048576", "hard", "proto=tcp"]
     );
-    assert_eq!(
-        one_line(&machine),
-        "AMD EPYC (Zen 5) · 2 CPUs of 4 · 15 GiB · Linux 6.8 in a virtual machine · nfs4 over a network or from the host"
-    );
 }
 
 #[test]
@@ -187,10 +179,6 @@ fn a_laptop_with_two_threads_a_core_is_bare_metal() {
     assert_eq!(machine.caches[0].shared_cpus, [0, 4]);
     assert_eq!(machine.caches[0].instances, Some(4));
     assert_eq!(machine.kernel.preemption.model.as_deref(), Some("full"));
-    assert_eq!(
-        one_line(&machine),
-        "11th Gen Intel Core i7-1185G7 (Tiger Lake) · 8 CPUs of 8 · 31 GiB · Linux 6.12 · btrfs on dm-0"
-    );
 }
 
 #[test]
@@ -229,7 +217,6 @@ fn an_arm_server_is_described_without_cpuid() {
     // Strict overcommit: what is committed counts, not what is free.
     assert_eq!(machine.limits.usable_memory_bound, Some(MemoryBound::Commit));
     assert_eq!(machine.limits.usable_memory_bytes, Some(60_000_000 * 1024));
-    assert_eq!(one_line(&machine), "Arm (Neoverse N1) · 4 CPUs of 4 · 125 GiB · Linux 6.1 · xfs on sda");
 }
 
 #[test]
@@ -270,10 +257,6 @@ fn a_kubernetes_pod_is_a_container_in_a_virtual_machine() {
             .file_system_of(Path::new("/data/x"))
             .is_some_and(|system| system.network && system.user_space)
     );
-    assert_eq!(
-        one_line(&machine),
-        "AMD EPYC 7R13 (Zen 3) · 0.5 CPUs of 8 · 256 MiB of 30 GiB · Linux 5.10 in a container in a virtual machine · overlay"
-    );
 }
 
 #[test]
@@ -305,10 +288,6 @@ fn wsl2_is_a_virtual_machine_whose_windows_drive_is_far_away() {
     let system = machine.dir.file_system.as_ref().expect("a file system");
     assert!(system.network);
     assert!(!system.options.iter().any(|option| option.contains("aname")));
-    assert_eq!(
-        one_line(&machine),
-        "AMD Ryzen 9 5950X (Zen 3) · 2 CPUs of 2 · 7 GiB · Linux 5.15 in WSL2 · 9p over a network or from the host"
-    );
 }
 
 #[test]
@@ -341,7 +320,6 @@ fn with_everything_absent_a_description_is_all_reasons() {
     assert_eq!(machine.dir.file_system, None);
     assert!(machine.unknown.len() > 20);
     assert!(machine.unknown.iter().all(|unknown| !unknown.what.is_empty() && !unknown.why.is_empty()));
-    assert_eq!(one_line(&machine), "unknown CPU · unknown number of CPUs · unknown memory · unknown system");
 }
 
 #[test]
@@ -360,7 +338,6 @@ fn hostile_text_in_files_reaches_no_terminal() {
     let machine = describe_tree(&Root::at(folder), &Calls::none(), Path::new("/"));
     let json = serde_json::to_string(&machine).expect("plain data");
     assert!(!json.contains("\\u001b") && !json.contains("\\u0007"), "{json}");
-    assert!(!one_line(&machine).chars().any(char::is_control));
 }
 
 #[test]
@@ -405,7 +382,6 @@ fn private_fields_are_marked_in_the_schema() {
 fn this_computer_is_described_without_fail() {
     let machine = latlab_machine::describe(Path::new("."));
     assert!(machine.os.name.is_some());
-    assert!(!one_line(&machine).is_empty());
 }
 
 fn mac(name: &str, dir: &str) -> Machine {
@@ -468,10 +444,6 @@ fn a_windows_host_with_memory_integrity_is_no_guest() {
     let system = machine.dir.file_system.as_ref().expect("drive C");
     assert_eq!((system.kind.as_str(), system.disk.as_deref()), ("NTFS", Some("PhysicalDrive0")));
     assert_eq!(machine.disks[1].removable, Some(true));
-    assert_eq!(
-        one_line(&machine),
-        "11th Gen Intel Core i7-1185G7 (Tiger Lake) · 8 CPUs · 15 GiB · Microsoft Windows 11 Pro · NTFS on PhysicalDrive0"
-    );
 }
 
 #[test]

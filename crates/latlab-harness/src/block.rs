@@ -44,7 +44,6 @@ pub struct Block<'a> {
     stamped: Option<(u64, u64)>,
     data: BlockData,
     windows: u32,
-    each: u64,
 }
 
 impl<'a> Block<'a> {
@@ -65,7 +64,6 @@ impl<'a> Block<'a> {
             stamped: None,
             data: BlockData::default(),
             windows: WINDOWS,
-            each: EACH,
         }
     }
 
@@ -108,11 +106,6 @@ impl<'a> Block<'a> {
     /// a record's first block only: all windows of a record are alike.
     pub fn set_window_ops(&mut self, ops: u64) {
         self.ops_per_window.get_or_insert(ops.max(1));
-    }
-
-    /// Times fewer or more single operations than usual.
-    pub fn set_each(&mut self, operations: u64) {
-        self.each = operations.max(1);
     }
 
     /// Times windows of operations; each window's mean, ns an operation, is one sample. The empty region is not
@@ -164,12 +157,11 @@ impl<'a> Block<'a> {
             flag: self.listening.as_mut().and_then(|listening| listening.flag()).unwrap_or(&mut no_flag),
             turns: watched.then(Turns::default),
         };
-        let count = self.each;
         let from_ns = self.clock.now_ns();
         match &self.clock.source {
-            Source::Hardware(time) => each_with(time, self.clock, kernel, count, &mut histogram, &mut tail),
-            Source::Os(time) => each_with(time, self.clock, kernel, count, &mut histogram, &mut tail),
-            Source::Simulated(time) => each_with(time, self.clock, kernel, count, &mut histogram, &mut tail),
+            Source::Hardware(time) => each_with(time, self.clock, kernel, &mut histogram, &mut tail),
+            Source::Os(time) => each_with(time, self.clock, kernel, &mut histogram, &mut tail),
+            Source::Simulated(time) => each_with(time, self.clock, kernel, &mut histogram, &mut tail),
         }
         self.data.listened.push(latlab_observe::Span { from_ns, to_ns: self.clock.now_ns() });
         // Copied: the room that was not needed is given back.
@@ -185,7 +177,7 @@ impl<'a> Block<'a> {
             }));
         }
         self.data.tail_dropped += tail.dropped;
-        self.data.ops += count;
+        self.data.ops += EACH;
         self.data.histogram = Some(histogram);
     }
 
@@ -568,7 +560,6 @@ fn each_with<T: TimeSource, K: Kernel>(
     time: &T,
     clock: &Clock,
     kernel: &mut K,
-    count: u64,
     histogram: &mut Histogram,
     tail: &mut Tail,
 ) {
@@ -576,7 +567,7 @@ fn each_with<T: TimeSource, K: Kernel>(
     if let Some(turns) = &mut tail.turns {
         turns.least_gap = clock.ticks(LEAST_GAP_NS);
     }
-    let mut left = count;
+    let mut left = EACH;
     while left > 0 {
         let turn = left.min(TURN);
         left -= turn;

@@ -42,7 +42,7 @@ fn is_per_operation(blocks: &[BlockData]) -> bool {
 /// Statistics of the blocks that count.
 pub(crate) fn of(blocks: &[BlockData]) -> Summary {
     let (used, _) = counted(blocks);
-    if is_per_operation(blocks) { per_operation(&used, &QUANTILES) } else { of_values(&used, &QUANTILES) }
+    if is_per_operation(blocks) { of_histogram(&operations(&used)) } else { of_values(&used) }
 }
 
 /// The record of a measured point.
@@ -62,12 +62,7 @@ pub(crate) fn record(measured: Measured) -> Record {
     }
     let error = Absence::of_failed(&proof.checks);
     let ops_per_sample = if per_op { 1 } else { ops_per_window.unwrap_or(1) };
-    let mut histogram = Histogram::new();
-    for block in &used {
-        if let Some(own) = &block.histogram {
-            histogram.merge(own);
-        }
-    }
+    let histogram = operations(&used);
     if per_op && is_between_modes(&histogram) {
         flags.push(BETWEEN_MODES.to_owned());
     }
@@ -77,12 +72,6 @@ pub(crate) fn record(measured: Measured) -> Record {
         probe: spec.id.to_owned(),
         method: spec.method_version,
         point,
-        rank: None,
-        reach: None,
-        round: None,
-        cpu: None,
-        rounds: Vec::new(),
-        spread: None,
         unit: spec.unit,
         kind: if per_op { Kind::PerOp } else { Kind::BatchMean },
         ops_per_sample,
@@ -115,6 +104,7 @@ pub(crate) fn record(measured: Measured) -> Record {
         stopped_by: measured.stopped_by,
         findings: proof.findings,
         error,
+        ..Record::default()
     }
 }
 
@@ -155,24 +145,29 @@ fn overhead(summary: &Summary, unit: Unit, ops: u64, facts: &ClockFacts) -> Opti
 }
 
 /// Statistics of window means or rates.
-fn of_values(blocks: &[&BlockData], quantiles: &[(&str, f64)]) -> Summary {
+fn of_values(blocks: &[&BlockData]) -> Summary {
     let mut sorted: Vec<f64> = blocks.iter().flat_map(|block| &block.values).copied().collect();
     sorted.sort_by(f64::total_cmp);
-    let mut summary = Summary::default();
     let Some(moments) = stats::moments(&sorted) else {
-        return summary;
+        return Summary::default();
     };
-    summary.min = Some(round(moments.min));
-    summary.max = Some(round(moments.max));
-    summary.mean = Some(round(moments.mean));
-    summary.std = moments.std.map(round);
-    for (name, q) in quantiles {
-        let need = stats::min_samples(*q, LEVEL);
-        // The median of few samples is still the best single figure.
-        if (sorted.len() as u64) < need && *name != QUANTILES[0].0 {
-            continue;
+    let summary = Summary {
+        min: Some(round(moments.min)),
+        max: Some(round(moments.max)),
+        mean: Some(round(moments.mean)),
+        std: moments.std.map(round),
+        ..Summary::default()
+    };
+    with_quantiles(summary, sorted.len() as u64, |q| stats::quantile(&sorted, q))
+}
+
+/// Each quantile for which there are samples enough. The median of few samples is still the best single figure.
+fn with_quantiles(mut summary: Summary, samples: u64, of: impl Fn(f64) -> f64) -> Summary {
+    for (name, q) in QUANTILES {
+        let enough = samples >= stats::min_samples(q, LEVEL) || name == QUANTILES[0].0;
+        if let Some(place) = summary.place(name).filter(|_| enough && samples > 0) {
+            *place = Some(round(of(q)));
         }
-        place(&mut summary, name, stats::quantile(&sorted, *q));
     }
     summary
 }
@@ -188,62 +183,40 @@ fn channels(blocks: &[&BlockData]) -> Vec<Channel> {
     names
         .into_iter()
         .map(|name| {
-            let own: Vec<&Histogram> = blocks
-                .iter()
-                .flat_map(|block| &block.channels)
-                .filter(|(other, _)| *other == name)
-                .map(|(_, histogram)| histogram)
-                .collect();
-            let mut all = Histogram::new();
-            for histogram in &own {
-                all.merge(histogram);
-            }
+            let own = blocks.iter().flat_map(|block| &block.channels).filter(|(other, _)| *other == name);
+            let all = together(own.map(|(_, histogram)| histogram));
             Channel {
                 name: name.to_owned(),
                 samples: all.total(),
-                summary: of_histograms(&own, &QUANTILES),
+                summary: of_histogram(&all),
                 histogram: Some(all.encode()),
             }
         })
         .collect()
 }
 
-/// Statistics of single operations.
-fn per_operation(blocks: &[&BlockData], quantiles: &[(&str, f64)]) -> Summary {
-    let own: Vec<&Histogram> = blocks.iter().filter_map(|block| block.histogram.as_ref()).collect();
-    of_histograms(&own, quantiles)
+fn together<'a>(histograms: impl Iterator<Item = &'a Histogram>) -> Histogram {
+    let mut all = Histogram::new();
+    histograms.for_each(|own| all.merge(own));
+    all
 }
 
-/// The same of any histograms, one a block.
-fn of_histograms(blocks: &[&Histogram], quantiles: &[(&str, f64)]) -> Summary {
-    let mut all = Histogram::new();
-    for histogram in blocks {
-        all.merge(histogram);
-    }
+/// All single operations of these blocks.
+fn operations(blocks: &[&BlockData]) -> Histogram {
+    together(blocks.iter().filter_map(|block| block.histogram.as_ref()))
+}
+
+/// Statistics of single operations.
+fn of_histogram(all: &Histogram) -> Summary {
     let occupied = all.occupied();
-    let mut summary = Summary {
+    let summary = Summary {
         min: all.min_ns().map(round),
         max: all.max_ns().map(round),
         mean: all.mean_ns().map(round),
         std: all.std_ns().map(round),
         ..Summary::default()
     };
-    for (name, q) in quantiles {
-        let need = stats::min_samples(*q, LEVEL);
-        if all.total() < need && *name != QUANTILES[0].0 {
-            continue;
-        }
-        if all.total() > 0 {
-            place(&mut summary, name, quantile_of(&all, &occupied, *q));
-        }
-    }
-    summary
-}
-
-fn place(summary: &mut Summary, name: &str, value: f64) {
-    if let Some(place) = summary.place(name) {
-        *place = Some(round(value));
-    }
+    with_quantiles(summary, all.total(), |q| quantile_of(all, &occupied, q))
 }
 
 /// The slow samples of all blocks, and how many were left out.
@@ -271,7 +244,7 @@ mod tests {
     fn a_quantile_without_enough_samples_is_absent() {
         let blocks: Vec<BlockData> = (0..6).map(|_| block(&[1.0, 1.1, 1.2, 1.3])).collect();
         let used: Vec<&BlockData> = blocks.iter().collect();
-        let summary = of_values(&used, &QUANTILES);
+        let summary = of_values(&used);
         assert!(summary.p50.is_some(), "of few samples the median is still the best single figure");
         assert_eq!([summary.p90, summary.p99, summary.p999, summary.p9999], [None; 4]);
     }
@@ -294,7 +267,7 @@ mod tests {
         }
         let (used, disturbed) = counted(&blocks);
         assert_eq!((used.len(), disturbed), (6, false));
-        let p50 = of_values(&used, &QUANTILES).p50.expect("there are samples");
+        let p50 = of_values(&used).p50.expect("there are samples");
         assert!((p50 - 1.0).abs() < 1e-12);
     }
 
@@ -322,7 +295,7 @@ mod tests {
         for ps in [20_480, 20_607] {
             let blocks: Vec<BlockData> = (0..6).map(|_| single(&[ps; 100])).collect();
             let used: Vec<&BlockData> = blocks.iter().collect();
-            let summary = per_operation(&used, &QUANTILES);
+            let summary = of_histogram(&operations(&used));
             assert_eq!(summary.p50, summary.min);
             assert_eq!(summary.p90, summary.max);
         }

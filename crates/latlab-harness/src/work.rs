@@ -17,9 +17,10 @@ pub trait Kernel {
 }
 
 /// What the single operations of a probe do by themselves. It decides what can be a cause of a slow one, and what is cheap enough to be watched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Operations {
     /// None are timed one by one on this thread: only periods in their time stamps are looked for.
+    #[default]
     Unwatched,
     /// They never enter the kernel: switches, faults and interrupts are all somebody else's.
     UserSpace,

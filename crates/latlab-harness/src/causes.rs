@@ -13,11 +13,10 @@ use std::cell::RefCell;
 use latlab_clock::{Clock, Source};
 use latlab_observe::{
     Attributed, Cause, Context, CpuCounters, CpuReading, Event, Evidence, Level, RunDelay, Sample, Span,
-    ThreadFlag, Wanted, attribute,
+    ThreadFlag, Wanted, attribute, is_pinned_to,
 };
 use latlab_record::TailCauses;
 
-use crate::pin::is_pinned_to;
 use crate::samples::{BlockData, Candidate, Delay, Note, Records};
 use crate::slow::{self, CANDIDATES, LONG_WAIT_NS, USUAL};
 use crate::{Env, Operations};
@@ -50,7 +49,8 @@ const WAY: &str = "way";
 /// Records of an ordinary user have room for some 3,000 operations that sleep; they are taken out well before.
 const DRAIN_EVERY: u32 = 1_000;
 
-/// The evidence of one probe's run, and what it heard so far.
+/// The evidence of one probe's run, and what it heard so far; by itself nothing but time stamps, whose periods are all that is known.
+#[derive(Default)]
 pub(crate) struct Listening {
     operations: Operations,
     evidence: Option<Evidence>,
@@ -66,8 +66,8 @@ pub(crate) struct Listening {
     early: (Vec<Event>, u64),
     /// Blocks that were begun, counted from the number of the round: not in every round are those of the same point recorded.
     begun: u64,
-    /// Records are written, as at the start.
-    records: bool,
+    /// No records are written: this block is none of those that are recorded.
+    paused: bool,
     /// In this block so far all requests to devices were recorded.
     requests_known: bool,
     since_drain: u32,
@@ -120,34 +120,13 @@ impl Drop for Listening {
 }
 
 impl Listening {
-    /// Only for time stamps: their periods are all that is known.
-    pub(crate) fn to_time_stamps() -> Self {
-        Self {
-            operations: Operations::Unwatched,
-            evidence: None,
-            delay: None,
-            partner: None,
-            last_count: None,
-            unasked: 0,
-            candidates: Vec::new(),
-            early: (Vec::new(), 0),
-            begun: 0,
-            records: true,
-            requests_known: false,
-            since_drain: 0,
-            interrupts: None,
-            heard: Heard::default(),
-            judged: RefCell::default(),
-        }
-    }
-
     /// On the thread that measures.
     pub(crate) fn of_this_thread(env: &Env, operations: Operations) -> Self {
         let clock = &env.clock;
         // Closed when that of this probe is open, or beside it where it needs no tracepoints: a switch takes 3.5 % longer while one of its own is in
         // use. In that second there are some 200 interrupts of a microsecond or two more, as the kernel changes its code.
         let _last = KEPT.take().filter(|_| operations.are_traced());
-        let mut listening = Self::to_time_stamps();
+        let mut listening = Self::default();
         if operations == Operations::Unwatched
             || matches!(clock.source, Source::Simulated(_))
             || std::env::var_os(WITHOUT).is_some()
@@ -219,7 +198,7 @@ impl Listening {
             && let Some(evidence) = &mut self.evidence
         {
             evidence.stop();
-            self.records = false;
+            self.paused = true;
         }
         self.unasked = 0;
         self.last_count = self.count(clock);
@@ -244,7 +223,7 @@ impl Listening {
     }
 
     fn has_records(&self) -> bool {
-        self.records && self.evidence.as_ref().is_some_and(Evidence::records_switches)
+        !self.paused && self.evidence.as_ref().is_some_and(Evidence::records_switches)
     }
 
     /// Right after an operation, outside of what is timed.
@@ -303,7 +282,7 @@ impl Listening {
         self.begun += 1;
         let recorded = self.is_turn_of_records();
         if let Some(evidence) = &mut self.evidence {
-            if !std::mem::replace(&mut self.records, true) {
+            if std::mem::take(&mut self.paused) {
                 evidence.start(clock);
             }
             if recorded || self.requests_known {

@@ -11,12 +11,11 @@
 //! What a figure's rounds agree on is judged where they are folded, not here.
 
 use latlab_clock::Source;
-use latlab_observe::Observer;
+use latlab_observe::{Observer, is_pinned_to};
 use latlab_record::{Absence, Histogram, Point, Rank, Record, StoppedBy, keep_values};
 use latlab_stats::rng::Rng;
 
 use crate::causes::Listening;
-use crate::pin::is_pinned_to;
 use crate::ramp::Ramp;
 use crate::reference::Drift;
 use crate::samples::{self, BlockData, Sampled};

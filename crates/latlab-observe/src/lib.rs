@@ -62,5 +62,6 @@ pub use counters::{Count, Counted, CpuCounters, CpuReading, Tally};
 pub use evidence::{Evidence, ThreadFlag};
 pub use gaps::{Flag, NoFlag, Taken};
 pub use level::{Level, Rung, Wanted};
+pub use live::{is_pinned_to, pin_to};
 pub use observer::{Observer, Reading, RunDelay, sum};
 pub use self_test::self_test;

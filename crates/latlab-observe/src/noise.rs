@@ -15,7 +15,7 @@ use crate::counters::{Counted, CpuCounters, Tally};
 use crate::evidence::Evidence;
 use crate::gaps::{Buffer, Disturber, Flag, Gap, Heard, Quiet, listen};
 use crate::level::{Level, Rung};
-use crate::live::disturb;
+use crate::live::pin_to;
 use crate::summary::{CauseRow, Explained, NamedGap, Second, by_cause, by_second, explained, longest};
 
 /// One turn of the loop. Between turns the records are taken from the kernel's memory (some tens of microseconds, not listened to) and an
@@ -46,27 +46,18 @@ pub struct Request {
 }
 
 /// Why nothing was heard.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoiseError {
     /// Simulated time has no gaps.
+    #[error("listening needs a real clock")]
     Simulated,
     /// No thread could be started, or it died.
+    #[error("the listening thread: {0}")]
     Thread(String),
     /// It was stopped before there was anything to say.
+    #[error("stopped before anything was heard")]
     Stopped,
 }
-
-impl std::fmt::Display for NoiseError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Simulated => f.write_str("listening needs a real clock"),
-            Self::Thread(reason) => write!(f, "the listening thread: {reason}"),
-            Self::Stopped => f.write_str("stopped before anything was heard"),
-        }
-    }
-}
-
-impl std::error::Error for NoiseError {}
 
 /// Everything that was heard and seen, before anybody judged it.
 #[derive(Clone, Debug, Default)]
@@ -269,7 +260,7 @@ impl<'a> Listener<'a> {
     /// # Errors
     /// When the clock is simulated.
     pub(crate) fn pinned(clock: &'a Clock, request: Request) -> Result<Self, NoiseError> {
-        let pinned = disturb::pin(request.cpu);
+        let pinned = pin_to(request.cpu);
         Self::of_this_thread(clock, request, pinned)
     }
 
@@ -608,7 +599,7 @@ mod tests {
         let ended = AtomicBool::new(false);
         let found = std::thread::scope(|scope| {
             scope.spawn(|| {
-                disturb::pin(request.cpu);
+                let _pinned = pin_to(request.cpu);
                 while !ended.load(Ordering::Relaxed) {
                     std::hint::spin_loop();
                 }

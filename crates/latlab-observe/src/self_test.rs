@@ -28,6 +28,7 @@ use crate::counters::function_calls_now;
 use crate::gaps::{Disturber, Quiet};
 use crate::level::{Level, Rung};
 use crate::live::disturb::{self, FreshPages};
+use crate::live::pin_to;
 use crate::noise::{Listener, NoiseError, Recording, Request, on_own_thread};
 
 /// Gaps from this length on are looked at: a minor fault takes half a microsecond on some machines.
@@ -462,7 +463,7 @@ impl Bench<'_> {
         let mut rng = Rng::new(self.rng.next_u64());
         let done = AtomicBool::new(false);
         let partner = || {
-            disturb::pin(cpu);
+            let _pinned = pin_to(cpu);
             let mut tried = Tried::default();
             while !done.load(Ordering::Relaxed) {
                 std::thread::sleep(Duration::from_nanos(count::whole(apart(&mut rng, mean_ns))));

@@ -6,7 +6,7 @@ use latlab_clock::Clock;
 use serde::Serialize;
 
 use crate::gaps::{Buffer, NoFlag, Quiet};
-use crate::live::disturb;
+use crate::live::pin_to;
 use crate::noise::{Noise, NoiseError, Request, hear, on_own_thread, turn};
 
 /// Of the time, what goes to all CPUs; the rest is for the quietest.
@@ -62,14 +62,28 @@ pub fn survey(
     if stopped.load(Ordering::Relaxed) {
         return Err(NoiseError::Stopped);
     }
-    // The last of equals: interrupts usually go to the first.
-    let quietest = found.iter().rev().min_by(|a, b| a.lost_share.total_cmp(&b.lost_share));
     let request = Request {
         seconds: (1.0 - SURVEY_SHARE) * request.seconds,
-        cpu: quietest.map_or(request.cpu, |one| one.cpu),
+        cpu: least_disturbed(&found).unwrap_or(request.cpu),
         ..*request
     };
     Ok(Survey { allowed: cpus.len(), quietest: hear(clock, &request, go_on)?, cpus: found })
+}
+
+/// The CPU that lost the least time in gaps of a microsecond or more while each was listened to for `listen_ns` or so; `None` where threads cannot be
+/// kept on one. Leaves the thread on one of them.
+///
+/// # Errors
+/// When the clock is simulated.
+pub fn quietest(clock: &Clock, cpus: &[u32], listen_ns: f64) -> Result<Option<u32>, NoiseError> {
+    let all_ns = listen_ns * cpus.len() as f64;
+    Ok(least_disturbed(&visits(clock, cpus, 1_000.0, all_ns, &AtomicBool::new(false))?))
+}
+
+/// The last of equals: interrupts usually go to the first.
+fn least_disturbed(found: &[CpuNoise]) -> Option<u32> {
+    let least = found.iter().rev().min_by(|a, b| a.lost_share.total_cmp(&b.lost_share))?;
+    Some(least.cpu)
 }
 
 fn visits(
@@ -87,7 +101,7 @@ fn visits(
             if stopped.load(Ordering::Relaxed) {
                 return Ok(Vec::new());
             }
-            if !disturb::pin(*cpu) {
+            if !pin_to(*cpu) {
                 continue;
             }
             buffer.clear();

@@ -5,11 +5,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use latlab_clock::Clock;
 use latlab_observe::noise::{NoiseError, Request, hear};
 use latlab_observe::self_test::SelfTest;
-use latlab_observe::survey::survey;
+use latlab_observe::survey::{quietest, survey};
 use latlab_observe::{Level, self_test};
 use latlab_storage::default_directory;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyValueError};
 use pyo3::prelude::*;
+use serde::Serialize;
 
 use crate::system;
 
@@ -49,8 +50,8 @@ fn cpus(clock: &Clock, asked: Option<u32>) -> PyResult<(u32, Option<u32>)> {
         }
         // Looked for on a thread of its own: the caller's is not to be pinned.
         None => std::thread::scope(|scope| {
-            let search = scope.spawn(|| latlab_harness::quietest_cpu(clock, &allowed, LISTEN_NS));
-            search.join().unwrap_or(0)
+            let search = scope.spawn(|| quietest(clock, &allowed, LISTEN_NS).ok().flatten());
+            search.join().ok().flatten().or(allowed.first().copied()).unwrap_or(0)
         }),
     };
     Ok((cpu, allowed.into_iter().find(|other| *other != cpu)))
@@ -73,10 +74,6 @@ impl Interrupts {
         }
         self.raised.is_none() && !self.termination.as_ref().is_some_and(system::Termination::noted)
     }
-
-    fn raise(&mut self) -> PyResult<()> {
-        self.raised.take().map_or(Ok(()), Err)
-    }
 }
 
 /// What a signal's handler raised: for Ctrl-C, `KeyboardInterrupt`.
@@ -89,6 +86,20 @@ fn failed(error: &NoiseError) -> PyErr {
         NoiseError::Stopped => PyKeyboardInterrupt::new_err(error.to_string()),
         NoiseError::Simulated | NoiseError::Thread(_) => PyOSError::new_err(error.to_string()),
     }
+}
+
+/// The JSON of what `work` hears with a clock, until it is interrupted as [`Interrupts`] say.
+fn heard<T: Serialize>(
+    py: Python<'_>,
+    in_worker: bool,
+    work: impl FnOnce(&Clock, &mut dyn FnMut() -> bool) -> PyResult<Result<T, NoiseError>> + Send,
+) -> PyResult<String> {
+    let mut interrupts = Interrupts::watch(in_worker)?;
+    py.detach(|| {
+        let heard = work(&Clock::open(), &mut || interrupts.go_on())?;
+        interrupts.raised.take().map_or(Ok(()), Err)?;
+        crate::text::json(&heard.map_err(|error| failed(&error))?)
+    })
 }
 
 /// Listens on a CPU, without one on the quietest, and returns what kept a thread from looking at the clock there, as JSON.
@@ -110,14 +121,9 @@ pub(crate) fn noise(
             "threshold_ns: {threshold_ns} is not between 100 (below it, looking at the clock is the noise) and 1e9"
         )));
     }
-    let mut interrupts = Interrupts::watch(in_worker)?;
-    py.detach(|| {
-        let clock = Clock::open();
-        let (cpu, _) = cpus(&clock, cpu)?;
-        let request = Request { seconds, cpu, threshold_ns, highest };
-        let heard = hear(&clock, &request, || interrupts.go_on());
-        interrupts.raise()?;
-        crate::text::json(&heard.map_err(|error| failed(&error))?)
+    heard(py, in_worker, |clock, go_on| {
+        let (cpu, _) = cpus(clock, cpu)?;
+        Ok(hear(clock, &Request { seconds, cpu, threshold_ns, highest }, go_on))
     })
 }
 
@@ -131,9 +137,7 @@ pub(crate) fn noise_survey(
     in_worker: bool,
 ) -> PyResult<String> {
     let (seconds, highest) = (checked_seconds(seconds)?, self::level(level)?);
-    let mut interrupts = Interrupts::watch(in_worker)?;
-    py.detach(|| {
-        let clock = Clock::open();
+    heard(py, in_worker, |clock, go_on| {
         let allowed = latlab_machine::describe(&default_directory()).limits.allowed_cpus;
         let request = Request {
             seconds,
@@ -141,9 +145,7 @@ pub(crate) fn noise_survey(
             threshold_ns: SURVEY_THRESHOLD_NS,
             highest,
         };
-        let heard = survey(&clock, &allowed, &request, || interrupts.go_on());
-        interrupts.raise()?;
-        crate::text::json(&heard.map_err(|error| failed(&error))?)
+        Ok(survey(clock, &allowed, &request, go_on))
     })
 }
 
@@ -158,10 +160,8 @@ pub(crate) fn noise_self_test(
     in_worker: bool,
 ) -> PyResult<String> {
     let (seconds, highest) = (checked_seconds(seconds)?, self::level(level)?);
-    let mut interrupts = Interrupts::watch(in_worker)?;
-    py.detach(|| {
-        let clock = Clock::open();
-        let (cpu, other_cpu) = cpus(&clock, cpu)?;
+    heard(py, in_worker, |clock, go_on| {
+        let (cpu, other_cpu) = cpus(clock, cpu)?;
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let test = SelfTest {
             cpu,
@@ -170,8 +170,6 @@ pub(crate) fn noise_self_test(
             highest,
             seed: since_epoch.as_secs() ^ u64::from(since_epoch.subsec_nanos()),
         };
-        let found = self_test(&clock, &test, || interrupts.go_on());
-        interrupts.raise()?;
-        crate::text::json(&found.map_err(|error| failed(&error))?)
+        Ok(self_test(clock, &test, go_on))
     })
 }

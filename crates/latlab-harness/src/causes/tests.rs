@@ -25,7 +25,7 @@ fn blocks(count: usize, samples: &[(f64, f64)]) -> Vec<BlockData> {
 
 fn judged(blocks: &mut [BlockData], events: &[Event]) -> Option<TailCauses> {
     let clock = Clock::simulated(SimulatedClock::ideal());
-    let mut listening = Listening::to_time_stamps();
+    let mut listening = Listening::default();
     for block in blocks.iter() {
         listening.hear(block, events.to_vec(), 0);
     }
@@ -61,7 +61,7 @@ fn each_planted_event_names_its_sample_and_the_rest_stays_unexplained() {
 fn an_event_while_nothing_was_timed_names_nothing() {
     let mut blocks = blocks(6, &[(1e6, 12_000.0)]);
     blocks[0].listened = vec![Span { from_ns: 0.9e6, to_ns: 1.5e6 }];
-    let mut listening = Listening::to_time_stamps();
+    let mut listening = Listening::default();
     listening.hear(&blocks[0], vec![event(Cause::PageFault, 1.7e6, 500.0)], 0);
     assert!(listening.heard.events.is_empty());
     let clock = Clock::simulated(SimulatedClock::ideal());
@@ -157,7 +157,7 @@ fn where_requests_were_recorded_the_device_and_the_way_to_it_are_told_apart() {
                 block
             })
             .collect();
-        let mut listening = Listening::to_time_stamps();
+        let mut listening = Listening::default();
         listening.evidence = Some(Evidence::of_this_thread(&real, None, Level::TimeStamps));
         let causes = listening.judge(&real, &mut blocks, 1_000.0).causes;
         let parts = causes.expect("a tail").parts;
@@ -174,7 +174,7 @@ fn where_requests_were_recorded_the_device_and_the_way_to_it_are_told_apart() {
 fn of_the_blocks_that_wait_for_a_disk_one_of_four_is_recorded_and_of_others_all() {
     let real = Clock::open();
     let recorded = |operations, waits: bool| {
-        let mut listening = Listening::to_time_stamps();
+        let mut listening = Listening::default();
         listening.operations = operations;
         listening.evidence = Some(Evidence::of_this_thread(&real, None, Level::PerfRecords));
         let blocks = (0..9).map(|_| {
@@ -182,7 +182,7 @@ fn of_the_blocks_that_wait_for_a_disk_one_of_four_is_recorded_and_of_others_all(
             if waits {
                 listening.begin_to_wait(&real, None);
             }
-            listening.records
+            !listening.paused
         });
         blocks.collect::<Vec<bool>>()
     };
@@ -235,7 +235,7 @@ fn what_is_split_adds_up_and_what_was_not_asked_is_a_bound() {
             block
         })
         .collect();
-    let mut listening = Listening::to_time_stamps();
+    let mut listening = Listening::default();
     assert_eq!(listening.judge(&clock, &mut six, 1_000.0).causes, None, "nothing listened");
     let real = Clock::open();
     listening.evidence = Some(Evidence::of_this_thread(&real, None, Level::TimeStamps));

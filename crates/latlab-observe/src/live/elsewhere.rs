@@ -8,6 +8,18 @@ use crate::level::{Level, Rung, Wanted};
 
 const REASON: &str = "latlab reads these records on Linux only";
 
+/// No thread can be kept on a CPU.
+#[must_use]
+pub fn pin_to(_cpu: u32) -> bool {
+    false
+}
+
+/// See [`pin_to`].
+#[must_use]
+pub fn is_pinned_to(_cpu: u32) -> bool {
+    false
+}
+
 #[derive(Debug)]
 pub(crate) struct ThreadCounters;
 
@@ -100,10 +112,6 @@ impl Sources {
 /// Disturbances need the system's help.
 pub(crate) mod disturb {
     use std::io;
-
-    pub(crate) fn pin(_cpu: u32) -> bool {
-        false
-    }
 
     pub(crate) fn prepare_interrupts() -> Result<(), String> {
         Err("interrupting other CPUs needs Linux".to_owned())

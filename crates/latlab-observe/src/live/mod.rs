@@ -5,3 +5,4 @@
 mod system;
 
 pub(crate) use system::{DelayFile, InterruptFlag, RseqFlag, Sources, ThreadCounters, disturb};
+pub use system::{is_pinned_to, pin_to};

@@ -4,18 +4,7 @@ use std::io;
 use std::ptr::{self, NonNull};
 
 use rustix::mm::{Advice, MapFlags, ProtFlags};
-use rustix::thread::{CpuSet, MembarrierCommand, membarrier, sched_setaffinity};
-
-/// Keeps the calling thread on one CPU; false when the system refused.
-pub(crate) fn pin(cpu: u32) -> bool {
-    let cpu = cpu as usize;
-    if cpu >= CpuSet::MAX_CPU {
-        return false;
-    }
-    let mut set = CpuSet::new();
-    set.set(cpu);
-    sched_setaffinity(None, &set).is_ok()
-}
+use rustix::thread::{MembarrierCommand, membarrier};
 
 /// Says that this process will ask for barriers. Must come before [`interrupt_the_others`].
 pub(crate) fn prepare_interrupts() -> Result<(), String> {

@@ -1,5 +1,6 @@
 //! Linux: the interrupt flag, rseq, perf records, tracepoints, counters.
 
+mod affinity;
 mod counters;
 #[cfg_attr(target_arch = "x86_64", path = "interrupt_flag_x86.rs")]
 #[cfg_attr(not(target_arch = "x86_64"), path = "interrupt_flag_elsewhere.rs")]
@@ -27,6 +28,7 @@ use crate::cause::{Cause, Event, Proof};
 use crate::level::{Level, Rung, Wanted};
 use roles::Role;
 
+pub use affinity::{is_pinned_to, pin_to};
 pub(crate) use counters::{DelayFile, ThreadCounters};
 pub(crate) use interrupt_flag::InterruptFlag;
 pub(crate) use rseq::RseqFlag;

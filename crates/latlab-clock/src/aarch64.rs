@@ -51,11 +51,6 @@ impl TimeSource for HardwareClock {
     fn begin(&self) -> u64 {
         self.read()
     }
-
-    #[inline(always)]
-    fn end(&self) -> u64 {
-        self.read()
-    }
 }
 
 pub(crate) const KIND: ClockKind = ClockKind::Cntvct;

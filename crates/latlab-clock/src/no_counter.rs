@@ -13,11 +13,6 @@ impl TimeSource for HardwareClock {
     fn begin(&self) -> u64 {
         match *self {}
     }
-
-    #[inline(always)]
-    fn end(&self) -> u64 {
-        match *self {}
-    }
 }
 
 /// Never reported, since [`open`] fails.

@@ -25,11 +25,6 @@ impl TimeSource for OsClockId {
     fn begin(&self) -> u64 {
         self.read()
     }
-
-    #[inline(always)]
-    fn end(&self) -> u64 {
-        self.read()
-    }
 }
 
 /// Every clock of this system that can be read here, with its usual name. Those that a kernel or sandbox refuses
@@ -41,13 +36,6 @@ pub fn os_clocks() -> Vec<(&'static str, OsClockId)> {
         .filter(|(_, id)| platform::readable(*id))
         .map(|&(name, id)| (name, OsClockId(id)))
         .collect()
-}
-
-/// Reads one clock: nanoseconds from an origin of its own.
-#[inline(always)]
-#[must_use]
-pub fn read_os_clock(id: OsClockId) -> u64 {
-    id.read()
 }
 
 /// The system's monotonic clock, ns: what other processes of this machine read too.
@@ -96,11 +84,6 @@ impl TimeSource for OsClock {
     fn begin(&self) -> u64 {
         fenced(self.id)
     }
-
-    #[inline(always)]
-    fn end(&self) -> u64 {
-        fenced(self.id)
-    }
 }
 
 #[inline(always)]
@@ -146,7 +129,7 @@ mod tests {
         names.dedup();
         assert_eq!(names.len(), clocks.len());
         for (_, id) in clocks {
-            let _ = read_os_clock(id);
+            let _ = id.read();
         }
     }
 

@@ -301,10 +301,6 @@ mod tests {
             let ticks = reads / 400;
             ticks * 4_000_000 + ticks % 2
         }
-
-        fn end(&self) -> u64 {
-            self.begin()
-        }
     }
 
     #[test]

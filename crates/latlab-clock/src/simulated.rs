@@ -68,11 +68,6 @@ impl TimeSource for SimulatedClock {
     fn begin(&self) -> u64 {
         self.read()
     }
-
-    #[inline(always)]
-    fn end(&self) -> u64 {
-        self.read()
-    }
 }
 
 fn picoseconds(ns: f64) -> u64 {

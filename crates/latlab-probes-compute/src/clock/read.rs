@@ -1,6 +1,6 @@
 //! `clock.read`: what reading each clock costs, and the smallest step that each one shows.
 
-use latlab_clock::{Clock, OsClockId, Source, os_clocks, read_os_clock};
+use latlab_clock::{Clock, OsClockId, Source, os_clocks};
 use latlab_harness::{
     Batch, Block, Env, Nothing, Operations, Plan, Planned, Probe, ProbeError, Proof, Rank, Reach, Session,
     Spec, Tier,
@@ -117,7 +117,7 @@ impl Batch for Own<'_> {
 
 impl Batch for System {
     fn run(&mut self, ops: u64) -> u64 {
-        (0..ops).fold(0, |sum, _| sum ^ read_os_clock(self.0))
+        (0..ops).fold(0, |sum, _| sum ^ self.0.read())
     }
 }
 
@@ -175,7 +175,7 @@ impl<'env> Session<Read> for Reading<'env> {
         } else if let Some((_, id)) = os_clocks().into_iter().find(|(own, _)| own == name) {
             self.reader = Some(Box::new(System(id)));
             if !known {
-                step_ns = smallest_step(|| read_os_clock(id)).map(|ns| ns as f64);
+                step_ns = smallest_step(|| id.read()).map(|ns| ns as f64);
             }
         } else if let Some((_, call)) = PYTHON.iter().find(|(own, _)| own == name) {
             self.reader = Some(self.python(&python_reader(call))?);

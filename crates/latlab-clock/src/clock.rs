@@ -32,7 +32,6 @@ pub enum Source {
 
 impl Source {
     /// Ticks now, for purposes that are not a timed region (the match costs a branch).
-    #[must_use]
     #[inline]
     pub fn now(&self) -> u64 {
         match self {
@@ -61,20 +60,17 @@ pub struct Clock {
 impl Clock {
     /// Opens the CPU's counter, or the system's clock if the counter cannot be used; the reason stands in
     /// [`ClockFacts::why_not_hardware`]. Never fails; takes about 60 ms.
-    #[must_use]
     pub fn open() -> Self {
         Self::open_hardware().unwrap_or_else(|reason| Self::open_system(Some(&reason)))
     }
 
     /// Opens the operating system's clock, whether or not a counter could be used. Takes about 30 ms.
-    #[must_use]
     pub fn open_os() -> Self {
         Self::open_system(None)
     }
 
     /// A clock on simulated time. Its facts are measured like those of a real clock, so they come out as planted,
     /// and [`now_ns`](Self::now_ns) is zero afterwards.
-    #[must_use]
     pub fn simulated(simulated: SimulatedClock) -> Self {
         // Bounded by its number of readings; the deadline is there for real clocks.
         let instrument = measure_instrument(
@@ -167,13 +163,11 @@ impl Clock {
     }
 
     /// Nanoseconds since the clock was opened, or since [`begin_at`](Self::begin_at).
-    #[must_use]
     pub fn now_ns(&self) -> f64 {
         self.ns(self.source.now().saturating_sub(self.origin_ticks))
     }
 
     /// Nanoseconds since the clock was opened of a reading of its source; negative before.
-    #[must_use]
     pub fn at_ns(&self, reading: u64) -> f64 {
         let distance = self.ns(reading.abs_diff(self.origin_ticks));
         if reading < self.origin_ticks { -distance } else { distance }
@@ -181,14 +175,12 @@ impl Clock {
 
     /// Nanoseconds of a difference of two readings.
     #[inline]
-    #[must_use]
     pub fn ns(&self, ticks: u64) -> f64 {
         ticks as f64 * self.ns_per_tick
     }
 
     /// The number of ticks nearest to a span of nanoseconds; 0 for negative or unknown spans.
     #[inline]
-    #[must_use]
     pub fn ticks(&self, ns: f64) -> u64 {
         nearest(ns * self.facts.ticks_per_ns)
     }

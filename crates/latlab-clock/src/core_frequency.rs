@@ -8,7 +8,6 @@ use crate::{Clock, Source};
 ///
 /// No warm-up: meant for right after a measurement, to turn its nanoseconds into cycles even where the frequency changes from one millisecond to
 /// the next. `None` where there is no assembly loop for the architecture, and on simulated clocks, which no loop moves.
-#[must_use]
 pub fn core_frequency_now(clock: &Clock) -> Option<f64> {
     /// 81,920 additions: 20 us at 4 GHz.
     const ROUNDS: u64 = 640;

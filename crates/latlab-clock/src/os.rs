@@ -13,7 +13,6 @@ pub struct OsClockId(pub(crate) platform::RawId);
 impl OsClockId {
     /// The clock's reading in nanoseconds, from an origin of its own.
     #[inline(always)]
-    #[must_use]
     pub fn read(self) -> u64 {
         platform::read(self.0)
     }
@@ -29,7 +28,6 @@ impl TimeSource for OsClockId {
 
 /// Every clock of this system that can be read here, with its usual name. Those that a kernel or sandbox refuses
 /// are left out.
-#[must_use]
 pub fn os_clocks() -> Vec<(&'static str, OsClockId)> {
     platform::CLOCKS
         .iter()
@@ -39,7 +37,6 @@ pub fn os_clocks() -> Vec<(&'static str, OsClockId)> {
 }
 
 /// The system's monotonic clock, ns: what other processes of this machine read too.
-#[must_use]
 pub fn monotonic_ns() -> u64 {
     platform::read(platform::MONOTONIC)
 }
@@ -55,7 +52,6 @@ pub struct OsClock {
 
 impl OsClock {
     /// Chooses the clock; takes well under a millisecond.
-    #[must_use]
     pub fn open() -> Self {
         let monotonic = OsClockId(platform::MONOTONIC);
         let raw = OsClockId(platform::MONOTONIC_RAW);
@@ -65,13 +61,11 @@ impl OsClock {
     }
 
     /// Whether readings are free of NTP's steering.
-    #[must_use]
     pub fn is_raw(&self) -> bool {
         self.raw
     }
 
     /// The clock that is read.
-    #[must_use]
     pub fn id(&self) -> OsClockId {
         self.id
     }

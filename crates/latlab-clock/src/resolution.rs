@@ -29,7 +29,6 @@ pub struct Instrument {
 
 impl Instrument {
     /// The overhead in nanoseconds.
-    #[must_use]
     pub fn overhead_ns(&self, ticks_per_ns: f64) -> Overhead {
         let ticks = &self.overhead_ticks;
         Overhead {
@@ -151,7 +150,6 @@ impl Watch {
 ///
 /// Hence a grid of 8 ticks or more may be missed by one tick, and one difference in 200 may be off it. The step
 /// returned for such a grid is the mean one. `None` if no difference is positive.
-#[must_use]
 pub fn quantum_ticks(deltas: &[u64]) -> Option<f64> {
     let mut counts = BTreeMap::<u64, u64>::new();
     for &delta in deltas.iter().filter(|&&delta| delta > 0) {

@@ -28,7 +28,6 @@ impl SimulatedClock {
 
     /// A clock at time zero of which each reading takes `cost_ns` and whose readings advance in steps of
     /// `quantum_ns`. Both are rounded to picoseconds; a quantum below one picosecond means none.
-    #[must_use]
     pub fn new(cost_ns: f64, quantum_ns: f64) -> Self {
         Self {
             now_ps: Arc::new(AtomicU64::new(0)),
@@ -38,7 +37,6 @@ impl SimulatedClock {
     }
 
     /// A clock with free readings of picosecond resolution.
-    #[must_use]
     pub fn ideal() -> Self {
         Self::new(0.0, 0.0)
     }
@@ -50,7 +48,6 @@ impl SimulatedClock {
     }
 
     /// The true simulated time in nanoseconds, not rounded to the quantum and without cost.
-    #[must_use]
     pub fn true_ns(&self) -> f64 {
         self.now_ps.load(Ordering::Relaxed) as f64 / PS_PER_NS
     }

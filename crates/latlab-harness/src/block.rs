@@ -298,7 +298,6 @@ impl<'a> Block<'a> {
     }
 
     /// Time between two stamps, ns: for totals that a session keeps besides.
-    #[must_use]
     pub fn span_ns(&self, begin: u64, end: u64) -> f64 {
         self.clock.ns(end.saturating_sub(begin))
     }
@@ -534,7 +533,6 @@ pub struct Picoseconds {
 
 impl Picoseconds {
     /// For differences of this clock's readings.
-    #[must_use]
     pub fn of(clock: &Clock) -> Self {
         const TICKS: u64 = 1 << 32;
         let ps = clock.ns(TICKS) * 1e3;
@@ -549,7 +547,6 @@ impl Picoseconds {
 
     /// So many ticks take this long.
     #[inline]
-    #[must_use]
     pub fn in_ticks(self, ticks: u64) -> u64 {
         let ps = (u128::from(ticks) * u128::from(self.per_tick)) >> 32;
         u64::try_from(ps).unwrap_or(u64::MAX)

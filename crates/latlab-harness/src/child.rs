@@ -70,13 +70,11 @@ impl Child {
     }
 
     /// Its process id, for its counters.
-    #[must_use]
     pub fn id(&self) -> u32 {
         self.process.id()
     }
 
     /// Whether it was found to have ended when it was asked: another one may be started.
-    #[must_use]
     pub fn is_gone(&self) -> bool {
         self.requests.is_none()
     }

@@ -32,7 +32,6 @@ pub enum Tier {
 
 impl Tier {
     /// The first part of the ids of its probes.
-    #[must_use]
     pub fn name(self) -> &'static str {
         self.into()
     }
@@ -76,13 +75,11 @@ pub struct Spec {
 
 impl Spec {
     /// What the probe concludes from all of its records.
-    #[must_use]
     pub fn derived(&self, findings: serde_json::Value) -> Record {
         Record::derived(self.id, self.method_version, self.unit, findings)
     }
 
     /// That a point cannot be measured, and why.
-    #[must_use]
     pub fn unsupported(&self, point: Point, text: String) -> Record {
         let absence = Absence { kind: "unsupported".to_owned(), text };
         Record::absent(self.id, self.method_version, point, self.unit, StoppedBy::Unsupported, absence)
@@ -153,7 +150,6 @@ impl<D> Default for Proof<D> {
 
 impl<D> Proof<D> {
     /// These checks and nothing else.
-    #[must_use]
     pub fn of(checks: Vec<Check>) -> Self {
         Self { checks, ..Self::default() }
     }
@@ -189,13 +185,11 @@ pub struct Plan<P> {
 
 impl<P> Plan<P> {
     /// These points, on one CPU, in memory that is not worth mentioning.
-    #[must_use]
     pub fn of(points: Vec<Planned<P>>) -> Self {
         Self { support: Support::Yes, points, memory_bytes: 0, cpus: 1, test_file_bytes: 0 }
     }
 
     /// It cannot run, for this reason.
-    #[must_use]
     pub fn no(reason: impl Into<String>) -> Self {
         Self { support: Support::No(reason.into()), ..Self::of(Vec::new()) }
     }
@@ -266,7 +260,6 @@ pub struct Figure<P: Probe> {
 
 impl<P: Probe> Figure<P> {
     /// `None` of a point that is none of this probe. Details of another version are none.
-    #[must_use]
     pub fn of(result: &PointResult) -> Option<Self> {
         let details = result.findings.clone().and_then(|findings| serde_json::from_value(findings).ok());
         Some(Self { point: P::Point::of_point(&result.point)?, details, result: result.clone() })

@@ -137,13 +137,11 @@ impl Crew {
     }
 
     /// Threads in the crew.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.members.len()
     }
 
     /// Whether there is nobody.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.members.is_empty()
     }

@@ -69,14 +69,12 @@ pub struct Env {
 
 impl Env {
     /// Headline, but in a quick run, whose rounds have time for a dozen figures.
-    #[must_use]
     pub fn headline_but_quick(&self, in_quick: Rank) -> Rank {
         if self.settings.profile == Profile::Quick { in_quick } else { Rank::Headline }
     }
 
     /// CPUs whose threads may help this one to populate memory, three at most: they share the page faults. None on a machine of several
     /// NUMA nodes, where pages land near the CPU that touches them first.
-    #[must_use]
     pub fn populating_cpus(&self) -> Vec<u32> {
         if self.machine.numa.len() > 1 {
             return Vec::new();
@@ -85,7 +83,6 @@ impl Env {
     }
 
     /// The run's own CPU, and another one that is not said to be the same core's second thread; the same one twice where there is no other.
-    #[must_use]
     pub fn two_cores(&self) -> [u32; 2] {
         let home = self.home_cpu;
         let same_core = |cpu: u32| {
@@ -98,14 +95,12 @@ impl Env {
 
     /// A seed for one use, different for each `salt` and each round, and the same again for the same run seed: a round that read the places of the
     /// one before it would find them in a cache of the disk, and would share its luck with a random order.
-    #[must_use]
     pub fn seed(&self, salt: u64) -> u64 {
         mixed(seed(&self.settings, salt).wrapping_add(u64::from(self.round)))
     }
 }
 
 /// [`Env::seed`] of what concerns the whole run with these settings.
-#[must_use]
 pub fn seed(settings: &Settings, salt: u64) -> u64 {
     // Neighbouring salts give unrelated seeds.
     mixed(settings.seed.wrapping_add(salt.wrapping_mul(0x9E37_79B9_7F4A_7C15)))
@@ -113,7 +108,6 @@ pub fn seed(settings: &Settings, salt: u64) -> u64 {
 
 /// The CPUs that a run with these settings may measure on, ascending. What the user names and may not be used is left out: a thread that is sent
 /// there stays where it is, beside another one, and both halve each other's figures.
-#[must_use]
 pub fn usable_cpus(machine: &Machine, settings: &Settings) -> Vec<u32> {
     let mut cpus = machine.limits.allowed_cpus.clone();
     if cpus.is_empty() {

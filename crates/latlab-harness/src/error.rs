@@ -29,13 +29,11 @@ pub enum ProbeError {
 
 impl ProbeError {
     /// The system's answer to the last call, with what was asked for.
-    #[must_use]
     pub fn last_os_error(what: impl Into<String>) -> Self {
         Self::System { what: what.into(), source: std::io::Error::last_os_error() }
     }
 
     /// A point that lacks a field or has a value that the probe does not know.
-    #[must_use]
     pub fn no_point(point: &Point) -> Self {
         Self::NoPoint(point.label())
     }

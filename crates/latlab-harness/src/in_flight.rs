@@ -99,7 +99,6 @@ pub struct Flight {
 
 impl Flight {
     /// Operations a second; of a closed loop, while its depth was kept.
-    #[must_use]
     pub fn rate_per_s(&self) -> f64 {
         if self.kept_operations > 0 && self.kept_ns > 0.0 {
             return self.kept_operations as f64 * 1e9 / self.kept_ns;
@@ -108,13 +107,11 @@ impl Flight {
     }
 
     /// Mean number of operations that were under way, by Little's law: the rate times the mean time under way.
-    #[must_use]
     pub fn achieved_depth(&self) -> f64 {
         self.rate_per_s() / 1e9 * self.under_way_ns / self.operations.max(1) as f64
     }
 
     /// Operations a second that an open loop asked for.
-    #[must_use]
     pub fn offered_per_s(&self) -> f64 {
         self.operations as f64 * 1e9 / self.due_ns.max(1.0)
     }

@@ -41,7 +41,6 @@ pub struct Planned<P = Point> {
 
 impl<P> Planned<P> {
     /// A detail of priority 0 in group 0 that is cheap to select and has blocks of a few milliseconds.
-    #[must_use]
     pub fn new(point: P) -> Self {
         Self {
             point,
@@ -78,7 +77,6 @@ impl<P> Planned<P> {
     }
 
     /// Blocks of a round before which it has no record; other points do not get more of theirs until all have so many.
-    #[must_use]
     pub fn least_blocks(&self) -> usize {
         let own = match self.rank {
             Rank::Headline | Rank::Curve | Rank::Detail => 1,
@@ -88,7 +86,6 @@ impl<P> Planned<P> {
     }
 
     /// Blocks that a round gives it when there is time for all.
-    #[must_use]
     pub fn wanted_blocks(&self) -> usize {
         let own = match self.rank {
             Rank::Headline | Rank::Curve => 2,
@@ -99,31 +96,26 @@ impl<P> Planned<P> {
     }
 
     /// Blocks that it gets in one round at most: one more where all that it was to have were disturbed.
-    #[must_use]
     pub fn round_blocks(&self) -> usize {
         (self.wanted_blocks() + MORE_WHERE_DISTURBED).min(self.most_blocks())
     }
 
     /// Bytes that it writes to files in one round at most.
-    #[must_use]
     pub fn round_bytes(&self) -> u64 {
         self.laid_out_bytes.saturating_add(self.written_bytes.saturating_mul(self.round_blocks() as u64))
     }
 
     /// Bytes that it writes to files in a whole run at most.
-    #[must_use]
     pub fn run_bytes(&self, profile: Profile) -> u64 {
         self.round_bytes().saturating_mul(u64::from(self.rank.rounds(profile.rounds())))
     }
 
     /// Blocks beyond which a round gives it none.
-    #[must_use]
     pub fn most_blocks(&self) -> usize {
         self.most_blocks.clamp(1, MAX_BLOCKS)
     }
 
     /// Estimated seconds that it takes in a round.
-    #[must_use]
     pub fn round_s(&self) -> f64 {
         self.first_s + self.setup_s + self.wanted_blocks() as f64 * self.block_s
     }

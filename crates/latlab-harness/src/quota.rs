@@ -29,20 +29,17 @@ pub fn give_the_rest(shares: &mut [Share], place: usize, profile: Profile) {
 }
 
 /// Wall seconds that one pass of a run with these shares takes, all included.
-#[must_use]
 pub fn pass_seconds(shares: &[Share], profile: Profile) -> f64 {
     let measuring: f64 = shares.iter().map(|share| share.of(profile)).sum();
     measuring + around_s(profile)
 }
 
 /// Wall seconds that a run takes at most, all included, however few its probes.
-#[must_use]
 pub fn seconds(settings: &Settings) -> f64 {
     settings.budget_s.unwrap_or(Share(WHOLE_S).of(settings.profile))
 }
 
 /// Passes that a run with these shares has time for, as they are planned.
-#[must_use]
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive, and it saturates")]
 pub fn passes(shares: &[Share], settings: &Settings) -> u64 {
     let pass_s: f64 = shares.iter().map(|share| share.of(settings.profile)).sum();
@@ -51,7 +48,6 @@ pub fn passes(shares: &[Share], settings: &Settings) -> u64 {
 
 /// Seconds for each selected probe. A budget is split in the profile's proportions; what one probe leaves over
 /// goes to those after it, because the scheduler works with the running sum as deadlines.
-#[must_use]
 pub fn plan_shares(shares: &[Share], settings: &Settings) -> Vec<f64> {
     let own: Vec<f64> = shares.iter().map(|share| share.of(settings.profile)).collect();
     match settings.budget_s {
@@ -72,7 +68,6 @@ const BEFORE_S: f64 = 0.4;
 
 /// Seconds of a run that are left for measuring, when the measuring process has spent `spent_s` on getting ready: what the start did not need is
 /// measured with.
-#[must_use]
 pub fn left_to_measure(settings: &Settings, spent_s: f64) -> f64 {
     let whole_s = seconds(settings);
     (whole_s - BEFORE_S - spent_s - Share(AFTER_S).of(settings.profile)).max(whole_s / 2.0)

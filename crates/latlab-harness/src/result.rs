@@ -36,7 +36,6 @@ pub struct RoundResult {
 
 impl PointResult {
     /// Nothing but a median.
-    #[must_use]
     pub fn new(point: Point, p50: f64) -> Self {
         Self {
             point,
@@ -50,7 +49,6 @@ impl PointResult {
     }
 
     /// What a figure or a line of one round says of its point, without its rounds. `None` of what has no figure, and of what is derived.
-    #[must_use]
     pub fn of(record: &Record) -> Option<Self> {
         let summary = record.summary.as_ref()?;
         Some(Self {
@@ -65,7 +63,6 @@ impl PointResult {
     }
 
     /// The figures of a probe with what each of their rounds says alone.
-    #[must_use]
     pub fn of_run<'a>(
         figures: impl Iterator<Item = &'a Record>,
         lines: impl Iterator<Item = &'a Record>,
@@ -91,19 +88,16 @@ impl PointResult {
     }
 
     /// A number of its findings, whether it has a range or not.
-    #[must_use]
     pub fn number(&self, name: &str) -> Option<f64> {
         Some(self.estimate(name)?.value)
     }
 
     /// The same with its range.
-    #[must_use]
     pub fn estimate(&self, name: &str) -> Option<Estimate> {
         Estimate::read(self.findings.as_ref()?.get(name)?)
     }
 
     /// Its median with its range.
-    #[must_use]
     pub fn median(&self) -> Estimate {
         let factors = self.interval.map(|ends| ends.map(|end| end / self.p50));
         Estimate::within(self.p50, factors)

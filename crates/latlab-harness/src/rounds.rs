@@ -43,7 +43,6 @@ pub struct Rounds<'a, F = PointResult> {
 
 impl<'a, F: OfRounds> Rounds<'a, F> {
     /// Sorts what the rounds of these figures say.
-    #[must_use]
     pub fn of(figures: &'a [F]) -> Self {
         let mut alone: BTreeMap<u32, (u32, Vec<F>)> = BTreeMap::new();
         for (round, cpu, figure) in figures.iter().flat_map(OfRounds::of_rounds) {
@@ -76,7 +75,6 @@ impl<'a, F: OfRounds> Rounds<'a, F> {
 }
 
 /// Each first figure over its second one; the ratios are kin.
-#[must_use]
 pub fn ratios(kin: &[[&PointResult; 2]]) -> Vec<Estimate> {
     let made: Vec<(f64, ByCpu)> = kin
         .iter()
@@ -95,13 +93,11 @@ pub fn ratios(kin: &[[&PointResult; 2]]) -> Vec<Estimate> {
 }
 
 /// One figure over another one.
-#[must_use]
 pub fn ratio(over: &PointResult, under: &PointResult) -> Estimate {
     ratios(&[[over, under]])[0]
 }
 
 /// A product or quotient of quantities from different rounds, given its value; without a range where one of them has none.
-#[must_use]
 pub fn product(value: f64, of: &[Estimate]) -> Estimate {
     let squares: Option<f64> = of
         .iter()

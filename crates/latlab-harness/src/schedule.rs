@@ -253,7 +253,6 @@ fn not_reached(spec: &Spec, missed: &[&Point], planned: usize, cancelled: bool) 
 ///
 /// # Panics
 /// When the probe cannot do one of the points.
-#[must_use]
 pub fn measure_once(probe: &dyn AnyProbe, env: &Env, points: &[Planned]) -> Vec<(u64, Proof)> {
     let what = probe.spec().id;
     let mut session = probe.open(env, points).unwrap_or_else(|error| panic!("{what}: {error}"));

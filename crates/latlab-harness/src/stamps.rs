@@ -15,7 +15,6 @@ enum Kind {
 
 impl Stamps {
     /// Of this clock; `None` of a simulated one, whose time does not pass on several threads.
-    #[must_use]
     pub fn of(clock: &Clock) -> Option<Self> {
         match &clock.source {
             Source::Hardware(time) => Some(Self(Kind::Hardware(*time))),
@@ -26,7 +25,6 @@ impl Stamps {
 
     /// Before the work: earlier work is complete.
     #[inline]
-    #[must_use]
     pub fn begin(self) -> u64 {
         match self.0 {
             Kind::Hardware(time) => time.begin(),
@@ -36,7 +34,6 @@ impl Stamps {
 
     /// After the work: its loads have their data, later work has not begun.
     #[inline]
-    #[must_use]
     pub fn end(self) -> u64 {
         match self.0 {
             Kind::Hardware(time) => time.end(),

@@ -37,7 +37,6 @@ pub enum Operations {
 
 impl Operations {
     /// Whether interrupts are recorded beside them by tracepoints, where that is allowed: changing to other probes and back takes a second.
-    #[must_use]
     pub fn are_traced(self) -> bool {
         matches!(self, Self::UserSpace | Self::Faults)
     }

@@ -93,13 +93,11 @@ pub struct Calls {
 
 impl Calls {
     /// Only CPUID of this CPU asked, for a dump.
-    #[must_use]
     pub fn of_this_cpu() -> Self {
         Self { registers: Registers::of_this_cpu(), ..Self::none() }
     }
 
     /// Nothing asked: everything must come from files.
-    #[must_use]
     pub fn none() -> Self {
         Self {
             registers: None,

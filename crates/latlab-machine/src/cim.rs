@@ -75,7 +75,6 @@ fn said(object: &Value, property: &str) -> Option<String> {
 }
 
 /// Describes a Windows machine from the JSON of [`WINDOWS_QUERY`], and what `calls` says besides. Never fails.
-#[must_use]
 pub fn describe_windows(json: &str, calls: &Calls, dir: &Path) -> Machine {
     let mut notes = Notes::default();
     // PowerShell may begin with a byte order mark.

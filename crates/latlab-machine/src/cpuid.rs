@@ -73,7 +73,6 @@ impl Registers {
     }
 
     /// Reads a dump: one answer a line, `leaf subleaf eax ebx ecx edx` in hexadecimal; other lines are skipped.
-    #[must_use]
     pub fn parse(dump: &str) -> Self {
         let answer = |line: &str| {
             let mut numbers = line.split_whitespace().map(|word| u32::from_str_radix(word, 16).ok());
@@ -84,7 +83,6 @@ impl Registers {
     }
 
     /// The dump that [`Registers::parse`] reads.
-    #[must_use]
     pub fn dump(&self) -> String {
         self.0.iter().filter(|(_, answer)| **answer != [0; 4]).fold(
             String::new(),

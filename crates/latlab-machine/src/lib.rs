@@ -77,7 +77,6 @@ pub use virt::{Container, Virtualisation};
 /// Takes a few milliseconds on Linux. On Windows and macOS it runs the system's own query program, which takes
 /// longer (bounded by 30 s). File systems over a network or in user space are not asked for their size unless `dir` is
 /// on one: a dead server would block for ever.
-#[must_use]
 pub fn describe(dir: &Path) -> Machine {
     system::describe(dir)
 }

@@ -63,7 +63,6 @@ impl Machine {
     /// The file system that holds `path`: the visible mount with the longest matching mount point.
     ///
     /// `path` should be absolute and without symbolic links; a relative path has no answer.
-    #[must_use]
     pub fn file_system_of(&self, path: &Path) -> Option<&FileSystem> {
         file_systems::holding(&self.file_systems, path)
     }

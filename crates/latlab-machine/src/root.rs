@@ -29,13 +29,11 @@ const MOST_BYTES: u64 = 8 << 20;
 
 impl Root {
     /// The running system.
-    #[must_use]
     pub fn live() -> Self {
         Self::at("/")
     }
 
     /// A captured tree.
-    #[must_use]
     pub fn at(prefix: impl Into<PathBuf>) -> Self {
         Self(prefix.into())
     }

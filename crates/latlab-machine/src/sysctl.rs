@@ -65,7 +65,6 @@ impl Keys {
 }
 
 /// Describes a Mac from captured text, and what `calls` says besides. Never fails.
-#[must_use]
 pub fn describe_mac(texts: &MacText, calls: &Calls, dir: &Path) -> Machine {
     let mut notes = Notes::default();
     let keys = Keys::parse(&texts.sysctl);

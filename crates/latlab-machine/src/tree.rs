@@ -11,7 +11,6 @@ use crate::{boot, cache, cpu, disks, file_systems, kernel, limits, memory, mount
 /// Describes the Linux machine whose `/proc`, `/sys` and `/etc` are below `root`, and what `calls` says besides.
 ///
 /// [`crate::describe`] calls it for the running system; tests and bug reports call it with captured trees. Never fails.
-#[must_use]
 pub fn describe_tree(root: &Root, calls: &Calls, dir: &Path) -> Machine {
     let mut notes = Notes::default();
     let registers = calls.registers.as_ref();

@@ -133,7 +133,6 @@ pub struct NamedComb {
 }
 
 /// Finds the cause of each sample. Samples must be in order of time and not overlap; events in any order.
-#[must_use]
 pub fn attribute(samples: &[Sample], events: &[Event], context: &Context<'_>) -> Attributed {
     let (mut owned, events_outside) = assign(samples, events);
     let mut each: Vec<Attribution> = samples
@@ -237,7 +236,6 @@ fn vouched(sample: &Sample, usual_ns: f64) -> Option<f64> {
 
 /// What operations are made of that wait as part of their work, and may overlap: every cause with its own time in each of them, and the
 /// rest unexplained. `events` in order of time. A page fault, of which only the begin is known, takes at most until the thread next gave its CPU away.
-#[must_use]
 pub fn split(samples: &[Sample], events: &[Event]) -> Vec<Attribution> {
     let longest_ns = events.iter().filter_map(|event| Some(event.end_ns? - event.at_ns)).fold(0.0, f64::max);
     samples
@@ -500,7 +498,6 @@ pub struct Agreement {
 
 /// Compares what combs alone say with what events say, over samples of at least `least_ns`. `None` where either has no timer tick. Where the
 /// events tell the tick from timers that somebody set, which have no period, only the tick counts.
-#[must_use]
 pub fn agreement(
     samples: &[Sample],
     truth: &[Attribution],

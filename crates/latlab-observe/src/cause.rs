@@ -51,7 +51,6 @@ pub enum Cause {
 
 impl Cause {
     /// The name as it stands in files: `context-switch`.
-    #[must_use]
     pub fn name(self) -> &'static str {
         self.into()
     }
@@ -101,7 +100,6 @@ pub enum Proof {
 
 impl Proof {
     /// The name as it stands in files: `switch-record`.
-    #[must_use]
     pub fn name(self) -> &'static str {
         self.into()
     }
@@ -138,7 +136,6 @@ pub struct Sample {
 
 impl Sample {
     /// When it ended.
-    #[must_use]
     pub fn end_ns(&self) -> f64 {
         self.at_ns + self.ns
     }

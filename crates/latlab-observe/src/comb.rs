@@ -92,7 +92,6 @@ pub struct Comb {
 
 impl Comb {
     /// Teeth a second.
-    #[must_use]
     pub fn hz(&self) -> f64 {
         1e9 / self.period_ns
     }
@@ -115,7 +114,6 @@ impl Comb {
     }
 
     /// The share of its gaps that are not there by chance: how far one of them can be believed to be its own.
-    #[must_use]
     pub fn confidence(&self) -> f64 {
         if self.hit == 0 {
             return 0.0;
@@ -129,7 +127,6 @@ impl Comb {
 ///
 /// # Panics
 /// When `free` is not as long as `samples`.
-#[must_use]
 pub fn find_combs(samples: &[Sample], free: &[bool], listened: &[Span]) -> Vec<Comb> {
     assert_eq!(samples.len(), free.len(), "one flag a sample");
     let (Some(first), Some(last)) = (listened.first(), listened.last()) else {

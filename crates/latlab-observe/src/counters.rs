@@ -78,13 +78,11 @@ pub struct Tally {
 
 impl CpuCounters {
     /// Of the calling thread on `cpu`.
-    #[must_use]
     pub fn of_this_thread(cpu: u32) -> Self {
         Self { cpu, observer: Observer::of_this_thread(Some(cpu)), cpu_time: thread_clock() }
     }
 
     /// All of them now.
-    #[must_use]
     pub fn read(&self, clock: &Clock) -> CpuReading {
         let lines = |path| fs::read_to_string(path).map(|text| column(&text, self.cpu)).unwrap_or_default();
         CpuReading {
@@ -101,7 +99,6 @@ impl CpuCounters {
 
 impl CpuReading {
     /// What was counted since `earlier`.
-    #[must_use]
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -128,14 +125,12 @@ impl CpuReading {
 
 impl Counted {
     /// Interrupts of the local timer: `LOC` on x86, `arch_timer` on aarch64. `None` where interrupts cannot be read.
-    #[must_use]
     pub fn timer_interrupts(&self) -> Option<u64> {
         self.interrupts_known
             .then(|| self.sum(|count| count.name == "LOC" || count.what.contains("arch_timer")))
     }
 
     /// Interrupts that other CPUs sent: reschedule, function call (TLB shootdowns among them).
-    #[must_use]
     pub fn interprocessor_interrupts(&self) -> Option<u64> {
         // TLB shootdowns are function calls too, and `CAL` has counted them as well since Linux 4.9.
         const X86: [&str; 2] = ["RES", "CAL"];
@@ -144,14 +139,12 @@ impl Counted {
     }
 
     /// All interrupts of this CPU. `None` where they cannot be read.
-    #[must_use]
     pub fn all_interrupts(&self) -> Option<u64> {
         // TLB shootdowns are among the function calls.
         self.interrupts_known.then(|| self.sum(|count| count.name != "TLB"))
     }
 
     /// The causes that are counted one by one.
-    #[must_use]
     pub fn tally(&self) -> Tally {
         let thread = &self.thread;
         Tally {

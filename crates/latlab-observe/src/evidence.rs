@@ -29,7 +29,6 @@ pub struct ThreadFlag {
 
 impl ThreadFlag {
     /// Where nobody asked for one: never taken.
-    #[must_use]
     pub fn none() -> Self {
         Self { rseq: None, interrupts: None }
     }
@@ -49,13 +48,11 @@ impl Evidence {
     /// Opens all evidence up to `highest` that this process may have. `cpu` is where the thread is pinned: without it there are no
     /// tracepoints, which are a CPU's. Takes up to some tens of milliseconds for root, else one; never fails: what is missing has its reason in
     /// [`rungs`](Self::rungs).
-    #[must_use]
     pub fn of_this_thread(clock: &Clock, cpu: Option<u32>, highest: Level) -> Self {
         Self::open(clock, cpu, Wanted::up_to(highest))
     }
 
     /// As [`of_this_thread`](Self::of_this_thread), with a choice of what is worth its price.
-    #[must_use]
     pub fn open(clock: &Clock, cpu: Option<u32>, wanted: Wanted) -> Self {
         let highest = wanted.highest;
         let mut rungs = vec![Rung::there(Level::TimeStamps)];
@@ -75,43 +72,36 @@ impl Evidence {
     }
 
     /// All rungs, least first.
-    #[must_use]
     pub fn rungs(&self) -> &[Rung] {
         &self.rungs
     }
 
     /// The highest rung that is there.
-    #[must_use]
     pub fn level(&self) -> Level {
         highest(&self.rungs)
     }
 
     /// Whether every switch of the thread is recorded with its times; see [`crate::Context::switches_are_recorded`].
-    #[must_use]
     pub fn records_switches(&self) -> bool {
         self.sources.sees_switches
     }
 
     /// Whether every page fault of the thread is recorded.
-    #[must_use]
     pub fn records_faults(&self) -> bool {
         self.sources.sees_faults
     }
 
     /// Whether all requests of the thread that devices had done by the last drain are known, as [`Cause::Device`](crate::Cause::Device).
-    #[must_use]
     pub fn knows_requests(&self) -> bool {
         self.sources.sees_requests
     }
 
     /// Whether a preemption without a record would be noticed.
-    #[must_use]
     pub fn has_flag(&self) -> bool {
         self.flag.rseq.is_some()
     }
 
     /// Whether a gap without [`Taken::interrupted`] had no interrupt of this kernel.
-    #[must_use]
     pub fn flags_interrupts(&self) -> bool {
         self.flag.interrupts.is_some()
     }

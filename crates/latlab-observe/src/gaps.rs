@@ -27,7 +27,6 @@ pub struct Buffer {
 
 impl Buffer {
     /// Room for `most` gaps.
-    #[must_use]
     pub fn new(most: usize) -> Self {
         let touched = Gap { begin: 1, ..Gap::default() };
         Self {
@@ -39,7 +38,6 @@ impl Buffer {
     }
 
     /// What was written since it was last emptied.
-    #[must_use]
     pub fn gaps(&self) -> &[Gap] {
         &self.gaps[..self.used]
     }

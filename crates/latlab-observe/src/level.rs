@@ -42,13 +42,11 @@ impl Level {
     pub const ALL: &[Self] = Self::VARIANTS;
 
     /// The name as it is printed.
-    #[must_use]
     pub fn name(self) -> &'static str {
         self.into()
     }
 
     /// The level of this name.
-    #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         name.parse().ok()
     }
@@ -68,13 +66,11 @@ pub struct Rung {
 
 impl Rung {
     /// A rung that is there.
-    #[must_use]
     pub fn there(level: Level) -> Self {
         Self { level, available: true, reason: None }
     }
 
     /// A rung that is not there.
-    #[must_use]
     pub fn missing(level: Level, reason: impl Into<String>) -> Self {
         Self { level, available: false, reason: Some(reason.into()) }
     }
@@ -101,7 +97,6 @@ pub struct Wanted {
 
 impl Wanted {
     /// All that there is up to this rung, for work that never sleeps.
-    #[must_use]
     pub fn up_to(highest: Level) -> Self {
         Self { highest, faults: true, sleeps: false, requests: false }
     }

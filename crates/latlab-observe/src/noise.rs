@@ -95,13 +95,11 @@ impl Recording {
     }
 
     /// Time listened to, ns.
-    #[must_use]
     pub fn listened_ns(&self) -> f64 {
         self.listened.iter().map(|span| span.to_ns - span.from_ns).sum()
     }
 
     /// What the judgement needs to know beside the events.
-    #[must_use]
     pub fn context(&self) -> Context<'_> {
         Context {
             listened: &self.listened,
@@ -362,7 +360,6 @@ impl<'a> Listener<'a> {
     }
 
     /// What all turns so far were made of; `None` before the first.
-    #[must_use]
     pub fn judge(&self) -> Option<Judged> {
         let (noise, each) = self.judged(false)?;
         Some(Judged { noise, samples: self.recording.samples.clone(), each })

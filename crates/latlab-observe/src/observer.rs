@@ -17,13 +17,11 @@ pub struct Reading(Observed);
 
 impl Observer {
     /// Observes the calling thread, which must stay on CPU `cpu` for the steal figure to mean anything.
-    #[must_use]
     pub fn of_this_thread(cpu: Option<u32>) -> Self {
         Self { counters: ThreadCounters::open(cpu) }
     }
 
     /// The counters now.
-    #[must_use]
     pub fn read(&self) -> Reading {
         Reading(self.counters.read())
     }
@@ -31,14 +29,12 @@ impl Observer {
 
 impl Reading {
     /// What happened between `earlier` and this reading.
-    #[must_use]
     pub fn since(&self, earlier: &Self) -> Observed {
         self.0.combined(&earlier.0, u64::saturating_sub)
     }
 }
 
 /// Sum of two observations; a counter that either lacks is unknown.
-#[must_use]
 pub fn sum(a: &Observed, b: &Observed) -> Observed {
     a.combined(b, u64::saturating_add)
 }
@@ -59,27 +55,23 @@ pub struct RunDelay {
 
 impl RunDelay {
     /// Of the calling thread, also when another one reads it; `None` where the kernel does not count.
-    #[must_use]
     pub fn of_this_thread() -> Option<Self> {
         let own = Self { delay: DelayFile::open(None)?, running: thread_clock() };
         own.read_ns().map(|_| own)
     }
 
     /// Of another thread of this process, by the kernel's number of it.
-    #[must_use]
     pub fn of_thread(tid: u32) -> Option<Self> {
         let other = Self { delay: DelayFile::open(Some(tid))?, running: None };
         other.read_ns().map(|_| other)
     }
 
     /// Nanoseconds since the thread began: off its CPU though it would have run, or woken and not yet running. One system call, 0.7 us.
-    #[must_use]
     pub fn read_ns(&self) -> Option<u64> {
         self.delay.read_ns()
     }
 
     /// Nanoseconds that the calling thread has run since it began; `None` of another thread. One system call, 0.2 to 0.6 us.
-    #[must_use]
     pub fn running_ns(&self) -> Option<u64> {
         self.running.map(OsClockId::read)
     }

@@ -104,7 +104,6 @@ const LENGTHS: [f64; 6] = [1e3, 2e3, 5e3, 1e4, 1e5, 1e6];
 const MOST_WHO: usize = 5;
 
 /// One row a cause, the one that took most time first.
-#[must_use]
 pub fn by_cause(samples: &[Sample], attributed: &Attributed, seconds: f64) -> Vec<CauseRow> {
     let mut groups: BTreeMap<Cause, Vec<(&Sample, &Attribution)>> = BTreeMap::new();
     for pair in samples.iter().zip(&attributed.each) {
@@ -161,7 +160,6 @@ fn who_of(one: &Attribution) -> Option<&str> {
 }
 
 /// How much has a cause, from each length on.
-#[must_use]
 pub fn explained(samples: &[Sample], attributed: &Attributed, threshold_ns: f64) -> Vec<Explained> {
     let mut lengths = vec![threshold_ns];
     lengths.extend(LENGTHS.into_iter().filter(|length| *length > threshold_ns));
@@ -202,7 +200,6 @@ pub fn explained(samples: &[Sample], attributed: &Attributed, threshold_ns: f64)
 }
 
 /// What each second had.
-#[must_use]
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "seconds of a recording")]
 pub fn by_second(samples: &[Sample], attributed: &Attributed, from_ns: f64, to_ns: f64) -> Vec<Second> {
     let count = ((to_ns - from_ns) / 1e9).ceil().max(1.0) as usize;
@@ -218,7 +215,6 @@ pub fn by_second(samples: &[Sample], attributed: &Attributed, from_ns: f64, to_n
 }
 
 /// The longest gaps, the longest first.
-#[must_use]
 pub fn longest(samples: &[Sample], attributed: &Attributed, from_ns: f64, most: usize) -> Vec<NamedGap> {
     let mut order: Vec<usize> = (0..samples.len()).collect();
     order.sort_by(|a, b| samples[*b].ns.total_cmp(&samples[*a].ns));

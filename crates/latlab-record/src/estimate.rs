@@ -28,13 +28,11 @@ pub type ByCpu = Vec<Vec<f64>>;
 
 impl Estimate {
     /// Of one measurement.
-    #[must_use]
     pub fn once(value: f64) -> Self {
         Self { value, low: None, high: None }
     }
 
     /// With the interval of a factor about 1: everything is on the logarithm, so a quantity and its inverse agree.
-    #[must_use]
     pub fn within(value: f64, factors: Option<[f64; 2]>) -> Self {
         let ends = factors.filter(|[low, high]| value > 0.0 && 0.0 < *low && high.is_finite());
         Self {
@@ -46,7 +44,6 @@ impl Estimate {
 
     /// Each quantity of a group of kin with what it was in each round. The interval is that of [`latlab_stats::fold_rounds`], moved to lie about the
     /// value: of a quantity that is not linear the rounds alone may have another centre.
-    #[must_use]
     pub fn of_kin(kin: &[(f64, ByCpu)]) -> Vec<Self> {
         let rounds: Vec<ByCpu> = kin.iter().map(|(_, rounds)| rounds.clone()).collect();
         let folded = folded(&rounds).into_iter().zip(kin);
@@ -54,14 +51,12 @@ impl Estimate {
     }
 
     /// Each quantity of a group of kin from what it was in each round alone; not a number where no round says.
-    #[must_use]
     pub fn of_rounds(kin: &[ByCpu]) -> Vec<Self> {
         let folded = folded(kin).into_iter();
         folded.map(|(value, factors)| Self::within(significant(value), factors)).collect()
     }
 
     /// What findings hold under a name: an estimate, or a plain number.
-    #[must_use]
     pub fn read(found: &Value) -> Option<Self> {
         match found {
             Value::Number(number) => number.as_f64().map(Self::once),
@@ -101,7 +96,6 @@ impl Estimate {
     }
 
     /// Both ends.
-    #[must_use]
     pub fn ends(&self) -> Option<[f64; 2]> {
         self.low.zip(self.high).map(<[f64; 2]>::from)
     }

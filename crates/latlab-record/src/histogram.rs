@@ -73,7 +73,6 @@ impl Default for Histogram {
 
 impl Histogram {
     /// An empty histogram; 44 KiB.
-    #[must_use]
     pub fn new() -> Self {
         Self {
             counts: vec![0; BUCKETS].into_boxed_slice(),
@@ -130,31 +129,26 @@ impl Histogram {
     }
 
     /// Number of durations counted.
-    #[must_use]
     pub fn total(&self) -> u64 {
         self.total
     }
 
     /// Shortest duration in ns, exact; `None` when empty.
-    #[must_use]
     pub fn min_ns(&self) -> Option<f64> {
         (self.total > 0).then(|| self.min_ps as f64 / 1e3)
     }
 
     /// Longest duration in ns, exact; `None` when empty.
-    #[must_use]
     pub fn max_ns(&self) -> Option<f64> {
         (self.total > 0).then(|| self.max_ps as f64 / 1e3)
     }
 
     /// Mean in ns, exact (not from bucket middles); `None` when empty.
-    #[must_use]
     pub fn mean_ns(&self) -> Option<f64> {
         (self.total > 0).then(|| self.sum_ps as f64 / self.total as f64 / 1e3)
     }
 
     /// Sample standard deviation in ns; `None` with fewer than two samples.
-    #[must_use]
     pub fn std_ns(&self) -> Option<f64> {
         if self.total < 2 {
             return None;
@@ -166,7 +160,6 @@ impl Histogram {
     }
 
     /// `(middle of the bucket in ns, count)` of every bucket that holds something, ascending.
-    #[must_use]
     pub fn occupied(&self) -> Vec<(f64, u64)> {
         self.counts
             .iter()
@@ -183,7 +176,6 @@ impl Histogram {
     ///
     /// # Panics
     /// Never: the bounds handed to the encoder are those of this type.
-    #[must_use]
     pub fn encode(&self) -> EncodedHistogram {
         let mut exchange = hdrhistogram::Histogram::<u64>::new_with_bounds(1, 1 << HIGHEST_BIT, 2)
             .expect("1 ps to 2^50 ps with two digits is a valid range");

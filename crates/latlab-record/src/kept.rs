@@ -15,7 +15,6 @@ const TAIL_KEPT: usize = 1_000;
 const VALUES_KEPT: usize = 16;
 
 /// To five significant digits; what is not finite stays as it is.
-#[must_use]
 pub fn significant(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return value;
@@ -30,7 +29,6 @@ pub fn significant(value: f64) -> f64 {
 }
 
 /// The slow samples of a record in order of time, and how many were left out, those that were before included.
-#[must_use]
 pub fn keep_slowest(mut tail: Vec<TailSample>, dropped: u64) -> (Vec<TailSample>, u64) {
     let beyond = tail.len().saturating_sub(TAIL_KEPT);
     if beyond > 0 {
@@ -42,7 +40,6 @@ pub fn keep_slowest(mut tail: Vec<TailSample>, dropped: u64) -> (Vec<TailSample>
 }
 
 /// The batch means that a line of this rank keeps: all, or some of them, evenly spread over their order in time.
-#[must_use]
 pub fn keep_values(values: Vec<f64>, rank: Rank) -> Vec<f64> {
     let all = values.len();
     if rank == Rank::Headline || all <= VALUES_KEPT {

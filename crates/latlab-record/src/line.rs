@@ -43,19 +43,16 @@ pub enum Profile {
 
 impl Profile {
     /// 0, 1 or 2: the place of its entry in a table by profile.
-    #[must_use]
     pub fn nth(self) -> u8 {
         self as u8
     }
 
     /// Rounds of a run.
-    #[must_use]
     pub fn rounds(self) -> u32 {
         self.of([4, 6, 12])
     }
 
     /// Its entry of three: quick, standard, thorough.
-    #[must_use]
     pub fn of<T: Copy>(self, entries: [T; 3]) -> T {
         entries[usize::from(self.nth())]
     }
@@ -245,7 +242,6 @@ pub struct RunFile {
 }
 
 /// The JSON Schema of a line and of a whole run. What the findings of each probe hold is not in it yet.
-#[must_use]
 pub fn schema() -> serde_json::Value {
     let mut generator = schemars::SchemaGenerator::default();
     let line = generator.subschema_for::<Line>();

@@ -148,7 +148,6 @@ pub struct Point {
 
 impl Point {
     /// A short name for progress lines and tables: `working_set 16 MiB, 4k, random`.
-    #[must_use]
     pub fn label(&self) -> String {
         let pages = |pages| match pages {
             Pages::Base => "4k pages".to_owned(),
@@ -223,7 +222,6 @@ fn file_size(bytes: u64) -> String {
 }
 
 /// `1.5 MiB`: at most three significant digits, binary prefix.
-#[must_use]
 pub fn binary_size(bytes: u64) -> String {
     let mut value = bytes as f64;
     let mut unit = "B";

@@ -54,7 +54,6 @@ impl Rank {
     const CURVE_LEAST: u32 = 2;
 
     /// In how many of a run's rounds a point of this rank is measured at most: in fewer where its CPU has fewer.
-    #[must_use]
     pub fn rounds(self, of_run: u32) -> u32 {
         match self {
             Self::Headline => of_run,
@@ -169,7 +168,6 @@ pub struct Absence {
 
 impl Absence {
     /// Why there is no figure, when a check did not hold.
-    #[must_use]
     pub fn of_failed(checks: &[Check]) -> Option<Self> {
         let failed: Vec<String> = checks
             .iter()
@@ -474,7 +472,6 @@ pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 
 impl Record {
     /// A record that says why nothing was measured.
-    #[must_use]
     pub fn absent(
         probe: &str,
         method: u32,
@@ -496,7 +493,6 @@ impl Record {
     }
 
     /// A record computed from others.
-    #[must_use]
     pub fn derived(probe: &str, method: u32, unit: Unit, findings: serde_json::Value) -> Self {
         Self {
             probe: probe.to_owned(),

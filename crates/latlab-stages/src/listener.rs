@@ -100,14 +100,12 @@ impl Listener {
     }
 
     /// What the program's environment must hold; of use to processes of this user, while this one lives.
-    #[must_use]
     pub fn environment(&self) -> [(&'static str, String); 2] {
         let lines = format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd());
         [("LATLAB_STAGES", self.ring.path()), ("LATLAB_STAGE_LINES", lines)]
     }
 
     /// The ring.
-    #[must_use]
     pub fn ring(&self) -> &Shared {
         &self.ring
     }
@@ -136,7 +134,6 @@ impl Listener {
     }
 
     /// The sums so far.
-    #[must_use]
     pub fn heard(&self) -> Heard {
         Heard {
             stages: self.table.rows(),

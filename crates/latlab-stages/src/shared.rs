@@ -57,7 +57,6 @@ impl Shared {
     }
 
     /// What `LATLAB_STAGES` must say for processes of the same user while this process lives.
-    #[must_use]
     pub fn path(&self) -> String {
         format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd())
     }
@@ -72,7 +71,6 @@ impl Shared {
     ///
     /// # Safety
     /// The writer is not used after this was dropped.
-    #[must_use]
     pub unsafe fn writer(&self) -> Option<Ring> {
         // SAFETY: mapped as long as this lives, and longer the caller does not use it.
         unsafe { Ring::over(self.base.as_ptr(), self.length) }

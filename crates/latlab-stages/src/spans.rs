@@ -38,7 +38,6 @@ pub struct Span {
 
 impl Span {
     /// How long it took, ns.
-    #[must_use]
     pub fn ns(&self) -> u64 {
         self.end_ns.saturating_sub(self.begin_ns)
     }
@@ -93,7 +92,6 @@ impl Spans {
     }
 
     /// Ends without begin, and begins beyond what is kept.
-    #[must_use]
     pub fn unmatched(&self) -> u64 {
         self.unmatched
     }
@@ -202,7 +200,6 @@ impl Table {
     }
 
     /// The stages, the longest first.
-    #[must_use]
     pub fn rows(&self) -> Vec<StageRow> {
         let mut rows: Vec<StageRow> = self
             .by_name

@@ -14,7 +14,6 @@ pub struct Affine {
 
 /// Least squares of `fitted / measured - 1` over (bytes, ns). `None` for fewer than three sizes, and when the best line has no start or no slope
 /// above zero: then the times are no such line.
-#[must_use]
 pub fn affine(points: &[(f64, f64)]) -> Option<Affine> {
     let sound = |(bytes, ns): &&(f64, f64)| *bytes > 0.0 && *ns > 0.0 && bytes.is_finite() && ns.is_finite();
     let points: Vec<&(f64, f64)> = points.iter().filter(sound).collect();
@@ -45,19 +44,16 @@ pub fn affine(points: &[(f64, f64)]) -> Option<Affine> {
 
 impl Affine {
     /// Time of a transfer, ns.
-    #[must_use]
     pub fn ns(&self, bytes: f64) -> f64 {
         self.alpha_ns + bytes * self.ns_per_byte
     }
 
     /// Bandwidth of endless transfers, bytes a second.
-    #[must_use]
     pub fn beta_bytes_per_s(&self) -> f64 {
         1e9 / self.ns_per_byte
     }
 
     /// The block that reaches this share (0 to 1) of the bandwidth, bytes: half of it at `alpha * beta`, 90 % at nine times that.
-    #[must_use]
     pub fn block_for_share(&self, share: f64) -> f64 {
         self.alpha_ns / self.ns_per_byte * share / (1.0 - share)
     }

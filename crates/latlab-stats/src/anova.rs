@@ -8,7 +8,6 @@ const LEAST_VARIANCE: f64 = 1e-9;
 
 /// How often the means of groups that are alike would lie at least so far apart: one-way analysis of variance (Fisher's F). `None` unless two
 /// groups have values, one of them several.
-#[must_use]
 pub fn anova(groups: &[Vec<f64>]) -> Option<f64> {
     let groups: Vec<&Vec<f64>> = groups.iter().filter(|group| !group.is_empty()).collect();
     let all: Vec<f64> = groups.iter().copied().flatten().copied().collect();

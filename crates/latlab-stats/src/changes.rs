@@ -53,7 +53,6 @@ const MOST_ALIKE: f64 = 0.8;
 /// Where the level of rates changes; `None` for fewer than eight values, one that is negative or not finite, or where most are 0.
 ///
 /// Deterministic. A tenth of a second for a thousand values.
-#[must_use]
 pub fn changes(values: &[f64]) -> Option<Changes> {
     if values.len() < 2 * SHORTEST || values.iter().any(|value| !value.is_finite() || *value < 0.0) {
         return None;
@@ -97,7 +96,6 @@ pub fn changes(values: &[f64]) -> Option<Changes> {
 
 /// How far a straight line through the values rises from the first to the last, in the unit of the values (Theil 1950, Sen 1968: the median of
 /// the slopes of all pairs). 0 for fewer than two values.
-#[must_use]
 pub fn rise(values: &[f64]) -> f64 {
     let every = values.len().div_ceil(MOST / 4).max(1);
     let thinned: Vec<f64> = values.chunks(every).map(median).collect();

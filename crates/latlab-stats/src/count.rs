@@ -1,7 +1,6 @@
 //! Whole numbers out of floats.
 
 /// Cut to whole: 0 for negative ones and NaN, `u64::MAX` for what is larger than that.
-#[must_use]
 #[inline]
 #[expect(
     clippy::cast_possible_truncation,
@@ -13,14 +12,12 @@ pub fn whole(value: f64) -> u64 {
 }
 
 /// The nearest whole number, with the same bounds.
-#[must_use]
 #[inline]
 pub fn nearest(value: f64) -> u64 {
     whole(value.round())
 }
 
 /// [`whole`] for indices and lengths.
-#[must_use]
 #[inline]
 pub fn index(value: f64) -> usize {
     usize::try_from(whole(value)).unwrap_or(usize::MAX)

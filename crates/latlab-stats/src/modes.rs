@@ -50,7 +50,6 @@ struct Stretch {
 }
 
 /// The modes of `(value in ns, count)`, ascending; `step_ns` is the clock's step. One mode at least where there is a sample.
-#[must_use]
 pub fn modes(buckets: &[(f64, u64)], step_ns: f64) -> Vec<Mode> {
     let all: f64 = buckets.iter().map(|(_, count)| *count as f64).sum();
     let Some(lowest) = buckets.iter().map(|(ns, _)| *ns).find(|ns| *ns > 0.0) else {

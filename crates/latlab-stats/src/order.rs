@@ -4,7 +4,6 @@ use crate::special::{binomial_cdf, binomial_sf};
 
 /// The least number of independent samples with which `[smallest, largest]` encloses the quantile at this level with
 /// half the error on either side: p50 at 95 % needs 6, p99.9 needs 3,688. `u64::MAX` when no number is enough.
-#[must_use]
 pub fn min_samples(q: f64, level: f64) -> u64 {
     if check(q, level).is_err() {
         return u64::MAX;

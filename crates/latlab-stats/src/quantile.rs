@@ -5,7 +5,6 @@ use crate::count::whole;
 /// Hyndman and Fan's type 7 (The American Statistician 50, 1996), with numpy's way of interpolating, so that it
 /// agrees with `numpy.quantile`'s default. The unit is that of the values. `q` is clamped to `[0, 1]`; NaN for an
 /// empty slice or a NaN `q`.
-#[must_use]
 pub fn quantile(sorted: &[f64], q: f64) -> f64 {
     if sorted.is_empty() || q.is_nan() {
         return f64::NAN;
@@ -16,7 +15,6 @@ pub fn quantile(sorted: &[f64], q: f64) -> f64 {
 }
 
 /// The middle of values in any order; NaN for none.
-#[must_use]
 pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -24,7 +22,6 @@ pub fn median(values: &[f64]) -> f64 {
 }
 
 /// The middle of values that an iterator gives; `None` of nothing.
-#[must_use]
 pub fn median_of(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     let values: Vec<f64> = values.into_iter().collect();
     (!values.is_empty()).then(|| median(&values))

@@ -8,7 +8,6 @@ pub struct Rng {
 
 impl Rng {
     /// The same seed gives the same sequence on every machine.
-    #[must_use]
     pub fn new(seed: u64) -> Self {
         let mut mixer = seed;
         let state = std::array::from_fn(|_| splitmix64(&mut mixer));
@@ -60,7 +59,6 @@ fn splitmix64(state: &mut u64) -> u64 {
 }
 
 /// Splitmix64's finaliser (Steele, Lea, Flood 2014): each bit of what it returns depends on each bit of `z`, so neighbours become strangers.
-#[must_use]
 #[expect(clippy::inline_always, reason = "it stands in timed loops too, where a call would be measured")]
 #[inline(always)]
 pub fn mixed(mut z: u64) -> u64 {

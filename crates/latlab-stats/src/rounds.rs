@@ -65,7 +65,6 @@ pub struct Folded {
 ///
 /// Simulated (`tests/coverage.rs`): of nominal 95 % at least 92 and at most 98 % where rounds differ by 0 to 10 %, CPUs by 0 to 40 %, and kin
 /// are alike or unlike.
-#[must_use]
 pub fn fold_rounds(points: &[Vec<Vec<f64>>], level: f64) -> Vec<Option<Folded>> {
     let of: Vec<Option<Centre>> = points.iter().map(|cpus| Centre::of(cpus)).collect();
     let kin: Vec<Kin> = kin(&of);

@@ -56,7 +56,6 @@ const ROTATION_NS: [f64; 2] = [2.2e6, 14e6];
 const FAR_NS: [f64; 2] = [2e6, 25e6];
 
 /// Judges times of reads just behind the last one and far away from it, ns, taken in turns. `None` for fewer than twelve of a kind.
-#[must_use]
 pub fn seeking(near: &[f64], far: &[f64]) -> Option<Seeking> {
     let sorted = |times: &[f64]| {
         let mut times: Vec<f64> = times.iter().copied().filter(|ns| ns.is_finite()).collect();

@@ -6,7 +6,6 @@
 use crate::quantile::{interpolate, position};
 
 /// [`crate::quantile`] of the samples that the buckets stand for; NaN when there are none.
-#[must_use]
 pub fn quantile_counts(buckets: &[(f64, u64)], q: f64) -> f64 {
     let n = total(buckets);
     if n == 0 || q.is_nan() {

@@ -70,7 +70,6 @@ impl RemoteBlock {
     }
 
     /// Time inside its timed regions, ns.
-    #[must_use]
     pub fn timed_ns(&self) -> f64 {
         self.values.iter().sum::<f64>() * self.ops_per_window.unwrap_or(1) as f64
     }
@@ -90,7 +89,6 @@ impl Block<'_> {
     }
 
     /// Operations a window that this record's earlier blocks had, for [`RemoteBlock::take`] in a child process.
-    #[must_use]
     pub fn chosen_window_ops(&self) -> Option<u64> {
         *self.ops_per_window
     }

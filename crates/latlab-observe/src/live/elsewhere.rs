@@ -9,13 +9,11 @@ use crate::level::{Level, Rung, Wanted};
 const REASON: &str = "latlab reads these records on Linux only";
 
 /// No thread can be kept on a CPU.
-#[must_use]
 pub fn pin_to(_cpu: u32) -> bool {
     false
 }
 
 /// See [`pin_to`].
-#[must_use]
 pub fn is_pinned_to(_cpu: u32) -> bool {
     false
 }

@@ -27,7 +27,6 @@ pub const FOLD_VERSION: u32 = 2;
 /// round reached. What is derived from figures is only in it where the lines hold it.
 ///
 /// A line without a round stands in a file of version 1, which has one: its figures keep what they say, without intervals.
-#[must_use]
 pub fn fold(header: &Header, lines: &[Record]) -> Vec<Record> {
     let lines = &proved(lines);
     if lines.iter().all(|line| line.round.is_none()) {
@@ -115,7 +114,6 @@ fn not_reached(header: &Header, lines: &[Record], points: &[PointLines]) -> Vec<
 impl Record {
     /// One record for all of a probe's points that were never visited, by the probe, method and reason of another one: a short run of a long list
     /// would be little else. `None` where there are none.
-    #[must_use]
     pub fn not_reached(like: &Self, missed: &[&Point], planned: usize) -> Option<Self> {
         let why = match like.stopped_by {
             StoppedBy::Interrupted => "the run was stopped",

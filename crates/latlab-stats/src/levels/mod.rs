@@ -79,7 +79,6 @@ pub struct Level {
 /// medians, so that a spike is outvoted rather than smeared); log-latency over log-size is cut into plateaus and ramps
 /// by least squares with BIC's penalty; plateaus that differ by less than `min_ratio`, or flow into each other without a
 /// step, are one. Any order of points; points without a positive finite size and latency are left out.
-#[must_use]
 pub fn find_levels(points: &[CurvePoint], opts: &LevelOptions) -> Vec<Level> {
     let curve = Curve::new(points);
     let found = segments::plateaus(&curve, opts.min_ratio);

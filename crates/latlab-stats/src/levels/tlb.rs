@@ -46,7 +46,6 @@ const FURTHER: usize = 2;
 /// the least effect of 0.5 ns and by the noise floor max(0.1 ns, 1.5 * median of |adjacent differences|), taken of
 /// what the isotonic fit leaves, so that the steps themselves do not count as noise. Behind the last TLB the cost rises
 /// on and on (page tables fall out of the caches): one rise is one boundary, bracketed where it is steepest.
-#[must_use]
 pub fn tlb_reach(points: &[PairedPoint]) -> Vec<Boundary> {
     let usable = |p: &&PairedPoint| p.pages > 0.0 && p.packed_ns.is_finite() && p.spread_ns.is_finite();
     let mut points: Vec<&PairedPoint> = points.iter().filter(usable).collect();

@@ -10,13 +10,11 @@ fn only(cpu: u32) -> Option<CpuSet> {
 }
 
 /// Keeps the calling thread on one CPU; false when the system refused.
-#[must_use]
 pub fn pin_to(cpu: u32) -> bool {
     only(cpu).is_some_and(|set| sched_setaffinity(None, &set).is_ok())
 }
 
 /// Whether the calling thread can run on this CPU only.
-#[must_use]
 pub fn is_pinned_to(cpu: u32) -> bool {
     let set = sched_getaffinity(None).ok();
     set.is_some() && set == only(cpu)

@@ -14,6 +14,14 @@ fn a_gathered_block_counts_the_operations_of_all_its_windows() {
     assert!(RemoteBlock::gather(1, |_| Ok(())).is_err(), "no window");
 }
 
+/// What `work` leaves in a block of a record that has so many operations a window already, and how many it has then.
+fn taken(clock: &Clock, ops: Option<u64>, work: impl FnOnce(&mut Block)) -> (BlockData, Option<u64>) {
+    let (mut ops, mut threshold) = (ops, 0.0);
+    let mut block = Block::new(clock, &mut ops, &mut threshold);
+    work(&mut block);
+    (block.into_data(), ops)
+}
+
 /// Work that is interrupted once.
 struct Interrupted {
     time: SimulatedClock,
@@ -45,9 +53,7 @@ fn interrupted(op_ns: f64, at_call: u32, for_ns: f64) -> (Clock, Interrupted) {
 fn an_interrupt_while_the_window_is_chosen_does_not_shorten_all_windows() {
     for at_call in 1..14 {
         let (clock, mut work) = interrupted(1.0, at_call, 4e6);
-        let (mut ops, mut threshold) = (None, 0.0);
-        Block::new(&clock, &mut ops, &mut threshold).batches(&mut work);
-        let ops = ops.expect("chosen");
+        let ops = taken(&clock, None, |block| block.batches(&mut work)).1.expect("chosen");
         assert!((10_000..=40_000).contains(&ops), "interrupted at call {at_call}: {ops} operations");
     }
 }
@@ -55,10 +61,7 @@ fn an_interrupt_while_the_window_is_chosen_does_not_shorten_all_windows() {
 #[test]
 fn the_first_window_after_other_work_does_not_count() {
     let (clock, mut work) = interrupted(1.0, 1, 5_000.0);
-    let (mut ops, mut threshold) = (Some(1_000), 0.0);
-    let mut block = Block::new(&clock, &mut ops, &mut threshold);
-    block.batches(&mut work);
-    let data = block.into_data();
+    let (data, _) = taken(&clock, Some(1_000), |block| block.batches(&mut work));
     assert_eq!(data.ops, 64_000);
     assert!(data.values.iter().all(|ns| (ns - 1.0).abs() < 1e-9), "{:?}", data.values);
 }
@@ -66,32 +69,25 @@ fn the_first_window_after_other_work_does_not_count() {
 #[test]
 fn a_window_in_which_the_clock_did_not_move_has_no_endless_rate() {
     let (clock, mut work) = interrupted(0.0, 0, 0.0);
-    let (mut ops, mut threshold) = (Some(16), 0.0);
-    let mut block = Block::new(&clock, &mut ops, &mut threshold);
-    block.rates(&mut work, 64);
-    let data = block.into_data();
+    let (data, _) = taken(&clock, Some(16), |block| block.rates(&mut work, 64));
     assert!(data.values.iter().all(|rate| rate.is_finite()), "{:?}", data.values);
 }
 
 #[test]
 fn spans_and_windows_that_were_stamped_elsewhere_are_samples_like_others() {
     let (clock, _) = interrupted(0.0, 0, 0.0);
-    let (mut ops, mut threshold) = (None, 0.0);
-    let mut block = Block::new(&clock, &mut ops, &mut threshold);
-    block.set_tail_threshold_ns(500.0);
-    block.span(clock.ticks(100.0), clock.ticks(200.0));
-    block.span(clock.ticks(1_000.0), clock.ticks(3_000.0));
-    let data = block.into_data();
+    let (data, _) = taken(&clock, None, |block| {
+        block.set_tail_threshold_ns(500.0);
+        block.span(clock.ticks(100.0), clock.ticks(200.0));
+        block.span(clock.ticks(1_000.0), clock.ticks(3_000.0));
+    });
     let histogram = data.histogram.expect("spans are single operations");
     assert_eq!((data.ops, histogram.total()), (2, 2));
     let longest = histogram.max_ns().expect("two operations");
     assert!((longest - 2_000.0).abs() < 30.0, "{longest}");
     assert_eq!(data.tail.len(), 1);
 
-    let (mut ops, mut threshold) = (None, 0.0);
-    let mut block = Block::new(&clock, &mut ops, &mut threshold);
-    block.window(clock.ticks(0.0), clock.ticks(1_000.0), 10);
-    let data = block.into_data();
+    let (data, ops) = taken(&clock, None, |block| block.window(0, clock.ticks(1_000.0), 10));
     assert_eq!((data.ops, ops), (10, Some(10)));
     assert!((data.values[0] - 100.0).abs() < 1.0, "{:?}", data.values);
 }
@@ -99,11 +95,10 @@ fn spans_and_windows_that_were_stamped_elsewhere_are_samples_like_others() {
 #[test]
 fn bytes_that_others_moved_are_a_rate() {
     let (clock, _) = interrupted(0.0, 0, 0.0);
-    let (mut ops, mut threshold) = (None, 0.0);
-    let mut block = Block::new(&clock, &mut ops, &mut threshold);
-    block.rate(clock.ticks(0.0), clock.ticks(2_000.0), 6_000);
-    block.rate(clock.ticks(5.0), clock.ticks(5.0), 1);
-    let data = block.into_data();
+    let (data, _) = taken(&clock, None, |block| {
+        block.rate(clock.ticks(0.0), clock.ticks(2_000.0), 6_000);
+        block.rate(clock.ticks(5.0), clock.ticks(5.0), 1);
+    });
     assert!((data.values[0] - 3e9).abs() < 1e7, "{:?}", data.values);
     assert!(data.values[1].is_finite(), "{:?}", data.values);
     assert_eq!((data.ops, data.bytes), (2, 6_001));
@@ -112,15 +107,14 @@ fn bytes_that_others_moved_are_a_rate() {
 #[test]
 fn phases_have_distributions_of_their_own() {
     let (clock, _) = interrupted(0.0, 0, 0.0);
-    let (mut ops, mut threshold) = (None, 0.0);
-    let mut block = Block::new(&clock, &mut ops, &mut threshold);
-    for operation in 0..10 {
-        let at = clock.ticks(f64::from(operation) * 1_000.0);
-        block.channel("open", at, at + clock.ticks(200.0));
-        block.channel("close", at + clock.ticks(200.0), at + clock.ticks(300.0));
-        block.span(at, at + clock.ticks(300.0));
-    }
-    let data = block.into_data();
+    let (data, _) = taken(&clock, None, |block| {
+        for operation in 0..10 {
+            let at = clock.ticks(f64::from(operation) * 1_000.0);
+            block.channel("open", at, at + clock.ticks(200.0));
+            block.channel("close", at + clock.ticks(200.0), at + clock.ticks(300.0));
+            block.span(at, at + clock.ticks(300.0));
+        }
+    });
     let found: Vec<(&str, u64)> = data.channels.iter().map(|(name, all)| (*name, all.total())).collect();
     assert_eq!(found, [("open", 10), ("close", 10)]);
     let longest = data.channels[0].1.max_ns().expect("ten");
@@ -135,10 +129,7 @@ fn a_block_that_a_child_took_counts_as_if_taken_here() {
         Ok(())
     })
     .expect("work was done");
-    let (mut ops, mut threshold) = (None, 0.0);
-    let mut block = Block::new(&clock, &mut ops, &mut threshold);
-    block.absorb(&remote);
-    let data = block.into_data();
+    let (data, ops) = taken(&clock, None, |block| block.absorb(&remote));
     assert_eq!((data.ops, ops), (64_000, Some(1_000)));
     assert!(data.values.iter().all(|ns| (ns - 2.0).abs() < 1e-9));
     assert!(RemoteBlock::take(&clock, None, |_| Ok(())).is_err(), "nothing was done");
@@ -168,8 +159,6 @@ fn room_for_slow_operations_is_given_back() {
     }
     let time = SimulatedClock::ideal();
     let clock = Clock::simulated(time.clone());
-    let (mut ops, mut threshold) = (None, 0.0);
-    let mut block = Block::new(&clock, &mut ops, &mut threshold);
-    block.each(&mut Quick(time));
-    assert_eq!(block.into_data().tail.capacity(), 0);
+    let (data, _) = taken(&clock, None, |block| block.each(&mut Quick(time)));
+    assert_eq!(data.tail.capacity(), 0);
 }

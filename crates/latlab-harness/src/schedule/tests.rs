@@ -198,22 +198,47 @@ impl Sink for Kept {
     }
 }
 
-fn run(probe: &Planted, env: &Env, seconds: f64, sink: &mut Kept) -> Outcome {
-    let deadline = env.clock.now_ns() + seconds * 1e9;
-    run_probe(probe, env, &probe.points(env), deadline, &mut NoReference, sink)
+/// A probe that has run on a clock of its own, and what it left.
+struct Ran {
+    probe: Planted,
+    env: Env,
+    outcome: Outcome,
+    records: Vec<Record>,
+    /// Simulated time that it took.
+    took_s: f64,
+}
+
+/// Runs a probe of so many points that is made otherwise by `change`, beside nothing that drifts.
+fn ran(points: u64, seconds: f64, change: impl FnOnce(&mut Planted)) -> Ran {
+    run_until(points, seconds, None, change)
+}
+
+/// The same, stopped by the user after so many visits.
+fn run_until(
+    points: u64,
+    seconds: f64,
+    cancel_after: Option<usize>,
+    change: impl FnOnce(&mut Planted),
+) -> Ran {
+    let clock = SimulatedClock::ideal();
+    let (env, mut probe) = (Env::planted(&clock), Planted::new(&clock, points));
+    change(&mut probe);
+    let mut sink = Kept { cancel_after, ..Kept::default() };
+    let begun_ns = env.clock.now_ns();
+    let planned = probe.points(&env);
+    let deadline_ns = begun_ns + seconds * 1e9;
+    let outcome = run_probe(&probe, &env, &planned, deadline_ns, &mut NoReference, &mut sink);
+    let took_s = (env.clock.now_ns() - begun_ns) / 1e9;
+    Ran { probe, env, outcome, records: sink.records, took_s }
 }
 
 #[test]
 fn every_point_comes_out_as_planted_with_the_blocks_of_its_rank() {
     for (rank, blocks) in [(Rank::Headline, 2), (Rank::Curve, 2), (Rank::Detail, 3), (Rank::Once, MAX_BLOCKS)]
     {
-        let clock = SimulatedClock::ideal();
-        let env = Env::planted(&clock);
-        let probe = Planted { rank, ..Planted::new(&clock, 5) };
-        let mut sink = Kept::default();
-        run(&probe, &env, 10.0, &mut sink);
-        assert_eq!(sink.records.len(), 5);
-        for record in &sink.records {
+        let records = ran(5, 10.0, |probe| probe.rank = rank).records;
+        assert_eq!(records.len(), 5);
+        for record in &records {
             let planted = 10.0 + record.point.working_set_bytes.expect("planted") as f64;
             let summary = record.summary.as_ref().expect("measured");
             assert!((summary.p50.expect("enough samples") - planted).abs() < 1e-2, "{record:?}");
@@ -229,15 +254,7 @@ fn every_point_comes_out_as_planted_with_the_blocks_of_its_rank() {
 
 #[test]
 fn points_are_interleaved_in_a_random_order_that_the_seed_repeats() {
-    let orders: Vec<Vec<u64>> = (0..2)
-        .map(|_| {
-            let clock = SimulatedClock::ideal();
-            let env = Env::planted(&clock);
-            let probe = Planted::new(&clock, 4);
-            run(&probe, &env, 10.0, &mut Kept::default());
-            probe.order.borrow().clone()
-        })
-        .collect();
+    let orders = [(); 2].map(|()| ran(4, 10.0, |_| ()).probe.order.take());
     assert_eq!(orders[0], orders[1]);
     let passes: Vec<HashSet<u64>> = orders[0].chunks(4).map(|pass| pass.iter().copied().collect()).collect();
     assert!(passes.iter().all(|pass| pass.len() == 4), "each pass visits each point once: {orders:?}");
@@ -246,12 +263,7 @@ fn points_are_interleaved_in_a_random_order_that_the_seed_repeats() {
 
 #[test]
 fn giving_everything_back_ends_before_the_deadline_too() {
-    let clock = SimulatedClock::ideal();
-    let env = Env::planted(&clock);
-    let mut probe = Planted::new(&clock, 50);
-    probe.closing_ns = 30e6;
-    let mut sink = Kept::default();
-    run(&probe, &env, 2.0, &mut sink);
+    let Ran { probe, env, .. } = ran(50, 2.0, |probe| probe.closing_ns = 30e6);
     let seconds = env.clock.now_ns() / 1e9;
     assert!(seconds <= 2.0 + 0.04, "{seconds}");
     assert!(probe.order.borrow().len() > 40, "most of it was measured with");
@@ -259,73 +271,47 @@ fn giving_everything_back_ends_before_the_deadline_too() {
 
 #[test]
 fn what_only_the_first_visit_pays_is_reckoned_once() {
-    let clock = SimulatedClock::ideal();
-    let env = Env::planted(&clock);
-    let mut probe = Planted::new(&clock, 1);
-    probe.first_ns = 0.9e9;
-    let mut sink = Kept::default();
-    run(&probe, &env, 1.0, &mut sink);
-    assert_eq!(sink.records[0].blocks.len(), 3, "{:?}", sink.records[0].error);
-
-    let late = Planted { first_ns: 1.1e9, ..Planted::new(&clock, 1) };
-    let begun_ns = env.clock.now_ns();
-    run(&late, &env, 1.0, &mut sink);
-    assert!(late.order.borrow().is_empty(), "not begun");
-    assert!(env.clock.now_ns() - begun_ns < 0.1e9);
+    let paid = ran(1, 1.0, |probe| probe.first_ns = 0.9e9).records;
+    assert_eq!(paid[0].blocks.len(), 3, "{:?}", paid[0].error);
+    let late = ran(1, 1.0, |probe| probe.first_ns = 1.1e9);
+    assert!(late.probe.order.borrow().is_empty(), "not begun");
+    assert!(late.took_s < 0.1);
 }
 
 #[test]
 fn one_long_block_does_not_end_the_only_point() {
-    let clock = SimulatedClock::ideal();
-    let env = Env::planted(&clock);
-    let mut probe = Planted::new(&clock, 1);
-    (probe.rank, probe.least_blocks) = (Rank::Once, 16);
-    (probe.per_op, probe.stall) = (true, Some((30_001, 50e6)));
-    let mut sink = Kept::default();
-    run(&probe, &env, 0.5, &mut sink);
-    let record = &sink.records[0];
-    assert!(record.blocks.len() >= 16, "{}", record.blocks.len());
+    let ran = ran(1, 0.5, |probe| {
+        (probe.rank, probe.least_blocks) = (Rank::Once, 16);
+        (probe.per_op, probe.stall) = (true, Some((30_001, 50e6)));
+    });
+    let blocks = ran.records[0].blocks.len();
+    assert!(blocks >= 16, "{blocks}");
 }
 
 #[test]
 fn a_deadline_is_kept_and_what_was_not_reached_is_said() {
-    let clock = SimulatedClock::ideal();
-    let env = Env::planted(&clock);
-    let mut probe = Planted::new(&clock, 50);
-    probe.setup_ns = 80e6;
-    let mut sink = Kept::default();
-    let begun = env.clock.now_ns();
-    run(&probe, &env, 2.0, &mut sink);
-    let took = (env.clock.now_ns() - begun) / 1e9;
-    assert!(took <= 2.0, "{took}");
-    assert!(took > 1.5, "the time is used: {took}");
-    let absent: Vec<&Record> = sink.records.iter().filter(|record| record.kind == Kind::Absent).collect();
+    let Ran { records, took_s, .. } = ran(50, 2.0, |probe| probe.setup_ns = 80e6);
+    assert!(took_s <= 2.0, "{took_s}");
+    assert!(took_s > 1.5, "the time is used: {took_s}");
+    let absent: Vec<&Record> = records.iter().filter(|record| record.kind == Kind::Absent).collect();
     assert_eq!(absent.len(), 1, "one record for all that was not reached");
     let points =
         absent[0].findings.as_ref().and_then(|findings| findings["points"].as_array()).expect("a list");
-    assert_eq!(
-        points.len() + sink.records.len() - 1,
-        50,
-        "each planned point is measured or said to be missing"
-    );
+    assert_eq!(points.len() + records.len() - 1, 50, "each planned point is measured or said to be missing");
     let names = |n: u64| points.iter().any(|point| point["working_set_bytes"] == n);
     assert!(names(49) && !names(0), "the last of the list are given up first: {points:?}");
-    assert!(sink.records.len() > 1);
+    assert!(records.len() > 1);
 }
 
 #[test]
 fn what_a_probe_would_like_to_see_closer_is_handed_on_but_for_what_is_known() {
-    let clock = SimulatedClock::ideal();
-    let env = Env::planted(&clock);
-    let probe = Planted {
-        rank: Rank::Curve,
-        further: |seen| match seen {
+    let Ran { probe, outcome, .. } = ran(3, 10.0, |probe| {
+        probe.rank = Rank::Curve;
+        probe.further = |seen| match seen {
             [0, 1, 2] => vec![2, 8, 9],
             _ => Vec::new(),
-        },
-        ..Planted::new(&clock, 3)
-    };
-    let outcome = run(&probe, &env, 10.0, &mut Kept::default());
+        };
+    });
     let further = outcome.further.iter();
     assert_eq!(
         further.map(|planned| planned.point.working_set_bytes).collect::<Vec<_>>(),
@@ -336,12 +322,7 @@ fn what_a_probe_would_like_to_see_closer_is_handed_on_but_for_what_is_known() {
 
 #[test]
 fn the_first_priority_is_complete_before_the_second_begins() {
-    let clock = SimulatedClock::ideal();
-    let env = Env::planted(&clock);
-    let mut probe = Planted::new(&clock, 6);
-    probe.priority = |n| u8::from(n >= 3);
-    run(&probe, &env, 10.0, &mut Kept::default());
-    let order = probe.order.borrow();
+    let order = ran(6, 10.0, |probe| probe.priority = |n| u8::from(n >= 3)).probe.order.take();
     let first_of_second = order.iter().position(|n| *n >= 3).expect("the second priority was reached");
     assert_eq!(first_of_second, 3, "each of the first once: {order:?}");
 }
@@ -349,17 +330,13 @@ fn the_first_priority_is_complete_before_the_second_begins() {
 #[test]
 fn what_uses_something_up_gets_no_more_blocks_than_were_planned() {
     for (most_blocks, expected) in [(1, 1), (7, 7), (1_000, MAX_BLOCKS)] {
-        let clock = SimulatedClock::ideal();
-        let env = Env::planted(&clock);
-        let mut probe = Planted::new(&clock, 2);
-        probe.rank = Rank::Once;
-        // Long enough to set up that a visit takes several blocks.
-        probe.setup_ns = 50e6;
-        probe.most_blocks = most_blocks;
-        let mut sink = Kept::default();
-        run(&probe, &env, 60.0, &mut sink);
-        assert_eq!(sink.records.len(), 2);
-        for record in &sink.records {
+        let records = ran(2, 60.0, |probe| {
+            // Long enough to set up that a visit takes several blocks.
+            (probe.rank, probe.setup_ns, probe.most_blocks) = (Rank::Once, 50e6, most_blocks);
+        })
+        .records;
+        assert_eq!(records.len(), 2);
+        for record in &records {
             assert_eq!(record.blocks.len(), expected);
             assert_eq!(record.error, None);
         }
@@ -369,26 +346,15 @@ fn what_uses_something_up_gets_no_more_blocks_than_were_planned() {
 #[test]
 fn what_is_about_how_things_go_on_has_the_blocks_that_it_needs() {
     for (least_blocks, blocks) in [(0, 3), (15, 15), (1_000, MAX_BLOCKS)] {
-        let clock = SimulatedClock::ideal();
-        let env = Env::planted(&clock);
-        let mut probe = Planted::new(&clock, 1);
-        probe.least_blocks = least_blocks;
-        let mut sink = Kept::default();
-        run(&probe, &env, 60.0, &mut sink);
-        assert_eq!(sink.records[0].blocks.len(), blocks);
+        let records = ran(1, 60.0, |probe| probe.least_blocks = least_blocks).records;
+        assert_eq!(records[0].blocks.len(), blocks);
     }
 }
 
 #[test]
 fn a_planted_stall_lands_in_the_tail_with_its_time_stamp() {
-    let clock = SimulatedClock::ideal();
-    let env = Env::planted(&clock);
-    let mut probe = Planted::new(&clock, 1);
-    probe.per_op = true;
-    probe.stall = Some((30_001, 50_000.0));
-    let mut sink = Kept::default();
-    run(&probe, &env, 10.0, &mut sink);
-    let record = &sink.records[0];
+    let stalled = |probe: &mut Planted| (probe.per_op, probe.stall) = (true, Some((30_001, 50_000.0)));
+    let record = ran(1, 10.0, stalled).records.remove(0);
     assert_eq!(record.kind, Kind::PerOp);
     assert_eq!(record.tail.len(), 1, "{:?}", record.tail);
     assert!((record.tail[0].value - 50_010.0).abs() < 10.0, "{:?}", record.tail);
@@ -407,25 +373,15 @@ fn a_planted_stall_lands_in_the_tail_with_its_time_stamp() {
 
 #[test]
 fn stopping_keeps_what_was_measured() {
-    let clock = SimulatedClock::ideal();
-    let env = Env::planted(&clock);
-    let probe = Planted::new(&clock, 3);
-    let mut sink = Kept { cancel_after: Some(4), ..Kept::default() };
-    let outcome = run(&probe, &env, 10.0, &mut sink);
+    let Ran { outcome, records, .. } = run_until(3, 10.0, Some(4), |_| ());
     assert!(outcome.cancelled);
-    assert_eq!(sink.records.len(), 3);
-    assert!(sink.records.iter().any(|record| record.stopped_by == StoppedBy::Interrupted));
+    assert_eq!(records.len(), 3);
+    assert!(records.iter().any(|record| record.stopped_by == StoppedBy::Interrupted));
 }
 
 #[test]
 fn a_failed_proof_leaves_no_headline_figure() {
-    let clock = SimulatedClock::ideal();
-    let env = Env::planted(&clock);
-    let mut probe = Planted::new(&clock, 1);
-    probe.proof_holds = false;
-    let mut sink = Kept::default();
-    run(&probe, &env, 10.0, &mut sink);
-    let record = &sink.records[0];
+    let record = ran(1, 10.0, |probe| probe.proof_holds = false).records.remove(0);
     assert_eq!(record.summary, None);
     assert!(
         record
@@ -554,14 +510,10 @@ fn the_last_reading_of_a_probe_is_the_first_of_the_next_where_it_is_not_old() {
 #[test]
 fn nothing_is_opened_after_the_deadline_or_the_users_stop() {
     for (seconds, cancel_after) in [(-1.0, None), (0.0, None), (10.0, Some(0))] {
-        let clock = SimulatedClock::ideal();
-        let env = Env::planted(&clock);
-        let probe = Planted::new(&clock, 3);
-        let mut sink = Kept { cancel_after, ..Kept::default() };
-        let outcome = run(&probe, &env, seconds, &mut sink);
+        let Ran { probe, outcome, records, .. } = run_until(3, seconds, cancel_after, |_| ());
         assert_eq!(probe.opened.get(), 0);
         assert_eq!(outcome.cancelled, cancel_after.is_some());
-        let error = sink.records[0].error.as_ref().expect("absent");
+        let error = records[0].error.as_ref().expect("absent");
         assert!(error.text.starts_with("3 of 3 points"), "{}", error.text);
     }
 }
@@ -569,27 +521,18 @@ fn nothing_is_opened_after_the_deadline_or_the_users_stop() {
 #[test]
 fn nothing_is_looked_at_closer_because_of_points_whose_proof_failed() {
     for (proof_holds, further) in [(true, 1), (false, 0)] {
-        let clock = SimulatedClock::ideal();
-        let env = Env::planted(&clock);
-        let mut probe = Planted::new(&clock, 2);
-        probe.rank = Rank::Curve;
-        probe.proof_holds = proof_holds;
-        probe.further = |seen| if seen.is_empty() { Vec::new() } else { vec![8] };
-        let outcome = run(&probe, &env, 10.0, &mut Kept::default());
-        assert_eq!(outcome.further.len(), further);
+        let ran = ran(2, 10.0, |probe| {
+            (probe.rank, probe.proof_holds) = (Rank::Curve, proof_holds);
+            probe.further = |seen| if seen.is_empty() { Vec::new() } else { vec![8] };
+        });
+        assert_eq!(ran.outcome.further.len(), further);
     }
 }
 
 #[test]
 fn a_block_without_a_sample_is_a_failure_and_no_zero() {
-    let clock = SimulatedClock::ideal();
-    let env = Env::planted(&clock);
-    let mut probe = Planted::new(&clock, 1);
-    probe.takes_samples = false;
-    let mut sink = Kept::default();
-    run(&probe, &env, 10.0, &mut sink);
-    assert_eq!(sink.records[0].kind, Kind::Absent);
-    assert_eq!(sink.records[0].stopped_by, StoppedBy::Failed);
+    let records = ran(1, 10.0, |probe| probe.takes_samples = false).records;
+    assert_eq!((records[0].kind, records[0].stopped_by), (Kind::Absent, StoppedBy::Failed));
 }
 
 fn windows_block(waited_ns: u64, stolen_ns: u64) -> BlockData {
@@ -606,19 +549,16 @@ fn windows_block(waited_ns: u64, stolen_ns: u64) -> BlockData {
 }
 
 #[test]
-fn a_block_of_windows_that_waited_a_fifth_of_its_time_is_disturbed() {
-    assert!(lost_its_cpu(&windows_block(1_000_000, 0)));
-    assert!(!lost_its_cpu(&windows_block(100_000, 0)));
-}
-
-#[test]
-fn stolen_time_counts_from_one_tick_of_the_kernel_on() {
-    assert!(!lost_its_cpu(&windows_block(0, 1_000_000)));
-    assert!(lost_its_cpu(&windows_block(0, 10_000_000)));
-}
-
-#[test]
-fn a_preempted_single_operation_is_the_tail_and_no_disturbance() {
+fn a_block_of_windows_that_lost_a_fifth_of_its_time_is_disturbed_and_a_preempted_operation_is_the_tail() {
+    for (waited_ns, stolen_ns, lost) in [
+        (1_000_000, 0, true),
+        (100_000, 0, false),
+        // Stolen time counts from one tick of the kernel on.
+        (0, 1_000_000, false),
+        (0, 10_000_000, true),
+    ] {
+        assert_eq!(lost_its_cpu(&windows_block(waited_ns, stolen_ns)), lost, "{waited_ns}, {stolen_ns}");
+    }
     let block = BlockData { histogram: Some(latlab_record::Histogram::new()), ..windows_block(1_900_000, 0) };
     assert!(!lost_its_cpu(&block));
 }

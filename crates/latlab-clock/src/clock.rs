@@ -7,7 +7,8 @@ use latlab_stats::count::nearest;
 use crate::calibration::{self, Rate};
 use crate::resolution::{Instrument, busy, measure_instrument};
 use crate::{
-    ClockFacts, ClockKind, HardwareClock, OsClock, SimulatedClock, TimeSource, Unusable, arch, os, platform,
+    ClockFacts, ClockKind, HardwareClock, OsClock, OsClockId, SimulatedClock, TimeSource, Unusable, arch, os,
+    platform,
 };
 
 /// Baseline of the calibration. Brackets of some 50 ns at both ends make that about 2 ppm.
@@ -171,6 +172,13 @@ impl Clock {
     pub fn at_ns(&self, reading: u64) -> f64 {
         let distance = self.ns(reading.abs_diff(self.origin_ticks));
         if reading < self.origin_ticks { -distance } else { distance }
+    }
+
+    /// The same moment by this clock's source, ticks, and by another clock, ns: the tightest of some brackets, as a preempted one would shift
+    /// everything. `None` when the source only ran backwards.
+    pub fn beside(&self, other: OsClockId) -> Option<(u64, u64)> {
+        let pair = calibration::tightest(ATTEMPTS, || self.source.now(), other)?;
+        Some((pair.ticks, pair.reference_ns))
     }
 
     /// Nanoseconds of a difference of two readings.

@@ -33,7 +33,7 @@ pub use arch::HardwareClock;
 pub use clock::{Clock, Source};
 pub use core_frequency::core_frequency_now;
 pub use facts::{ClockFacts, ClockKind, Overhead};
-pub use os::{OsClock, OsClockId, monotonic_ns, os_clocks};
+pub use os::{OsClock, OsClockId, monotonic_ns, os_clock, os_clocks};
 pub use resolution::{Instrument, measure_instrument, quantum_ticks};
 pub use simulated::SimulatedClock;
 pub use source::TimeSource;

@@ -36,6 +36,11 @@ pub fn os_clocks() -> Vec<(&'static str, OsClockId)> {
         .collect()
 }
 
+/// The clock of this name, where it can be read.
+pub fn os_clock(name: &str) -> Option<OsClockId> {
+    os_clocks().into_iter().find_map(|(own, id)| (own == name).then_some(id))
+}
+
 /// The system's monotonic clock, ns: what other processes of this machine read too.
 pub fn monotonic_ns() -> u64 {
     platform::read(platform::MONOTONIC)

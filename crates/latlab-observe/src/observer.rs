@@ -41,9 +41,7 @@ pub fn sum(a: &Observed, b: &Observed) -> Observed {
 
 /// The clock that runs while the calling thread does.
 pub(crate) fn thread_clock() -> Option<OsClockId> {
-    latlab_clock::os_clocks()
-        .into_iter()
-        .find_map(|(name, id)| (name == "CLOCK_THREAD_CPUTIME_ID").then_some(id))
+    latlab_clock::os_clock("CLOCK_THREAD_CPUTIME_ID")
 }
 
 /// How long a thread was ready and had no CPU, and how long it ran: the kernel's counts, exact to the nanosecond, kept open.

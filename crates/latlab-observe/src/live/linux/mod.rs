@@ -21,7 +21,7 @@ use std::collections::{HashMap, HashSet};
 use std::os::fd::OwnedFd;
 use std::sync::OnceLock;
 
-use latlab_clock::Clock;
+use latlab_clock::{Clock, OsClockId, os_clock};
 use latlab_perf::{Detail, Flags, Kind, Record, Ring, Tracefs, What, Whose, close_beside, held, reason};
 
 use crate::cause::{Cause, Event, Proof};
@@ -82,27 +82,12 @@ struct Devices {
     used: HashSet<u32>,
 }
 
-/// The same moment by the run's clock and by the kernel's.
-#[derive(Clone, Copy, Debug)]
-struct Anchor {
-    ticks: u64,
-    kernel_ns: u64,
-}
-
+/// The same moments by the run's clock, ticks, and by the one that records are stamped with, ns.
 #[derive(Clone, Copy, Debug)]
 struct Bridge {
-    first: Anchor,
-    last: Anchor,
-}
-
-/// The clock that records are stamped with.
-fn kernel_ns() -> Option<u64> {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the call fills a timespec of ours.
-    if unsafe { libc::clock_gettime(RECORD_CLOCK, &raw mut time) } != 0 {
-        return None;
-    }
-    Some(u64::try_from(time.tv_sec).ok()? * 1_000_000_000 + u64::try_from(time.tv_nsec).ok()?)
+    kernel: OsClockId,
+    first: (u64, u64),
+    last: (u64, u64),
 }
 
 /// Every one of these is recorded.
@@ -115,27 +100,17 @@ fn of_point(point: &tracepoints::Point) -> latlab_perf::Event<'static> {
     event(Kind::Tracepoint(point.id), Flags::empty(), point.role.detail())
 }
 
-impl Anchor {
-    fn take(clock: &Clock) -> Option<Self> {
-        // The tightest of some brackets: a preempted one would shift everything.
-        (0..64)
-            .filter_map(|_| {
-                let before = clock.source.now();
-                let kernel_ns = kernel_ns()?;
-                let width = clock.source.now().checked_sub(before)?;
-                let ticks = before + width / 2;
-                Some((width, Self { ticks, kernel_ns }))
-            })
-            .min_by_key(|(width, _)| *width)
-            .map(|(_, anchor)| anchor)
-    }
-}
-
 impl Bridge {
+    fn new(clock: &Clock) -> Option<Self> {
+        let kernel = os_clock("CLOCK_MONOTONIC_RAW")?;
+        let first = clock.beside(kernel)?;
+        Some(Self { kernel, first, last: first })
+    }
+
     /// A time of the kernel's by the run's clock.
     fn at_ns(&self, clock: &Clock, kernel_ns: u64) -> f64 {
-        let (first, last) = (clock.at_ns(self.first.ticks), clock.at_ns(self.last.ticks));
-        let (from, to) = (self.first.kernel_ns, self.last.kernel_ns);
+        let ((first, from), (last, to)) = (self.first, self.last);
+        let (first, last) = (clock.at_ns(first), clock.at_ns(last));
         // Anchors of the same moment say nothing about the rate; both clocks then tick alike.
         let rate = if to > from + 1_000_000 { (last - first) / (to - from) as f64 } else { 1.0 };
         if kernel_ns >= from {
@@ -155,7 +130,7 @@ impl Sources {
             devices: Devices::default(),
             roles: HashMap::new(),
             tid: rustix::thread::gettid().as_raw_pid().cast_unsigned(),
-            bridge: Anchor::take(clock).map(|anchor| Bridge { first: anchor, last: anchor }),
+            bridge: Bridge::new(clock),
             rungs: Vec::new(),
             wanted,
             sees_switches: false,
@@ -315,7 +290,7 @@ impl Sources {
         if self.rings.is_empty() {
             return (Vec::new(), 0);
         }
-        if let Some(now) = Anchor::take(clock) {
+        if let Some(now) = clock.beside(bridge.kernel) {
             bridge.last = now;
         }
         let bridge = *bridge;

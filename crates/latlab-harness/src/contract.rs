@@ -9,7 +9,8 @@ use crate::causes::KnownCauses;
 use crate::{Block, Env, Operations, Planned, PointResult, ProbeError, Sampled, Share};
 
 /// Group of probes that share a quota of time and a section of the report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::IntoStaticStr)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, strum::IntoStaticStr)]
+#[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum Tier {
     /// The instrument itself.
@@ -45,7 +46,7 @@ pub type Touches = &'static [&'static str];
 
 /// Everything that a person or a program wants to know of a probe before running it. `latlab list`,
 /// the reference, the report's "how this was measured" and shell completion are made from it.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct Spec {
     /// Dotted, noun first, general to particular: `memory.load.dependent`.
     pub id: &'static str,
@@ -70,6 +71,7 @@ pub struct Spec {
     /// Whether it saturates a resource that other programs share (left out by `--gentle`).
     pub saturates: bool,
     /// What its single operations do by themselves: what may be watched beside them to find the causes of the slow ones.
+    #[serde(skip)]
     pub operations: Operations,
 }
 

@@ -3,54 +3,17 @@
 use std::ffi::OsString;
 use std::fs::File;
 
-use latlab_harness::Spec;
 use latlab_probes::session::{self, Host, Request};
-use latlab_record::{Settings, Unit};
+use latlab_record::Settings;
 use pyo3::prelude::*;
-use serde::Serialize;
 
 use crate::interpreter::ThisInterpreter;
 use crate::system;
 
-/// A probe's description as other programs read it.
-#[derive(Serialize)]
-struct Listed {
-    id: &'static str,
-    tier: &'static str,
-    title: &'static str,
-    question: &'static str,
-    method: &'static str,
-    method_version: u32,
-    unit: Unit,
-    convention: &'static str,
-    needs: &'static [&'static str],
-    touches: &'static [&'static str],
-    saturates: bool,
-}
-
-impl From<&'static Spec> for Listed {
-    fn from(spec: &'static Spec) -> Self {
-        Self {
-            id: spec.id,
-            tier: spec.tier.name(),
-            title: spec.title,
-            question: spec.question,
-            method: spec.method,
-            method_version: spec.method_version,
-            unit: spec.unit,
-            convention: spec.convention,
-            needs: spec.needs,
-            touches: spec.touches,
-            saturates: spec.saturates,
-        }
-    }
-}
-
 /// All probes in the order in which they run, as a JSON list.
 #[pyfunction]
 pub(crate) fn list_probes() -> PyResult<String> {
-    let listed: Vec<Listed> = session::list().into_iter().map(Listed::from).collect();
-    crate::text::json(&listed)
+    crate::text::json(&session::list())
 }
 
 /// What a run with these settings would do here, as JSON.

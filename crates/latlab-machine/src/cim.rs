@@ -194,17 +194,16 @@ fn cpu(answer: &Answer, registers: Option<&Registers>, guest: Option<bool>, note
             "no battery is listed (usual on servers, desktops and virtual machines)",
         );
     }
-    for (what, missing) in [
-        ("cpu.logical_cpus", cpu.logical_cpus.is_none()),
-        ("cpu.cores", cpu.cores.is_none()),
-        ("cpu.base", cpu.base.is_none()),
-        ("cpu.max", cpu.max.is_none()),
-        ("cpu.governor", cpu.governor.is_none()),
-    ] {
-        if missing {
-            notes.say(what, "neither CIM nor CPUID says it");
-        }
-    }
+    notes.missing(
+        [
+            ("cpu.logical_cpus", cpu.logical_cpus.is_none()),
+            ("cpu.cores", cpu.cores.is_none()),
+            ("cpu.base", cpu.base.is_none()),
+            ("cpu.max", cpu.max.is_none()),
+            ("cpu.governor", cpu.governor.is_none()),
+        ],
+        "neither CIM nor CPUID says it",
+    );
     cpu
 }
 

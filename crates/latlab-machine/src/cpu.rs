@@ -226,11 +226,10 @@ fn read_rates(root: &Root, cpu: &mut Cpu, notes: &mut Notes) {
         .or_else(|| cpu.base.take())
         .or_else(|| rate_in_name(cpu.model_name.as_deref()?));
     cpu.max = rate("cpuinfo_max_freq").or_else(|| cpu.max.take());
-    for (what, value) in [("cpu.base", &cpu.base), ("cpu.max", &cpu.max)] {
-        if value.is_none() {
-            notes.say(what, "neither cpufreq nor the CPU says it (usual in virtual machines)");
-        }
-    }
+    notes.missing(
+        [("cpu.base", cpu.base.is_none()), ("cpu.max", cpu.max.is_none())],
+        "neither cpufreq nor the CPU says it (usual in virtual machines)",
+    );
     let governors: Result<BTreeSet<String>, Why> =
         cpu.online.iter().map(|n| root.line(&format!("{CPUS}/cpu{n}/cpufreq/scaling_governor"))).collect();
     cpu.governor = notes
@@ -297,11 +296,10 @@ pub(crate) fn name_it(cpu: &mut Cpu, guest: Option<bool>, notes: &mut Notes) {
             Err(why) => notes.say("cpu.microarchitecture", why),
         }
     }
-    for (what, missing) in [("cpu.vendor", cpu.vendor.is_none()), ("cpu.features", cpu.features.is_empty())] {
-        if missing {
-            notes.say(what, "neither the kernel nor the CPU says it");
-        }
-    }
+    notes.missing(
+        [("cpu.vendor", cpu.vendor.is_none()), ("cpu.features", cpu.features.is_empty())],
+        "neither the kernel nor the CPU says it",
+    );
     // Arm CPUs carry no name; the part number stands for it.
     if cpu.model_name.is_none() && cpu.parts.is_empty() {
         notes.say("cpu.model_name", "neither the kernel nor the CPU says it");

@@ -36,6 +36,13 @@ impl Notes {
         value
     }
 
+    /// The note `why` for each of these that is missing.
+    pub(crate) fn missing<const N: usize>(&mut self, which: [(&str, bool); N], why: &str) {
+        for (what, _) in which.into_iter().filter(|(_, missing)| *missing) {
+            self.say(what, why);
+        }
+    }
+
     pub(crate) fn into_unknown(self) -> Vec<Unknown> {
         self.0
     }

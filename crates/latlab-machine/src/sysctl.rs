@@ -216,16 +216,15 @@ fn cpu(keys: &Keys, registers: Option<&Registers>, guest: Option<bool>, notes: &
         cpu::name_it(&mut cpu, guest, notes);
     }
     cpu.base = cpu.base.take().or_else(|| cpu::rate_in_name(cpu.model_name.as_deref()?));
-    for (what, missing) in [
-        ("cpu.logical_cpus", cpu.logical_cpus.is_none()),
-        ("cpu.cores", cpu.cores.is_none()),
-        ("cpu.base", cpu.base.is_none()),
-        ("cpu.max", cpu.max.is_none()),
-    ] {
-        if missing {
-            notes.say(what, "sysctl does not say it (clock rates: never on Apple silicon)");
-        }
-    }
+    notes.missing(
+        [
+            ("cpu.logical_cpus", cpu.logical_cpus.is_none()),
+            ("cpu.cores", cpu.cores.is_none()),
+            ("cpu.base", cpu.base.is_none()),
+            ("cpu.max", cpu.max.is_none()),
+        ],
+        "sysctl does not say it (clock rates: never on Apple silicon)",
+    );
     cpu
 }
 

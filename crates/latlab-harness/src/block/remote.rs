@@ -32,16 +32,12 @@ impl RemoteBlock {
         work: impl FnOnce(&mut Block) -> Result<(), ProbeError>,
     ) -> Result<Self, ProbeError> {
         let (mut ops, mut threshold) = (ops_per_window, 0.0);
-        let counters = Observer::of_this_thread(None);
-        let before = counters.read();
-        let mut block = Block::new(clock, &mut ops, &mut threshold);
-        work(&mut block)?;
-        let observed = counters.read().since(&before);
-        let data = block.into_data();
-        if data.values.is_empty() {
-            return Err(ProbeError::Proof("a block came back without a window".to_owned()));
-        }
-        Ok(Self { values: data.values, ops: data.ops, ops_per_window: ops, observed })
+        let (data, observed) = observed(|| {
+            let mut block = Block::new(clock, &mut ops, &mut threshold);
+            work(&mut block)?;
+            Ok(block.into_data())
+        })?;
+        Self { values: data.values, ops: data.ops, ops_per_window: ops, observed }.with_windows()
     }
 
     /// A block whose windows, all of `ops_per_window` operations, the work itself timed by the system's clock: calibrating another one (60 ms)
@@ -53,26 +49,34 @@ impl RemoteBlock {
         ops_per_window: u64,
         work: impl FnOnce(&mut Vec<f64>) -> Result<(), ProbeError>,
     ) -> Result<Self, ProbeError> {
-        let counters = Observer::of_this_thread(None);
-        let before = counters.read();
-        let mut values = Vec::with_capacity(WINDOWS as usize);
-        work(&mut values)?;
-        let observed = counters.read().since(&before);
-        if values.is_empty() {
+        let (values, observed) = observed(|| {
+            let mut values = Vec::with_capacity(WINDOWS as usize);
+            work(&mut values)?;
+            Ok(values)
+        })?;
+        let ops = ops_per_window * values.len() as u64;
+        Self { ops, values, ops_per_window: Some(ops_per_window), observed }.with_windows()
+    }
+
+    fn with_windows(self) -> Result<Self, ProbeError> {
+        if self.values.is_empty() {
             return Err(ProbeError::Proof("a block came back without a window".to_owned()));
         }
-        Ok(Self {
-            ops: ops_per_window * values.len() as u64,
-            values,
-            ops_per_window: Some(ops_per_window),
-            observed,
-        })
+        Ok(self)
     }
 
     /// Time inside its timed regions, ns.
     pub fn timed_ns(&self) -> f64 {
         self.values.iter().sum::<f64>() * self.ops_per_window.unwrap_or(1) as f64
     }
+}
+
+/// What some work gives, and what happened on this thread meanwhile.
+fn observed<T>(work: impl FnOnce() -> Result<T, ProbeError>) -> Result<(T, Observed), ProbeError> {
+    let counters = Observer::of_this_thread(None);
+    let before = counters.read();
+    let done = work()?;
+    Ok((done, counters.read().since(&before)))
 }
 
 impl Block<'_> {

@@ -364,11 +364,8 @@ mod tests {
         let valid = inflated(&whole).expect("our own encoding");
         let mut accepted = 0;
         for seed in 0..inputs {
-            let mut state = seed;
-            let mut random = |below: usize| {
-                state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-                usize::try_from(state >> 33).expect("31 bits") % below
-            };
+            let mut rng = latlab_stats::rng::Rng::new(seed);
+            let mut random = |below| rng.below(below);
             let mut plain = valid.clone();
             for _ in 0..=random(3) {
                 // Half of it in the header, which says how much there is.

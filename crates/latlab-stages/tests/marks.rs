@@ -35,13 +35,18 @@ fn row<'a>(heard: &'a Heard, name: &str) -> &'a StageRow {
     heard.stages.iter().find(|row| row.name == name).unwrap_or_else(|| panic!("no stage {name}"))
 }
 
+/// A stage that goes through so many bytes.
+fn once(ring: &Ring, name: u32, bytes: u64) {
+    let begun = ring.begin(name);
+    ring.end(name, begun, bytes);
+}
+
 #[test]
 fn a_stage_has_its_time_its_bytes_and_its_thread() {
     let (mut listener, ring) = listener(64);
     let read = ring.name("read");
     let before = now_ns();
-    let begun = ring.begin(read);
-    ring.end(read, begun, 4096);
+    once(&ring, read, 4096);
     let after = now_ns();
     let spans = spans(&mut listener);
     let [span] = &spans[..] else { panic!("{spans:?}") };
@@ -72,7 +77,7 @@ fn stages_that_were_taken_out_are_in_no_sum_until_they_are_put_back() {
     let run = |listener: &mut Listener, names: &[&str]| {
         for name in names {
             let name = ring.name(name);
-            ring.end(name, ring.begin(name), 8);
+            once(&ring, name, 8);
         }
         listener.finish(now_ns(), |_| ());
     };
@@ -92,8 +97,7 @@ fn what_is_written_faster_than_it_is_read_is_lost_and_counted() {
     let (mut listener, ring) = listener(64);
     let name = ring.name("fast");
     for _ in 0..100 {
-        let begun = ring.begin(name);
-        ring.end(name, begun, 0);
+        once(&ring, name, 0);
     }
     marks(&mut listener);
     let heard = listener.heard();
@@ -110,8 +114,7 @@ fn what_was_open_before_marks_were_lost_is_not_taken_for_what_comes_after() {
     marks(&mut listener);
     ring.end(outer, begun, 0);
     for _ in 0..64 {
-        let begun = ring.begin(fast);
-        ring.end(fast, begun, 0);
+        once(&ring, fast, 0);
     }
     let mut lost = 0;
     listener.drain(|event| lost += u32::from(matches!(event, Event::Lost)));
@@ -140,8 +143,7 @@ fn threads_that_write_at_once_lose_nothing_while_there_is_room() {
             scope.spawn(move || {
                 for turn in 0..500 {
                     let name = ring.name(["a", "b", "c"][(thread + turn) % 3]);
-                    let begun = ring.begin(name);
-                    ring.end(name, begun, 1);
+                    once(ring, name, 1);
                 }
             });
         }
@@ -158,8 +160,7 @@ fn more_names_than_there_is_room_for_share_one() {
     let (mut listener, ring) = listener(1 << 10);
     for number in 0..300 {
         let name = ring.name(&format!("stage {number}"));
-        let begun = ring.begin(name);
-        ring.end(name, begun, 0);
+        once(&ring, name, 0);
     }
     marks(&mut listener);
     let heard = listener.heard();
@@ -171,8 +172,7 @@ fn more_names_than_there_is_room_for_share_one() {
 fn a_name_is_cut_between_characters() {
     let (mut listener, ring) = listener(64);
     let name = ring.name(&"é".repeat(40));
-    let begun = ring.begin(name);
-    ring.end(name, begun, 0);
+    once(&ring, name, 0);
     assert_eq!(*marks(&mut listener)[0].name, *"é".repeat(28));
 }
 

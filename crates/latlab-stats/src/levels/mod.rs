@@ -8,9 +8,6 @@ mod refine;
 mod segments;
 mod tlb;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use crate::rng::Rng;
 use curve::Curve;
 use segments::Plateau;
@@ -20,7 +17,7 @@ pub use refine::refine_sizes;
 pub use tlb::{Boundary, PairedPoint, tlb_reach};
 
 /// A known TLB boundary, so that it is not taken for a cache.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TlbStep {
     /// Entries times page size.
     pub reach_bytes: f64,
@@ -28,27 +25,13 @@ pub struct TlbStep {
     pub step_ns: f64,
 }
 
-/// How to look for levels.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct LevelOptions {
-    /// Neighbouring levels differ at least by this factor. 1.35 is lmbench's: below it, noise and slopes look alike.
-    pub min_ratio: f64,
-    /// Curves drawn for the confidence.
-    pub resamples: u32,
-    /// Of those draws.
-    pub seed: u64,
-    /// TLB boundaries found by [`tlb_reach`].
-    pub tlb: Vec<TlbStep>,
-}
-
-impl Default for LevelOptions {
-    fn default() -> Self {
-        Self { min_ratio: 1.35, resamples: 200, seed: 0, tlb: Vec::new() }
-    }
-}
+/// Neighbouring levels differ at least by this factor, which is lmbench's: below it, noise and slopes look alike.
+const MIN_RATIO: f64 = 1.35;
+/// Curves drawn for the confidence.
+const RESAMPLES: u32 = 200;
 
 /// One plateau and the boundary above it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Level {
     /// Median of the plateau's points, ns.
     pub latency_ns: f64,
@@ -77,18 +60,24 @@ pub struct Level {
 ///
 /// Method: points of one size are merged; a weighted isotonic fit in the L1 norm (latency cannot fall with size;
 /// medians, so that a spike is outvoted rather than smeared); log-latency over log-size is cut into plateaus and ramps
-/// by least squares with BIC's penalty; plateaus that differ by less than `min_ratio`, or flow into each other without a
+/// by least squares with BIC's penalty; plateaus that differ by less than a factor of 1.35, or flow into each other without a
 /// step, are one. Any order of points; points without a positive finite size and latency are left out.
-pub fn find_levels(points: &[CurvePoint], opts: &LevelOptions) -> Vec<Level> {
+///
+/// `seed` is that of the draws for the confidence, `tlb` the boundaries found by [`tlb_reach`].
+pub fn find_levels(points: &[CurvePoint], seed: u64, tlb: &[TlbStep]) -> Vec<Level> {
+    find(points, RESAMPLES, seed, tlb)
+}
+
+fn find(points: &[CurvePoint], resamples: u32, seed: u64, tlb: &[TlbStep]) -> Vec<Level> {
     let curve = Curve::new(points);
-    let found = segments::plateaus(&curve, opts.min_ratio);
-    let boundaries = boundaries(&curve, &found, opts.min_ratio);
-    let confidence = confidences(&curve, &boundaries, opts);
+    let found = segments::plateaus(&curve);
+    let boundaries = boundaries(&curve, &found);
+    let confidence = confidences(&curve, &boundaries, resamples, seed);
     let levels = found.iter().zip(&boundaries).zip(confidence);
     let mut levels: Vec<Level> = levels.map(|((p, b), c)| describe(&curve, *p, b.as_ref(), c)).collect();
     for i in 0..levels.len() {
         let next = levels.get(i + 1).map(|l| l.latency_ns);
-        levels[i].tlb_suspect = tlb_explains(&levels[i], next, &opts.tlb);
+        levels[i].tlb_suspect = tlb_explains(&levels[i], next, tlb);
     }
     levels
 }
@@ -105,15 +94,15 @@ struct Edge {
 const FITS: f64 = 0.25;
 const MISSES: f64 = 0.5;
 
-fn boundaries(curve: &Curve, found: &[Plateau], min_ratio: f64) -> Vec<Option<Edge>> {
+fn boundaries(curve: &Curve, found: &[Plateau]) -> Vec<Option<Edge>> {
     let edge = |i: usize, p: &Plateau| {
         let here = curve.median(p.from, p.to);
         let Some(next) = found.get(i + 1) else {
             // The sweep ended on the way up: only where it is clearly above the plateau can be said, and not from one
             // last point, which nothing can outvote.
-            let hi = (p.to + 1..curve.len()).find(|&j| curve.fit[j] >= here * min_ratio)?;
+            let hi = (p.to + 1..curve.len()).find(|&j| curve.fit[j] >= here * MIN_RATIO)?;
             let raised =
-                (p.to + 1..curve.len()).filter(|&j| curve.fit[j] >= here * f64::midpoint(1.0, min_ratio));
+                (p.to + 1..curve.len()).filter(|&j| curve.fit[j] >= here * f64::midpoint(1.0, MIN_RATIO));
             if raised.count() < 2 {
                 return None;
             }
@@ -150,12 +139,12 @@ fn describe(curve: &Curve, p: Plateau, edge: Option<&Edge>, confidence: Option<f
     }
 }
 
-fn confidences(curve: &Curve, boundaries: &[Option<Edge>], opts: &LevelOptions) -> Vec<Option<f64>> {
+fn confidences(curve: &Curve, boundaries: &[Option<Edge>], resamples: u32, seed: u64) -> Vec<Option<f64>> {
     let mut hits = vec![0_u32; boundaries.len()];
-    let mut rng = Rng::new(opts.seed);
-    for _ in 0..opts.resamples {
+    let mut rng = Rng::new(seed);
+    for _ in 0..resamples {
         let drawn = curve.draw(&mut rng);
-        let again = self::boundaries(&drawn, &segments::plateaus(&drawn, opts.min_ratio), opts.min_ratio);
+        let again = self::boundaries(&drawn, &segments::plateaus(&drawn));
         for (hit, edge) in hits.iter_mut().zip(boundaries) {
             let near = |e: &Edge| {
                 again.iter().flatten().any(|a| a.lo.abs_diff(e.lo) <= 1 && a.hi.abs_diff(e.hi) <= 1)
@@ -164,7 +153,7 @@ fn confidences(curve: &Curve, boundaries: &[Option<Edge>], opts: &LevelOptions) 
         }
     }
     let share = |(hit, edge): (u32, &Option<Edge>)| {
-        edge.filter(|_| opts.resamples > 0).map(|_| f64::from(hit) / f64::from(opts.resamples))
+        edge.filter(|_| resamples > 0).map(|_| f64::from(hit) / f64::from(resamples))
     };
     hits.into_iter().zip(boundaries).map(share).collect()
 }

@@ -1,3 +1,4 @@
+use super::MIN_RATIO;
 use super::curve::Curve;
 
 /// First and last index on a plateau.
@@ -29,30 +30,30 @@ struct Segment {
     flat: bool,
 }
 
-pub(super) fn plateaus(curve: &Curve, min_ratio: f64) -> Vec<Plateau> {
+pub(super) fn plateaus(curve: &Curve) -> Vec<Plateau> {
     let segments = cut(curve);
     let mut found: Vec<Plateau> = Vec::new();
     for s in segments.iter().filter(|s| s.flat) {
         let next = Plateau { from: s.from, to: s.end - 1 };
         match found.last_mut() {
-            Some(last) if !distinct(curve, *last, next, min_ratio) => last.to = next.to,
+            Some(last) if !distinct(curve, *last, next) => last.to = next.to,
             _ => found.push(next),
         }
     }
-    extend(curve, &mut found, min_ratio);
+    extend(curve, &mut found);
     found
 }
 
-fn distinct(curve: &Curve, a: Plateau, b: Plateau, min_ratio: f64) -> bool {
+fn distinct(curve: &Curve, a: Plateau, b: Plateau) -> bool {
     let step = curve.fit[b.from] / curve.fit[a.to];
     let steepness = step.ln() / (curve.size[b.from] / curve.size[a.to]).ln();
     let ratio = curve.median(b.from, b.to) / curve.median(a.from, a.to);
-    ratio >= min_ratio && step >= STEP && steepness >= STEEP
+    ratio >= MIN_RATIO && step >= STEP && steepness >= STEEP
 }
 
 /// Points beside a plateau that do not differ from it by more than its noise belong to it.
-fn extend(curve: &Curve, found: &mut [Plateau], min_ratio: f64) {
-    let tolerance = (3.0 * curve.noise).clamp(0.1, min_ratio.ln().max(0.1) / 2.0).exp();
+fn extend(curve: &Curve, found: &mut [Plateau]) {
+    let tolerance = (3.0 * curve.noise).clamp(0.1, MIN_RATIO.ln() / 2.0).exp();
     for i in 0..found.len() {
         let Plateau { mut from, mut to } = found[i];
         let level = curve.median(from, to);

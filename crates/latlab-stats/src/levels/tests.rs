@@ -1,4 +1,4 @@
-use super::{CurvePoint, Level, LevelOptions, PairedPoint, TlbStep, find_levels, refine_sizes, tlb_reach};
+use super::{CurvePoint, Level, PairedPoint, TlbStep, find, find_levels, refine_sizes, tlb_reach};
 use crate::rng::Rng;
 
 const KIB: f64 = 1024.0;
@@ -54,7 +54,7 @@ fn exact(size_bytes: f64, p50_ns: f64, disturbed: bool) -> CurvePoint {
 }
 
 fn levels(points: &[CurvePoint]) -> Vec<Level> {
-    find_levels(points, &LevelOptions::default())
+    find_levels(points, 0, &[])
 }
 
 fn within(x: f64, lo: f64, hi: f64) {
@@ -143,11 +143,10 @@ fn sweep(levels: &[(f64, f64, f64)], rng: &mut Rng, per_octave: f64, last: f64) 
 
 /// Over many seeds: how often the planted levels come out, each within 12 % and with its capacity bracketed.
 fn recovered(planted: &[(f64, f64, f64)], per_octave: f64, last: f64) -> f64 {
-    let opts = LevelOptions { resamples: 0, ..LevelOptions::default() };
     let seeds = 200;
     let step = 2_f64.powf(1.01 / per_octave);
     let good = (0..seeds).filter(|&seed| {
-        let found = find_levels(&sweep(planted, &mut Rng::new(seed), per_octave, last), &opts);
+        let found = find(&sweep(planted, &mut Rng::new(seed), per_octave, last), 0, 0, &[]);
         found.len() == planted.len()
             && found.iter().zip(planted).enumerate().all(|(i, (f, p))| {
                 // One step of grace: a spike beside the knee cannot be told from the knee.
@@ -223,14 +222,11 @@ fn several_page_draws_of_one_size_count_as_one_point() {
 
 #[test]
 fn a_step_that_a_tlb_explains_is_marked() {
-    let opts = LevelOptions {
-        tlb: vec![
-            TlbStep { reach_bytes: 64.0 * KIB, step_ns: 2.0 },
-            TlbStep { reach_bytes: 16.0 * MIB, step_ns: 5.0 },
-        ],
-        ..LevelOptions::default()
-    };
-    let found = find_levels(&zen5(0), &opts);
+    let tlb = [
+        TlbStep { reach_bytes: 64.0 * KIB, step_ns: 2.0 },
+        TlbStep { reach_bytes: 16.0 * MIB, step_ns: 5.0 },
+    ];
+    let found = find_levels(&zen5(0), 0, &tlb);
     assert_eq!(found.iter().map(|l| l.tlb_suspect).collect::<Vec<_>>(), [true, false, false, false]);
 }
 

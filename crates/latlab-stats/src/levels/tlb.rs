@@ -1,10 +1,7 @@
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use crate::quantile::median;
 
 /// Two chains of equal node count, measured in the same round: packed on consecutive lines, spread one node a page.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PairedPoint {
     /// Nodes, and pages of the spread chain.
     pub pages: f64,
@@ -19,7 +16,7 @@ pub struct PairedPoint {
 }
 
 /// Where the translation cost (spread minus packed) steps up: a TLB's reach lies between the two page counts.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Boundary {
     /// Last page count before the steepest rise.
     pub pages_lo: f64,

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use latlab_harness::{Figure, PointResult, Rounds, seed};
 use latlab_machine::Machine;
 use latlab_record::{Estimate, Header, Order, Pages, binary_size};
-use latlab_stats::levels::{CurvePoint, Level, LevelOptions, PairedPoint, TlbStep, find_levels, tlb_reach};
+use latlab_stats::levels::{CurvePoint, Level, PairedPoint, TlbStep, find_levels, tlb_reach};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -121,16 +121,12 @@ pub(super) fn findings(header: &Header, figures: &[Walked]) -> Findings {
     let base = paired(figures, Pages::Base);
     let huge = paired(figures, Pages::Huge);
     let boundaries = tlb_reach(&base);
-    let options = LevelOptions {
-        seed: seed(&header.settings, 3),
-        tlb: boundaries
-            .iter()
-            .filter(|boundary| boundary.detected)
-            .map(|boundary| TlbStep { reach_bytes: boundary.pages_lo * 4096.0, step_ns: boundary.step_ns })
-            .collect(),
-        ..LevelOptions::default()
-    };
-    let levels = find_levels(&curve(figures), &options);
+    let steps: Vec<TlbStep> = boundaries
+        .iter()
+        .filter(|boundary| boundary.detected)
+        .map(|boundary| TlbStep { reach_bytes: boundary.pages_lo * 4096.0, step_ns: boundary.step_ns })
+        .collect();
+    let levels = find_levels(&curve(figures), seed(&header.settings, 3), &steps);
     let named = named(levels, machine);
     let with_next: Vec<(&Level, Option<f64>)> = named
         .iter()

@@ -5,6 +5,7 @@ use std::hint::black_box;
 use latlab_clock::{Clock, Source, TimeSource};
 use latlab_observe::{Flag as _, Sample, Taken, ThreadFlag};
 use latlab_record::{Histogram, Observed, TailSample};
+use latlab_stats::count::nearest;
 
 use crate::causes::Listening;
 use crate::crew::Span;
@@ -433,13 +434,7 @@ fn window_ops(clock: &Clock, window_ns: f64, mut run: impl FnMut(u64) -> f64) ->
             took = took.min(run(ops));
         }
         if took >= window_ns / 4.0 || ops >= 1 << 40 {
-            let scaled = ops as f64 * window_ns / took.max(1.0);
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "at least 1, and `as` saturates"
-            )]
-            return scaled.round().max(1.0) as u64;
+            return nearest(ops as f64 * window_ns / took.max(1.0)).max(1);
         }
         ops *= 2;
     }
@@ -535,14 +530,7 @@ impl Picoseconds {
     /// For differences of this clock's readings.
     pub fn of(clock: &Clock) -> Self {
         const TICKS: u64 = 1 << 32;
-        let ps = clock.ns(TICKS) * 1e3;
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "saturates, never negative"
-        )]
-        let per_tick = ps.round() as u64;
-        Self { per_tick }
+        Self { per_tick: nearest(clock.ns(TICKS) * 1e3) }
     }
 
     /// So many ticks take this long.

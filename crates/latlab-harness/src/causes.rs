@@ -16,6 +16,7 @@ use latlab_observe::{
     ThreadFlag, Wanted, attribute, is_pinned_to,
 };
 use latlab_record::TailCauses;
+use latlab_stats::count::nearest;
 
 use crate::samples::{BlockData, Candidate, Delay, Note, Records};
 use crate::slow::{self, CANDIDATES, LONG_WAIT_NS, USUAL};
@@ -321,7 +322,7 @@ impl Listening {
     fn hear(&mut self, block: &BlockData, events: Vec<Event>, lost: u64) {
         let heard = &mut self.heard;
         let within = |event: &Event| {
-            let end_ns = event.end_ns.unwrap_or(event.at_ns);
+            let end_ns = event.known_end_ns();
             block
                 .listened
                 .iter()
@@ -472,21 +473,12 @@ impl Listening {
     fn attribute(&self) -> Attributed {
         let heard = &self.heard;
         let listened_ns: f64 = heard.listened.iter().map(|span| span.to_ns - span.from_ns).sum();
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a count of some thousands at most"
-        )]
-        let timer_interrupts = self
-            .interrupts
-            .as_ref()
-            .and_then(|interrupts| interrupts.per_ns)
-            .map(|per_ns| (per_ns * listened_ns).round() as u64);
+        let timer_per_ns = self.interrupts.as_ref().and_then(|interrupts| interrupts.per_ns);
         let context = Context {
             listened: &heard.listened,
             switches_are_recorded: heard.lost_records == 0
                 && self.evidence.as_ref().is_some_and(Evidence::records_switches),
-            timer_interrupts,
+            timer_interrupts: timer_per_ns.map(|per_ns| nearest(per_ns * listened_ns)),
             outside_from_ns: self
                 .evidence
                 .as_ref()

@@ -1,6 +1,7 @@
 //! A profile is a deadline: who gets how many seconds of it.
 
 use latlab_record::{Profile, Settings};
+use latlab_stats::count::whole;
 
 /// Seconds set aside for a probe in the quick, standard and thorough profile.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,10 +41,9 @@ pub fn seconds(settings: &Settings) -> f64 {
 }
 
 /// Passes that a run with these shares has time for, as they are planned.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive, and it saturates")]
 pub fn passes(shares: &[Share], settings: &Settings) -> u64 {
     let pass_s: f64 = shares.iter().map(|share| share.of(settings.profile)).sum();
-    ((seconds(settings) / pass_s.max(f64::MIN_POSITIVE)) as u64).max(1)
+    whole(seconds(settings) / pass_s.max(f64::MIN_POSITIVE)).max(1)
 }
 
 /// Seconds for each selected probe. A budget is split in the profile's proportions; what one probe leaves over

@@ -1,6 +1,7 @@
 //! The slow single operations of a block: which are kept with their times, and what was noted right after each.
 
 use latlab_clock::Clock;
+use latlab_stats::count::index;
 
 use crate::samples::{BlockData, Candidate};
 
@@ -47,9 +48,7 @@ pub(crate) fn keep_slowest(
 }
 
 fn most_kept(ops: u64) -> usize {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a count")]
-    let share = (ops as f64 * KEPT_SHARE) as usize;
-    share.max(LEAST_KEPT)
+    index(ops as f64 * KEPT_SHARE).max(LEAST_KEPT)
 }
 
 /// Leaves out what is usual: a block of twenty or more in which more than one in twenty is over the threshold keeps its slowest only.
@@ -89,9 +88,7 @@ pub(crate) fn settle(blocks: &mut [BlockData], threshold_ns: f64) -> f64 {
     times.sort_unstable_by(|a, b| b.total_cmp(a));
     let ops: f64 = blocks.iter().map(|block| block.ops as f64).sum();
     let wanted = if blocks.iter().any(|block| block.waits) {
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a count")]
-        let wanted = (ops * TAIL_SHARE).max(LEAST_TAIL).min(ops * MOST_TAIL_SHARE).ceil() as usize;
-        wanted
+        index((ops * TAIL_SHARE).max(LEAST_TAIL).min(ops * MOST_TAIL_SHARE).ceil())
     } else {
         usize::MAX
     };

@@ -245,7 +245,7 @@ pub fn split(samples: &[Sample], events: &[Event]) -> Vec<Attribution> {
             let mut own: Vec<Event> = events[first..]
                 .iter()
                 .take_while(|event| event.at_ns < sample.end_ns())
-                .filter(|event| event.end_ns.unwrap_or(event.at_ns) > sample.at_ns)
+                .filter(|event| event.known_end_ns() > sample.at_ns)
                 .cloned()
                 .collect();
             for index in 0..own.len() {
@@ -270,7 +270,7 @@ fn assign<'a>(samples: &[Sample], events: &'a [Event]) -> (Vec<Vec<&'a Event>>, 
     let mut owned = vec![Vec::new(); samples.len()];
     let mut outside = 0;
     for event in events {
-        let end_ns = event.end_ns.unwrap_or(event.at_ns);
+        let end_ns = event.known_end_ns();
         let first = samples.partition_point(|sample| sample.end_ns() + MARGIN_NS < event.at_ns);
         let nearest = samples[first..]
             .iter()
@@ -541,6 +541,10 @@ mod tests {
         Event { cause, proof: Proof::Tracepoint, at_ns, end_ns, who: None }
     }
 
+    fn counting(listened: &[Span], timer_interrupts: Option<u64>) -> Context<'_> {
+        Context { listened, timer_interrupts, ..Context::default() }
+    }
+
     fn judged(samples: &[Sample], events: &[Event]) -> Attributed {
         attribute(samples, events, &Context::default())
     }
@@ -740,8 +744,7 @@ mod tests {
             [(Some(1_010), Cause::TimerTick), (Some(40), Cause::HostTick), (None, Cause::Periodic)]
         {
             let (samples, listened) = ticks(4e6, 4.0);
-            let context = Context { listened: &listened, timer_interrupts: interrupts, ..Context::default() };
-            let found = attribute(&samples, &[], &context);
+            let found = attribute(&samples, &[], &counting(&listened, interrupts));
             assert_eq!(found.combs.len(), 1);
             assert_eq!(found.combs[0].cause, cause);
             let named = found.each.iter().filter(|one| one.cause == cause).count();
@@ -752,8 +755,7 @@ mod tests {
     #[test]
     fn a_comb_without_a_kernels_rate_is_no_tick_however_many_timer_interrupts_there_are() {
         let (samples, listened) = ticks(1e8, 6.0);
-        let context = Context { listened: &listened, timer_interrupts: Some(2_000), ..Context::default() };
-        let found = attribute(&samples, &[], &context);
+        let found = attribute(&samples, &[], &counting(&listened, Some(2_000)));
         assert_eq!(found.combs.len(), 1, "10 Hz");
         assert_eq!(found.combs[0].cause, Cause::Periodic);
     }
@@ -763,7 +765,7 @@ mod tests {
         let (mut samples, listened) = ticks(4e6, 4.0);
         samples.extend((0..400).map(|tooth| gap(3.1e6 + f64::from(tooth) * 1e7, 30_000.0)));
         samples.sort_by(|a, b| a.at_ns.total_cmp(&b.at_ns));
-        let context = Context { listened: &listened, timer_interrupts: Some(1_600), ..Context::default() };
+        let context = counting(&listened, Some(1_600));
         let mut causes: Vec<Cause> =
             attribute(&samples, &[], &context).combs.iter().map(|named| named.cause).collect();
         causes.sort_unstable();
@@ -821,7 +823,7 @@ mod tests {
         samples.extend(others);
         samples.sort_by(|a, b| a.at_ns.total_cmp(&b.at_ns));
         samples.dedup_by(|later, earlier| later.at_ns < earlier.end_ns());
-        let context = Context { listened: &listened, timer_interrupts: Some(1_500), ..Context::default() };
+        let context = counting(&listened, Some(1_500));
         let truth = attribute(&samples, &events, &context);
         let blind = attribute(&samples, &[], &context);
         let agreement = agreement(&samples, &truth.each, &blind.each, 10_000.0).expect("ticks on both sides");
@@ -846,8 +848,7 @@ mod tests {
     fn a_stall_at_a_tick_is_not_charged_to_the_tick() {
         let (mut samples, listened) = ticks(4e6, 4.0);
         samples[500].ns = 1_500_000.0;
-        let context = Context { listened: &listened, timer_interrupts: Some(1_000), ..Context::default() };
-        let found = attribute(&samples, &[], &context);
+        let found = attribute(&samples, &[], &counting(&listened, Some(1_000)));
         assert_eq!(found.each[500].cause, Cause::Unexplained);
         assert_eq!(found.each[501].cause, Cause::TimerTick);
     }
@@ -870,8 +871,7 @@ mod tests {
             switch(&samples[601], 3_000.0),
             switch(&samples[701], 3_000.0),
         ];
-        let context = Context { listened: &listened, timer_interrupts: Some(1_000), ..Context::default() };
-        let found = attribute(&samples, &events, &context);
+        let found = attribute(&samples, &events, &counting(&listened, Some(1_000)));
         let cause = |index: usize| found.each[index].cause;
         assert_eq!(cause(500), Cause::TimerTick);
         assert_eq!(found.each[500].proof, Some(Proof::Comb));
@@ -893,8 +893,7 @@ mod tests {
             .collect();
         samples.extend((0..400).map(|tooth| gap(3.1e6 + f64::from(tooth) * 1e7, 30_000.0)));
         samples.sort_by(|a, b| a.at_ns.total_cmp(&b.at_ns));
-        let context = Context { listened: &listened, timer_interrupts: Some(1_001), ..Context::default() };
-        let found = attribute(&samples, &events, &context);
+        let found = attribute(&samples, &events, &counting(&listened, Some(1_001)));
         let causes: Vec<Cause> = found.combs.iter().map(|named| named.cause).collect();
         assert_eq!(causes, [Cause::HostTick]);
     }
@@ -906,7 +905,7 @@ mod tests {
             .iter()
             .map(|gap| event(Cause::TimerTick, gap.at_ns + 5_000.0, Some(gap.at_ns + 15_000.0)))
             .collect();
-        let context = Context { listened: &listened, timer_interrupts: Some(1_000), ..Context::default() };
+        let context = counting(&listened, Some(1_000));
         let truth = attribute(&samples, &events, &context);
         assert_eq!(truth.combs, []);
         let blind = attribute(&samples, &[], &context);

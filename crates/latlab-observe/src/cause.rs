@@ -123,6 +123,13 @@ pub struct Event {
     pub who: Option<Arc<str>>,
 }
 
+impl Event {
+    /// When it ended, or began where only that is known.
+    pub fn known_end_ns(&self) -> f64 {
+        self.end_ns.unwrap_or(self.at_ns)
+    }
+}
+
 /// A time-stamped span that wants a cause: a gap of a loop that only reads the clock, or a slow operation of any probe.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {

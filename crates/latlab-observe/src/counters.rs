@@ -6,6 +6,7 @@ use std::fs;
 
 use latlab_clock::{Clock, OsClockId};
 use latlab_record::Observed;
+use latlab_stats::count::whole;
 use serde::Serialize;
 
 use crate::observer::{Observer, Reading, sum, thread_clock};
@@ -99,16 +100,11 @@ impl CpuCounters {
 
 impl CpuReading {
     /// What was counted since `earlier`.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a wall time, at least 0 and far below 2^53"
-    )]
     pub fn since(&self, earlier: &Self) -> Counted {
-        let off_cpu_ns = self.cpu_time_ns.zip(earlier.cpu_time_ns).map(|(now, then)| {
-            let wall = (self.at_ns - earlier.at_ns).max(0.0) as u64;
-            wall.saturating_sub(now.saturating_sub(then))
-        });
+        let off_cpu_ns = self
+            .cpu_time_ns
+            .zip(earlier.cpu_time_ns)
+            .map(|(now, then)| whole(self.at_ns - earlier.at_ns).saturating_sub(now.saturating_sub(then)));
         Counted {
             interrupts: grown(&self.interrupts, &earlier.interrupts),
             softirqs: grown(&self.softirqs, &earlier.softirqs),

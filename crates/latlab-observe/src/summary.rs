@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use latlab_stats::count::index;
 use serde::Serialize;
 
 use crate::attribute::{Attributed, Attribution};
@@ -200,13 +201,11 @@ pub fn explained(samples: &[Sample], attributed: &Attributed, threshold_ns: f64)
 }
 
 /// What each second had.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "seconds of a recording")]
 pub fn by_second(samples: &[Sample], attributed: &Attributed, from_ns: f64, to_ns: f64) -> Vec<Second> {
-    let count = ((to_ns - from_ns) / 1e9).ceil().max(1.0) as usize;
+    let count = index(((to_ns - from_ns) / 1e9).ceil()).max(1);
     let mut seconds = vec![Second::default(); count];
     for (sample, one) in samples.iter().zip(&attributed.each) {
-        let index = ((sample.at_ns - from_ns) / 1e9).max(0.0) as usize;
-        let second = &mut seconds[index.min(count - 1)];
+        let second = &mut seconds[index((sample.at_ns - from_ns) / 1e9).min(count - 1)];
         second.gaps += 1;
         second.ns += sample.ns;
         *second.causes.entry(one.cause.name()).or_insert(0.0) += sample.ns;

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use latlab_clock::Clock;
+use latlab_stats::count::index;
 use serde::Serialize;
 
 use crate::gaps::{Buffer, NoFlag, Quiet};
@@ -127,14 +128,13 @@ fn visits(
 }
 
 /// Which CPUs are visited, how often, and for how long each time.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "counts of CPUs and visits")]
 fn plan(cpus: &[u32], all_ns: f64) -> (Vec<u32>, usize, f64) {
-    let most = (all_ns / LEAST_VISIT_NS).max(1.0) as usize;
+    let most = index(all_ns / LEAST_VISIT_NS).max(1);
     let step = cpus.len().div_ceil(most).max(1);
     let chosen: Vec<u32> = cpus.iter().copied().step_by(step).collect();
     let count = chosen.len().max(1) as f64;
     let rounds = (all_ns / (count * LEAST_VISIT_NS)).clamp(1.0, ROUNDS).floor();
-    (chosen, rounds as usize, all_ns / (count * rounds))
+    (chosen, index(rounds), all_ns / (count * rounds))
 }
 
 #[cfg(test)]

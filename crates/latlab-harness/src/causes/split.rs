@@ -19,7 +19,7 @@ pub(super) fn split_block(block: &mut BlockData, mut events: Vec<Event>, records
     let preempted_ns: f64 = events
         .iter()
         .filter(|event| event.cause == Cause::ContextSwitch)
-        .map(|event| event.end_ns.unwrap_or(event.at_ns) - event.at_ns)
+        .map(|event| event.known_end_ns() - event.at_ns)
         .sum();
     block.delay_at_most_ns = block.observed.run_queue_delay_ns.map(|ns| (ns as f64 - preempted_ns).max(0.0));
     let longest_ns = events.iter().filter_map(|event| Some(event.end_ns? - event.at_ns)).fold(0.0, f64::max);
@@ -36,7 +36,7 @@ pub(super) fn split_block(block: &mut BlockData, mut events: Vec<Event>, records
         let mut own: Vec<Event> = beside
             .iter()
             .filter(|_| !is_others)
-            .filter(|event| event.end_ns.unwrap_or(event.at_ns) > earliest_ns)
+            .filter(|event| event.known_end_ns() > earliest_ns)
             // What a device had before is somebody else's, and of several under way whose it is cannot be told.
             .filter(|event| {
                 event.cause != Cause::Device || (event.at_ns >= sample.at_ns && !mark.note.under_way)
@@ -83,7 +83,7 @@ fn ready(sample: &Sample, delay: Delay, beside: &[&Event], records: Records) -> 
         return found;
     }
     let overlap = |event: &Event, from: f64| {
-        let end_ns = event.end_ns.unwrap_or(event.at_ns);
+        let end_ns = event.known_end_ns();
         (end_ns.min(sample.end_ns()) - event.at_ns.max(from)).max(0.0)
     };
     // The count has all of it since it was last asked; preemptions have records of their own.
@@ -97,7 +97,7 @@ fn ready(sample: &Sample, delay: Delay, beside: &[&Event], records: Records) -> 
     for event in beside.iter().rev().filter(|event| event.cause == Cause::Waiting) {
         let taken = overlap(event, sample.at_ns).min(left);
         if taken > 0.0 {
-            let end_ns = event.end_ns.unwrap_or(event.at_ns).min(sample.end_ns());
+            let end_ns = event.known_end_ns().min(sample.end_ns());
             found.push(at(end_ns - taken, end_ns));
             left -= taken;
         }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::calls::{Calls, Rlimit, Rlimits};
+use crate::calls::{Calls, Rlimits};
 use crate::cgroup::{self, Cgroup};
 use crate::memory::Memory;
 use crate::mounts::Mount;
@@ -94,10 +94,6 @@ pub(crate) fn read(
     let status = notes.or("limits (/proc/self/status)", root.text("/proc/self/status")).unwrap_or_default();
     let value = |key| text::field(&status, key, ':');
     let allowed = calls.affinity.clone().or_else(|| value("Cpus_allowed_list").and_then(text::cpu_list));
-    let rlimits = match calls.rlimits {
-        Some(limits) => Some(limits),
-        None => notes.or("limits.rlimits", root.text("/proc/self/limits")).and_then(|table| rlimits(&table)),
-    };
     let groups = notes.or("limits.cgroup", root.text("/proc/self/cgroup"));
     let uid = calls.uid.or_else(|| value("Uid")?.split_whitespace().nth(1)?.parse().ok());
     let mut limits = Limits {
@@ -105,7 +101,7 @@ pub(crate) fn read(
             .must("limits.allowed_cpus", allowed, "the affinity is not told")
             .unwrap_or_default(),
         cgroup: groups.map(|groups| cgroup::read(root, &groups, mounts)),
-        rlimits,
+        rlimits: notes.must("limits.rlimits", calls.rlimits, "the resource limits were not asked for"),
         uid: notes.must("limits.uid", uid, "the user id is not told"),
         root: uid.map(|uid| uid == 0),
         capabilities: value("CapEff").and_then(capabilities),
@@ -165,25 +161,6 @@ pub(crate) fn set_usable(limits: &mut Limits, memory: &Memory, mapped: Option<u6
     limits.usable_memory_bound = least.map(|(_, bound)| bound);
 }
 
-/// The table of `/proc/self/limits`.
-pub(crate) fn rlimits(table: &str) -> Option<Rlimits> {
-    let limit = |name: &str| {
-        let mut words = table.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace();
-        let mut next = || match words.next()? {
-            "unlimited" => Some(None),
-            number => number.parse().ok().map(Some),
-        };
-        Some(Rlimit { soft: next()?, hard: next()? })
-    };
-    Some(Rlimits {
-        address_space_bytes: limit("Max address space")?,
-        data_bytes: limit("Max data size")?,
-        file_bytes: limit("Max file size")?,
-        locked_bytes: limit("Max locked memory")?,
-        open_files: limit("Max open files")?,
-    })
-}
-
 fn capabilities(hexadecimal: &str) -> Option<Vec<String>> {
     let bits = u64::from_str_radix(hexadecimal, 16).ok()?;
     Some(
@@ -198,26 +175,14 @@ fn capabilities(hexadecimal: &str) -> Option<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const TABLE: &str = "Limit                     Soft Limit           Hard Limit           Units     \n\
-        Max file size             unlimited            unlimited            bytes     \n\
-        Max data size             unlimited            unlimited            bytes     \n\
-        Max open files            1024                 524288               files     \n\
-        Max locked memory         8388608              8388608              bytes     \n\
-        Max address space         1073741824           unlimited            bytes     \n";
-
-    #[test]
-    fn unlimited_is_no_number() {
-        let limits = rlimits(TABLE).expect("a table");
-        assert_eq!(limits.address_space_bytes, Rlimit { soft: Some(1 << 30), hard: None });
-        assert_eq!(limits.open_files, Rlimit { soft: Some(1024), hard: Some(524_288) });
-        assert_eq!(rlimits("nothing"), None);
-    }
+    use crate::calls::Rlimit;
 
     #[test]
     fn the_least_of_all_bounds_is_usable() {
         let memory = Memory { available_bytes: Some(8 << 30), ..Memory::default() };
-        let mut limits = Limits { rlimits: rlimits(TABLE), ..Limits::default() };
+        let address_space_bytes = Rlimit { soft: Some(1 << 30), hard: None };
+        let rlimits = Rlimits { address_space_bytes, ..Rlimits::default() };
+        let mut limits = Limits { rlimits: Some(rlimits), ..Limits::default() };
         set_usable(&mut limits, &memory, Some(24 << 20), None);
         assert_eq!(limits.usable_memory_bytes, Some(1000 << 20));
         assert_eq!(limits.usable_memory_bound, Some(MemoryBound::AddressSpace));

@@ -13,7 +13,7 @@ mod region;
 mod vector;
 pub mod vm;
 
-use latlab_harness::{Env, Plan};
+use latlab_harness::{Env, MemorySource};
 use latlab_machine::Machine;
 use latlab_probes_shared::Program;
 use latlab_record::binary_size;
@@ -23,9 +23,13 @@ fn page_bytes(machine: &Machine) -> u64 {
     machine.memory.page_bytes.unwrap_or(4096)
 }
 
-/// The plan of a probe that needs so much memory and may not use it.
-fn needs<P>(memory: &str, env: &Env) -> Plan<P> {
-    Plan::no(format!("needs {memory}; {} may be used here", binary_size(env.memory_bytes)))
+/// Why a probe that needs so much memory, with pages and bytes, cannot run here; `None` when it can.
+fn no_memory(env: &Env, is_enough: bool, needed: &str) -> Option<String> {
+    if let MemorySource::Simulated(_) = env.memory {
+        return Some("simulated memory can only be walked".to_owned());
+    }
+    let may_be_used = binary_size(env.memory_bytes);
+    (!is_enough).then(|| format!("needs {needed}; {may_be_used} may be used here"))
 }
 
 /// The programs that run in child processes of the measuring process, by the id of the probe that asks them.

@@ -4,6 +4,7 @@ mod compared;
 #[cfg(target_os = "linux")]
 pub mod linux;
 pub mod open_loop;
+pub mod prelude;
 pub mod rig;
 pub mod walk;
 
@@ -11,13 +12,35 @@ use std::io::{BufRead, Write};
 use std::thread::JoinHandle;
 
 use latlab_clock::Source;
-use latlab_harness::{Env, Figure, PointResult, Probe, ProbeError};
+use latlab_harness::{Env, Figure, Operations, PointResult, Probe, ProbeError, Rank, Spec, Tier};
+use latlab_record::Unit;
 
 pub use compared::Compared;
 pub use latlab_stats::median_of as median;
 
 /// Bytes of a huge page on x86-64 and on aarch64 with 4 KiB base pages.
 const HUGE_BYTES: usize = 2 << 20;
+
+/// What most probes have in common: times of operations that need nothing, saturate nothing and cannot be watched one by one.
+pub const USUAL: Spec = Spec {
+    id: "",
+    tier: Tier::Memory,
+    title: "",
+    question: "",
+    method: "",
+    method_version: 1,
+    unit: Unit::Ns,
+    convention: "",
+    needs: &[],
+    touches: &[],
+    saturates: false,
+    operations: Operations::Unwatched,
+};
+
+/// Headline where it is one, but in a quick run.
+pub fn rank(env: &Env, is_headline: bool, otherwise: Rank) -> Rank {
+    if is_headline { env.headline_but_quick(otherwise) } else { otherwise }
+}
 
 /// A program that runs in a child process: answers requests from `input` on `output` until there are none.
 pub type Program = fn(input: &mut dyn BufRead, output: &mut dyn Write) -> std::io::Result<()>;

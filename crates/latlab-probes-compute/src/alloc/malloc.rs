@@ -6,17 +6,11 @@ mod work;
 use std::collections::BTreeSet;
 use std::io::{BufRead, Write};
 
-use latlab_harness::{
-    Block, Child, Env, Figure, Operations, Plan, Planned, PointFields as _, Probe, ProbeError, Proof, Rank,
-    Rounds, Session, Spec, Tier, serve_child,
-};
-use latlab_probes_shared::{kept, result_at};
-use latlab_record::{Check, Estimate, Header, Profile, Unit, Work, binary_size};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use latlab_harness::{Child, serve_child};
+use latlab_probes_shared::prelude::*;
+use latlab_record::Work;
 
 use crate::heap::{self, Allocator, Answering, FaultTally, Name};
-use crate::needs;
 use work::{Answer, Bench, Request, Use};
 
 /// The probe.
@@ -147,21 +141,16 @@ Across threads: one thread allocates and touches, another one on another CPU rea
 Every allocator runs in child processes with its library preloaded. The child says which library the dynamic linker bound malloc to, and that library its version: when it is not the one that was asked for, there is no figure. \
 A preload of the user's own is taken away for these processes. Timed by the system's monotonic clock (20-50 ns a window).",
         method_version: 1,
-        unit: Unit::Ns,
         convention: "one malloc, one word written to each page, one free",
         needs: &["child processes", "Linux"],
         touches: &["memory: up to 64 MiB a block, at most half of what may be used, in child processes"],
-        saturates: false,
-        operations: Operations::Unwatched,
+        ..USUAL
     };
 
     fn plan(&self, env: &Env) -> Plan<Blocks> {
-        if let Some(reason) = heap::refused(env) {
-            return Plan::no(reason);
-        }
         let largest = largest(env);
-        if largest < 64 << 10 {
-            return needs("2 MiB of memory", env);
+        if let Some(reason) = heap::refused(env, largest >= 64 << 10, "2 MiB of memory") {
+            return Plan::no(reason);
         }
         let plan = Plan::of(points(env))
             // The block in use, and what glibc keeps of it in each process: up to twice the sizes below, which are a quarter of the next

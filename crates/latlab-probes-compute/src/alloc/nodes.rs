@@ -4,17 +4,10 @@ mod build;
 
 use std::io::{BufRead, Write};
 
-use latlab_harness::{
-    Block, Child, Env, Figure, Operations, Plan, Planned, PointResult, Probe, ProbeError, Proof, Rank,
-    Rounds, Session, Spec, Tier, ratios, serve_child,
-};
-use latlab_probes_shared::{Compared, median};
-use latlab_record::{Check, Estimate, Header, Profile, Unit};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use latlab_harness::{Child, serve_child};
+use latlab_probes_shared::prelude::*;
 
 use crate::heap::{self, Allocator};
-use crate::needs;
 use build::{Answer, Built, NODE, Request, Way, Workshop};
 
 /// The probe.
@@ -125,28 +118,20 @@ Nothing is set to make the sum come out: closure says how near it comes to the w
 The list is walked after each build: every node must be there once, with its number and its text. Page faults are counted by the kernel for this thread; a build in new memory must have had them, \
 and one in old memory must not. Builds are timed by the system's monotonic clock (20-50 ns of milliseconds).",
         method_version: 1,
-        unit: Unit::Ns,
         convention: "one node: its memory, its payload of 20 bytes, and the link to it",
         needs: &["a child process", "Linux"],
         touches: &["memory: up to 64 MB, in a child process"],
-        saturates: false,
-        operations: Operations::Unwatched,
+        ..USUAL
     };
 
     fn plan(&self, env: &Env) -> Plan<List> {
-        if let Some(reason) = heap::refused(env) {
+        let nodes = length(env).unwrap_or(0);
+        if let Some(reason) = heap::refused(env, nodes > 0, "1 MiB of memory") {
             return Plan::no(reason);
         }
-        let Some(nodes) = length(env) else {
-            return needs("1 MiB of memory", env);
-        };
         let ways = Way::ALL.into_iter().filter(|way| *way != Way::MallocKept || heap::can_keep());
         let planned = |operation| Planned {
-            rank: if matches!(operation, Way::Malloc | Way::ArenaTouched) {
-                env.headline_but_quick(Rank::Detail)
-            } else {
-                Rank::Detail
-            },
+            rank: rank(env, matches!(operation, Way::Malloc | Way::ArenaTouched), Rank::Detail),
             block_s: f64::from(builds(nodes)) * nodes as f64 * planned_ns(operation) / 1e9,
             ..Planned::new(List { operation, nodes })
         };

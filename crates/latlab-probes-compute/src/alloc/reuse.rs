@@ -5,17 +5,10 @@ use std::hint::black_box;
 use std::io::{BufRead, Write};
 use std::time::Instant;
 
-use latlab_harness::{
-    Block, Child, Env, Figure, Operations, Plan, Planned, PointResult, Probe, ProbeError, Proof, Rank,
-    RemoteBlock, Session, Spec, Tier, ratios, serve_child,
-};
-use latlab_probes_shared::{Compared, kept};
-use latlab_record::{Check, Estimate, Header, Profile, Unit, binary_size};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use latlab_harness::{Child, RemoteBlock, serve_child};
+use latlab_probes_shared::prelude::*;
 
 use crate::heap::{self, Allocator, FaultTally, Region, block_of_windows, nanoseconds};
-use crate::needs;
 
 /// The probe.
 pub struct Reuse;
@@ -101,27 +94,23 @@ minor_faults_per_iteration says what was paid.
 Each iteration triples the sum of all words (modulo 2^64); after every block the sum of the array is compared with that, so a word that was left out is noticed. \
 A value is a window of at least 50 us, or one iteration that takes longer, timed by the system's monotonic clock.",
         method_version: 1,
-        unit: Unit::Ns,
         convention: "one iteration: a new array computed from an old one of the same size",
         needs: &["child processes", "Linux"],
         touches: &["memory: up to four arrays of 64 MiB, at most a quarter of what may be used, in child processes"],
-        saturates: false,
-        operations: Operations::Unwatched,
+        ..USUAL
     };
 
     fn plan(&self, env: &Env) -> Plan<Iteration> {
-        if let Some(reason) = heap::refused(env) {
+        let sizes = sizes(env);
+        let largest = sizes.iter().copied().max().unwrap_or(0);
+        if let Some(reason) = heap::refused(env, largest > 0, "32 KiB of memory") {
             return Plan::no(reason);
         }
-        let sizes = sizes(env);
-        let Some(largest) = sizes.iter().max() else {
-            return needs("32 KiB of memory", env);
-        };
         let both = |size: &u64| [Source::Fresh, Source::Swapped].map(|source| planned(source, *size));
         // Two arrays that are kept and two that come and go, of this size and of the smaller ones.
         let plan = Plan::of(sizes.iter().flat_map(both).collect()).memory(sizes.iter().sum::<u64>() * 4);
-        if *largest < LARGEST {
-            let largest = binary_size(*largest);
+        if largest < LARGEST {
+            let largest = binary_size(largest);
             return plan
                 .degraded(format!("arrays end at {largest}: an eighth of the memory that may be used"));
         }

@@ -1,13 +1,7 @@
 //! `clock.read`: what reading each clock costs, and the smallest step that each one shows.
 
 use latlab_clock::{Clock, OsClockId, Source, os_clocks};
-use latlab_harness::{
-    Batch, Block, Env, Nothing, Operations, Plan, Planned, Probe, ProbeError, Proof, Rank, Reach, Session,
-    Spec, Tier,
-};
-use latlab_record::{Check, Unit};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use latlab_probes_shared::prelude::*;
 
 /// The probe.
 pub struct Read;
@@ -57,12 +51,9 @@ A clock whose step is larger than its cost returns the same time twice; one whos
 
 Python's clocks are called from a loop of Python code, sixteen calls a turn, in the interpreter that latlab runs in: that is what a Python program pays.",
         method_version: 1,
-        unit: Unit::Ns,
         convention: "one reading",
-        needs: &[],
         touches: &["nothing"],
-        saturates: false,
-        operations: Operations::Unwatched,
+        ..USUAL
     };
 
     fn plan(&self, env: &Env) -> Plan<Named> {
@@ -71,11 +62,7 @@ Python's clocks are called from a loop of Python code, sixteen calls a turn, in 
         let names =
             std::iter::once(own).chain(os_clocks().into_iter().map(|(name, _)| name)).chain(of_python);
         let planned = |name: &str| Planned {
-            rank: if HEADLINE.contains(&name) || name == own {
-                env.headline_but_quick(Rank::Detail)
-            } else {
-                Rank::Detail
-            },
+            rank: rank(env, HEADLINE.contains(&name) || name == own, Rank::Detail),
             reach: Reach::First,
             ..Planned::new(Named { clock: name.to_owned() })
         };

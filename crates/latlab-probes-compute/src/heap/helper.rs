@@ -4,9 +4,10 @@ use std::ffi::OsString;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use latlab_harness::{Block, Child, Env, MemorySource, ProbeError, RemoteBlock};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use latlab_harness::{Child, RemoteBlock};
+use latlab_probes_shared::prelude::*;
+
+use crate::no_memory;
 
 /// Whose `malloc`, as in a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -84,14 +85,14 @@ fn is_for_this_machine(path: &Path) -> bool {
 }
 
 /// Why heaps cannot be measured here at all, where they cannot.
-pub(crate) fn refused(env: &Env) -> Option<&'static str> {
+pub(crate) fn refused(env: &Env, is_enough: bool, needed: &str) -> Option<String> {
     if !cfg!(target_os = "linux") {
-        return Some("allocation is measured on Linux only, so far");
+        return Some("allocation is measured on Linux only, so far".to_owned());
     }
-    if let MemorySource::Simulated(_) = env.memory {
-        return Some("simulated memory has no heap");
+    if env.child.is_none() {
+        return Some("needs a child process of its own, which cannot be started here".to_owned());
     }
-    env.child.is_none().then_some("needs a child process of its own, which cannot be started here")
+    no_memory(env, is_enough, needed)
 }
 
 /// Starts a child with the allocator preloaded, whatever the user has preloaded for himself.

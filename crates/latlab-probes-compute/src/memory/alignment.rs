@@ -5,18 +5,12 @@
     reason = "read and written as unaligned, which is what this probe is about"
 )]
 
-use latlab_harness::{
-    Batch, Block, Env, Figure, MemorySource, Operations, Plan, Planned, PointFields, Probe, ProbeError,
-    Proof, Reach, Session, Spec, Tier,
-};
-use latlab_record::{Check, Header, Pages, Profile, Unit, Work};
+use latlab_probes_shared::prelude::*;
+use latlab_record::Work;
 
-use crate::needs;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use crate::no_memory;
 
 use latlab_probes_shared::walk::{Arena, LINE_BYTES, PAGE_BYTES, to_usize};
-use latlab_probes_shared::{Compared, result_at};
 
 #[cfg_attr(any(target_arch = "x86_64", target_arch = "aarch64"), path = "alignment/assembly.rs")]
 #[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64")), path = "alignment/portable.rs")]
@@ -166,20 +160,15 @@ to leave the buffer, which is what is measured.
 Pages are of 4 KiB (huge ones are refused), so that a page's end is one. The memory is read before each block. Loads are added up and the sum is compared with what the bytes there give; stores write a number that changes every eight accesses, and \
 after each block every place must hold the last one that was due there. A value is the mean of a window of about 20 us; the loop's own instructions are hidden behind the accesses.",
         method_version: 1,
-        unit: Unit::Ns,
         convention: "one 8-byte access",
         needs: &["64 KiB of memory"],
         touches: &["memory: 40 KiB"],
-        saturates: false,
-        operations: Operations::Unwatched,
+        ..USUAL
     };
 
     fn plan(&self, env: &Env) -> Plan<Place> {
-        if let MemorySource::Simulated(_) = env.memory {
-            return Plan::no("simulated memory has no bytes to access");
-        }
-        if env.memory_bytes < 2 * AREA_BYTES {
-            return needs("64 KiB of memory", env);
+        if let Some(reason) = no_memory(env, env.memory_bytes >= 2 * AREA_BYTES, "64 KiB of memory") {
+            return Plan::no(reason);
         }
         let mut points = Vec::new();
         for (nth, offset) in OFFSETS.into_iter().enumerate() {

@@ -3,19 +3,14 @@
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-use latlab_harness::{
-    Batch, Block, Crew, CrewError, Env, Figure, MemorySource, Operations, Plan, Planned, PointFields as _,
-    Probe, ProbeError, Proof, Rank, Reach, Sampled, Session, Spec, Tier, usable_cpus,
-};
+use latlab_harness::{Crew, CrewError, usable_cpus};
 use latlab_machine::Machine;
-use latlab_probes_shared::{Compared, kept};
-use latlab_record::{Check, Estimate, Header, Pages, Point, Profile, Settings, Unit, Work, binary_size};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use latlab_probes_shared::prelude::*;
+use latlab_record::{Point, Settings, Work};
 
 use super::with_pages;
-use crate::levels;
 use crate::vector::{self, Field, Kernels, Operation, Pass, Shape, Streams, Tally};
+use crate::{levels, no_memory};
 use best::AtLevel;
 
 mod best;
@@ -130,12 +125,9 @@ and afterwards every word of it must be what the operation makes of the source; 
     };
 
     fn plan(&self, env: &Env) -> Plan<Moves> {
-        if let MemorySource::Simulated(_) = env.memory {
-            return Plan::no("simulated memory has no bytes to move");
-        }
         let layout = Layout::of(env);
-        if layout.largest < SMALL[2] {
-            return crate::needs("1 MiB of memory", env);
+        if let Some(reason) = no_memory(env, layout.largest >= SMALL[2], "1 MiB of memory") {
+            return Plan::no(reason);
         }
         let plan = Plan::of(points(env, &layout))
             .memory(field_bytes(layout.largest) * (1 + u64::from(layout.huge) + u64::from(layout.own)))

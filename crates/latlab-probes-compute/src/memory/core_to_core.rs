@@ -6,19 +6,13 @@ mod exchange;
 
 use std::sync::Arc;
 
-use latlab_harness::{
-    Block, Env, Figure, Operations, Plan, Planned, Probe, ProbeError, Proof, Rank, Session, Spec, Tier,
-    usable_cpus,
-};
-use latlab_record::{Check, Header, Profile, Unit};
+use latlab_harness::usable_cpus;
+use latlab_probes_shared::prelude::*;
 use latlab_stats::rng::Rng;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use clusters::{Cluster, Matrix};
 use exchange::{Asked, CompareAndSwap, Line, LoadStore, Seen, Way, answer, ask};
 use latlab_probes_shared::rig::{self, Done, Page, Rig, Work};
-use latlab_probes_shared::{kept, median};
 
 /// The probe.
 pub struct CoreToCore;
@@ -141,12 +135,10 @@ Who waits that long lets others run on its CPU, and gives up after a second.
 Clusters come from the latencies alone (single linkage, cut at the widest gap if it is at least a factor of 1.5); they are named after a NUMA node or a shared cache only where the machine describes exactly these CPUs. \
 A virtual machine may run two of its CPUs on one core, and move them: what was measured holds for the time of the run.",
         method_version: 1,
-        unit: Unit::Ns,
         convention: "one round trip: a line from one CPU to the other and back",
         needs: &["two CPUs", "threads that can be kept on a CPU"],
         touches: &["two CPUs at a time, busy; memory: a page for each CPU"],
-        saturates: false,
-        operations: Operations::Unwatched,
+        ..USUAL
     };
 
     fn plan(&self, env: &Env) -> Plan<Pair> {
@@ -188,11 +180,11 @@ fn points(env: &Env, cpus: &[u32]) -> Vec<Planned<Pair>> {
         .into_iter()
         .flat_map(|(operation, priority)| pairs.iter().map(move |pair| (operation, priority, *pair)))
         .map(|(operation, priority, (from_cpu, to_cpu))| Planned {
-            rank: if operation == Operation::CompareAndSwap && headline.contains(&(from_cpu, to_cpu)) {
-                env.headline_but_quick(Rank::Detail)
-            } else {
-                Rank::Detail
-            },
+            rank: rank(
+                env,
+                operation == Operation::CompareAndSwap && headline.contains(&(from_cpu, to_cpu)),
+                Rank::Detail,
+            ),
             priority,
             setup_s: 0.3e-3,
             block_s: 3.5e-3,

@@ -3,15 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use latlab_harness::{
-    Block, Env, Figure, Operations, Plan, Planned, Probe, ProbeError, Proof, Rank, Reach, Session, Spec,
-    Tier, ratio,
-};
-use latlab_record::{Estimate, Header, Unit};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use latlab_probes_shared::result_at;
+use latlab_probes_shared::prelude::*;
 use latlab_probes_shared::rig::{self, Page, Rig, Tally, Toil, abreast};
 
 /// The probe.
@@ -86,12 +78,10 @@ Afterwards both counters must hold exactly the number of writes asked for, and b
 
 A store that waits for its line is buffered, the core goes on and reads its own count back from the buffer, and whoever has the line may write to it many times before it must be given away. So both threads doing nothing else is the kindest case for plain stores: some cores hide nearly all of it. An atomic addition waits for its line every time and shows what the traffic costs.",
         method_version: 1,
-        unit: Unit::Ns,
         convention: "one write of one thread",
         needs: &["two CPUs", "threads that can be kept on a CPU"],
         touches: &["two CPUs, busy; memory: two pages"],
-        saturates: false,
-        operations: Operations::Unwatched,
+        ..USUAL
     };
 
     fn plan(&self, env: &Env) -> Plan<Counters> {
@@ -125,7 +115,7 @@ fn planned(env: &Env, operation: Write, offset_bytes: Option<usize>, priority: u
     let is_shared = offset_bytes.is_some_and(|bytes| bytes <= 64);
     let threads = if offset_bytes.is_some() { 2 } else { 1 };
     Planned {
-        rank: if is_headline { env.headline_but_quick(Rank::Detail) } else { Rank::Detail },
+        rank: rank(env, is_headline, Rank::Detail),
         priority,
         setup_s: 10e-6,
         block_s: 2.2e-3,

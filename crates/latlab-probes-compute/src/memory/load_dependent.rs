@@ -10,14 +10,11 @@
 use std::collections::HashMap;
 
 use latlab_clock::SimulatedClock;
-use latlab_harness::{
-    Batch, Block, Env, Figure, MemorySource, Nothing, Operations, Plan, Planned, PointFields as _, Probe,
-    ProbeError, Proof, Rank, Reach, Session, SimulatedMemory, Spec, Tier,
-};
-use latlab_record::{Check, Header, Order, Pages, Profile, Unit, binary_size};
-use serde::{Deserialize, Serialize};
+use latlab_harness::{MemorySource, SimulatedMemory};
+use latlab_probes_shared::prelude::*;
+use latlab_record::Order;
 
-use crate::{levels, needs};
+use crate::levels;
 use latlab_probes_shared::walk::{Arena, Chain, Cycle, LINE_BYTES, Layout, PAGE_BYTES};
 
 mod hierarchy;
@@ -131,18 +128,17 @@ tell the cost of caches from the cost of translation.
 Before each block the lines are touched in the order of the walk, so the caches hold what an endless walk would have left there. A value is the mean of a \
 window of loads about 20 us long: its quantiles are quantiles of window means, never of single loads. The clock's own cost is a thousandth of a window and is not subtracted.",
         method_version: 1,
-        unit: Unit::Ns,
         convention: "one 8-byte load a line; a line of 64 bytes is moved",
         needs: &["8 MiB of memory"],
         touches: &["memory: two arenas of 256 MiB (up to 1 GiB beside large caches and in the thorough profile), at most a quarter of what may be used"],
-        saturates: false,
-        operations: Operations::Unwatched,
+        ..USUAL
     };
 
     fn plan(&self, env: &Env) -> Plan<Walk> {
         let largest = largest(env);
         if env.memory_bytes < LEAST_MEMORY {
-            return needs(&format!("{} of memory at least", binary_size(LEAST_MEMORY)), env);
+            let may_be_used = binary_size(env.memory_bytes);
+            return Plan::no(format!("needs 8 MiB of memory; {may_be_used} may be used here"));
         }
         let plan = Plan::of(points(env, largest)).memory(2 * largest);
         if largest < levels::LEAST_RAM {

@@ -1,27 +1,20 @@
 //! `memory.loaded`: what a load from memory costs while other cores keep the memory busy.
 //!
 //! ```text
-//! Loaders (one pinned thread a CPU, parked between blocks) ─┐
-//! Chain (page-local, on the home CPU) ──────────────────────┴─► latency and load of the same block ──► curves, knees
+//! Loaders (one pinned thread a CPU, for each block) ─┐
+//! Chain (page-local, on the home CPU) ───────────────┴─► latency and load of the same block ──► curves, knees
 //! ```
 
 mod curve;
 mod loaders;
 
-use latlab_harness::{
-    Batch, Block, Env, Figure, MemorySource, Operations, Plan, Planned, PointFields, Probe, ProbeError,
-    Proof, Rank, Sampled, Session, Spec, Tier,
-};
-use latlab_record::{Check, Estimate, Header, Order, Pages, Profile, Unit, binary_size};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use latlab_probes_shared::prelude::*;
+use latlab_record::Order;
 
-use crate::needs;
+use crate::no_memory;
 use curve::Curve;
-use latlab_probes_shared::Compared;
-use latlab_probes_shared::median;
 use latlab_probes_shared::walk::{Arena, Chain, Cycle, LINE_BYTES, Layout, PAGE_BYTES, SPARSE_BYTES};
-use loaders::{Clocking, Loaders, Mix, Run, Shown};
+use loaders::{Loaders, Mix, Run, Shown};
 
 /// The probe.
 pub struct Loaded;
@@ -104,8 +97,8 @@ They work in turns of 4 KiB and wait between two turns for a number of delay ste
 A mix is a fixed pattern of reading and writing turns. A line that is written with ordinary stores is read first and written back later, so writing alone is traffic of 50 % reads, two reading turns and one writing turn are 75 %. \
 CPUs that notice full lines being overwritten may leave the read out; the share of reads is then smaller than its name. Loads are given as traffic between caches and memory: 64 bytes a line read, 128 a line written.
 
-The threads are started anew for each block and settle for three milliseconds while the chain is followed untimed; then their counters and the time are read, the chain is timed, counters and time are read again, and they are parked. \
-The load is thus counted in the very time that the latency is from. A thread that waited for its CPU for more than a tenth of its time, or made no turn, marks the block as disturbed; it is taken again. The idle point, with all threads parked, is taken between the others like any point, and shows whether the machine drifted. \
+The threads are started anew for each block and settle for three milliseconds while the chain is followed untimed; then their counters and the time are read, the chain is timed, counters and time are read again, and they end. \
+The load is thus counted in the very time that the latency is from. A thread that waited for its CPU for more than a tenth of its time, or made no turn, marks the block as disturbed; it is taken again. The idle point, without any load thread, is taken between the others like any point, and shows whether the machine drifted. \
 A value is the mean of a window of 1,024 loads (0.15 ms when idle). The p99 is that of such means: it shows how steady the latency is under load, not the slowest single load.
 
 The knee of a curve is the load at which the latency crosses 1.5 times the idle latency and stays above, interpolated between the two points around it. Below it an access waits mostly for the memory itself, above it mostly for others; half as much again is far outside of what repeated idle points differ by. \
@@ -113,7 +106,6 @@ A curve that does not get there has no knee: these cores cannot saturate this me
 
 Proof: every pointer is checked once, and each block must end at the line where its length puts it. Each reading turn's checksum is compared with that of the known contents; before each block the words that will be written next are spoilt and must be right afterwards; and the turns that were counted must be those that the position in memory tells.",
         method_version: 1,
-        unit: Unit::Ns,
         convention: "one 8-byte load a line, every fourth line; load_bytes_per_s is traffic of the other threads: 64 bytes a line read, 128 a line written (read before, written back)",
         needs: &["two CPUs", "64 MiB of memory"],
         touches: &[
@@ -121,13 +113,10 @@ Proof: every pointer is checked once, and each block must end at the line where 
             "memory bandwidth of all allowed CPUs at once",
         ],
         saturates: true,
-        operations: Operations::Unwatched,
+        ..USUAL
     };
 
     fn plan(&self, env: &Env) -> Plan<Place> {
-        if let MemorySource::Simulated(_) = env.memory {
-            return Plan::no("simulated memory is nobody else's to load");
-        }
         let loaders = load_cpus(env).len();
         if loaders == 0 {
             return Plan::no(
@@ -135,9 +124,10 @@ Proof: every pointer is checked once, and each block must end at the line where 
             );
         }
         let (sizes, wanted) = (Sizes::of(env), env.settings.profile.of(LOAD_BYTES));
-        if env.memory_bytes < LEAST_MEMORY || sizes.load < LEAST_LOAD_BYTES {
-            let [least, each] = [LEAST_MEMORY, LEAST_LOAD_BYTES].map(binary_size);
-            return needs(&format!("{least} of memory and {each} for each of {loaders} load threads"), env);
+        let needed = format!("32 MiB of memory and 2 MiB for each of {loaders} load threads");
+        let is_enough = env.memory_bytes >= LEAST_MEMORY && sizes.load >= LEAST_LOAD_BYTES;
+        if let Some(reason) = no_memory(env, is_enough, &needed) {
+            return Plan::no(reason);
         }
         let plan = Plan::of(points(env, sizes))
             .memory(sizes.chase + sizes.load * 3 / 2 * loaders as u64)
@@ -179,7 +169,7 @@ fn points(env: &Env, sizes: Sizes) -> Vec<Planned<Place>> {
             let point = Place { threads, read_percent: Some(percent), delay_steps: Some(*delay), ..idle };
             // Without a load, and beside the heaviest: how much slower, before how it becomes so.
             let heaviest = threads == most && percent == 100 && *delay == 0;
-            let rank = if heaviest { env.headline_but_quick(Rank::Curve) } else { Rank::Curve };
+            let rank = rank(env, heaviest, Rank::Curve);
             if !points.iter().any(|known| known.point == point) {
                 points.push(Planned { rank, ..planned(point, priority) });
             }
@@ -291,7 +281,7 @@ struct Rates {
 pub struct Chasing<'env> {
     env: &'env Env,
     // Dropped first: nobody works any more when memory goes.
-    loaders: Option<Loaders>,
+    loaders: Loaders,
     chain: Chain,
     permutation: Check,
     arena: Arena,
@@ -307,20 +297,9 @@ impl<'env> Chasing<'env> {
         let permutation = chain.permutation_check();
         // After the chain: filling their memory drives it out of the caches.
         let wanted = group.iter().map(|point| point.threads).max().unwrap_or(0);
-        let cpus = load_cpus(env);
-        let loaders = if wanted > 0 {
-            let clocking = Clocking::of(&env.clock)
-                .ok_or_else(|| ProbeError::Other("load threads need a real clock".to_owned()))?;
-            Some(Loaders::start(
-                &cpus[..cpus.len().min(wanted as usize)],
-                sizes.load,
-                env.seed(41),
-                clocking,
-                loaders::PATIENCE * env.patience,
-            )?)
-        } else {
-            None
-        };
+        let mut cpus = load_cpus(env);
+        cpus.truncate(wanted as usize);
+        let loaders = Loaders::new(&cpus, sizes.load, env.seed(41), loaders::PATIENCE * env.patience)?;
         Ok(Self { env, loaders, chain, permutation, arena })
     }
 
@@ -350,8 +329,8 @@ impl Batch for Counted<'_> {
 impl Session<Loaded> for Chasing<'_> {
     fn select(&mut self, point: &Place) -> Result<(), ProbeError> {
         let run = run_of(point)?;
-        let have = self.loaders.as_ref().map_or(0, Loaders::len);
-        if run.as_ref().is_some_and(|run| run.threads > have) {
+        let have = self.loaders.len();
+        if run.is_some_and(|run| run.threads > have) {
             return Err(ProbeError::Other(format!(
                 "{} needs more than the {have} load threads there are",
                 point.to_point().label()
@@ -362,11 +341,11 @@ impl Session<Loaded> for Chasing<'_> {
 
     fn block(&mut self, point: &Place, evidence: &mut Evidence, block: &mut Block) -> Result<(), ProbeError> {
         let run = run_of(point)?;
-        if let (Some(run), Some(loaders)) = (&run, &mut self.loaders) {
-            loaders.run(run)?;
+        if let Some(run) = run {
+            self.loaders.start(run)?;
         }
         self.settle();
-        let before = self.loaders.as_ref().map(Loaders::counts);
+        let before = self.loaders.counts();
         let begun = self.env.clock.now_ns();
         block.set_window_ops(WINDOW_LOADS);
         block.set_windows(WINDOWS);
@@ -374,24 +353,19 @@ impl Session<Loaded> for Chasing<'_> {
         block.batches(&mut counted);
         let loads = counted.loads;
         let took_ns = self.env.clock.now_ns() - begun;
-        let after = self.loaders.as_ref().map(Loaders::counts);
-        let kept_their_cpus = match (&run, &mut self.loaders) {
-            (Some(_), Some(loaders)) => loaders.park(&mut evidence.load)?,
-            _ => true,
-        };
+        let after = self.loaders.counts();
+        let kept_their_cpus = run.is_none() || self.loaders.stop(&mut evidence.load)?;
         evidence.walks.one(self.chain.verify_position());
 
         let per_second = |bytes: u64| bytes as f64 * 1e9 / took_ns.max(1.0);
-        let mut rates = Rates { whole: true, threads: Vec::new(), chase: per_second(loads * LINE_BYTES) };
-        if let (Some(run), Some(before), Some(after)) = (&run, before, after) {
-            rates.threads = before
-                .iter()
-                .zip(&after)
-                .take(run.threads)
-                .map(|(before, after)| per_second(after.traffic_since(before)))
-                .collect();
-            rates.whole = kept_their_cpus && rates.threads.iter().all(|rate| *rate > 0.0);
-        }
+        let threads: Vec<f64> = before
+            .iter()
+            .zip(&after)
+            .take(run.map_or(0, |run| run.threads))
+            .map(|(before, after)| per_second(after.traffic_since(before)))
+            .collect();
+        let whole = kept_their_cpus && threads.iter().all(|rate| *rate > 0.0);
+        let rates = Rates { whole, threads, chase: per_second(loads * LINE_BYTES) };
         if !rates.whole {
             block.mark_disturbed();
         }

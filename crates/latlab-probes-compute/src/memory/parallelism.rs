@@ -2,17 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use latlab_harness::{
-    Batch, Block, Env, Figure, MemorySource, Nothing, Operations, Plan, Planned, PointResult, Probe,
-    ProbeError, Proof, Rank, Reach, Session, Spec, Tier, ratios,
-};
-use latlab_record::{Check, Estimate, Header, Order, Pages, Profile, Unit, binary_size};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use latlab_probes_shared::prelude::*;
+use latlab_record::Order;
 
-use crate::{levels, needs};
+use crate::{levels, no_memory};
 use latlab_probes_shared::walk::{Arena, Chain, Cycle, LINE_BYTES, Layout, link};
-use latlab_probes_shared::{Compared, kept, known};
 
 /// The probe.
 pub struct Parallelism;
@@ -113,20 +107,15 @@ In the caches the chains are first followed for three milliseconds, in which the
 Proof: in memory every line must be pointed to once, and after every block each chain must stand at the line where the number of its steps puts it. \
 Best is the lowest time; best_chains is the smallest number of chains within 5 % of it.",
         method_version: 1,
-        unit: Unit::Ns,
         convention: "one 8-byte load a line, all chains together; a line of 64 bytes is moved",
         needs: &["8 MiB of memory"],
         touches: &["memory: two arenas of up to 1 GiB (one of 128 MiB in the quick profile), at most a quarter of what may be used"],
-        saturates: false,
-        operations: Operations::Unwatched,
+        ..USUAL
     };
 
     fn plan(&self, env: &Env) -> Plan<Place> {
-        if let MemorySource::Simulated(_) = env.memory {
-            return Plan::no("simulated memory answers one load at a time");
-        }
-        if env.memory_bytes < LEAST_MEMORY {
-            return needs(&format!("{} of memory at least", binary_size(LEAST_MEMORY)), env);
+        if let Some(reason) = no_memory(env, env.memory_bytes >= LEAST_MEMORY, "8 MiB of memory") {
+            return Plan::no(reason);
         }
         let (largest, wanted) = (largest(env), LARGEST[0]);
         let quick = env.settings.profile == Profile::Quick;

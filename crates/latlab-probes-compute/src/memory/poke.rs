@@ -3,15 +3,12 @@
 use std::hint::black_box;
 use std::marker::PhantomData;
 
-use latlab_harness::{
-    Batch, Block, Env, Kernel, MemorySource, Nothing, Operations, Plan, Planned, Probe, ProbeError, Proof,
-    Rank, Session, Spec, Tier,
-};
-use latlab_record::{Check, Pages, Profile, Timing, Unit, binary_size};
+use latlab_harness::Kernel;
+use latlab_probes_shared::prelude::*;
+use latlab_record::Timing;
 use latlab_stats::rng::Rng;
-use serde::{Deserialize, Serialize};
 
-use crate::{levels, needs};
+use crate::{levels, no_memory};
 use latlab_probes_shared::walk::Arena;
 
 /// The probe.
@@ -63,20 +60,16 @@ Where one access is shorter than the instrument (first- and second-level caches)
 so that they cannot overlap: the mean is fine there, and the tail is gone. Which is which stands in the point (timing: each or batch). \
 A write is over for the program when it is in the store buffer; draining the buffer is not waited for.",
         method_version: 1,
-        unit: Unit::Ns,
         convention: "one byte at a random place",
         needs: &["1 MB of memory"],
         touches: &["memory: an array of up to 1 GB (10 GB in the thorough profile), at most a quarter of what may be used"],
-        saturates: false,
         operations: Operations::UserSpace,
+        ..USUAL
     };
 
     fn plan(&self, env: &Env) -> Plan<Array> {
-        if let MemorySource::Simulated(_) = env.memory {
-            return Plan::no("simulated memory has no bytes to poke");
-        }
-        if env.memory_bytes < SIZES[2] {
-            return needs("1 MB of memory", env);
+        if let Some(reason) = no_memory(env, env.memory_bytes >= SIZES[2], "1 MB of memory") {
+            return Plan::no(reason);
         }
         let mut points = Vec::new();
         for timing in [Timing::Each, Timing::Batch] {

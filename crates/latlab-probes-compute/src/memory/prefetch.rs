@@ -6,18 +6,12 @@
 )]
 #![expect(clippy::inline_always, reason = "the timed loop must hold no call, whatever the profile")]
 
-use latlab_harness::{
-    Block, Env, Figure, MemorySource, Operations, Plan, Planned, PointFields, PointResult, Probe, ProbeError,
-    Proof, Rank, Session, Spec, Tier, ratio, ratios,
-};
-use latlab_record::{Check, Estimate, Header, Order, Pages, Profile, Unit, Work, binary_size};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use latlab_probes_shared::prelude::*;
+use latlab_record::{Order, Work};
 
 use super::with_pages;
-use crate::{ahead, levels, needs};
+use crate::{ahead, levels, no_memory};
 use latlab_probes_shared::walk::{Arena, Cycle, LINE_BYTES};
-use latlab_probes_shared::{Compared, kept};
 
 mod chase;
 mod fill;
@@ -190,23 +184,18 @@ And an array is written from front to back, eight words of 8 bytes a line, with 
 Proof: walks must end where the number of steps leads; the payloads of the nodes on the way give a sum that is computed again from the order; jump pointers are looked at; every line that was written must hold what its block wrote. A value is the mean of a window of about 20 us. \
 Walks and writing go on where the last block ended, whatever its distance, so all of them meet what was left longest ago.",
         method_version: 1,
-        unit: Unit::Ns,
         convention: "one dependent 8-byte load, one node, or one written line of 64 bytes",
         needs: &["4 MiB of memory"],
         touches: &[
             "memory: up to 1.5 GiB (384 MiB in the standard, 96 MiB in the quick profile), at most a quarter of what may be used",
         ],
-        saturates: false,
-        operations: Operations::Unwatched,
+        ..USUAL
     };
 
     fn plan(&self, env: &Env) -> Plan<Place> {
-        if let MemorySource::Simulated(_) = env.memory {
-            return Plan::no("simulated memory has no prefetchers");
-        }
         let sizes = Sizes::of(env);
-        if sizes.chase < SMALLEST {
-            return needs("4 MiB of memory", env);
+        if let Some(reason) = no_memory(env, sizes.chase >= SMALLEST, "4 MiB of memory") {
+            return Plan::no(reason);
         }
         let plan = Plan::of(points(env, sizes)).memory(sizes.chase + sizes.fill);
         if sizes.chase < LIKELY_RAM {

@@ -5,18 +5,12 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use latlab_harness::{
-    Batch, Block, Env, Figure, MemorySource, Operations, Plan, Planned, PointFields, PointResult, Probe,
-    ProbeError, Proof, Rank, Sampled, Session, Spec, Tier, ratios,
-};
-use latlab_record::{Check, Estimate, Header, Order, Pages, Profile, Unit, binary_size, significant};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use latlab_probes_shared::prelude::*;
+use latlab_record::{Order, significant};
 
 use super::with_pages;
-use crate::{levels, needs};
+use crate::{levels, no_memory};
 use latlab_probes_shared::walk::{Arena, Cycle, LINE_BYTES, to_usize};
-use latlab_probes_shared::{Compared, kept, median, result_at};
 
 /// The probe.
 pub struct Stride;
@@ -91,21 +85,16 @@ and no prefetcher can follow. Computing an address takes about a nanosecond, whi
 Loads are volatile: the compiler can neither merge, widen nor drop one. The sum of what each block read is compared with the one that the order and the known contents give. \
 A value is the mean of a window of about 20 us. Before each block the small array is read once; of the large one, which no cache holds, nothing is prepared, and each order goes on where it ended.",
         method_version: 1,
-        unit: Unit::Ns,
         convention: "one 8-byte word an access; a line of 64 bytes is moved for each line that is met",
         needs: &["1 MiB of memory"],
         touches: &["memory: an array of 256 MiB (up to 1 GiB beside large caches and in the thorough profile), at most a quarter of what may be used"],
-        saturates: false,
-        operations: Operations::Unwatched,
+        ..USUAL
     };
 
     fn plan(&self, env: &Env) -> Plan<Visits> {
-        if let MemorySource::Simulated(_) = env.memory {
-            return Plan::no("simulated memory has no words to read");
-        }
         let (small, large) = arrays(env);
-        if large < small || large < SMALLEST {
-            return needs("1 MiB of memory", env);
+        if let Some(reason) = no_memory(env, large >= SMALLEST, "1 MiB of memory") {
+            return Plan::no(reason);
         }
         let mut points = of_array(env, large, 0);
         if small != large {
@@ -166,11 +155,11 @@ fn of_array(env: &Env, working_set_bytes: u64, first: u8) -> Vec<Planned<Visits>
     let between = STRIDES.map(|stride| (Order::Strided, stride));
     let planned = |(order, stride_bytes)| Planned {
         // Front to back against random order, in memory; how they fare between is a curve.
-        rank: if order != Order::Strided && is_large && env.settings.profile != Profile::Thorough {
-            env.headline_but_quick(Rank::Curve)
-        } else {
-            Rank::Curve
-        },
+        rank: rank(
+            env,
+            order != Order::Strided && is_large && env.settings.profile != Profile::Thorough,
+            Rank::Curve,
+        ),
         priority: first + if stride_bytes <= 4096 { 0 } else { 2 },
         setup_s: if is_large { 1e-5 } else { 1e-3 },
         block_s: 1.5e-3,

@@ -2,15 +2,9 @@
 
 use std::path::Path;
 
-use latlab_harness::{
-    Batch, Block, Env, Figure, Interpreter, Operations, Plan, Planned, PointFields as _, Probe, ProbeError,
-    Proof, Rank, Reach, Sampled, Session, Spec, Tier, ratio,
-};
-use latlab_record::{Check, Estimate, Header, Profile, Unit, significant};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use latlab_probes_shared::{kept, known};
+use latlab_harness::Interpreter;
+use latlab_probes_shared::prelude::*;
+use latlab_record::significant;
 
 /// The probe.
 pub struct Object;
@@ -290,12 +284,10 @@ numpy-in-place adds to an array of floats where it is; numpy-temporary makes a n
 
 Proof: what every window's run returns is compared with what so many operations must give; for array creation, the same code runs once with a creator that counts.",
         method_version: 1,
-        unit: Unit::Ns,
         convention: "one operation; of lists, strings and arrays one whole object made and the one before it freed",
         needs: &["the interpreter; NumPy for the arrays"],
         touches: &["memory up to 24 MiB"],
-        saturates: false,
-        operations: Operations::Unwatched,
+        ..USUAL
     };
 
     fn plan(&self, env: &Env) -> Plan<Step> {
@@ -315,11 +307,7 @@ Proof: what every window's run returns is compared with what so many operations 
                 continue;
             }
             if program.sizes.is_empty() {
-                let rank = if program.operation == Operation::Call {
-                    env.headline_but_quick(Rank::Detail)
-                } else {
-                    Rank::Detail
-                };
+                let rank = rank(env, program.operation == Operation::Call, Rank::Detail);
                 points.push(Planned { rank, ..program.planned(None, 0) });
             }
             for (elements, priority) in program.sizes {

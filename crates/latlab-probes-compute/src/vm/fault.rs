@@ -1,13 +1,7 @@
 //! `vm.fault`: what touching a page costs, touch by touch, for each reason that a page can be missing.
 
-use latlab_harness::{
-    Env, Figure, MemorySource, Operations, Plan, Planned, Probe, ProbeError, Rank, Spec, Stamps, Tier,
-};
-use latlab_record::{Header, Pages, Unit};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use crate::{heap, needs};
+use crate::{heap, no_memory};
+use latlab_probes_shared::prelude::*;
 
 #[cfg_attr(target_os = "linux", path = "fault/linux.rs")]
 #[cfg_attr(not(target_os = "linux"), path = "elsewhere/work.rs")]
@@ -141,7 +135,6 @@ Proof: no page had memory before (mincore), and the thread's own count of page f
 The distribution often has several modes. They are found on the logarithmic axis: groups of at least 0.5 % of the touches, their medians a factor of 1.4 or more apart, with a valley between them that is half as deep as the lower one is high; low and high are a group's 5 % and 95 % quantiles. \
 What a mode is likely to be is said only as far as its operation, its share and whether this is a virtual machine tell it.",
         method_version: 1,
-        unit: Unit::Ns,
         convention: "one touch; size_bytes is what its fault maps",
         needs: &[
             "Linux",
@@ -152,17 +145,14 @@ What a mode is likely to be is said only as far as its operation, its share and 
             "memory up to 18 MiB",
             "two files of 8 MiB without a name, in the folder that is measured or the user's cache folder",
         ],
-        saturates: false,
         operations: Operations::Faults,
+        ..USUAL
     };
 
     fn plan(&self, env: &Env) -> Plan<Touch> {
-        if matches!(env.memory, MemorySource::Simulated(_)) || Stamps::of(&env.clock).is_none() {
-            return Plan::no("simulated memory has no pages");
-        }
         let sizes = sizes(env);
-        if sizes.span < LEAST_SPAN {
-            return needs("4 MiB of memory", env);
+        if let Some(reason) = no_memory(env, sizes.span >= LEAST_SPAN, "4 MiB of memory") {
+            return Plan::no(reason);
         }
         // Original and copy, or huge pages and what aligning them takes; and both files in the page cache.
         let anonymous = (2 * sizes.span).max((sizes.huge_pages + 1) * HUGE);

@@ -1,16 +1,9 @@
 //! `vm.map`: what the calls cost that change a mapping, by its size.
 
-use latlab_harness::{
-    Env, Figure, MemorySource, Nothing, Operations, Plan, Planned, Probe, ProbeError, Rank, Rounds, Spec,
-    Stamps, Support, Tier,
-};
-use latlab_probes_shared::median;
-use latlab_record::{Estimate, Header, Unit};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use latlab_probes_shared::prelude::*;
 use strum::{IntoStaticStr, VariantArray};
 
-use crate::{heap, needs};
+use crate::{heap, no_memory};
 
 #[cfg_attr(target_os = "linux", path = "map/linux.rs")]
 #[cfg_attr(not(target_os = "linux"), path = "elsewhere/work.rs")]
@@ -94,20 +87,16 @@ Proof: after map no page has memory, after map-populate all, after unmap the ran
 
 The derived line through the sizes is robust: the cost per page is the median of the slopes between all pairs of sizes (Theil and Sen), the fixed cost what is left of the smallest call.",
         method_version: 1,
-        unit: Unit::Ns,
         convention: "one call",
         needs: &["Linux", "1 MiB of memory"],
         touches: &["memory up to 64 MiB (16 MiB in the standard, 4 MiB in the quick profile)"],
-        saturates: false,
         operations: Operations::Faults,
+        ..USUAL
     };
 
     fn plan(&self, env: &Env) -> Plan<Call> {
-        if matches!(env.memory, MemorySource::Simulated(_)) || Stamps::of(&env.clock).is_none() {
-            return Plan::no("simulated memory cannot be mapped");
-        }
-        if env.memory_bytes < LEAST {
-            return needs("1 MiB of memory", env);
+        if let Some(reason) = no_memory(env, env.memory_bytes >= LEAST, "1 MiB of memory") {
+            return Plan::no(reason);
         }
         let profile = env.settings.profile.nth();
         let can_be = |size| (heap::page_bytes() as u64..=env.memory_bytes).contains(&size);

@@ -1,12 +1,7 @@
 //! `vm.zero`: how fast memory is cleared: by the program, by the program in memory that it has not touched yet, and by the kernel.
 
-use latlab_harness::{
-    Env, MemorySource, Nothing, Operations, Plan, Planned, Probe, ProbeError, Spec, Support, Tier,
-};
-use latlab_record::{Pages, Unit};
-use serde::{Deserialize, Serialize};
-
-use crate::needs;
+use crate::no_memory;
+use latlab_probes_shared::prelude::*;
 
 #[cfg_attr(target_os = "linux", path = "zero/linux.rs")]
 #[cfg_attr(not(target_os = "linux"), path = "elsewhere/work.rs")]
@@ -80,16 +75,12 @@ Proof: words all over the memory hold what the last call wrote; of new memory, n
         convention: "each byte cleared counts once, however often it is written on the way",
         needs: &["Linux", "4 MiB of memory"],
         touches: &["memory up to 256 MiB (32 MiB in the standard profile), at most half of what may be used"],
-        saturates: false,
-        operations: Operations::Unwatched,
+        ..USUAL
     };
 
     fn plan(&self, env: &Env) -> Plan<Cleared> {
-        if matches!(env.memory, MemorySource::Simulated(_)) {
-            return Plan::no("simulated memory cannot be cleared");
-        }
-        if env.memory_bytes < LEAST {
-            return needs("4 MiB of memory", env);
+        if let Some(reason) = no_memory(env, env.memory_bytes >= LEAST, "4 MiB of memory") {
+            return Plan::no(reason);
         }
         let mut points = Vec::new();
         let mut add = |operation, size_bytes: u64, pages, ns_a_page: f64, calls: f64| {

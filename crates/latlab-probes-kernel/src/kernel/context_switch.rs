@@ -1,12 +1,7 @@
 //! `kernel.context_switch`: a token goes to another thread or process and comes back.
 
-use latlab_harness::{
-    Env, Figure, Operations, Plan, Planned, Probe, ProbeError, Rank, Reach, Rounds, Spec, Tier, ratio,
-};
-use latlab_probes_shared::{no_kernel, other_cpu, result_at};
-use latlab_record::{Estimate, Header, Unit};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use latlab_probes_shared::prelude::*;
+use latlab_probes_shared::{no_kernel, other_cpu};
 
 use super::Placement::{self, AcrossBlocking, SameCpu};
 
@@ -129,12 +124,9 @@ so does lmbench's lat_ctx subtract its own overhead. switch_ns is half of the ch
 
 A block in which others had the shared CPU for more than a fifth of the time is marked and repeated. A partner that does not answer for seconds, or was killed, ends the point with a reason.",
         method_version: 1,
-        unit: Unit::Ns,
         convention: "one round trip: two switches when both sides share a CPU",
-        needs: &[],
         touches: &["threads, and processes that end with this one; a second CPU"],
-        saturates: false,
-        operations: Operations::Unwatched,
+        ..USUAL
     };
 
     fn plan(&self, env: &Env) -> Plan<Exchanged> {

@@ -2,15 +2,7 @@
 
 use std::sync::{Arc, PoisonError};
 
-use latlab_harness::{
-    Block, Env, Nothing, Operations, Plan, Planned, Probe, ProbeError, Proof, Rank, Reach, Session, Spec,
-    Tier,
-};
-use latlab_record::{Profile, Unit};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use latlab_probes_shared::median;
+use latlab_probes_shared::prelude::*;
 use latlab_probes_shared::rig::{self, Abreast, CAN_PIN, Rig, Tally, Toil, abreast};
 
 /// The probe.
@@ -73,12 +65,10 @@ The timed thread is another one in each block. Such a lock is not fair: who has 
 
 All threads are at work for 0.3 ms before the first window. Afterwards the counter must hold the sum of all increments asked for. Going to sleep is part of the work; a block in which a thread was made to leave its CPU for somebody else is marked and repeated.",
         method_version: 1,
-        unit: Unit::Ns,
         convention: "one lock and unlock of one thread, with one addition inside",
         needs: &["two CPUs for more than the free lock"],
         touches: &["as many CPUs as threads, busy"],
-        saturates: false,
-        operations: Operations::Unwatched,
+        ..USUAL
     };
 
     fn plan(&self, env: &Env) -> Plan<Wanted> {
@@ -106,7 +96,7 @@ All threads are at work for 0.3 ms before the first window. Afterwards the count
 
 fn planned(env: &Env, threads: u32) -> Planned<Wanted> {
     Planned {
-        rank: if threads <= 2 { env.headline_but_quick(Rank::Curve) } else { Rank::Curve },
+        rank: rank(env, threads <= 2, Rank::Curve),
         setup_s: 10e-6,
         block_s: if threads == 1 { 2e-3 } else { 5.5e-3 },
         priority: u8::from(threads > 2),

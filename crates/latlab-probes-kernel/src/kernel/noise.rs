@@ -1,15 +1,10 @@
 //! `kernel.noise`: what keeps a thread from its work that only looks at the clock.
 
-use latlab_harness::{
-    Block, Env, KnownCause, KnownCauses, Nothing, Operations, Plan, Planned, Probe, ProbeError, Proof, Rank,
-    Reach, Session, Spec, Tier, is_pinned_to,
-};
+use latlab_harness::{KnownCause, KnownCauses, is_pinned_to};
 use latlab_observe::noise::{Judged, Listener, NoiseError, Request};
 use latlab_observe::{Cause, Level};
 use latlab_probes_shared::no_kernel;
-use latlab_record::{Check, Profile, Unit};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use latlab_probes_shared::prelude::*;
 use serde_json::Value;
 
 /// The probe.
@@ -73,12 +68,9 @@ No block is left out as disturbed, because disturbances are what is asked for. B
 
 Gaps are counted a second. How many operations meet one depends on how long an operation takes: at 300 gaps a second, one in 33,000 of 100 ns and one in 333 of 10 us.",
         method_version: 1,
-        unit: Unit::Ns,
         convention: "one look at the clock",
-        needs: &[],
         touches: &["one CPU"],
-        saturates: false,
-        operations: Operations::Unwatched,
+        ..USUAL
     };
 
     fn plan(&self, env: &Env) -> Plan<Listened> {

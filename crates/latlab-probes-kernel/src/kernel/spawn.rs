@@ -2,18 +2,11 @@
 
 use std::path::PathBuf;
 
-use latlab_harness::{
-    Block, Env, Nothing, Operations, Plan, Planned, Probe, ProbeError, Proof, Rank, Reach, Session, Spec,
-    Stamps, Tier,
-};
-use latlab_record::{Check, Profile, Unit};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 #[cfg_attr(unix, path = "spawn/unix.rs")]
 #[cfg_attr(not(unix), path = "spawn/other.rs")]
 mod system;
 
+use latlab_probes_shared::prelude::*;
 use system::Start;
 
 /// The probe.
@@ -116,12 +109,11 @@ Programs are found in the page cache: each is started once before it is timed. A
 
 Proof: each thread and each forked child ends with a code computed from its number, which is compared; true and Python must end with 0.",
         method_version: 1,
-        unit: Unit::Ns,
         convention: "one start, from the call to the joined or reaped end",
         needs: &["threads and processes"],
         touches: &["threads and processes, one at a time"],
-        saturates: false,
         operations: Operations::SystemCalls,
+        ..USUAL
     };
 
     fn plan(&self, env: &Env) -> Plan<Started> {
@@ -147,7 +139,7 @@ Proof: each thread and each forked child ends with a code computed from its numb
 fn planned(env: &Env, operation: What) -> Planned<Started> {
     let is_headline = matches!(operation, What::Thread | What::ForkExit);
     Planned {
-        rank: if is_headline { env.headline_but_quick(Rank::Detail) } else { Rank::Detail },
+        rank: rank(env, is_headline, Rank::Detail),
         block_s: operation.each_s() * f64::from(operation.starts(env.settings.profile)),
         // One untimed start before each visit.
         setup_s: operation.each_s(),

@@ -1,12 +1,7 @@
 //! `kernel.syscall`: what it costs to ask the kernel for something that it can answer at once.
 
-use latlab_harness::{
-    Env, Figure, Operations, Plan, Planned, Probe, ProbeError, Rank, Reach, Spec, Tier, ratio,
-};
-use latlab_probes_shared::{no_kernel, result_at};
-use latlab_record::{Estimate, Header, Unit};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use latlab_probes_shared::no_kernel;
+use latlab_probes_shared::prelude::*;
 
 #[cfg_attr(target_os = "linux", path = "syscall/linux.rs")]
 #[cfg_attr(not(target_os = "linux"), path = "elsewhere/mod.rs")]
@@ -76,12 +71,9 @@ clock_gettime-syscall asks the kernel itself. Where both cost the same, this mac
 
 Every answer is checked: the parent's id, no bytes, nobody woken, a time that is not before the one before. The addition that counts right answers is part of the figure, below a nanosecond.",
         method_version: 1,
-        unit: Unit::Ns,
         convention: "one call",
-        needs: &[],
         touches: &["/dev/null, reading no bytes"],
-        saturates: false,
-        operations: Operations::Unwatched,
+        ..USUAL
     };
 
     fn plan(&self, env: &Env) -> Plan<Made> {

@@ -1,12 +1,7 @@
 //! `kernel.timer`: how much later than asked a sleep ends.
 
-use latlab_harness::{
-    Env, Figure, Operations, Plan, Planned, Probe, ProbeError, Rank, Reach, Rounds, Spec, Tier,
-};
-use latlab_probes_shared::{no_kernel, result_at};
-use latlab_record::{Estimate, Header, Profile, Unit};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use latlab_probes_shared::no_kernel;
+use latlab_probes_shared::prelude::*;
 
 use super::sleeps_of_a_block;
 
@@ -111,12 +106,10 @@ sets it back: what is left is the machine's. Threads of a real-time class have n
 
 nanosleep is clock_nanosleep with a duration, nanosleep-absolute with a due time, thread-sleep the standard library's sleep, poll a timeout in which nothing happens, in whole milliseconds.",
         method_version: 1,
-        unit: Unit::Ns,
         convention: "lateness of one sleep: real minus requested",
-        needs: &[],
         touches: &["timer slack of the measuring thread, set back after each block"],
-        saturates: false,
         operations: Operations::SystemCalls,
+        ..USUAL
     };
 
     fn plan(&self, env: &Env) -> Plan<Asked> {
@@ -125,7 +118,7 @@ nanosleep is clock_nanosleep with a duration, nanosleep-absolute with a due time
         }
         let points = POINTS.into_iter().map(|(operation, sleep_ns, priority)| Planned {
             // With and without the slack, and where it is no more than a twentieth.
-            rank: if priority == 0 { env.headline_but_quick(Rank::Detail) } else { Rank::Detail },
+            rank: rank(env, priority == 0, Rank::Detail),
             priority,
             setup_s: 1e-5,
             // Tens of microseconds: what neighbours do to memory is not seen in them.

@@ -1,12 +1,7 @@
 //! `kernel.wakeup`: how long a thread that sleeps on another CPU needs to run again once it is woken.
 
-use latlab_harness::{
-    Env, Figure, Operations, Plan, Planned, Probe, ProbeError, Rank, Reach, Spec, Tier, ratio,
-};
+use latlab_probes_shared::prelude::*;
 use latlab_probes_shared::{no_kernel, other_cpu};
-use latlab_record::{Estimate, Header, Profile, Unit};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 use super::{Placement, sleeps_of_a_block};
 
@@ -77,12 +72,11 @@ This thread does not sleep meanwhile but watches the clock, so that its own CPU 
 
 A wake-up counts only when the kernel says that there was a sleeper to wake. The sleeper's CPU switched away from it as often as it slept, where the system counts that.",
         method_version: 1,
-        unit: Unit::Ns,
         convention: "one wake-up, from the call to the woken thread running",
         needs: &["two CPUs"],
         touches: &["one thread on a second CPU"],
-        saturates: false,
         operations: Operations::SystemCalls,
+        ..USUAL
     };
 
     fn plan(&self, env: &Env) -> Plan<Slept> {
@@ -99,7 +93,7 @@ A wake-up counts only when the kernel says that there was a sleeper to wake. The
             .into_iter()
             .filter(|(sleep_ns, _)| *sleep_ns < 100_000_000 || profile == Profile::Thorough)
             .map(|(sleep_ns, priority)| Planned {
-                rank: if sleep_ns == HEADLINE_NS { env.headline_but_quick(Rank::Curve) } else { Rank::Curve },
+                rank: rank(env, sleep_ns == HEADLINE_NS, Rank::Curve),
                 priority,
                 setup_s: 1e-5,
                 // Tens of microseconds: what neighbours do to memory is not seen in them.

@@ -1,10 +1,7 @@
 //! The levels as a reader sees them: each with its rate in bytes a core cycle, beside the most that the core can move.
 
-use latlab_harness::Figure;
 use latlab_machine::{Cpu, Machine};
-use latlab_record::{Estimate, Header, Pages};
-use schemars::JsonSchema;
-use serde::Serialize;
+use latlab_probes_shared::prelude::*;
 use strum::VariantArray;
 
 use super::{Bandwidth, Details, Moves, SMALL, THIRD_LIKELY};

@@ -4,16 +4,14 @@
 
 use std::collections::BTreeMap;
 
-use latlab_harness::{Figure, PointResult, Rounds, seed};
+use latlab_harness::seed;
 use latlab_machine::Machine;
-use latlab_record::{Estimate, Header, Order, Pages, binary_size};
+use latlab_probes_shared::prelude::*;
+use latlab_record::Order;
 use latlab_stats::levels::{CurvePoint, Level, PairedPoint, TlbStep, find_levels, tlb_reach};
-use schemars::JsonSchema;
-use serde::Serialize;
 
 use super::LoadDependent;
 use crate::levels::reported;
-use latlab_probes_shared::median;
 
 /// A walk and what it took.
 type Walked = Figure<LoadDependent>;

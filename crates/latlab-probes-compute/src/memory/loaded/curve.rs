@@ -1,11 +1,7 @@
 //! Latency over load, from the points.
 
-use latlab_harness::{Figure, Rounds};
-use latlab_record::Estimate;
-use schemars::JsonSchema;
-use serde::Serialize;
-
 use super::Loaded;
+use latlab_probes_shared::prelude::*;
 
 /// The knee is where latency crosses so many times the idle latency.
 const KNEE: f64 = 1.5;

@@ -1,13 +1,11 @@
-//! Threads that keep the memory busy, each on a CPU and a part of memory of its own, parked between runs.
+//! Threads that keep the memory busy, each on a CPU and a part of memory of its own.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc::{Sender, channel};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use latlab_clock::Clock;
-use latlab_harness::{Batch, ProbeError, Stamps, pin_this_thread};
+use latlab_harness::{Batch, ProbeError, pin_this_thread};
 use latlab_observe::Observer;
 use latlab_record::{Observed, Pages};
 
@@ -26,7 +24,7 @@ const WRITE_TURN_BYTES: u64 = 2 * READ_TURN_BYTES;
 const LOST_SHARE: f64 = 0.1;
 /// Step of the kernel's count of stolen time, ns.
 const STEAL_TICK_NS: f64 = 10e6;
-/// Starting and parking take microseconds; a thread that does neither in this time is kept from its CPU altogether.
+/// Beginning and stopping take microseconds; a thread that does neither in this time is kept from its CPU altogether.
 pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A pattern of turns.
@@ -65,70 +63,46 @@ impl Mix {
             Self::Write => (0, 1),
         }
     }
-
-    const ALL: [Self; 3] = [Self::Read, Self::ReadMore, Self::Write];
 }
 
 /// What is to be done.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
     pub(super) threads: usize,
     pub(super) mix: Mix,
     pub(super) delay_steps: u32,
 }
 
-/// Time on other threads.
-#[derive(Clone, Copy)]
-pub(super) struct Clocking {
-    stamps: Stamps,
-    ns_per_tick: f64,
+/// Whether a run is over. Every thread looks at it in each turn, so it stays in their caches.
+#[repr(align(128))]
+#[derive(Default)]
+struct Over(AtomicBool);
+
+/// Turns of one thread; on lines of their own, because one is written in every turn.
+#[repr(align(128))]
+#[derive(Default)]
+struct Turns {
+    read: AtomicU64,
+    write: AtomicU64,
 }
 
-impl Clocking {
-    pub(super) fn of(clock: &Clock) -> Option<Self> {
-        const MANY: u64 = 1 << 40;
-        Some(Self { stamps: Stamps::of(clock)?, ns_per_tick: clock.ns(MANY) / MANY as f64 })
+impl Turns {
+    fn count(&self) -> Count {
+        Count { read: self.read.load(Ordering::Acquire), write: self.write.load(Ordering::Acquire) }
     }
 }
 
-const PARK: u8 = 0;
-const RUN: u8 = 1;
-const END: u8 = 2;
-
-/// Read by all threads in every turn and written between runs only, so it stays in their caches.
-#[repr(align(128))]
-#[derive(Default)]
-struct Orders {
-    command: AtomicU8,
-    threads: AtomicUsize,
-    mix: AtomicUsize,
-    delay_steps: AtomicU32,
-}
-
-/// Of one thread; on lines of its own, because it is written in every turn.
-#[repr(align(128))]
-#[derive(Default)]
-struct Own {
-    read_turns: AtomicU64,
-    write_turns: AtomicU64,
-    /// Set while it works.
-    running: AtomicBool,
-    /// Whether it waited too long for its CPU in its last run.
-    lost_its_cpu: AtomicBool,
-}
-
-/// Turns of one thread.
-#[derive(Clone, Copy, Debug)]
+/// How many there were.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Count {
-    read_turns: u64,
-    write_turns: u64,
+    read: u64,
+    write: u64,
 }
 
 impl Count {
     /// Bytes between caches and memory.
     pub(super) fn traffic_since(&self, earlier: &Self) -> u64 {
-        (self.read_turns - earlier.read_turns) * READ_TURN_BYTES
-            + (self.write_turns - earlier.write_turns) * WRITE_TURN_BYTES
+        (self.read - earlier.read) * READ_TURN_BYTES + (self.write - earlier.write) * WRITE_TURN_BYTES
     }
 }
 
@@ -147,11 +121,6 @@ pub(super) struct Shown {
 }
 
 /// What is looked after from outside.
-struct Part {
-    read: Stream,
-    write: Stream,
-}
-
 struct Stream {
     streams: Streams,
     tally: Arc<Tally>,
@@ -176,171 +145,161 @@ impl Stream {
     }
 }
 
+/// The memory of one thread, and the thread while it runs.
 struct Loader {
-    own: Arc<Own>,
-    part: Part,
-    thread: Option<JoinHandle<()>>,
-    /// Before the current run: turns, places, checksums.
-    before: Option<Before>,
+    cpu: u32,
+    turns: Arc<Turns>,
+    read: Stream,
+    write: Stream,
+    /// For reading and for writing; the thread has them while it runs.
+    passes: Option<[Pass; 2]>,
+    running: Option<Running>,
 }
 
-struct Before {
+struct Running {
+    mix: Mix,
+    /// When it began: turns, places, checksums.
     count: Count,
     read_at: usize,
     write_at: usize,
     checksums: (u64, u64),
+    /// Returns the passes, and whether it waited too long for its CPU.
+    thread: JoinHandle<([Pass; 2], bool)>,
+}
+
+fn gone() -> ProbeError {
+    ProbeError::Other("a load thread ended unexpectedly".to_owned())
 }
 
 impl Loader {
-    fn count(&self) -> Count {
-        Count {
-            read_turns: self.own.read_turns.load(Ordering::Acquire),
-            write_turns: self.own.write_turns.load(Ordering::Acquire),
+    /// Memory near this CPU: `bytes` to read and half as much to write.
+    fn new(cpu: u32, bytes: u64, seed: u64, kernels: &'static Kernels) -> Result<Self, ProbeError> {
+        pin_this_thread(cpu);
+        let field = Arc::new(Field::new(bytes, Pages::Base, &[], seed)?);
+        let read = Stream::new(&field, Operation::Read, bytes)?;
+        let write = Stream::new(&field, Operation::Write, bytes / 2)?;
+        let passes = Some([read.pass(kernels)?, write.pass(kernels)?]);
+        Ok(Self { cpu, turns: Arc::default(), read, write, passes, running: None })
+    }
+
+    fn start(&mut self, run: Run, nth_run: u64, over: &Arc<Over>) -> Result<(), ProbeError> {
+        if run.mix.writes() {
+            self.write.streams.spoil(self.write.tally.at(), TURN_LINES, nth_run);
         }
+        let mut passes = self.passes.take().ok_or_else(gone)?;
+        let (cpu, turns, over) = (self.cpu, Arc::clone(&self.turns), Arc::clone(over));
+        let work = move || {
+            pin_this_thread(cpu);
+            let observer = Observer::of_this_thread(Some(cpu));
+            let (before, begun) = (observer.read(), Instant::now());
+            std::hint::black_box(work(run, &over, &turns, &mut passes));
+            let took_ns = begun.elapsed().as_secs_f64() * 1e9;
+            (passes, lost(&observer.read().since(&before), took_ns))
+        };
+        self.running = Some(Running {
+            mix: run.mix,
+            count: self.turns.count(),
+            read_at: self.read.tally.at(),
+            write_at: self.write.tally.at(),
+            checksums: self.read.tally.checksums(),
+            thread: start_thread(
+                format!("load-{cpu}"),
+                format!("starting a load thread on CPU {cpu}"),
+                work,
+            )?,
+        });
+        Ok(())
+    }
+
+    fn has_begun(&self, running: &Running) -> bool {
+        self.turns.count().traffic_since(&running.count) > 0
+    }
+
+    /// Looks at what a run has left. Whether its thread had its CPU to itself.
+    fn look_after(&mut self, running: Running, shown: &mut Shown) -> Result<bool, ProbeError> {
+        let (passes, lost) = running.thread.join().map_err(|_| gone())?;
+        self.passes = Some(passes);
+        let Self { read, write, .. } = self;
+        let (now, checksums) = (self.turns.count(), read.tally.checksums());
+        let (reads, writes) = (now.read - running.count.read, now.write - running.count.write);
+        shown.checksums.add(checksums.0 - running.checksums.0, checksums.1 - running.checksums.1);
+        shown.idle_threads += u64::from(reads + writes == 0);
+        shown.wrong_counts += u64::from(read.after(running.read_at, reads) != read.tally.at());
+        shown.wrong_counts += u64::from(write.after(running.write_at, writes) != write.tally.at());
+        if running.mix.writes() {
+            let wrong = write.streams.wrong_words(running.write_at, TURN_LINES);
+            shown.words.add(write.streams.shape().slice_words(), wrong);
+        }
+        Ok(!lost)
     }
 }
 
-/// The threads.
+/// All of them.
 pub(super) struct Loaders {
-    orders: Arc<Orders>,
+    over: Arc<Over>,
     team: Vec<Loader>,
     isa: &'static str,
-    running: Option<Run>,
     runs: u64,
     patience: Duration,
 }
 
 impl Loaders {
-    /// One thread on each of these CPUs, with `bytes` to read and half as much to write each, made on that thread.
-    /// When one or its memory is refused, those that were started have ended.
-    pub(super) fn start(
-        cpus: &[u32],
-        bytes: u64,
-        seed: u64,
-        clocking: Clocking,
-        patience: Duration,
-    ) -> Result<Self, ProbeError> {
+    /// One for each of these CPUs, with `bytes` to read and half as much to write each, made on that CPU.
+    pub(super) fn new(cpus: &[u32], bytes: u64, seed: u64, patience: Duration) -> Result<Self, ProbeError> {
         let kernels = vector::available()[0];
-        let orders = Arc::new(Orders::default());
-        let mut all = Self {
-            orders: Arc::clone(&orders),
-            team: Vec::with_capacity(cpus.len()),
-            isa: kernels.isa,
-            running: None,
-            runs: 0,
-            patience,
-        };
-        let mut starting = Starting { orders: Arc::clone(&orders), threads: Vec::new() };
-        let mut reports = Vec::new();
-        for (nth, cpu) in cpus.iter().copied().enumerate() {
-            let (report, made) = channel();
-            let own: Arc<Own> = Arc::default();
-            let (orders, theirs) = (Arc::clone(&orders), Arc::clone(&own));
-            let life = move || {
-                pin_this_thread(cpu);
-                work(nth, cpu, bytes, seed, kernels, clocking, &orders, &theirs, &report);
+        let team: Result<Vec<Loader>, ProbeError> = std::thread::scope(|scope| {
+            let make = |(nth, cpu): (u64, &u32)| {
+                let cpu = *cpu;
+                scope.spawn(move || Loader::new(cpu, bytes, seed ^ nth, kernels))
             };
-            let thread = start_thread(format!("load-{nth}"), format!("starting load thread {nth}"), life)?;
-            starting.threads.push(thread);
-            reports.push((own, made));
-        }
-        let mut parts = Vec::new();
-        for (own, made) in reports {
-            let part = made
-                .recv()
-                .map_err(|_| ProbeError::Other("a load thread ended unexpectedly".to_owned()))??;
-            parts.push((own, part));
-        }
-        for ((own, part), thread) in parts.into_iter().zip(starting.threads.drain(..)) {
-            all.team.push(Loader { own, part, thread: Some(thread), before: None });
-        }
-        Ok(all)
+            let threads: Vec<_> = (0..).zip(cpus).map(make).collect();
+            threads.into_iter().map(|thread| thread.join().map_err(|_| gone())?).collect()
+        });
+        Ok(Self { over: Arc::default(), team: team?, isa: kernels.isa, runs: 0, patience })
     }
 
     pub(super) fn len(&self) -> usize {
         self.team.len()
     }
 
-    /// Lets the first threads run; returns when all of them work.
-    pub(super) fn run(&mut self, run: &Run) -> Result<(), ProbeError> {
+    /// Starts the first threads; returns when all of them work.
+    pub(super) fn start(&mut self, run: Run) -> Result<(), ProbeError> {
         self.runs += 1;
-        let threads = run.threads.min(self.team.len());
-        for loader in &mut self.team[..threads] {
-            let Part { read, write } = &loader.part;
-            if run.mix.writes() {
-                write.streams.spoil(write.tally.at(), TURN_LINES, self.runs);
-            }
-            loader.before = Some(Before {
-                count: loader.count(),
-                read_at: read.tally.at(),
-                write_at: write.tally.at(),
-                checksums: read.tally.checksums(),
-            });
-        }
-        self.orders.threads.store(threads, Ordering::Relaxed);
-        self.orders.mix.store(run.mix as usize, Ordering::Relaxed);
-        self.orders.delay_steps.store(run.delay_steps, Ordering::Relaxed);
-        self.orders.command.store(RUN, Ordering::Release);
-        self.running = Some(run.clone());
-        for loader in &self.team[..threads] {
-            if let Some(thread) = &loader.thread {
-                thread.thread().unpark();
-            }
-        }
-        let begun = |loader: &Loader| {
-            loader.before.as_ref().is_some_and(|before| {
-                loader.own.running.load(Ordering::Acquire) && loader.count().traffic_since(&before.count) > 0
+        self.over.0.store(false, Ordering::Release);
+        let mut first = self.team.iter_mut().take(run.threads);
+        first
+            .try_for_each(|loader| loader.start(run, self.runs, &self.over))
+            .and_then(|()| {
+                self.wait_for("begin", |loader, running| {
+                    loader.has_begun(running) || running.thread.is_finished()
+                })
             })
-        };
-        self.wait_for("begin", |loaders| loaders[..threads].iter().all(begun))
+            .inspect_err(|_| self.over.0.store(true, Ordering::Release))
     }
 
     /// Turns so far.
     pub(super) fn counts(&self) -> Vec<Count> {
-        self.team.iter().map(Loader::count).collect()
+        self.team.iter().map(|loader| loader.turns.count()).collect()
     }
 
-    /// Parks all threads, and looks at what they did since they were started. Whether every thread had its CPU to itself.
-    pub(super) fn park(&mut self, shown: &mut Shown) -> Result<bool, ProbeError> {
-        self.orders.command.store(PARK, Ordering::Release);
-        self.wait_for("stop", |loaders| {
-            loaders.iter().all(|loader| !loader.own.running.load(Ordering::Acquire))
-        })?;
+    /// Ends all threads, and looks at what they did. Whether every one had its CPU to itself.
+    pub(super) fn stop(&mut self, shown: &mut Shown) -> Result<bool, ProbeError> {
+        self.over.0.store(true, Ordering::Release);
+        self.wait_for("stop", |_, running| running.thread.is_finished())?;
         shown.isa = self.isa;
         let mut kept_their_cpus = true;
-        let Some(run) = self.running.take() else {
-            return Ok(kept_their_cpus);
-        };
         for loader in &mut self.team {
-            let Some(before) = loader.before.take() else {
-                continue;
-            };
-            kept_their_cpus &= !loader.own.lost_its_cpu.load(Ordering::Acquire);
-            let count = loader.count();
-            let Part { read, write } = &loader.part;
-            let checksums = read.tally.checksums();
-            shown.checksums.add(checksums.0 - before.checksums.0, checksums.1 - before.checksums.1);
-            let turns =
-                (count.read_turns - before.count.read_turns, count.write_turns - before.count.write_turns);
-            shown.idle_threads += u64::from(turns == (0, 0));
-            shown.wrong_counts += u64::from(read.after(before.read_at, turns.0) != read.tally.at());
-            shown.wrong_counts += u64::from(write.after(before.write_at, turns.1) != write.tally.at());
-            if run.mix.writes() {
-                let wrong = write.streams.wrong_words(before.write_at, TURN_LINES);
-                shown.words.add(write.streams.shape().slice_words(), wrong);
+            if let Some(running) = loader.running.take() {
+                kept_their_cpus &= loader.look_after(running, shown)?;
             }
         }
         Ok(kept_their_cpus)
     }
 
-    fn wait_for(&self, what: &str, done: impl Fn(&[Loader]) -> bool) -> Result<(), ProbeError> {
+    fn wait_for(&self, what: &str, done: impl Fn(&Loader, &Running) -> bool) -> Result<(), ProbeError> {
         let begun = Instant::now();
-        while !done(&self.team) {
-            let gone =
-                self.team.iter().any(|loader| loader.thread.as_ref().is_none_or(JoinHandle::is_finished));
-            if gone {
-                return Err(ProbeError::Other("a load thread ended unexpectedly".to_owned()));
-            }
+        let is_done = |loader: &Loader| loader.running.as_ref().is_none_or(|running| done(loader, running));
+        while !self.team.iter().all(is_done) {
             if begun.elapsed() > self.patience {
                 return Err(ProbeError::Other(format!(
                     "a load thread did not {what} within {} s: its CPU is taken by others",
@@ -355,111 +314,28 @@ impl Loaders {
 
 impl Drop for Loaders {
     fn drop(&mut self) {
-        let threads = self.team.iter_mut().filter_map(|loader| loader.thread.take());
-        end(&self.orders, threads);
-    }
-}
-
-/// Threads that may not all come up.
-struct Starting {
-    orders: Arc<Orders>,
-    threads: Vec<JoinHandle<()>>,
-}
-
-impl Drop for Starting {
-    fn drop(&mut self) {
-        if !self.threads.is_empty() {
-            end(&self.orders, self.threads.drain(..));
+        self.over.0.store(true, Ordering::Release);
+        for running in self.team.iter_mut().filter_map(|loader| loader.running.take()) {
+            // One that panicked has failed its block already.
+            let _ = running.thread.join();
         }
     }
 }
 
-/// Ends these threads: each looks at its orders after every turn.
-fn end(orders: &Orders, threads: impl Iterator<Item = JoinHandle<()>>) {
-    orders.command.store(END, Ordering::Release);
-    for thread in threads {
-        thread.thread().unpark();
-        // One that panicked has failed its block already.
-        let _ = thread.join();
-    }
-}
-
-/// A load thread's life.
-#[expect(clippy::too_many_arguments, reason = "the one call is a few lines above")]
-fn work(
-    nth: usize,
-    cpu: u32,
-    bytes: u64,
-    seed: u64,
-    kernels: &'static Kernels,
-    clocking: Clocking,
-    orders: &Orders,
-    own: &Own,
-    report: &Sender<Result<Part, ProbeError>>,
-) {
-    let made = make(nth, bytes, seed, kernels);
-    let (mut read, mut write) = match made {
-        Ok((part, read, write)) => {
-            if report.send(Ok(part)).is_err() {
-                return;
-            }
-            (read, write)
-        }
-        Err(reason) => {
-            let _ = report.send(Err(reason));
-            return;
-        }
-    };
-    let observer = Observer::of_this_thread(Some(cpu));
-    let mut sink = 0u64;
-    loop {
-        match orders.command.load(Ordering::Acquire) {
-            END => break,
-            RUN if nth < orders.threads.load(Ordering::Relaxed) => {
-                let before = observer.read();
-                let begun = clocking.stamps.begin();
-                own.running.store(true, Ordering::Release);
-                sink ^= turns(orders, own, &mut read, &mut write);
-                let took_ns = clocking.stamps.end().saturating_sub(begun) as f64 * clocking.ns_per_tick;
-                let lost = lost(&observer.read().since(&before), took_ns);
-                own.lost_its_cpu.store(lost, Ordering::Release);
-                own.running.store(false, Ordering::Release);
-            }
-            _ => std::thread::park(),
-        }
-    }
-    std::hint::black_box(sink);
-}
-
-fn make(
-    nth: usize,
-    bytes: u64,
-    seed: u64,
-    kernels: &'static Kernels,
-) -> Result<(Part, Pass, Pass), ProbeError> {
-    let field = Arc::new(Field::new(bytes, Pages::Base, &[], seed ^ nth as u64)?);
-    let read = Stream::new(&field, Operation::Read, bytes)?;
-    let write = Stream::new(&field, Operation::Write, bytes / 2)?;
-    let passes = (read.pass(kernels)?, write.pass(kernels)?);
-    Ok((Part { read, write }, passes.0, passes.1))
-}
-
-/// Turns until other orders come.
-fn turns(orders: &Orders, own: &Own, read: &mut Pass, write: &mut Pass) -> u64 {
-    let mix = Mix::ALL[orders.mix.load(Ordering::Relaxed) % Mix::ALL.len()];
-    let delay_steps = orders.delay_steps.load(Ordering::Relaxed);
-    let (reading, writing) = mix.turns();
+/// Turns until the run is over.
+fn work(run: Run, over: &Over, turns: &Turns, [read, write]: &mut [Pass; 2]) -> u64 {
+    let (reading, writing) = run.mix.turns();
     let mut sink = 1;
-    while orders.command.load(Ordering::Relaxed) == RUN {
+    while !over.0.load(Ordering::Relaxed) {
         for _ in 0..reading {
             sink ^= read.run(1);
-            count(&own.read_turns);
-            sink = delay(delay_steps, sink);
+            count(&turns.read);
+            sink = delay(run.delay_steps, sink);
         }
         for _ in 0..writing {
             sink ^= write.run(1);
-            count(&own.write_turns);
-            sink = delay(delay_steps, sink);
+            count(&turns.write);
+            sink = delay(run.delay_steps, sink);
         }
     }
     sink
@@ -491,16 +367,21 @@ fn lost(observed: &Observed, took_ns: f64) -> bool {
 mod tests {
     use super::*;
 
-    const BYTES: u64 = 2 << 20;
+    const MIXES: [Mix; 3] = [Mix::Read, Mix::ReadMore, Mix::Write];
 
-    fn started() -> Loaders {
-        let clocking = Clocking::of(&Clock::open()).expect("a real clock");
-        Loaders::start(&[0, 0], BYTES, 3, clocking, 20 * PATIENCE).expect("two threads start")
+    fn two() -> Loaders {
+        Loaders::new(&[0, 0], 2 << 20, 3, 20 * PATIENCE).expect("4 MiB are there")
     }
 
-    fn parked(loaders: &mut Loaders) -> Shown {
+    fn started(mix: Mix) -> Loaders {
+        let mut loaders = two();
+        loaders.start(run(mix)).expect("they begin");
+        loaders
+    }
+
+    fn stopped(loaders: &mut Loaders) -> Shown {
         let mut shown = Shown::default();
-        loaders.park(&mut shown).expect("they stop");
+        loaders.stop(&mut shown).expect("they stop");
         shown
     }
 
@@ -509,29 +390,27 @@ mod tests {
     }
 
     #[test]
-    fn threads_work_when_told_prove_it_and_are_parked_again() {
-        let mut loaders = started();
-        for mix in Mix::ALL {
-            loaders.run(&run(mix)).expect("they begin");
-            let ended = parked(&mut loaders);
+    fn threads_work_when_told_prove_it_and_stop() {
+        let mut loaders = two();
+        for mix in MIXES {
+            loaders.start(run(mix)).expect("they begin");
+            let ended = stopped(&mut loaders);
             assert_eq!((ended.idle_threads, ended.wrong_counts), (0, 0), "{mix:?}");
             assert_eq!(ended.checksums.all > 0, mix.reads(), "{mix:?}");
             assert_eq!(ended.words.all > 0, mix.writes(), "{mix:?}");
             assert_eq!((ended.checksums.wrong, ended.words.wrong), (0, 0), "{mix:?}");
-            let parked: Vec<u64> = loaders.counts().iter().map(|count| count.read_turns).collect();
+            let then = loaders.counts();
             std::thread::sleep(Duration::from_millis(2));
-            let later: Vec<u64> = loaders.counts().iter().map(|count| count.read_turns).collect();
-            assert_eq!(parked, later, "{mix:?}");
+            assert_eq!(loaders.counts(), then, "{mix:?}");
         }
     }
 
     #[test]
-    fn threads_that_are_not_wanted_stay_parked() {
-        let mut loaders = started();
-        let one = Run { threads: 1, ..run(Mix::Read) };
+    fn threads_that_are_not_wanted_do_nothing() {
+        let mut loaders = two();
         let before = loaders.counts();
-        loaders.run(&one).expect("it begins");
-        parked(&mut loaders);
+        loaders.start(Run { threads: 1, ..run(Mix::Read) }).expect("it begins");
+        stopped(&mut loaders);
         let after = loaders.counts();
         assert!(after[0].traffic_since(&before[0]) > 0);
         assert_eq!(after[1].traffic_since(&before[1]), 0);
@@ -539,51 +418,43 @@ mod tests {
 
     #[test]
     fn a_load_that_reads_something_else_is_noticed() {
-        let mut loaders = started();
-        let word = loaders.team[1].part.read.streams.source(0, 0).cast_mut();
-        // SAFETY: a byte of the field, whose thread is parked.
+        let mut loaders = two();
+        let word = loaders.team[1].read.streams.source(0, 0).cast_mut();
+        // SAFETY: a byte of the field, whose thread has not begun.
         unsafe { word.write(word.read() ^ 1) };
-        loaders.run(&run(Mix::Read)).expect("they begin");
-        assert!(parked(&mut loaders).checksums.wrong > 0);
+        loaders.start(run(Mix::Read)).expect("they begin");
+        assert!(stopped(&mut loaders).checksums.wrong > 0);
     }
 
     #[test]
     fn a_load_that_does_not_write_is_noticed() {
-        let mut loaders = started();
-        loaders.run(&run(Mix::Read)).expect("they begin");
-        let write = &loaders.team[0].part.write;
-        write.streams.spoil(write.tally.at(), TURN_LINES, 1);
-        loaders.running = Some(run(Mix::Write));
-        assert!(parked(&mut loaders).words.wrong > 0);
+        let mut loaders = started(Mix::Read);
+        let loader = &mut loaders.team[0];
+        loader.write.streams.spoil(loader.write.tally.at(), TURN_LINES, 1);
+        loader.running.as_mut().expect("it runs").mix = Mix::Write;
+        assert!(stopped(&mut loaders).words.wrong > 0);
     }
 
     #[test]
     fn a_turn_that_was_counted_and_not_made_is_noticed() {
-        let mut loaders = started();
-        loaders.run(&run(Mix::Read)).expect("they begin");
-        loaders.orders.command.store(PARK, Ordering::Release);
-        loaders
-            .wait_for("stop", |all| all.iter().all(|loader| !loader.own.running.load(Ordering::Acquire)))
-            .expect("they stop");
-        count(&loaders.team[0].own.read_turns);
-        assert_eq!(parked(&mut loaders).wrong_counts, 1);
+        let mut loaders = started(Mix::Read);
+        loaders.over.0.store(true, Ordering::Release);
+        loaders.wait_for("stop", |_, running| running.thread.is_finished()).expect("they stop");
+        count(&loaders.team[0].turns.read);
+        assert_eq!(stopped(&mut loaders).wrong_counts, 1);
     }
 
     #[test]
     fn no_thread_outlives_its_owner_even_in_the_middle_of_a_run() {
-        let mut loaders = started();
-        let orders = Arc::clone(&loaders.orders);
-        loaders.run(&run(Mix::ReadMore)).expect("they begin");
+        let loaders = started(Mix::ReadMore);
+        let over = Arc::clone(&loaders.over);
         drop(loaders);
-        assert_eq!(Arc::strong_count(&orders), 1);
+        assert_eq!(Arc::strong_count(&over), 1);
     }
 
     #[test]
-    fn memory_that_is_refused_is_a_reason_and_no_thread_stays() {
-        let clocking = Clocking::of(&Clock::open()).expect("a real clock");
-        let error = Loaders::start(&[0, 0], 1 << 60, 3, clocking, 20 * PATIENCE)
-            .err()
-            .expect("nobody has an exbibyte");
+    fn memory_that_is_refused_is_a_reason() {
+        let error = Loaders::new(&[0, 0], 1 << 60, 3, PATIENCE).err().expect("nobody has an exbibyte");
         assert!(error.to_string().contains("MiB"), "{error}");
     }
 

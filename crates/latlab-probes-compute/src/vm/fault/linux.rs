@@ -1,9 +1,8 @@
 //! Linux: mappings, getrusage(2), mincore(2).
 
-use latlab_harness::{Block, Env, ProbeError, Proof, Stamps, Support};
-use latlab_probes_shared::refused;
+use latlab_probes_shared::prelude::*;
 use latlab_probes_shared::walk::to_usize;
-use latlab_record::{Check, Histogram, Pages};
+use latlab_record::Histogram;
 use latlab_stats::modes;
 use latlab_stats::rng::Rng;
 use rustix::mm::Advice;

@@ -1,8 +1,6 @@
 //! Linux: mmap(2), munmap(2), mprotect(2), madvise(2).
 
-use latlab_harness::{Block, Env, Nothing, ProbeError, Proof, Stamps, Support};
-use latlab_probes_shared::refused;
-use latlab_record::{Check, Pages};
+use latlab_probes_shared::prelude::*;
 use rustix::mm::Advice;
 
 use super::{Call, Map, Operation, calls};

@@ -2,8 +2,7 @@
 
 use std::hint::black_box;
 
-use latlab_harness::{Batch, Block, Env, Nothing, ProbeError, Proof, Support};
-use latlab_record::{Check, Pages};
+use latlab_probes_shared::prelude::*;
 use rustix::mm::Advice;
 
 use super::{Cleared, Clearing, HUGE, SMALL, WINDOWS, Zero};

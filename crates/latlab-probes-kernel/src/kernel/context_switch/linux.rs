@@ -7,10 +7,8 @@ mod watch;
 use std::sync::Arc;
 use std::time::Duration;
 
-use latlab_harness::{Batch, Block, Env, ProbeError, Proof};
 use latlab_probes_shared::linux::{Pinned, Task, runs_only_on, switches, thread_id};
-use latlab_probes_shared::{kept, known};
-use latlab_record::Check;
+use latlab_probes_shared::prelude::*;
 
 use super::{Between, ContextSwitch, Exchanged, Means, SameCpu, Switches, other_cpu, window};
 use crate::kernel::Answers;

@@ -4,12 +4,9 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::AtomicU32;
 
-use latlab_harness::{Batch, Block, Env, PointFields as _, ProbeError, Proof};
-
-use latlab_probes_shared::{kept, refused};
-
 use super::{Call, Made, ServedBy, Syscall};
 use crate::kernel::Answers;
+use latlab_probes_shared::prelude::*;
 
 pub(super) const HERE: bool = true;
 

@@ -3,9 +3,7 @@
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-use latlab_harness::{Block, Env, ProbeError, Proof, Stamps};
-use latlab_probes_shared::refused;
-use latlab_record::Check;
+use latlab_probes_shared::prelude::*;
 use rustix::thread::{
     NanosleepRelativeResult, clock_nanosleep_absolute, clock_nanosleep_relative, current_timer_slack,
     set_current_timer_slack,

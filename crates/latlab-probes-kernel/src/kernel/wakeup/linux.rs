@@ -5,10 +5,9 @@ use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use latlab_harness::{Block, Env, ProbeError, Proof, Stamps};
 use latlab_probes_shared::linux::{Pinned, Scope, runs_only_on, switches, thread_id, wait_while, wake_one};
+use latlab_probes_shared::prelude::*;
 use latlab_probes_shared::start_thread;
-use latlab_record::Check;
 
 use super::{Cpus, Slept, Wakeup, other_cpu, wakes};
 

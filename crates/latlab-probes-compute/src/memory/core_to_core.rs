@@ -282,19 +282,19 @@ impl Talking<'_> {
         asked: &Asked,
     ) -> Result<[Done<Seen>; 2], ProbeError> {
         match operation {
-            Operation::CompareAndSwap => exchange::<CompareAndSwap>(&mut self.rig, cpus, asked),
-            Operation::LoadStore => exchange::<LoadStore>(&mut self.rig, cpus, asked),
+            Operation::CompareAndSwap => exchange::<CompareAndSwap>(&self.rig, cpus, asked),
+            Operation::LoadStore => exchange::<LoadStore>(&self.rig, cpus, asked),
         }
     }
 }
 
 /// One round: the first CPU asks, the second answers.
-fn exchange<W: Way>(rig: &mut Rig, cpus: [u32; 2], asked: &Asked) -> Result<[Done<Seen>; 2], ProbeError> {
+fn exchange<W: Way>(rig: &Rig, cpus: [u32; 2], asked: &Asked) -> Result<[Done<Seen>; 2], ProbeError> {
     with_partner::<W>(rig, cpus, asked, answer::<W>)
 }
 
 fn with_partner<W: Way>(
-    rig: &mut Rig,
+    rig: &Rig,
     cpus: [u32; 2],
     asked: &Asked,
     partner: fn(&mut rig::Place, &Asked) -> Seen,

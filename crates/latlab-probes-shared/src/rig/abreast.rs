@@ -63,7 +63,7 @@ const WARM_NS: f64 = 300_000.0;
 /// # Errors
 /// When a thread died, or they never got to run at the same time.
 pub fn abreast<W: Toil + Clone>(
-    rig: &mut Rig,
+    rig: &Rig,
     clock: &Clock,
     block: &mut Block,
     window_ns: f64,
@@ -99,7 +99,7 @@ pub fn abreast<W: Toil + Clone>(
 }
 
 fn round<W: Toil + Clone>(
-    rig: &mut Rig,
+    rig: &Rig,
     works: &[(u32, W)],
     warm: u64,
     windows: u32,

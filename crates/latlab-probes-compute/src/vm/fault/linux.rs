@@ -1,5 +1,7 @@
 //! Linux: mappings, getrusage(2), mincore(2).
 
+use std::rc::Rc;
+
 use latlab_probes_shared::prelude::*;
 use latlab_probes_shared::walk::to_usize;
 use latlab_record::Histogram;
@@ -90,14 +92,26 @@ pub struct Session<'env> {
     offsets: Vec<usize>,
     rng: Rng,
     turn: u64,
-    original: Option<Scratch>,
-    minor_file: Option<Scratch>,
+    original: Option<Rc<Scratch>>,
+    minor_file: Option<Rc<Scratch>>,
     /// Why the file of minor faults lies in memory, where it does.
     no_disk: Option<String>,
-    major_file: Option<Scratch>,
+    major_file: Option<Rc<Scratch>>,
     /// A page that a test touches before its time.
     #[cfg(test)]
     pub(super) planted: Option<usize>,
+}
+
+/// The file that is kept there, made when it is first needed.
+fn file_of(
+    place: &mut Option<Rc<Scratch>>,
+    make: impl FnOnce() -> Result<Scratch, ProbeError>,
+) -> Result<Rc<Scratch>, ProbeError> {
+    let file = match place.take() {
+        Some(file) => file,
+        None => Rc::new(make()?),
+    };
+    Ok(Rc::clone(place.insert(file)))
 }
 
 /// Touches each offset between two stamps. Returns the sum of what was read, how many touches were made before `limit` ticks were over,
@@ -175,17 +189,18 @@ impl<'env> Session<'env> {
         to_usize(self.sizes.span)
     }
 
-    /// One round of touches of `self.offsets`, into the block and the evidence. `before` is how many pages of the region should have memory,
-    /// where that is known.
+    /// One round of touches of `self.offsets`, into the block and the evidence: reads, where it is said what each offset `holds`, or writes.
+    /// `before` is how many pages of the region should have memory, where that is known.
     fn round(
         &mut self,
         evidence: &mut Evidence,
         block: &mut Block,
         region: &Region,
-        access: Access,
+        holds: Option<&dyn Fn(usize) -> u64>,
         before: Option<usize>,
         major: bool,
-    ) -> u64 {
+    ) {
+        let access = if holds.is_some() { Access::Read } else { Access::Write };
         #[cfg(test)]
         self.plant(region, access);
         self.turn += 1;
@@ -202,20 +217,18 @@ impl<'env> Session<'env> {
             block.span(*begin, *end);
             evidence.histogram.record(picoseconds.in_ticks(end.saturating_sub(*begin)));
         }
-        let wrong = if access == Access::Write {
-            let differs = |offset: &&usize| {
-                // SAFETY: inside the mapping, as above.
-                let word = unsafe { region.word(**offset).read_volatile() };
-                word != written(self.turn, **offset)
-            };
-            self.offsets.iter().filter(differs).count() as u64
+        let wrong = if let Some(holds) = holds {
+            let wanted = self.offsets.iter().map(|offset| holds(*offset)).fold(0, u64::wrapping_add);
+            u64::from(sum != wanted)
         } else {
-            0
+            // SAFETY: inside the mapping, as above.
+            let word = |offset: usize| unsafe { region.word(offset).read_volatile() };
+            let differs = |offset: &&usize| word(**offset) != written(self.turn, **offset);
+            self.offsets.iter().filter(differs).count() as u64
         };
         evidence.count(made, if major { faults.major } else { faults.minor });
         evidence.there_before += there.unwrap_or(0);
         evidence.wrong_contents += wrong;
-        sum
     }
 
     /// Touches a page before its time.
@@ -276,11 +289,9 @@ impl<'env> Session<'env> {
             }
             _ => {}
         }
-        let access = if operation == Operation::FirstRead { Access::Read } else { Access::Write };
-        let sum = self.round(evidence, block, &region, access, before, false);
-        if access == Access::Read {
-            evidence.wrong_contents += u64::from(sum != 0);
-        }
+        let zeros: &dyn Fn(usize) -> u64 = &|_| 0;
+        let holds = (operation == Operation::FirstRead).then_some(zeros);
+        self.round(evidence, block, &region, holds, before, false);
         self.look_after(evidence, &region);
         Ok(())
     }
@@ -290,7 +301,7 @@ impl<'env> Session<'env> {
         let bytes = to_usize(count * HUGE);
         let region = Region::anonymous(bytes, Pages::Huge)?;
         self.every(to_usize(HUGE), bytes);
-        self.round(evidence, block, &region, Access::Write, Some(0), false);
+        self.round(evidence, block, &region, None, Some(0), false);
         let a_huge_page = to_usize(HUGE / self.sizes.page);
         let obtained = region.resident().map_or(0, |pages| pages / a_huge_page) as u64;
         let trusted = self.trust.residency;
@@ -303,17 +314,13 @@ impl<'env> Session<'env> {
     /// A private mapping of a file in memory, read everywhere and then written.
     fn copy(&mut self, evidence: &mut Evidence, block: &mut Block) -> Result<(), ProbeError> {
         let (span, page) = (self.span(), to_usize(self.sizes.page));
-        let original = match self.original.take() {
-            Some(original) => original,
-            None => Scratch::in_memory(self.env, span)?,
-        };
+        let original = file_of(&mut self.original, || Scratch::in_memory(self.env, span))?;
         let region = Region::private_file(original.file(), span)?;
-        self.original = Some(original);
         let _refused = region.advise(Advice::LinuxNoHugepage);
         read_all(&region, page);
         self.every(page, span);
         // Whether a page is the file's or its copy, mincore does not say; the count of faults does.
-        self.round(evidence, block, &region, Access::Write, None, false);
+        self.round(evidence, block, &region, None, None, false);
         Ok(())
     }
 
@@ -324,27 +331,20 @@ impl<'env> Session<'env> {
         block: &mut Block,
     ) -> Result<(), ProbeError> {
         let (page, span) = (to_usize(self.sizes.page), self.span());
-        let scratch = match self.minor_file.take() {
-            Some(scratch) => scratch,
-            None => match Scratch::create(self.env, span) {
-                Ok(scratch) => scratch,
-                Err(reason) => {
-                    self.no_disk = Some(format!("degraded: the file lies in memory, because {reason}"));
-                    Scratch::in_memory(self.env, span)?
-                }
-            },
-        };
-        let in_cache = scratch.cached()?;
-        if in_cache < span / page {
+        let scratch = file_of(&mut self.minor_file, || {
+            Scratch::create(self.env, span).or_else(|reason| {
+                self.no_disk = Some(format!("degraded: the file lies in memory, because {reason}"));
+                Scratch::in_memory(self.env, span)
+            })
+        })?;
+        if scratch.cached()? < span / page {
             scratch.warm()?;
         }
-        let result = if around {
+        if around {
             self.with_neighbours(&scratch, evidence, block)
         } else {
             self.one_by_one(&scratch, evidence, block)
-        };
-        self.minor_file = Some(scratch);
-        result
+        }
     }
 
     fn one_by_one(
@@ -357,9 +357,8 @@ impl<'env> Session<'env> {
         let pages = SINGLE_PAGES.min(scratch.bytes() / page);
         let region = Region::one_by_one(scratch.file(), pages)?;
         self.every(2 * page, region.bytes());
-        let sum = self.round(evidence, block, &region, Access::Read, Some(pages), false);
-        let wanted = self.offsets.iter().fold(0u64, |sum, offset| sum.wrapping_add(scratch.word(offset / 2)));
-        evidence.wrong_contents += u64::from(sum != wanted);
+        let holds = |offset| scratch.word(offset / 2);
+        self.round(evidence, block, &region, Some(&holds), Some(pages), false);
         Ok(())
     }
 
@@ -372,23 +371,20 @@ impl<'env> Session<'env> {
         let page = to_usize(self.sizes.page);
         for _ in 0..AROUND_ROUNDS {
             let region = Region::shared_file(scratch.file(), scratch.bytes())?;
-            let trusted = self.trust.faults;
             // The kernel maps the aligned 64 KiB of address space around a fault, as far as the mapping reaches.
             let to_border = region.base().align_offset(to_usize(AROUND)).min(scratch.bytes());
             self.every(to_usize(AROUND), scratch.bytes() - to_border);
             for offset in &mut self.offsets {
                 *offset += to_border;
             }
-            let sum = self.round(evidence, block, &region, Access::Read, Some(scratch.bytes() / page), false);
-            let wanted =
-                self.offsets.iter().fold(0u64, |sum, offset| sum.wrapping_add(scratch.word(*offset)));
-            evidence.wrong_contents += u64::from(sum != wanted);
+            let holds = |offset| scratch.word(offset);
+            self.round(evidence, block, &region, Some(&holds), Some(scratch.bytes() / page), false);
             let before = faults_of_this_thread();
             for offset in (to_border..scratch.bytes()).step_by(page) {
                 // SAFETY: inside the mapping.
                 std::hint::black_box(unsafe { region.base().add(offset).read_volatile() });
             }
-            if trusted {
+            if self.trust.faults {
                 evidence.not_mapped_along += faults_of_this_thread().since(before).minor;
             }
         }
@@ -397,35 +393,28 @@ impl<'env> Session<'env> {
 
     fn file_major(&mut self, evidence: &mut Evidence, block: &mut Block) -> Result<(), ProbeError> {
         let page = to_usize(self.sizes.page);
-        let scratch = if let Some(scratch) = self.major_file.take() {
-            scratch
-        } else {
-            let scratch = Scratch::create(self.env, self.span())?;
+        let span = self.span();
+        let scratch = file_of(&mut self.major_file, || {
+            let scratch = Scratch::create(self.env, span)?;
             scratch.reads_single_pages()?;
-            scratch
-        };
-        let evicted = scratch.evict();
-        let result = evicted.and_then(|()| {
-            let region = Region::shared_file(scratch.file(), scratch.bytes())?;
-            let failed = |error| refused("turning reading ahead off (MADV_RANDOM)", error);
-            region.advise(Advice::Random).map_err(failed)?;
-            // Without repetition, and never the neighbour of a page that was just read: devices and hosts read ahead too.
-            let pages = scratch.bytes() / page;
-            let stride = (pages / MAJOR_TOUCHES).max(1);
-            self.offsets.clear();
-            for slot in 0..MAJOR_TOUCHES.min(pages / stride) {
-                self.offsets.push((slot * stride + self.rng.below(stride.div_ceil(2))) * page);
-            }
-            self.rng.shuffle(&mut self.offsets);
-            block.set_waits();
-            let sum = self.round(evidence, block, &region, Access::Read, Some(0), true);
-            let wanted =
-                self.offsets.iter().fold(0u64, |sum, offset| sum.wrapping_add(scratch.word(*offset)));
-            evidence.wrong_contents += u64::from(sum != wanted);
-            Ok(())
-        });
-        self.major_file = Some(scratch);
-        result
+            Ok(scratch)
+        })?;
+        scratch.evict()?;
+        let region = Region::shared_file(scratch.file(), scratch.bytes())?;
+        let failed = |error| refused("turning reading ahead off (MADV_RANDOM)", error);
+        region.advise(Advice::Random).map_err(failed)?;
+        // Without repetition, and never the neighbour of a page that was just read: devices and hosts read ahead too.
+        let pages = scratch.bytes() / page;
+        let stride = (pages / MAJOR_TOUCHES).max(1);
+        self.offsets.clear();
+        for slot in 0..MAJOR_TOUCHES.min(pages / stride) {
+            self.offsets.push((slot * stride + self.rng.below(stride.div_ceil(2))) * page);
+        }
+        self.rng.shuffle(&mut self.offsets);
+        block.set_waits();
+        let holds = |offset| scratch.word(offset);
+        self.round(evidence, block, &region, Some(&holds), Some(0), true);
+        Ok(())
     }
 
     fn checks(&self, point: &Touch, evidence: &Evidence) -> Vec<Check> {

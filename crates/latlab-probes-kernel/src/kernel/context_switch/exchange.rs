@@ -1,12 +1,14 @@
 //! How a number gets to the other side and back.
 
 use std::cell::Cell;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use latlab_harness::ProbeError;
+use rustix::event::{EventfdFlags, eventfd};
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use rustix::pipe::{PipeFlags, pipe_with};
 
 use latlab_probes_shared::linux::{Scope, wait_while, wake_one};
 use latlab_probes_shared::refused;
@@ -79,9 +81,10 @@ impl Exchange {
     pub(super) fn new(kind: Kind, processes: bool) -> Result<Self, ProbeError> {
         let way = || {
             Ok::<_, ProbeError>(match kind {
-                Kind::Pipe => Some(pipe()?),
+                Kind::Pipe => Some(pipe_with(PipeFlags::CLOEXEC).map_err(|error| refused("a pipe", error))?),
                 Kind::Eventfd => {
-                    let counter = eventfd()?;
+                    let counter =
+                        eventfd(0, EventfdFlags::CLOEXEC).map_err(|error| refused("an eventfd", error))?;
                     let again =
                         counter.try_clone().map_err(|error| refused("a second file descriptor", error))?;
                     Some((counter, again))
@@ -144,26 +147,6 @@ impl Exchange {
     pub(super) fn stop(&self) {
         self.home().send(STOP);
     }
-}
-
-fn pipe() -> Result<(OwnedFd, OwnedFd), ProbeError> {
-    let mut ends = [-1; 2];
-    // SAFETY: the call fills the two numbers.
-    if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
-        return Err(ProbeError::last_os_error("a pipe"));
-    }
-    // SAFETY: two fresh descriptors that nobody else owns.
-    Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
-}
-
-fn eventfd() -> Result<OwnedFd, ProbeError> {
-    // SAFETY: takes two numbers.
-    let counter = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) };
-    if counter < 0 {
-        return Err(ProbeError::last_os_error("an eventfd"));
-    }
-    // SAFETY: a fresh descriptor that nobody else owns.
-    Ok(unsafe { OwnedFd::from_raw_fd(counter) })
 }
 
 /// One side. Whatever it does is allowed after a fork: it takes no lock, allocates nothing and cannot panic.

@@ -11,7 +11,6 @@ use latlab_probes_shared::linux::{Pinned, Task, runs_only_on, switches, thread_i
 use latlab_probes_shared::prelude::*;
 
 use super::{Between, ContextSwitch, Exchanged, Means, SameCpu, Switches, other_cpu, window};
-use crate::kernel::Answers;
 use exchange::{Exchange, Kind, STOP, Side};
 use partner::{Partner, answer};
 use watch::Watch;
@@ -31,7 +30,8 @@ pub(super) fn open(env: &Env) -> Result<Session<'_>, ProbeError> {
 /// What the blocks of a point have shown.
 #[derive(Default)]
 pub struct Evidence {
-    answers: Answers,
+    /// Whether they were right.
+    answers: Compared,
     /// Round trips during which switches were counted, and those of this thread.
     counted: u64,
     switches: u64,
@@ -64,7 +64,7 @@ struct Trips<'a> {
     lane: &'a Lane,
     token: u32,
     broken: bool,
-    answers: Answers,
+    answers: Compared,
 }
 
 impl Batch for Trips<'_> {
@@ -88,13 +88,13 @@ impl Trips<'_> {
             let sent = self.token;
             let answer = if home.send(sent) { home.receive() } else { None };
             match answer {
-                Some(answer) if answer < STOP => self.answers.right += u64::from(answer == sent + 1),
+                Some(answer) if answer < STOP => {}
                 _ => self.broken = true,
             }
-            self.answers.asked += 1;
+            self.answers.one(answer == Some(sent + 1));
             self.token = after(sent).max(2);
         }
-        self.answers.right
+        self.answers.all
     }
 
     fn alone(&mut self, ops: u64) -> u64 {
@@ -104,8 +104,7 @@ impl Trips<'_> {
             for token in [self.token, self.token + 1] {
                 right &= own.send(token) && own.receive() == Some(token);
             }
-            self.answers.asked += 1;
-            self.answers.right += u64::from(right);
+            self.answers.one(right);
             self.broken |= !right;
             if self.broken {
                 // A pipe that holds what it should not would block the next writing one day.
@@ -113,7 +112,7 @@ impl Trips<'_> {
             }
             self.token = after(self.token).max(2);
         }
-        self.answers.right
+        self.answers.all
     }
 }
 
@@ -125,7 +124,7 @@ impl Lane {
     }
 
     /// Its further round trips, given the answers so far.
-    fn trips(&self, answers: Answers) -> Trips<'_> {
+    fn trips(&self, answers: Compared) -> Trips<'_> {
         Trips { lane: self, token: self.token, broken: self.broken, answers }
     }
 }
@@ -182,14 +181,14 @@ impl latlab_harness::Session<ContextSwitch> for Session<'_> {
         block.set_waits();
         self.watch.begin(&lane.exchange, lane.partner.as_ref());
         let mut trips = lane.trips(std::mem::take(&mut evidence.answers));
-        let (made, begun_ns) = (trips.answers.asked, self.env.clock.now_ns());
+        let (made, begun_ns) = (trips.answers.all, self.env.clock.now_ns());
         let before = (switches(), lane.cpu_ns());
         block.batches(&mut trips);
         let after = (switches(), lane.cpu_ns());
         let took_ns = self.env.clock.now_ns() - begun_ns;
         let fired = self.watch.end();
         let Trips { token, broken, answers, .. } = trips;
-        let made = answers.asked - made;
+        let made = answers.all - made;
         (lane.token, lane.broken, evidence.answers) = (token, broken || fired, answers);
         if lane.broken {
             let how = lane
@@ -216,7 +215,8 @@ impl latlab_harness::Session<ContextSwitch> for Session<'_> {
         let Some(lane) = known(&self.lanes, point) else {
             return Proof::default();
         };
-        let answered = evidence.answers.check("every answer was the number sent and one more");
+        let answered =
+            evidence.answers.check("every answer was the number sent and one more", "", "answers were right");
         let mut checks = vec![Check { ok: answered.ok && !lane.broken, ..answered }];
         let per_trip = (evidence.counted > 0).then(|| evidence.switches as f64 / evidence.counted as f64);
         if let Some(partner) = &lane.partner {

@@ -5,7 +5,6 @@ use std::os::fd::AsRawFd;
 use std::sync::atomic::AtomicU32;
 
 use super::{Call, Made, ServedBy, Syscall};
-use crate::kernel::Answers;
 use latlab_probes_shared::prelude::*;
 
 pub(super) const HERE: bool = true;
@@ -93,17 +92,16 @@ fn parent() -> i32 {
     rustix::process::getppid().map_or(0, |id| id.as_raw_nonzero().get())
 }
 
-/// A question with its count of answers.
+/// A question, and whether its answers were right.
 struct Asking<'a> {
     question: &'a mut Question,
-    answers: Answers,
+    answers: Compared,
 }
 
 impl Batch for Asking<'_> {
     fn run(&mut self, ops: u64) -> u64 {
         let right = self.question.ask(ops);
-        self.answers.asked += ops;
-        self.answers.right += right;
+        self.answers.add(ops, ops - right);
         right
     }
 }
@@ -113,7 +111,7 @@ pub struct Calling(Vec<(Call, Question)>);
 
 pub(super) type Session<'env> = Calling;
 
-pub(super) type Evidence = Answers;
+pub(super) type Evidence = Compared;
 
 impl Calling {
     fn question(&mut self, call: Call) -> Result<&mut Question, ProbeError> {
@@ -134,7 +132,7 @@ impl latlab_harness::Session<Syscall> for Calling {
         Ok(())
     }
 
-    fn block(&mut self, point: &Made, answers: &mut Answers, block: &mut Block) -> Result<(), ProbeError> {
+    fn block(&mut self, point: &Made, answers: &mut Compared, block: &mut Block) -> Result<(), ProbeError> {
         let question = self.question(point.operation)?;
         let mut asking = Asking { question, answers: std::mem::take(answers) };
         block.batches(&mut asking);
@@ -142,7 +140,7 @@ impl latlab_harness::Session<Syscall> for Calling {
         Ok(())
     }
 
-    fn proof(&mut self, point: &Made, answers: &Answers) -> Proof<ServedBy> {
+    fn proof(&mut self, point: &Made, answers: &Compared) -> Proof<ServedBy> {
         let of_time = matches!(point.operation, Call::ClockGettimeVdso | Call::ClockGettimeSyscall);
         let source =
             std::fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource");
@@ -151,7 +149,7 @@ impl latlab_harness::Session<Syscall> for Calling {
                 .ok()
                 .filter(|_| of_time)
                 .map(|name| ServedBy { clock_source: name.trim().to_owned() }),
-            ..Proof::of(vec![answers.check("every call had its answer")])
+            ..Proof::of(vec![answers.check("every call had its answer", "", "answers were right")])
         }
     }
 }
@@ -163,9 +161,9 @@ mod tests {
     use super::*;
 
     fn proved(mut question: Question) -> bool {
-        let mut asking = Asking { question: &mut question, answers: Answers::default() };
+        let mut asking = Asking { question: &mut question, answers: Compared::default() };
         asking.run(100);
-        asking.answers.check("planted").ok
+        asking.answers.check("planted", "", "").ok
     }
 
     #[test]

@@ -24,6 +24,8 @@ pub struct Kept {
     pub records: Vec<Record>,
     /// Which points are wanted; all where there is none.
     pub wanted: Option<fn(&Point) -> bool>,
+    /// Blocks of a point at most, where they are fewer than the probe would like.
+    pub most_blocks: Option<usize>,
     /// The user ends the run after so many visits of points.
     pub visits: Option<usize>,
 }
@@ -52,6 +54,9 @@ impl Kept {
         };
         if let Some(wanted) = self.wanted {
             planned.retain(|planned| wanted(&planned.point));
+        }
+        for planned in &mut planned {
+            planned.most_blocks = planned.most_blocks.min(self.most_blocks.unwrap_or(usize::MAX));
         }
         let outcome = run_probe(probe, env, &planned, deadline_ns, &mut NoReference, self);
         if !outcome.further.is_empty() {

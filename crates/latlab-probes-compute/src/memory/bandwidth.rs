@@ -474,55 +474,43 @@ impl<'env> Moving<'env> {
     fn crew(
         &mut self,
         kernels: &'static Kernels,
-        operation: Operation,
-        bytes: u64,
+        point: &Moves,
         tallies: Vec<Arc<Tally>>,
     ) -> Result<(Vec<Part>, Worker), ProbeError> {
-        let threads = tallies.len();
-        let part_of = move |nth: usize, field: &Arc<Field>, parts: u64, tally: &Arc<Tally>| {
-            // Whole pages, of the destination too, so that no two threads have one in common.
-            let own = field.bytes() / parts / 8192 * 8192;
-            let place = |bytes: u64| usize::try_from(bytes / vector::LINE_BYTES as u64).unwrap_or(usize::MAX);
-            let nth = nth as u64 % parts;
-            let most = if operation.sources() == 0 { own / 2 } else { own };
-            let shape = Shape::new(
-                operation,
-                (bytes / threads as u64).min(most),
-                place(nth * own),
-                place(nth * own / 2),
-            );
-            Ok(Part {
-                streams: Streams::new(field, shape).map_err(|error| error.to_string())?,
-                tally: Arc::clone(tally),
-            })
-        };
+        let (operation, bytes, threads) = (point.operation, point.working_set_bytes, tallies.len());
         let common = if self.layout.own { None } else { Some(self.field(Pages::Base)?) };
         let (owned, seed) = (Arc::clone(&self.own), self.env.seed(21));
         let own_bytes = (self.wanted / threads as u64).next_multiple_of(4096);
-        let parts: Arc<Vec<OnceLock<Result<Part, String>>>> =
-            Arc::new((0..threads).map(|_| OnceLock::new()).collect());
-        let made = Arc::clone(&parts);
-        let warm = warm_bytes(self.env) / threads as u64;
-        let crew = Crew::start(&self.env.clock, &self.cpus[..threads], move |nth| {
-            let (field, of) = if let Some(field) = &common {
-                (Arc::clone(field), threads as u64)
-            } else {
-                let field = owned[nth].get_or_init(|| {
-                    Field::new(own_bytes, Pages::Base, &[], seed ^ nth as u64)
-                        .map(Arc::new)
-                        .map_err(|error| error.to_string())
-                });
-                (field.clone()?, 1)
+        let part_of = move |member: usize| -> Result<Part, String> {
+            let make = || {
+                let own = Field::new(own_bytes, Pages::Base, &[], seed ^ member as u64);
+                own.map(Arc::new).map_err(|error| error.to_string())
             };
-            let part = made[nth].get_or_init(|| part_of(nth, &field, of, &tallies[nth]));
-            let Part { streams, tally } = part.clone()?;
+            let (field, nth, parts) = match &common {
+                Some(field) => (Arc::clone(field), member as u64, threads as u64),
+                None => (owned[member].get_or_init(make).clone()?, 0, 1),
+            };
+            // Whole pages, of the destination too, so that no two threads have one in common.
+            let own = field.bytes() / parts / 8192 * 8192;
+            let place = |bytes: u64| usize::try_from(bytes / vector::LINE_BYTES as u64).unwrap_or(usize::MAX);
+            let most = if operation.sources() == 0 { own / 2 } else { own };
+            let bytes = (bytes / threads as u64).min(most);
+            let shape = Shape::new(operation, bytes, place(nth * own), place(nth * own / 2));
+            let streams = Streams::new(&field, shape).map_err(|error| error.to_string())?;
+            Ok(Part { streams, tally: Arc::clone(&tallies[member]) })
+        };
+        let part_of = Arc::new(part_of);
+        let (theirs, warm) = (Arc::clone(&part_of), warm_bytes(self.env) / threads as u64);
+        let crew = Crew::start(&self.env.clock, &self.cpus[..threads], move |member| {
+            let Part { streams, tally } = theirs(member)?;
             let mut pass = Pass::new(streams, kernels, tally).map_err(|error| error.to_string())?;
             pass.warm(warm);
             Ok(pass)
         });
         let crew = crew.map_err(|error| crew_error(&error))?;
-        let parts = parts.iter().filter_map(|part| part.get()?.clone().ok()).collect();
-        Ok((parts, Worker::Several(crew)))
+        // The members have made their memory by now.
+        let parts: Result<Vec<Part>, String> = (0..threads).map(|member| part_of(member)).collect();
+        Ok((parts.map_err(ProbeError::Other)?, Worker::Several(crew)))
     }
 
     /// Those who work at a point.
@@ -538,7 +526,7 @@ impl<'env> Moving<'env> {
             .or_insert_with(|| (0..threads).map(|_| Arc::default()).collect())
             .clone();
         let (parts, worker) = if threads > 1 {
-            self.crew(kernels, point.operation, point.working_set_bytes, tallies)?
+            self.crew(kernels, point, tallies)?
         } else {
             let field = self.field(point.pages.unwrap_or(Pages::Base))?;
             let tally = Arc::clone(&tallies[0]);
@@ -586,10 +574,7 @@ fn crew_error(error: &CrewError) -> ProbeError {
     ProbeError::Other(error.to_string())
 }
 
-impl<P> Session<P> for Moving<'_>
-where
-    P: Probe<Point = Moves, Evidence = Evidence, Details = Details>,
-{
+impl Session<Bandwidth> for Moving<'_> {
     fn select(&mut self, point: &Moves) -> Result<(), ProbeError> {
         self.warmed(point).map(|_| ())
     }

@@ -1,13 +1,11 @@
 //! The child's side: blocks that are allocated, touched and freed.
 
 use std::hint::black_box;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use latlab_harness::{ProbeError, RemoteBlock, pin_this_thread};
-use latlab_probes_shared::start_thread;
+use latlab_probes_shared::refused;
 use serde::{Deserialize, Serialize};
 
 use crate::heap::{self, Answering, Region, block_of_windows, nanoseconds};
@@ -185,22 +183,29 @@ impl Bench {
     }
 
     fn across(&mut self, size: usize, cpu: u32) -> Result<Taken, ProbeError> {
-        // For this block only: a thread that waits for work keeps its CPU busy.
-        let mut partner = Partner::start(cpu)?;
         let ops = ((16 << 20) / size as u64).clamp(2 * BATCH, 8192) / BATCH * BATCH;
         let mut wrong = 0;
         let page = self.page;
-        partner.window(size, page, ops, |number| number)?;
-        let before = heap::minor_faults();
-        let block = RemoteBlock::gather(ops, |values| {
-            for _ in 0..8 {
-                let (ns, lost) = partner.window(size, page, ops, |number| number)?;
-                wrong += lost;
-                values.push(ns / ops as f64);
-            }
-            Ok(())
-        })?;
-        Ok(Taken { faults: heap::minor_faults() - before, ops: block.ops, wrong, block, ..Taken::default() })
+        // For this block only: a thread that waits for work keeps its CPU busy.
+        with_partner(cpu, |ring| {
+            ring.window(size, page, ops, |number| number)?;
+            let before = heap::minor_faults();
+            let block = RemoteBlock::gather(ops, |values| {
+                for _ in 0..8 {
+                    let (ns, lost) = ring.window(size, page, ops, |number| number)?;
+                    wrong += lost;
+                    values.push(ns / ops as f64);
+                }
+                Ok(())
+            })?;
+            Ok(Taken {
+                faults: heap::minor_faults() - before,
+                ops: block.ops,
+                wrong,
+                block,
+                ..Taken::default()
+            })
+        })
     }
 }
 
@@ -285,6 +290,7 @@ fn largest_threshold() -> Option<u64> {
 }
 
 /// A ring that one thread fills and another empties.
+#[derive(Default)]
 struct Ring {
     slots: Vec<AtomicPtr<u64>>,
     /// Blocks handed over, by the thread that allocates.
@@ -296,48 +302,49 @@ struct Ring {
     closed: AtomicBool,
 }
 
-/// The thread that frees.
-struct Partner {
-    ring: Arc<Ring>,
-    thread: Option<JoinHandle<()>>,
+/// Ends the thread that frees, however its user ends.
+struct Closing<'a>(&'a Ring);
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        self.0.closed.store(true, Ordering::Relaxed);
+    }
 }
 
-impl Partner {
-    fn start(cpu: u32) -> Result<Self, ProbeError> {
-        let ring = Arc::new(Ring {
-            slots: (0..RING).map(|_| AtomicPtr::default()).collect(),
-            sent: AtomicU64::new(0),
-            freed: AtomicU64::new(0),
-            sum: AtomicU64::new(0),
-            closed: AtomicBool::new(false),
-        });
-        let theirs = Arc::clone(&ring);
-        let thread = start_thread("frees", "starting a thread that frees", move || {
+/// Gives `work` a ring whose blocks a thread on this CPU frees.
+fn with_partner<R>(cpu: u32, work: impl FnOnce(&Ring) -> Result<R, ProbeError>) -> Result<R, ProbeError> {
+    let ring = Ring { slots: (0..RING).map(|_| AtomicPtr::default()).collect(), ..Ring::default() };
+    std::thread::scope(|scope| {
+        let _closing = Closing(&ring);
+        let frees = || {
             pin_this_thread(cpu);
-            theirs.free_what_comes();
-        })?;
-        Ok(Self { ring, thread: Some(thread) })
-    }
+            ring.free_what_comes();
+        };
+        let started = std::thread::Builder::new().name("frees".to_owned()).spawn_scoped(scope, frees);
+        started.map_err(|error| refused("starting a thread that frees", error))?;
+        work(&ring)
+    })
+}
 
+impl Ring {
     /// Allocates, touches and hands over `ops` blocks, each with its number, which `mark` turns into what is written: until the last was
     /// freed, ns; and how many were refused, one more when the numbers did not arrive.
     fn window(
-        &mut self,
+        &self,
         size: usize,
         page: usize,
         ops: u64,
         mark: impl Fn(u64) -> u64,
     ) -> Result<(f64, u64), ProbeError> {
-        let ring = &*self.ring;
-        let first = ring.sent.load(Ordering::Relaxed);
-        let sum = ring.sum.load(Ordering::Relaxed);
+        let first = self.sent.load(Ordering::Relaxed);
+        let sum = self.sum.load(Ordering::Relaxed);
         let begun = Instant::now();
         let mut refused = 0u64;
         let mut expected = 0u64;
         for number in first..first + ops {
             if (number - first).is_multiple_of(BATCH) {
-                ring.sent.store(number, Ordering::Release);
-                ring.wait_until(begun, |freed| number + BATCH <= freed + RING as u64)?;
+                self.sent.store(number, Ordering::Release);
+                self.wait_until(begun, |freed| number + BATCH <= freed + RING as u64)?;
             }
             // SAFETY: any size may be asked for; what is not there is null, and is not touched.
             let block = unsafe {
@@ -350,17 +357,15 @@ impl Partner {
                 }
                 block
             };
-            ring.slot(number).store(block, Ordering::Relaxed);
+            self.slot(number).store(block, Ordering::Relaxed);
         }
-        ring.sent.store(first + ops, Ordering::Release);
-        ring.wait_until(begun, |freed| freed == first + ops)?;
+        self.sent.store(first + ops, Ordering::Release);
+        self.wait_until(begun, |freed| freed == first + ops)?;
         let ns = nanoseconds(begun);
-        let held = ring.sum.load(Ordering::Acquire).wrapping_sub(sum);
+        let held = self.sum.load(Ordering::Acquire).wrapping_sub(sum);
         Ok((ns, refused + u64::from(held != expected)))
     }
-}
 
-impl Ring {
     fn slot(&self, number: u64) -> &AtomicPtr<u64> {
         #[expect(clippy::cast_possible_truncation, reason = "a remainder below 1024")]
         let place = (number % RING as u64) as usize;
@@ -415,16 +420,6 @@ impl Ring {
     }
 }
 
-impl Drop for Partner {
-    fn drop(&mut self) {
-        self.ring.closed.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            // Nothing in it panics; were it so, its window has failed already.
-            let _ = thread.join();
-        }
-    }
-}
-
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
@@ -452,16 +447,14 @@ mod tests {
 
     #[test]
     fn a_block_that_is_changed_on_its_way_is_noticed() {
-        let mut partner = Partner::start(0).expect("a thread starts");
-        let mut window = |changed: u64| {
-            partner
-                .window(64, 4096, 3_000, |number| if number == changed { number + 1 } else { number })
-                .expect("it frees")
-                .1
-        };
-        assert_eq!(window(u64::MAX), 0);
-        assert_eq!(window(3_017), 1);
-        assert_eq!(window(u64::MAX), 0);
+        let wrong = with_partner(0, |ring| {
+            let window = |changed: u64| {
+                let mark = |number| if number == changed { number + 1 } else { number };
+                ring.window(64, 4096, 3_000, mark).map(|(_, wrong)| wrong)
+            };
+            Ok([window(u64::MAX)?, window(3_017)?, window(u64::MAX)?])
+        });
+        assert_eq!(wrong.expect("it frees"), [0, 1, 0]);
     }
 
     #[test]

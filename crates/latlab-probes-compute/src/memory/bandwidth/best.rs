@@ -118,22 +118,16 @@ pub(super) struct AtLevel {
     source: String,
 }
 
-/// The only name of the cores, where there is one kind.
-fn core_name(cpu: &Cpu) -> Option<&str> {
-    if cpu.hybrid == Some(true) || cpu.parts.len() > 1 {
-        return None;
-    }
-    match cpu.parts.as_slice() {
-        [part] => part.name.as_deref(),
-        _ => cpu.microarchitecture.as_deref(),
-    }
-}
-
+/// Of the only kind of cores that there is.
 fn widths(cpu: &Cpu, isa: &str) -> Option<Widths> {
     if cpu.hybrid == Some(true) || cpu.parts.len() > 1 {
         return None;
     }
-    let (vendor, name) = (cpu.vendor.as_deref()?, core_name(cpu));
+    let name = match cpu.parts.as_slice() {
+        [part] => part.name.as_deref(),
+        _ => cpu.microarchitecture.as_deref(),
+    };
+    let vendor = cpu.vendor.as_deref()?;
     let known = TABLE.iter().find(|known| {
         known.vendor == vendor
             && known.isa == isa

@@ -21,6 +21,9 @@ pub use latlab_stats::median_of as median;
 /// Bytes of a huge page on x86-64 and on aarch64 with 4 KiB base pages.
 const HUGE_BYTES: usize = 2 << 20;
 
+/// What may fail while something is measured.
+pub type Result<T, E = ProbeError> = std::result::Result<T, E>;
+
 /// What most probes have in common: times of operations that need nothing, saturate nothing and cannot be watched one by one.
 pub const USUAL: Spec = Spec {
     id: "",
@@ -84,7 +87,7 @@ pub fn start_thread<T: Send + 'static>(
     name: impl Into<String>,
     what: impl Into<String>,
     work: impl FnOnce() -> T + Send + 'static,
-) -> Result<JoinHandle<T>, ProbeError> {
+) -> Result<JoinHandle<T>> {
     std::thread::Builder::new().name(name.into()).spawn(work).map_err(|error| refused(what, error))
 }
 
@@ -95,8 +98,8 @@ pub fn start_thread<T: Send + 'static>(
 pub fn kept<K: PartialEq, V>(
     all: &mut Vec<(K, V)>,
     key: K,
-    make: impl FnOnce() -> Result<V, ProbeError>,
-) -> Result<&mut V, ProbeError> {
+    make: impl FnOnce() -> Result<V>,
+) -> Result<&mut V> {
     let known = all.iter().position(|(own, _)| *own == key);
     let place = known.unwrap_or(all.len());
     if known.is_none() {

@@ -170,7 +170,7 @@ A preload of the user's own is taken away for these processes. Timed by the syst
         plan
     }
 
-    fn open<'env>(&'env self, env: &'env Env, _group: &[Blocks]) -> Result<Processes<'env>, ProbeError> {
+    fn open<'env>(&'env self, env: &'env Env, _group: &[Blocks]) -> Result<Processes<'env>> {
         let (mut allocators, not_installed) = heap::found();
         allocators.insert(0, Allocator::SYSTEM);
         Ok(Processes { env, allocators, not_installed, children: Vec::new(), thresholds: None })
@@ -343,7 +343,7 @@ pub struct Processes<'env> {
 }
 
 impl Processes<'_> {
-    fn process(&mut self, point: &Blocks) -> Result<&mut Process, ProbeError> {
+    fn process(&mut self, point: &Blocks) -> Result<&mut Process> {
         let allocator = self.allocators.iter().find(|own| own.name == point.allocator);
         let allocator = allocator.ok_or_else(|| ProbeError::no_point(&point.to_point()))?;
         kept(&mut self.children, Heap::of(point), || {
@@ -355,7 +355,7 @@ impl Processes<'_> {
         })
     }
 
-    fn use_of(&self, point: &Blocks) -> Result<Use, ProbeError> {
+    fn use_of(&self, point: &Blocks) -> Result<Use> {
         if point.placement == Placement::SameThread {
             return Ok(if point.state == State::Fresh { Use::Fresh } else { Use::Reused });
         }
@@ -384,17 +384,12 @@ fn confused() -> ProbeError {
 }
 
 impl Session<Malloc> for Processes<'_> {
-    fn select(&mut self, point: &Blocks) -> Result<(), ProbeError> {
+    fn select(&mut self, point: &Blocks) -> Result<()> {
         self.use_of(point)?;
         self.process(point).map(drop)
     }
 
-    fn block(
-        &mut self,
-        point: &Blocks,
-        evidence: &mut Evidence,
-        block: &mut Block,
-    ) -> Result<(), ProbeError> {
+    fn block(&mut self, point: &Blocks, evidence: &mut Evidence, block: &mut Block) -> Result<()> {
         let is_system = point.allocator == Name::System;
         let how = self.use_of(point)?;
         if how == Use::Fresh && !is_system {

@@ -144,7 +144,7 @@ and one in old memory must not. Builds are timed by the system's monotonic clock
         plan
     }
 
-    fn open<'env>(&'env self, env: &'env Env, _group: &[List]) -> Result<Lists<'env>, ProbeError> {
+    fn open<'env>(&'env self, env: &'env Env, _group: &[List]) -> Result<Lists<'env>> {
         Ok(Lists { env, child: None, fault_ns: Vec::new() })
     }
 
@@ -208,7 +208,7 @@ pub struct Lists<'env> {
 }
 
 impl Session<Nodes> for Lists<'_> {
-    fn select(&mut self, _point: &List) -> Result<(), ProbeError> {
+    fn select(&mut self, _point: &List) -> Result<()> {
         if !heap::can_keep() {
             // A heap that cannot be told to give everything back is a new one each time.
             self.child = None;
@@ -219,7 +219,7 @@ impl Session<Nodes> for Lists<'_> {
         Ok(())
     }
 
-    fn block(&mut self, point: &List, evidence: &mut Evidence, block: &mut Block) -> Result<(), ProbeError> {
+    fn block(&mut self, point: &List, evidence: &mut Evidence, block: &mut Block) -> Result<()> {
         let List { operation: way, nodes } = *point;
         let child =
             self.child.as_mut().ok_or_else(|| ProbeError::Other("no point is selected".to_owned()))?;

@@ -117,7 +117,7 @@ A value is a window of at least 50 us, or one iteration that takes longer, timed
         plan
     }
 
-    fn open<'env>(&'env self, env: &'env Env, _group: &[Iteration]) -> Result<Steps<'env>, ProbeError> {
+    fn open<'env>(&'env self, env: &'env Env, _group: &[Iteration]) -> Result<Steps<'env>> {
         Ok(Steps { env, children: Vec::new() })
     }
 
@@ -227,7 +227,7 @@ struct Field {
 }
 
 impl Field {
-    fn new(words: usize, fresh: bool) -> Result<Self, ProbeError> {
+    fn new(words: usize, fresh: bool) -> Result<Self> {
         let bytes = words.saturating_mul(8);
         let (now, next) = if fresh {
             (allocate(bytes)?, Next::Malloc)
@@ -258,7 +258,7 @@ impl Field {
     }
 
     /// One iteration.
-    fn step(&mut self) -> Result<(), ProbeError> {
+    fn step(&mut self) -> Result<()> {
         let next = match &self.next {
             Next::Malloc => allocate(self.words * 8)?,
             Next::Other(other, _) => *other,
@@ -275,7 +275,7 @@ impl Field {
         Ok(())
     }
 
-    fn run(&mut self, iterations: u64) -> Result<f64, ProbeError> {
+    fn run(&mut self, iterations: u64) -> Result<f64> {
         let begun = Instant::now();
         for _ in 0..iterations {
             self.step()?;
@@ -289,7 +289,7 @@ impl Field {
         array.iter().fold(0u64, |sum, word| sum.wrapping_add(*word)) == self.sum
     }
 
-    fn answer(&mut self, ops_per_window: Option<u64>) -> Result<Answer, ProbeError> {
+    fn answer(&mut self, ops_per_window: Option<u64>) -> Result<Answer> {
         let are_long = self.words > LONG;
         let (block, faults) = block_of_windows(ops_per_window, are_long, |ops| self.run(ops))?;
         Ok(Answer { faults, iterations: block.ops, sum_held: self.sum_holds(), block, counts_faults: false })
@@ -305,7 +305,7 @@ impl Drop for Field {
     }
 }
 
-fn allocate(bytes: usize) -> Result<*mut u64, ProbeError> {
+fn allocate(bytes: usize) -> Result<*mut u64> {
     // SAFETY: any size may be asked for; what is not there is null.
     let block = unsafe { libc::malloc(bytes) }.cast::<u64>();
     if block.is_null() {
@@ -337,7 +337,7 @@ pub struct Steps<'env> {
 }
 
 impl Steps<'_> {
-    fn child(&mut self, point: &Iteration) -> Result<&mut Child, ProbeError> {
+    fn child(&mut self, point: &Iteration) -> Result<&mut Child> {
         // Swapped arrays have mappings of the probe's own, which no allocator knows of: only fresh ones have a history.
         let moves = point.operation == Source::Fresh && point.size_bytes >= OWN_PROCESS;
         let own = moves.then_some(point.size_bytes);
@@ -346,16 +346,11 @@ impl Steps<'_> {
 }
 
 impl Session<Reuse> for Steps<'_> {
-    fn select(&mut self, point: &Iteration) -> Result<(), ProbeError> {
+    fn select(&mut self, point: &Iteration) -> Result<()> {
         self.child(point).map(drop)
     }
 
-    fn block(
-        &mut self,
-        point: &Iteration,
-        evidence: &mut Evidence,
-        block: &mut Block,
-    ) -> Result<(), ProbeError> {
+    fn block(&mut self, point: &Iteration, evidence: &mut Evidence, block: &mut Block) -> Result<()> {
         let request = Request {
             fresh: point.operation == Source::Fresh,
             size_bytes: point.size_bytes,

@@ -69,7 +69,7 @@ Python's clocks are called from a loop of Python code, sixteen calls a turn, in 
         Plan::of(names.map(planned).collect())
     }
 
-    fn open<'env>(&'env self, env: &'env Env, _group: &[Named]) -> Result<Reading<'env>, ProbeError> {
+    fn open<'env>(&'env self, env: &'env Env, _group: &[Named]) -> Result<Reading<'env>> {
         Ok(Reading { env, reader: None, steps: Vec::new() })
     }
 }
@@ -142,7 +142,7 @@ if step > 0 and (least == 0 or step < least):\n            least = step\n       
 }
 
 impl Reading<'_> {
-    fn python(&self, program: &str) -> Result<Box<dyn Batch>, ProbeError> {
+    fn python(&self, program: &str) -> Result<Box<dyn Batch>> {
         let interpreter =
             self.env.interpreter.as_ref().ok_or_else(|| ProbeError::Other("no interpreter".to_owned()))?;
         interpreter.compile(program).map_err(ProbeError::Other)
@@ -150,7 +150,7 @@ impl Reading<'_> {
 }
 
 impl<'env> Session<Read> for Reading<'env> {
-    fn select(&mut self, Named { clock: name }: &Named) -> Result<(), ProbeError> {
+    fn select(&mut self, Named { clock: name }: &Named) -> Result<()> {
         let clock: &'env Clock = &self.env.clock;
         let known = self.steps.iter().any(|(known, _)| known == name);
         let mut step_ns = None;
@@ -179,7 +179,7 @@ impl<'env> Session<Read> for Reading<'env> {
         Ok(())
     }
 
-    fn block(&mut self, _point: &Named, _evidence: &mut (), block: &mut Block) -> Result<(), ProbeError> {
+    fn block(&mut self, _point: &Named, _evidence: &mut (), block: &mut Block) -> Result<()> {
         let reader =
             self.reader.as_mut().ok_or_else(|| ProbeError::Other("no clock is selected".to_owned()))?;
         block.batches(reader.as_mut());

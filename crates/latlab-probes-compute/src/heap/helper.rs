@@ -96,7 +96,7 @@ pub(crate) fn refused(env: &Env, is_enough: bool, needed: &str) -> Option<String
 }
 
 /// Starts a child with the allocator preloaded, whatever the user has preloaded for himself.
-pub(crate) fn start(env: &Env, program: &str, allocator: &Allocator) -> Result<Child, ProbeError> {
+pub(crate) fn start(env: &Env, program: &str, allocator: &Allocator) -> Result<Child> {
     let command = env
         .child
         .as_ref()

@@ -2,15 +2,14 @@
 
 use std::ffi::{CStr, c_void};
 
-use latlab_harness::ProbeError;
-use latlab_probes_shared::refused;
+use latlab_probes_shared::prelude::*;
 use rustix::mm::Advice;
 
 use crate::region::faults_of_this_thread;
 pub(crate) use crate::region::{Region, page_bytes};
 
 /// A private mapping without a page yet, huge pages refused.
-pub(crate) fn new_pages(bytes: usize) -> Result<Region, ProbeError> {
+pub(crate) fn new_pages(bytes: usize) -> Result<Region> {
     let region = Region::plain(bytes, false)
         .map_err(|error| refused(format!("mapping {} MiB", bytes >> 20), error))?;
     // A kernel without huge pages refuses the advice, and has none.

@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, c_void};
 
-use latlab_harness::ProbeError;
+use latlab_probes_shared::prelude::*;
 
 /// Never made here.
 pub(crate) struct Region(std::convert::Infallible);
@@ -17,7 +17,7 @@ impl Region {
     }
 }
 
-pub(crate) fn new_pages(_bytes: usize) -> Result<Region, ProbeError> {
+pub(crate) fn new_pages(_bytes: usize) -> Result<Region> {
     Err(ProbeError::Other("new pages are measured on Linux only".to_owned()))
 }
 

@@ -2,7 +2,8 @@
 
 use std::time::Instant;
 
-use latlab_harness::{ProbeError, RemoteBlock};
+use latlab_harness::RemoteBlock;
+use latlab_probes_shared::prelude::*;
 
 use super::minor_faults;
 use latlab_stats::count::{nearest, whole};
@@ -23,8 +24,8 @@ pub(crate) fn nanoseconds(begun: Instant) -> f64 {
 pub(crate) fn block_of_windows(
     chosen: Option<u64>,
     are_long: bool,
-    mut run: impl FnMut(u64) -> Result<f64, ProbeError>,
-) -> Result<(RemoteBlock, u64), ProbeError> {
+    mut run: impl FnMut(u64) -> Result<f64>,
+) -> Result<(RemoteBlock, u64)> {
     let ops = match chosen {
         Some(ops) => ops,
         None => window_ops(&mut run)?,
@@ -47,7 +48,7 @@ pub(crate) fn block_of_windows(
 }
 
 /// As the harness chooses the length of its windows: doubled until a trial can be trusted, the shorter of two, and scaled.
-fn window_ops(run: &mut impl FnMut(u64) -> Result<f64, ProbeError>) -> Result<u64, ProbeError> {
+fn window_ops(run: &mut impl FnMut(u64) -> Result<f64>) -> Result<u64> {
     let mut ops = 1u64;
     loop {
         let mut took = run(ops)?;

@@ -186,7 +186,7 @@ after each block every place must hold the last one that was due there. A value 
         Plan::of(points).memory(2 * AREA_BYTES)
     }
 
-    fn open<'env>(&'env self, env: &'env Env, _group: &[Place]) -> Result<Accessing, ProbeError> {
+    fn open<'env>(&'env self, env: &'env Env, _group: &[Place]) -> Result<Accessing> {
         Accessing::open(env.seed(31))
     }
 
@@ -325,7 +325,7 @@ pub struct Accessing {
 }
 
 impl Accessing {
-    fn open(seed: u64) -> Result<Self, ProbeError> {
+    fn open(seed: u64) -> Result<Self> {
         let constant = Arena::new(AREA_BYTES, Pages::Base, &[])?;
         let variable = Arena::new(AREA_BYTES, Pages::Base, &[])?;
         let mut state = seed | 1;
@@ -342,7 +342,7 @@ impl Accessing {
     }
 
     /// The accesses of a block that begins: stores find zeros, and every line is in the cache.
-    fn begin(&mut self, point: &Place) -> Result<Accesses, ProbeError> {
+    fn begin(&mut self, point: &Place) -> Result<Accesses> {
         let offset = point.offset_bytes;
         if !OFFSETS.contains(&offset) {
             return Err(ProbeError::no_point(&point.to_point()));
@@ -374,7 +374,7 @@ impl Evidence {
 }
 
 impl Session<Alignment> for Accessing {
-    fn block(&mut self, point: &Place, evidence: &mut Evidence, block: &mut Block) -> Result<(), ProbeError> {
+    fn block(&mut self, point: &Place, evidence: &mut Evidence, block: &mut Block) -> Result<()> {
         let mut accesses = self.begin(point)?;
         block.batches(&mut accesses);
         evidence.add(&accesses);

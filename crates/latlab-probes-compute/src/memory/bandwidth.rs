@@ -141,7 +141,7 @@ and afterwards every word of it must be what the operation makes of the source; 
         plan
     }
 
-    fn open<'env>(&'env self, env: &'env Env, group: &[Moves]) -> Result<Moving<'env>, ProbeError> {
+    fn open<'env>(&'env self, env: &'env Env, group: &[Moves]) -> Result<Moving<'env>> {
         Moving::open(env, vector::available(), group)
     }
 
@@ -438,7 +438,7 @@ pub struct Evidence {
 }
 
 impl<'env> Moving<'env> {
-    fn open(env: &'env Env, sets: Vec<&'static Kernels>, group: &[Moves]) -> Result<Self, ProbeError> {
+    fn open(env: &'env Env, sets: Vec<&'static Kernels>, group: &[Moves]) -> Result<Self> {
         let layout = Layout::of(env);
         let wanted = group.iter().map(source_bytes).max();
         let pages = group.iter().find_map(|point| point.pages);
@@ -462,7 +462,7 @@ impl<'env> Moving<'env> {
     }
 
     /// The common field of this page size, made when it is first needed.
-    fn field(&mut self, pages: Pages) -> Result<Arc<Field>, ProbeError> {
+    fn field(&mut self, pages: Pages) -> Result<Arc<Field>> {
         // Pages land near the CPU that touches them first.
         let helpers =
             if self.env.machine.numa.len() > 1 { &[] } else { &self.cpus[1..self.cpus.len().min(4)] };
@@ -476,7 +476,7 @@ impl<'env> Moving<'env> {
         kernels: &'static Kernels,
         point: &Moves,
         tallies: Vec<Arc<Tally>>,
-    ) -> Result<(Vec<Part>, Worker), ProbeError> {
+    ) -> Result<(Vec<Part>, Worker)> {
         let (operation, bytes, threads) = (point.operation, point.working_set_bytes, tallies.len());
         let common = if self.layout.own { None } else { Some(self.field(Pages::Base)?) };
         let (owned, seed) = (Arc::clone(&self.own), self.env.seed(21));
@@ -514,7 +514,7 @@ impl<'env> Moving<'env> {
     }
 
     /// Those who work at a point.
-    fn workers(&mut self, point: &Moves) -> Result<Selected, ProbeError> {
+    fn workers(&mut self, point: &Moves) -> Result<Selected> {
         let threads = point.threads as usize;
         let known = self.sets.iter().copied().find(|kernels| point.isa == kernels.isa);
         let kernels = known
@@ -538,7 +538,7 @@ impl<'env> Moving<'env> {
     }
 
     /// The point's workers, made where another one's are there. A crew's threads end before others begin.
-    fn at(&mut self, point: &Moves) -> Result<&mut Selected, ProbeError> {
+    fn at(&mut self, point: &Moves) -> Result<&mut Selected> {
         let selected = match self.selected.take().filter(|selected| selected.point == *point) {
             Some(selected) => selected,
             None => self.workers(point)?,
@@ -547,7 +547,7 @@ impl<'env> Moving<'env> {
     }
 
     /// The same with warm caches and a settled frequency; a crew has warmed its own.
-    fn warmed(&mut self, point: &Moves) -> Result<&mut Selected, ProbeError> {
+    fn warmed(&mut self, point: &Moves) -> Result<&mut Selected> {
         let warm = warm_bytes(self.env);
         let reach = levels::reach(point.working_set_bytes, &self.env.machine);
         let selected = self.at(point)?;
@@ -575,11 +575,11 @@ fn crew_error(error: &CrewError) -> ProbeError {
 }
 
 impl Session<Bandwidth> for Moving<'_> {
-    fn select(&mut self, point: &Moves) -> Result<(), ProbeError> {
+    fn select(&mut self, point: &Moves) -> Result<()> {
         self.warmed(point).map(|_| ())
     }
 
-    fn block(&mut self, point: &Moves, evidence: &mut Evidence, block: &mut Block) -> Result<(), ProbeError> {
+    fn block(&mut self, point: &Moves, evidence: &mut Evidence, block: &mut Block) -> Result<()> {
         self.blocks += 1;
         let (blocks, writes) = (self.blocks, point.operation.writes());
         let Selected { parts, worker, .. } = self.at(point)?;

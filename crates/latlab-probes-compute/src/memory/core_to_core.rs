@@ -153,7 +153,7 @@ A virtual machine may run two of its CPUs on one core, and move them: what was m
         Plan::of(points(env, &cpus)).memory(memory_bytes).cpus(2)
     }
 
-    fn open<'env>(&'env self, env: &'env Env, _group: &[Pair]) -> Result<Talking<'env>, ProbeError> {
+    fn open<'env>(&'env self, env: &'env Env, _group: &[Pair]) -> Result<Talking<'env>> {
         Ok(Talking { env, rig: Rig::new(&env.clock, env.patience)?, pages: Vec::new() })
     }
 
@@ -247,9 +247,9 @@ pub struct Evidence {
 }
 
 impl Talking<'_> {
-    fn page(&mut self, cpu: u32) -> Result<Arc<Page>, ProbeError> {
+    fn page(&mut self, cpu: u32) -> Result<Arc<Page>> {
         let page = kept(&mut self.pages, cpu, || {
-            let touching: Work<Result<Page, ProbeError>> = Box::new(|_| Page::new(PAGE_BYTES));
+            let touching: Work<Result<Page>> = Box::new(|_| Page::new(PAGE_BYTES));
             let touched = self.rig.run(vec![(cpu, touching)])?.pop();
             let none = || ProbeError::Other("no page was made".to_owned());
             touched.ok_or_else(none)?.result.map(Arc::new)
@@ -270,17 +270,12 @@ impl Talking<'_> {
         [from, to].into_iter().flat_map(of).collect()
     }
 
-    fn lines(&mut self, point: &Pair) -> Result<Vec<Line>, ProbeError> {
+    fn lines(&mut self, point: &Pair) -> Result<Vec<Line>> {
         let slots = self.slots(point).into_iter();
         slots.map(|(cpu, slot)| Ok(Line { page: self.page(cpu)?, offset: slot * SLOT_BYTES })).collect()
     }
 
-    fn exchange(
-        &mut self,
-        operation: Operation,
-        cpus: [u32; 2],
-        asked: &Asked,
-    ) -> Result<[Done<Seen>; 2], ProbeError> {
+    fn exchange(&mut self, operation: Operation, cpus: [u32; 2], asked: &Asked) -> Result<[Done<Seen>; 2]> {
         match operation {
             Operation::CompareAndSwap => exchange::<CompareAndSwap>(&self.rig, cpus, asked),
             Operation::LoadStore => exchange::<LoadStore>(&self.rig, cpus, asked),
@@ -289,7 +284,7 @@ impl Talking<'_> {
 }
 
 /// One round: the first CPU asks, the second answers.
-fn exchange<W: Way>(rig: &Rig, cpus: [u32; 2], asked: &Asked) -> Result<[Done<Seen>; 2], ProbeError> {
+fn exchange<W: Way>(rig: &Rig, cpus: [u32; 2], asked: &Asked) -> Result<[Done<Seen>; 2]> {
     with_partner::<W>(rig, cpus, asked, answer::<W>)
 }
 
@@ -298,7 +293,7 @@ fn with_partner<W: Way>(
     cpus: [u32; 2],
     asked: &Asked,
     partner: fn(&mut rig::Place, &Asked) -> Seen,
-) -> Result<[Done<Seen>; 2], ProbeError> {
+) -> Result<[Done<Seen>; 2]> {
     for line in &asked.lines {
         line.reset();
     }
@@ -354,11 +349,11 @@ of {} blocks ended early",
 }
 
 impl Session<CoreToCore> for Talking<'_> {
-    fn select(&mut self, point: &Pair) -> Result<(), ProbeError> {
+    fn select(&mut self, point: &Pair) -> Result<()> {
         self.lines(point).map(drop)
     }
 
-    fn block(&mut self, point: &Pair, evidence: &mut Evidence, block: &mut Block) -> Result<(), ProbeError> {
+    fn block(&mut self, point: &Pair, evidence: &mut Evidence, block: &mut Block) -> Result<()> {
         let (operation, lines) = (point.operation, self.lines(point)?);
         let mut cpus = [point.from_cpu, point.to_cpu];
         if evidence.blocks % 2 == 1 {

@@ -96,7 +96,7 @@ A store that waits for its line is buffered, the core goes on and reads its own 
         Plan::of(points).memory(BYTES).cpus(2)
     }
 
-    fn open<'env>(&'env self, env: &'env Env, _group: &[Counters]) -> Result<Writers<'env>, ProbeError> {
+    fn open<'env>(&'env self, env: &'env Env, _group: &[Counters]) -> Result<Writers<'env>> {
         let rig = Rig::new(&env.clock, env.patience)?;
         Ok(Writers { env, cpus: env.two_cores(), rig, page: Arc::new(Page::new(BYTES)?) })
     }
@@ -197,7 +197,7 @@ impl Writers<'_> {
 }
 
 impl Session<FalseSharing> for Writers<'_> {
-    fn block(&mut self, point: &Counters, tally: &mut Tally, block: &mut Block) -> Result<(), ProbeError> {
+    fn block(&mut self, point: &Counters, tally: &mut Tally, block: &mut Block) -> Result<()> {
         let works = self.works(point, tally.blocks);
         let reset = || works.iter().for_each(|(_, work)| work.word().store(0, Ordering::Relaxed));
         let done = abreast(&self.rig, &self.env.clock, block, WINDOW_NS, WINDOWS, &works, reset)?;

@@ -150,7 +150,7 @@ window of loads about 20 us long: its quantiles are quantiles of window means, n
         plan
     }
 
-    fn open<'env>(&'env self, env: &'env Env, group: &[Walk]) -> Result<Loads<'env>, ProbeError> {
+    fn open<'env>(&'env self, env: &'env Env, group: &[Walk]) -> Result<Loads<'env>> {
         match &env.memory {
             MemorySource::Simulated(memory) => Ok(Loads::Planted(memory)),
             MemorySource::Real => Walking::open(env, group).map(Loads::Real),
@@ -393,19 +393,14 @@ pub enum Loads<'env> {
 }
 
 impl Session<LoadDependent> for Loads<'_> {
-    fn select(&mut self, point: &Walk) -> Result<(), ProbeError> {
+    fn select(&mut self, point: &Walk) -> Result<()> {
         match self {
             Self::Real(walking) => walking.select(*point),
             Self::Planted(_) => Ok(()),
         }
     }
 
-    fn block(
-        &mut self,
-        point: &Walk,
-        walks: &mut Option<Check>,
-        block: &mut Block,
-    ) -> Result<(), ProbeError> {
+    fn block(&mut self, point: &Walk, walks: &mut Option<Check>, block: &mut Block) -> Result<()> {
         match self {
             Self::Real(walking) => walking.block(point, walks, block),
             Self::Planted(memory) => {
@@ -445,7 +440,7 @@ struct Field {
 }
 
 impl<'env> Walking<'env> {
-    fn open(env: &'env Env, group: &[Walk]) -> Result<Self, ProbeError> {
+    fn open(env: &'env Env, group: &[Walk]) -> Result<Self> {
         let helpers = env.populating_cpus();
         let mut arenas = HashMap::new();
         for pages in [Pages::Base, Pages::Huge] {
@@ -465,17 +460,17 @@ impl<'env> Walking<'env> {
         Ok(Self { env, private_bytes, warm_lines, arenas, permutations: HashMap::new() })
     }
 
-    fn field(&mut self, point: &Walk) -> Result<&mut Field, ProbeError> {
+    fn field(&mut self, point: &Walk) -> Result<&mut Field> {
         self.arenas.get_mut(&point.pages).ok_or_else(|| ProbeError::no_point(&point.to_point()))
     }
 
     /// The chain that was built for this point.
-    fn chain(&mut self, point: &Walk) -> Result<&mut Chain, ProbeError> {
+    fn chain(&mut self, point: &Walk) -> Result<&mut Chain> {
         let chain = self.field(point)?.chains.get_mut(point);
         chain.ok_or_else(|| ProbeError::no_point(&point.to_point()))
     }
 
-    fn select(&mut self, point: Walk) -> Result<(), ProbeError> {
+    fn select(&mut self, point: Walk) -> Result<()> {
         let seed = self.env.seed(point.lines());
         let warm = self.warm_lines;
         let field = self.field(&point)?;
@@ -496,12 +491,7 @@ impl<'env> Walking<'env> {
         Ok(())
     }
 
-    fn block(
-        &mut self,
-        point: &Walk,
-        walks: &mut Option<Check>,
-        block: &mut Block,
-    ) -> Result<(), ProbeError> {
+    fn block(&mut self, point: &Walk, walks: &mut Option<Check>, block: &mut Block) -> Result<()> {
         let whole_periods = whole_periods(point, self.private_bytes, self.env.settings.profile);
         let chain = self.chain(point)?;
         if let Some((ops, windows)) = whole_periods {
@@ -526,7 +516,7 @@ impl<'env> Walking<'env> {
 
 impl Field {
     /// Builds the point's chain: in its own slot, or in the last one, which all others share.
-    fn build(&mut self, point: Walk, seed: u64) -> Result<(), ProbeError> {
+    fn build(&mut self, point: Walk, seed: u64) -> Result<()> {
         let span = point.span();
         if span > self.arena.bytes() {
             return Err(ProbeError::Other(format!("{span} bytes do not fit the arena")));

@@ -142,7 +142,7 @@ Proof: every pointer is checked once, and each block must end at the line where 
         plan
     }
 
-    fn open<'env>(&'env self, env: &'env Env, group: &[Place]) -> Result<Chasing<'env>, ProbeError> {
+    fn open<'env>(&'env self, env: &'env Env, group: &[Place]) -> Result<Chasing<'env>> {
         Chasing::open(env, group)
     }
 
@@ -246,7 +246,7 @@ fn planned(point: Place, priority: u8) -> Planned<Place> {
 }
 
 /// What the load threads of a point do; none when it is idle.
-fn run_of(point: &Place) -> Result<Option<Run>, ProbeError> {
+fn run_of(point: &Place) -> Result<Option<Run>> {
     if point.threads == 0 {
         return Ok(None);
     }
@@ -288,7 +288,7 @@ pub struct Chasing<'env> {
 }
 
 impl<'env> Chasing<'env> {
-    fn open(env: &'env Env, group: &[Place]) -> Result<Self, ProbeError> {
+    fn open(env: &'env Env, group: &[Place]) -> Result<Self> {
         let sizes = Sizes::of(env);
         let arena = Arena::new(sizes.chase, Pages::Base, &env.populating_cpus())?;
         let cycle = Cycle::windowed(sizes.chase / SPARSE_BYTES, LOCAL_NODES, env.seed(40));
@@ -327,7 +327,7 @@ impl Batch for Counted<'_> {
 }
 
 impl Session<Loaded> for Chasing<'_> {
-    fn select(&mut self, point: &Place) -> Result<(), ProbeError> {
+    fn select(&mut self, point: &Place) -> Result<()> {
         let run = run_of(point)?;
         let have = self.loaders.len();
         if run.is_some_and(|run| run.threads > have) {
@@ -339,7 +339,7 @@ impl Session<Loaded> for Chasing<'_> {
         Ok(())
     }
 
-    fn block(&mut self, point: &Place, evidence: &mut Evidence, block: &mut Block) -> Result<(), ProbeError> {
+    fn block(&mut self, point: &Place, evidence: &mut Evidence, block: &mut Block) -> Result<()> {
         let run = run_of(point)?;
         if let Some(run) = run {
             self.loaders.start(run)?;

@@ -130,7 +130,7 @@ Best is the lowest time; best_chains is the smallest number of chains within 5 %
         plan
     }
 
-    fn open<'env>(&'env self, env: &'env Env, group: &[Place]) -> Result<Overlapping<'env>, ProbeError> {
+    fn open<'env>(&'env self, env: &'env Env, group: &[Place]) -> Result<Overlapping<'env>> {
         let bytes = group.iter().map(|point| point.working_set_bytes).max().unwrap_or(largest(env));
         let pages = group.first().map_or(Pages::Base, |point| point.pages);
         let mut session = Overlapping { env, bytes, fields: Vec::new(), lanes: None };
@@ -434,7 +434,7 @@ pub struct Overlapping<'env> {
 
 impl Overlapping<'_> {
     /// The ring of this set, made when it is first needed.
-    fn ring(&mut self, pages: Pages, bytes: u64) -> Result<&mut Ring, ProbeError> {
+    fn ring(&mut self, pages: Pages, bytes: u64) -> Result<&mut Ring> {
         let env = self.env;
         let field = kept(&mut self.fields, pages, || {
             let arena = Arena::new(self.bytes, pages, &env.populating_cpus())?;
@@ -453,7 +453,7 @@ impl Overlapping<'_> {
 }
 
 impl Session<Parallelism> for Overlapping<'_> {
-    fn select(&mut self, point: &Place) -> Result<(), ProbeError> {
+    fn select(&mut self, point: &Place) -> Result<()> {
         let (bytes, chains) = (point.working_set_bytes, point.chains as usize);
         self.lanes = None;
         let clock = &self.env.clock;
@@ -479,7 +479,7 @@ impl Session<Parallelism> for Overlapping<'_> {
         Ok(())
     }
 
-    fn block(&mut self, point: &Place, ends: &mut Compared, block: &mut Block) -> Result<(), ProbeError> {
+    fn block(&mut self, point: &Place, ends: &mut Compared, block: &mut Block) -> Result<()> {
         let Some(mut lanes) = self.lanes.take() else {
             return Err(ProbeError::Other("no point is selected".to_owned()));
         };

@@ -91,7 +91,7 @@ A write is over for the program when it is in the store buffer; draining the buf
         plan
     }
 
-    fn open<'env>(&'env self, env: &'env Env, group: &[Array]) -> Result<Poking, ProbeError> {
+    fn open<'env>(&'env self, env: &'env Env, group: &[Array]) -> Result<Poking> {
         let bytes = group.iter().map(|point| point.working_set_bytes).max().unwrap_or(0);
         let helpers = env.populating_cpus();
         let arena = Arena::new(bytes + LARGEST_BYTE, Pages::Base, &helpers)?;
@@ -303,7 +303,7 @@ impl Poking {
 }
 
 impl Session<Poke> for Poking {
-    fn select(&mut self, point: &Array) -> Result<(), ProbeError> {
+    fn select(&mut self, point: &Array) -> Result<()> {
         self.places.bytes = point.working_set_bytes;
         // What is left in the caches is of this array.
         if point.working_set_bytes > 0 {
@@ -312,7 +312,7 @@ impl Session<Poke> for Poking {
         Ok(())
     }
 
-    fn block(&mut self, point: &Array, (): &mut (), block: &mut Block) -> Result<(), ProbeError> {
+    fn block(&mut self, point: &Array, (): &mut (), block: &mut Block) -> Result<()> {
         match (point.working_set_bytes, point.operation) {
             (0, _) => self.times::<Empty>(point.timing, block),
             (_, Operation::Read) => self.times::<Read>(point.timing, block),

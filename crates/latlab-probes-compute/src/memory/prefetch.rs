@@ -208,7 +208,7 @@ Walks and writing go on where the last block ended, whatever its distance, so al
         plan
     }
 
-    fn open<'env>(&'env self, env: &'env Env, _group: &[Place]) -> Result<Prefetching, ProbeError> {
+    fn open<'env>(&'env self, env: &'env Env, _group: &[Place]) -> Result<Prefetching> {
         Prefetching::open(env)
     }
 
@@ -366,7 +366,7 @@ pub struct Prefetching {
 }
 
 impl Prefetching {
-    fn open(env: &Env) -> Result<Self, ProbeError> {
+    fn open(env: &Env) -> Result<Self> {
         let sizes = Sizes::of(env);
         let helpers = env.populating_cpus();
         let lines = Arena::new(sizes.chase, Pages::Huge, &helpers)?;
@@ -395,7 +395,7 @@ impl Prefetching {
     }
 
     /// The chase of a point, which begins when it is first needed.
-    fn chase(&mut self, point: &Place) -> Result<&mut Chase, ProbeError> {
+    fn chase(&mut self, point: &Place) -> Result<&mut Chase> {
         kept(&mut self.chases, *point, || {
             let course = course(point, self.sizes.chase, self.seed);
             let course = course.ok_or_else(|| ProbeError::no_point(&point.to_point()))?;
@@ -421,7 +421,7 @@ fn course(point: &Place, most_bytes: u64, seed: u64) -> Option<Course> {
 }
 
 impl Session<Prefetch> for Prefetching {
-    fn select(&mut self, point: &Place) -> Result<(), ProbeError> {
+    fn select(&mut self, point: &Place) -> Result<()> {
         let in_third = self.sizes.third == Some(point.working_set_bytes);
         if let Task::Chase { .. } = point.task {
             let chase = self.chase(point)?;
@@ -432,7 +432,7 @@ impl Session<Prefetch> for Prefetching {
         Ok(())
     }
 
-    fn block(&mut self, point: &Place, evidence: &mut Evidence, block: &mut Block) -> Result<(), ProbeError> {
+    fn block(&mut self, point: &Place, evidence: &mut Evidence, block: &mut Block) -> Result<()> {
         match point.task {
             Task::Chase { .. } => {
                 let chase = self.chase(point)?;

@@ -110,7 +110,7 @@ A value is the mean of a window of about 20 us. Before each block the small arra
         plan
     }
 
-    fn open<'env>(&'env self, env: &'env Env, group: &[Visits]) -> Result<Reading, ProbeError> {
+    fn open<'env>(&'env self, env: &'env Env, group: &[Visits]) -> Result<Reading> {
         let (small, largest) = arrays(env);
         let wanted = group.iter().map(|point| point.working_set_bytes);
         let large = wanted.max().unwrap_or(largest).min(largest);
@@ -425,7 +425,7 @@ pub struct Reading {
 
 impl Reading {
     /// The walk of a point, which begins when it is first needed.
-    fn walk(&mut self, point: &Visits) -> Result<&mut Walk, ProbeError> {
+    fn walk(&mut self, point: &Visits) -> Result<&mut Walk> {
         kept(&mut self.walks, *point, || {
             let walk = Walk::new(&self.field, point, 0x5DEE_CE66);
             walk.ok_or_else(|| ProbeError::no_point(&point.to_point()))
@@ -434,7 +434,7 @@ impl Reading {
 }
 
 impl Session<Stride> for Reading {
-    fn select(&mut self, point: &Visits) -> Result<(), ProbeError> {
+    fn select(&mut self, point: &Visits) -> Result<()> {
         self.walk(point)?;
         if point.working_set_bytes <= self.small {
             let words = self.small / WORD;
@@ -446,7 +446,7 @@ impl Session<Stride> for Reading {
         Ok(())
     }
 
-    fn block(&mut self, point: &Visits, sums: &mut Compared, block: &mut Block) -> Result<(), ProbeError> {
+    fn block(&mut self, point: &Visits, sums: &mut Compared, block: &mut Block) -> Result<()> {
         let walk = self.walk(point)?;
         block.batches(walk);
         sums.one(walk.is_right());

@@ -322,7 +322,7 @@ Proof: what every window's run returns is compared with what so many operations 
         if env.packages.is_none() { plan.degraded("NumPy was not found: no arrays") } else { plan }
     }
 
-    fn open<'env>(&'env self, env: &'env Env, group: &[Step]) -> Result<Running<'env>, ProbeError> {
+    fn open<'env>(&'env self, env: &'env Env, group: &[Step]) -> Result<Running<'env>> {
         let interpreter = env
             .interpreter
             .as_deref()
@@ -386,7 +386,7 @@ struct Work {
 }
 
 impl Work {
-    fn of(point: &Step) -> Result<Self, ProbeError> {
+    fn of(point: &Step) -> Result<Self> {
         let program = Program::of(point)
             .ok_or_else(|| ProbeError::Other(format!("no program for {}", point.to_point().label())))?;
         let elements = point.elements.unwrap_or(0);
@@ -432,7 +432,7 @@ fn import_numpy(interpreter: &dyn Interpreter, packages: Option<&Path>) -> Resul
 }
 
 impl Session<Object> for Running<'_> {
-    fn select(&mut self, point: &Step) -> Result<(), ProbeError> {
+    fn select(&mut self, point: &Step) -> Result<()> {
         for (other, work) in &mut self.works {
             if other != point && work.bytes() > KEPT_BYTES {
                 work.batch = None;
@@ -460,7 +460,7 @@ impl Session<Object> for Running<'_> {
         Ok(())
     }
 
-    fn block(&mut self, point: &Step, _evidence: &mut (), block: &mut Block) -> Result<(), ProbeError> {
+    fn block(&mut self, point: &Step, _evidence: &mut (), block: &mut Block) -> Result<()> {
         let work = kept(&mut self.works, *point, || Work::of(point))?;
         block.set_window_ops(work.ops.unwrap_or(1));
         block.set_windows(windows(self.env.settings.profile, work.bytes()));

@@ -6,9 +6,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
-use latlab_harness::{Env, ProbeError};
-use latlab_probes_shared::refused;
-use latlab_record::binary_size;
+use latlab_probes_shared::prelude::*;
 use latlab_stats::rng::mixed;
 use latlab_storage::{Place, StorageError, evict};
 use rustix::fs::{Advice, MemfdFlags, OFlags};
@@ -26,7 +24,7 @@ pub(crate) struct Scratch {
 impl Scratch {
     /// Writes and syncs it.
     /// Fails, with the reason, when the folder is no disk or is nearly full.
-    pub(crate) fn create(env: &Env, bytes: usize) -> Result<Self, ProbeError> {
+    pub(crate) fn create(env: &Env, bytes: usize) -> Result<Self> {
         let place = env.disk.place().map_err(in_the_folder)?;
         let file = place.file(bytes as u64).map(File::from).map_err(in_the_folder)?;
         is_on_a_device(env, &place, &file)?;
@@ -35,13 +33,13 @@ impl Scratch {
     }
 
     /// The same in memory, for what needs a page cache and no device.
-    pub(crate) fn in_memory(env: &Env, bytes: usize) -> Result<Self, ProbeError> {
+    pub(crate) fn in_memory(env: &Env, bytes: usize) -> Result<Self> {
         let file = rustix::fs::memfd_create("latlab", MemfdFlags::CLOEXEC)
             .map_err(|error| refused("a file in memory (memfd_create)", error))?;
         Self::filled(env, File::from(file), bytes)
     }
 
-    fn filled(env: &Env, file: File, bytes: usize) -> Result<Self, ProbeError> {
+    fn filled(env: &Env, file: File, bytes: usize) -> Result<Self> {
         let seed = env.seed(0x5C4A);
         let scratch = Self { file, bytes, seed };
         let what = || format!("writing {} to a file", binary_size(bytes as u64));
@@ -80,7 +78,7 @@ impl Scratch {
     }
 
     /// Reads the whole file, so that it is in the page cache: page by page and without reading ahead, for the reason above.
-    pub(crate) fn warm(&self) -> Result<(), ProbeError> {
+    pub(crate) fn warm(&self) -> Result<()> {
         use std::os::unix::fs::FileExt;
 
         let _ahead = rustix::fs::fadvise(&self.file, 0, None, Advice::Random);
@@ -95,7 +93,7 @@ impl Scratch {
 
     /// Takes the whole file out of the page cache. Nothing may have it mapped.
     /// Fails when pages stay: then nothing that is read is read from the device.
-    pub(crate) fn evict(&self) -> Result<(), ProbeError> {
+    pub(crate) fn evict(&self) -> Result<()> {
         let left = evict(&self.file).map_err(in_the_folder)?;
         left.is_cold().map(drop).map_err(|reason| {
             ProbeError::Other(format!("{reason}, so what is read of the file comes from memory"))
@@ -104,7 +102,7 @@ impl Scratch {
 
     /// Whether a touch of an evicted page reads that page and no more.
     /// Fails when it reads others ahead: then most touches of a file that was evicted meet pages that are there.
-    pub(crate) fn reads_single_pages(&self) -> Result<(), ProbeError> {
+    pub(crate) fn reads_single_pages(&self) -> Result<()> {
         self.evict()?;
         let region = Region::shared_file(&self.file, self.bytes)?;
         let advised = region.advise(rustix::mm::Advice::Random);
@@ -121,7 +119,7 @@ impl Scratch {
     }
 
     /// Pages in the page cache, by mincore on a mapping that ends here: a mapped page would stay.
-    pub(crate) fn cached(&self) -> Result<usize, ProbeError> {
+    pub(crate) fn cached(&self) -> Result<usize> {
         Region::shared_file(&self.file, self.bytes)?
             .resident()
             .ok_or_else(|| ProbeError::last_os_error("asking which pages of a file are in the page cache"))
@@ -140,7 +138,7 @@ fn in_the_folder(error: StorageError) -> ProbeError {
 }
 
 /// That what is read of the file comes from a device of this machine; the place itself refuses file systems that are known to live in memory.
-fn is_on_a_device(env: &Env, place: &Place, file: &File) -> Result<(), ProbeError> {
+fn is_on_a_device(env: &Env, place: &Place, file: &File) -> Result<()> {
     let known = path_of(place).and_then(|path| env.machine.file_system_of(&path));
     let reason = if known.is_some_and(|system| system.in_memory) {
         "lives in memory: nothing there is read from a device"

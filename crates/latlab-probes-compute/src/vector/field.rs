@@ -3,8 +3,7 @@
 
 use std::sync::Arc;
 
-use latlab_harness::ProbeError;
-use latlab_record::{Check, Pages};
+use latlab_probes_shared::prelude::*;
 
 use super::shape::{FACTOR, JUNK, WORD};
 use super::{Contents, LINE_BYTES, Operation, Shape};
@@ -31,7 +30,7 @@ unsafe impl Sync for Field {}
 
 impl Field {
     /// Maps, populates and fills `bytes` of source (whole lines) and half as much destination.
-    pub(crate) fn new(bytes: u64, pages: Pages, helpers: &[u32], seed: u64) -> Result<Self, ProbeError> {
+    pub(crate) fn new(bytes: u64, pages: Pages, helpers: &[u32], seed: u64) -> Result<Self> {
         let source = Arena::new(bytes, pages, helpers)?;
         let dest = Arena::new(bytes / 2, pages, helpers)?;
         let source_lines = usize::try_from(bytes)
@@ -70,7 +69,7 @@ pub(crate) struct Streams {
 impl Streams {
     /// # Errors
     /// When the field is too small for them, or they are empty.
-    pub(crate) fn new(field: &Arc<Field>, shape: Shape) -> Result<Self, ProbeError> {
+    pub(crate) fn new(field: &Arc<Field>, shape: Shape) -> Result<Self> {
         if shape.slice_lines == 0 || shape.slice_lines > shape.stream_lines || !field.holds(&shape) {
             return Err(ProbeError::Other(format!("{shape:?} does not fit the memory taken")));
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use latlab_harness::{Batch, ProbeError};
+use latlab_probes_shared::prelude::*;
 
 use super::shape::{FACTOR, WORD};
 use super::{Kernels, LINE_BYTES, Operation, Shape, Streams};
@@ -44,11 +44,7 @@ pub(crate) struct Pass {
 }
 
 impl Pass {
-    pub(crate) fn new(
-        streams: Streams,
-        kernels: &'static Kernels,
-        tally: Arc<Tally>,
-    ) -> Result<Self, ProbeError> {
+    pub(crate) fn new(streams: Streams, kernels: &'static Kernels, tally: Arc<Tally>) -> Result<Self> {
         let shape = streams.shape();
         if shape.operation == Operation::WriteNt && kernels.write_nt.is_none() {
             return Err(ProbeError::Other(format!("{} has no non-temporal stores", kernels.isa)));

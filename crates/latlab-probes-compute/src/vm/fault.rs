@@ -160,7 +160,7 @@ What a mode is likely to be is said only as far as its operation, its share and 
         plan.given(system::supports())
     }
 
-    fn open<'env>(&'env self, env: &'env Env, _group: &[Touch]) -> Result<system::Session<'env>, ProbeError> {
+    fn open<'env>(&'env self, env: &'env Env, _group: &[Touch]) -> Result<system::Session<'env>> {
         system::open(env)
     }
 

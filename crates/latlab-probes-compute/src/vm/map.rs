@@ -114,7 +114,7 @@ The derived line through the sizes is robust: the cost per page is the median of
         Plan::of(points).memory(memory_bytes.unwrap_or(0)).given(support)
     }
 
-    fn open<'env>(&'env self, env: &'env Env, _group: &[Call]) -> Result<system::Session<'env>, ProbeError> {
+    fn open<'env>(&'env self, env: &'env Env, _group: &[Call]) -> Result<system::Session<'env>> {
         system::open(env)
     }
 

@@ -108,11 +108,7 @@ Proof: words all over the memory hold what the last call wrote; of new memory, n
         Plan::of(points).memory(memory_bytes).given(support)
     }
 
-    fn open<'env>(
-        &'env self,
-        env: &'env Env,
-        _group: &[Cleared],
-    ) -> Result<system::Session<'env>, ProbeError> {
+    fn open<'env>(&'env self, env: &'env Env, _group: &[Cleared]) -> Result<system::Session<'env>> {
         system::open(env)
     }
 }

@@ -147,11 +147,7 @@ A block in which others had the shared CPU for more than a fifth of the time is 
         plan.degraded("this process may use one CPU: what an exchange between CPUs costs is not measured")
     }
 
-    fn open<'env>(
-        &'env self,
-        env: &'env Env,
-        _group: &[Exchanged],
-    ) -> Result<work::Session<'env>, ProbeError> {
+    fn open<'env>(&'env self, env: &'env Env, _group: &[Exchanged]) -> Result<work::Session<'env>> {
         work::open(env)
     }
 

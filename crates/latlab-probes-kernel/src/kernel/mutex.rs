@@ -89,7 +89,7 @@ All threads are at work for 0.3 ms before the first window. Afterwards the count
         plan
     }
 
-    fn open<'env>(&'env self, env: &'env Env, _group: &[Wanted]) -> Result<Locking<'env>, ProbeError> {
+    fn open<'env>(&'env self, env: &'env Env, _group: &[Wanted]) -> Result<Locking<'env>> {
         Ok(Locking { env, rig: Rig::new(&env.clock, env.patience)?, lock: Arc::new(Lock::default()) })
     }
 }
@@ -180,12 +180,7 @@ impl Evidence {
 }
 
 impl Session<Mutex> for Locking<'_> {
-    fn block(
-        &mut self,
-        point: &Wanted,
-        evidence: &mut Evidence,
-        block: &mut Block,
-    ) -> Result<(), ProbeError> {
+    fn block(&mut self, point: &Wanted, evidence: &mut Evidence, block: &mut Block) -> Result<()> {
         let (home, others) = (self.env.home_cpu, self.env.cpus.iter().copied());
         let mut cpus: Vec<u32> = std::iter::once(home)
             .chain(others.filter(|cpu| *cpu != home))

@@ -88,7 +88,7 @@ Gaps are counted a second. How many operations meet one depends on how long an o
         }])
     }
 
-    fn open<'env>(&'env self, env: &'env Env, _group: &[Listened]) -> Result<Listening<'env>, ProbeError> {
+    fn open<'env>(&'env self, env: &'env Env, _group: &[Listened]) -> Result<Listening<'env>> {
         let request = Request {
             seconds: 0.0,
             cpu: env.home_cpu,
@@ -127,12 +127,12 @@ pub struct Listening<'a> {
 }
 
 impl Session<Noise> for Listening<'_> {
-    fn select(&mut self, _point: &Listened) -> Result<(), ProbeError> {
+    fn select(&mut self, _point: &Listened) -> Result<()> {
         self.stalls.push(self.listener.rehearse(STALL_NS).map_err(failed)?);
         Ok(())
     }
 
-    fn block(&mut self, _point: &Listened, _evidence: &mut (), block: &mut Block) -> Result<(), ProbeError> {
+    fn block(&mut self, _point: &Listened, _evidence: &mut (), block: &mut Block) -> Result<()> {
         block.set_tail_threshold_ns(THRESHOLD_NS);
         let (mut heard_ns, mut gaps) = (0.0, 0);
         while heard_ns < self.block_ns || (gaps == 0 && heard_ns < MOST_PER_BLOCK_S * 1e9) {

@@ -56,7 +56,7 @@ impl What {
     }
 
     /// What starts it, where that is here.
-    fn start(self, env: &Env) -> Result<Start, ProbeError> {
+    fn start(self, env: &Env) -> Result<Start> {
         let here = |path: Option<PathBuf>, operation| {
             path.ok_or_else(|| ProbeError::Other(format!("there is nothing to start for {operation}")))
         };
@@ -131,7 +131,7 @@ Proof: each thread and each forked child ends with a code computed from its numb
         plan
     }
 
-    fn open<'env>(&'env self, env: &'env Env, _group: &[Started]) -> Result<Starting<'env>, ProbeError> {
+    fn open<'env>(&'env self, env: &'env Env, _group: &[Started]) -> Result<Starting<'env>> {
         Starting::new(env, What::start)
     }
 }
@@ -160,7 +160,7 @@ pub struct Ends {
 
 impl Ends {
     /// One start; returns its begin and end.
-    fn once(&mut self, start: &Start, stamps: Stamps) -> Result<(u64, u64), ProbeError> {
+    fn once(&mut self, start: &Start, stamps: Stamps) -> Result<(u64, u64)> {
         self.count += 1;
         let begin = stamps.begin();
         let ended = start.once(self.count)?;
@@ -180,7 +180,7 @@ impl Ends {
     }
 }
 
-type Make = fn(What, &Env) -> Result<Start, ProbeError>;
+type Make = fn(What, &Env) -> Result<Start>;
 
 /// What the selected point starts.
 pub struct Starting<'env> {
@@ -194,7 +194,7 @@ pub struct Starting<'env> {
 }
 
 impl<'env> Starting<'env> {
-    fn new(env: &'env Env, make: Make) -> Result<Self, ProbeError> {
+    fn new(env: &'env Env, make: Make) -> Result<Self> {
         let stamps = Stamps::of(&env.clock)
             .ok_or_else(|| ProbeError::Other("processes do not run in simulated time".to_owned()))?;
         Ok(Self { env, stamps, make, start: None, untimed: Ends::default() })
@@ -202,7 +202,7 @@ impl<'env> Starting<'env> {
 }
 
 impl Session<Spawn> for Starting<'_> {
-    fn select(&mut self, point: &Started) -> Result<(), ProbeError> {
+    fn select(&mut self, point: &Started) -> Result<()> {
         let start = (self.make)(point.operation, self.env)?;
         self.untimed = Ends { resident_bytes: system::resident_bytes(), ..Ends::default() };
         self.untimed.once(&start, self.stamps)?;
@@ -210,7 +210,7 @@ impl Session<Spawn> for Starting<'_> {
         Ok(())
     }
 
-    fn block(&mut self, point: &Started, ends: &mut Ends, block: &mut Block) -> Result<(), ProbeError> {
+    fn block(&mut self, point: &Started, ends: &mut Ends, block: &mut Block) -> Result<()> {
         let Some(start) = &self.start else {
             return Err(ProbeError::Other("nothing to start is selected".to_owned()));
         };

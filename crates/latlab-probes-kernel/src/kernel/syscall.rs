@@ -92,7 +92,7 @@ Every answer is checked: the parent's id, no bytes, nobody woken, a time that is
         Plan::of(points.to_vec())
     }
 
-    fn open<'env>(&'env self, env: &'env Env, _group: &[Made]) -> Result<work::Session<'env>, ProbeError> {
+    fn open<'env>(&'env self, env: &'env Env, _group: &[Made]) -> Result<work::Session<'env>> {
         work::open(env)
     }
 

@@ -129,7 +129,7 @@ nanosleep is clock_nanosleep with a duration, nanosleep-absolute with a due time
         Plan::of(points.collect())
     }
 
-    fn open<'env>(&'env self, env: &'env Env, _group: &[Asked]) -> Result<work::Session<'env>, ProbeError> {
+    fn open<'env>(&'env self, env: &'env Env, _group: &[Asked]) -> Result<work::Session<'env>> {
         work::open(env)
     }
 

@@ -104,7 +104,7 @@ A wake-up counts only when the kernel says that there was a sleeper to wake. The
         Plan::of(points.collect()).cpus(2)
     }
 
-    fn open<'env>(&'env self, env: &'env Env, _group: &[Slept]) -> Result<work::Session<'env>, ProbeError> {
+    fn open<'env>(&'env self, env: &'env Env, _group: &[Slept]) -> Result<work::Session<'env>> {
         work::open(env)
     }
 

@@ -3,7 +3,7 @@
 use latlab_harness::ProbeError;
 use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_setaffinity};
 
-use crate::refused;
+use crate::{Result, refused};
 
 /// Keeps the calling thread on one CPU; dropping this lets it go where it was allowed before.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ impl Pinned {
     ///
     /// # Errors
     /// When the system does not let this thread choose: a placement that cannot be kept is not measured.
-    pub fn to(cpu: u32) -> Result<Self, ProbeError> {
+    pub fn to(cpu: u32) -> Result<Self> {
         let what = || format!("keeping a thread on CPU {cpu}");
         let before = sched_getaffinity(None).map_err(|error| refused(what(), error))?;
         let only = only(cpu).ok_or_else(|| ProbeError::Other(format!("{}: there is no such CPU", what())))?;
@@ -36,7 +36,7 @@ impl Drop for Pinned {
 ///
 /// # Errors
 /// When the system refuses.
-pub fn run_on(cpus: &[u32]) -> Result<(), ProbeError> {
+pub fn run_on(cpus: &[u32]) -> Result<()> {
     let mut set = CpuSet::new();
     for cpu in cpus {
         let index = *cpu as usize;

@@ -7,7 +7,7 @@ use latlab_harness::ProbeError;
 use latlab_record::{Pages, binary_size};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 
-use crate::{HUGE_BYTES, refused};
+use crate::{HUGE_BYTES, Result, refused};
 
 /// Bytes of a base page.
 #[must_use]
@@ -32,7 +32,7 @@ impl Region {
     ///
     /// # Errors
     /// When the kernel refuses the mapping, or the advice (built without huge pages) and huge ones were asked for.
-    pub fn anonymous(bytes: usize, pages: Pages) -> Result<Self, ProbeError> {
+    pub fn anonymous(bytes: usize, pages: Pages) -> Result<Self> {
         let whole_bytes = if pages == Pages::Huge { bytes + HUGE_BYTES } else { bytes };
         let region =
             Self::aligned(bytes, pages).map_err(|error| refused_of("a mapping", whole_bytes, error))?;
@@ -73,7 +73,7 @@ impl Region {
     ///
     /// # Errors
     /// When the kernel refuses the mapping.
-    pub fn private_file(file: impl AsFd, bytes: usize) -> Result<Self, ProbeError> {
+    pub fn private_file(file: impl AsFd, bytes: usize) -> Result<Self> {
         Self::of_file(file, bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)
     }
 
@@ -81,16 +81,11 @@ impl Region {
     ///
     /// # Errors
     /// When the kernel refuses the mapping.
-    pub fn shared_file(file: impl AsFd, bytes: usize) -> Result<Self, ProbeError> {
+    pub fn shared_file(file: impl AsFd, bytes: usize) -> Result<Self> {
         Self::of_file(file, bytes, ProtFlags::READ, MapFlags::SHARED)
     }
 
-    fn of_file(
-        file: impl AsFd,
-        bytes: usize,
-        protection: ProtFlags,
-        flags: MapFlags,
-    ) -> Result<Self, ProbeError> {
+    fn of_file(file: impl AsFd, bytes: usize, protection: ProtFlags, flags: MapFlags) -> Result<Self> {
         // SAFETY: as above.
         let whole = unsafe { mmap(null_mut(), bytes, protection, flags, file, 0) }
             .map_err(|error| refused_of("a mapping of a file", bytes, error))?
@@ -103,7 +98,7 @@ impl Region {
     ///
     /// # Errors
     /// When the kernel refuses a mapping (65,530 at most in one process).
-    pub fn one_by_one(file: impl AsFd, pages: usize) -> Result<Self, ProbeError> {
+    pub fn one_by_one(file: impl AsFd, pages: usize) -> Result<Self> {
         let bytes = 2 * pages * page_bytes();
         // SAFETY: address space only.
         let whole = unsafe {

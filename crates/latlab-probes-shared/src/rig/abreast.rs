@@ -6,6 +6,8 @@ use latlab_record::Observed;
 
 use super::{Place, Rig, Work, observe, window_ops};
 
+use crate::Result;
+
 /// Work that a thread does beside others.
 pub trait Toil: Send + 'static {
     /// Operations between two looks at whether the first thread has finished.
@@ -70,7 +72,7 @@ pub fn abreast<W: Toil + Clone>(
     windows: u32,
     works: &[(u32, W)],
     mut prepare: impl FnMut(),
-) -> Result<Abreast<W>, ProbeError> {
+) -> Result<Abreast<W>> {
     block.set_waits();
     let warm = clock.ticks(WARM_NS);
     let trial = |ops| Ok(round(rig, works, 0, 1, ops)?[0].spans.first().copied());
@@ -104,7 +106,7 @@ fn round<W: Toil + Clone>(
     warm: u64,
     windows: u32,
     ops: u64,
-) -> Result<Vec<Beside<W>>, ProbeError> {
+) -> Result<Vec<Beside<W>>> {
     let works = works
         .iter()
         .enumerate()

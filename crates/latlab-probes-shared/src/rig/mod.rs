@@ -18,7 +18,7 @@ use latlab_harness::{Block, Env, MemorySource, ProbeError, Stamps, pin_this_thre
 use latlab_observe::{Observer, Reading};
 use latlab_record::Observed;
 
-use crate::refused;
+use crate::{Result, refused};
 
 pub use abreast::{Abreast, Beside, Toil, abreast};
 pub use page::Page;
@@ -71,8 +71,8 @@ pub fn window_ops(
     clock: &Clock,
     block: &mut Block,
     window_ns: f64,
-    mut trial: impl FnMut(u64) -> Result<Option<(u64, u64)>, ProbeError>,
-) -> Result<u64, ProbeError> {
+    mut trial: impl FnMut(u64) -> Result<Option<(u64, u64)>>,
+) -> Result<u64> {
     let mut failed = None;
     let ops = block.window_ops(window_ns, |ops| match trial(ops) {
         Ok(span) => span.map_or(f64::INFINITY, |(begin, end)| clock.ns(end.saturating_sub(begin))),
@@ -211,7 +211,7 @@ impl Rig {
     ///
     /// # Errors
     /// With a simulated clock: its time does not pass on several threads.
-    pub fn new(clock: &Clock, patience: u32) -> Result<Self, ProbeError> {
+    pub fn new(clock: &Clock, patience: u32) -> Result<Self> {
         let stamps = Stamps::of(clock)
             .ok_or_else(|| ProbeError::Other("several threads need a real clock".to_owned()))?;
         Ok(Self {
@@ -226,7 +226,7 @@ impl Rig {
     ///
     /// # Errors
     /// When a thread cannot be started, or died.
-    pub fn run<R: Send>(&self, works: Vec<(u32, Work<R>)>) -> Result<Vec<Done<R>>, ProbeError> {
+    pub fn run<R: Send>(&self, works: Vec<(u32, Work<R>)>) -> Result<Vec<Done<R>>> {
         let round = Arc::new(Round {
             threads: works.len(),
             arrived: AtomicUsize::new(0),

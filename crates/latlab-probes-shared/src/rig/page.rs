@@ -2,10 +2,11 @@
 
 use std::sync::atomic::AtomicU64;
 
-use latlab_harness::ProbeError;
 use latlab_record::Pages;
 
 use crate::walk::Arena;
+
+use crate::Result;
 
 /// Zeroed memory in whole pages of 4 KiB, touched first by the thread that makes it: that decides the NUMA node it is on.
 pub struct Page(Arena);
@@ -20,7 +21,7 @@ impl Page {
     ///
     /// # Errors
     /// When the system gives no memory.
-    pub fn new(bytes: u64) -> Result<Self, ProbeError> {
+    pub fn new(bytes: u64) -> Result<Self> {
         Arena::new(bytes, Pages::Base, &[]).map(Self)
     }
 

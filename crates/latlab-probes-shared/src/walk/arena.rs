@@ -3,7 +3,7 @@
 use latlab_harness::ProbeError;
 use latlab_record::{Check, Pages};
 
-use crate::HUGE_BYTES;
+use crate::{HUGE_BYTES, Result};
 
 #[cfg_attr(target_os = "linux", path = "arena_linux.rs")]
 #[cfg_attr(not(target_os = "linux"), path = "arena_other.rs")]
@@ -21,7 +21,7 @@ impl Arena {
     ///
     /// # Errors
     /// When the bytes do not fit an address, or the system gives no such memory.
-    pub fn new(bytes: u64, pages: Pages, helpers: &[u32]) -> Result<Self, ProbeError> {
+    pub fn new(bytes: u64, pages: Pages, helpers: &[u32]) -> Result<Self> {
         let bytes =
             usize::try_from(bytes).map_err(|_| ProbeError::Other(format!("{bytes} bytes do not fit")))?;
         let unit = if pages == Pages::Huge { HUGE_BYTES } else { 4096 };

@@ -3,12 +3,12 @@
 use std::io::{BufRead, BufReader};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use latlab_harness::{ProbeError, pin_this_thread};
+use latlab_harness::pin_this_thread;
 use latlab_record::Pages;
 use rustix::mm::{Advice, madvise};
 
 use crate::linux::{Region, resident};
-use crate::refused;
+use crate::{Result, refused};
 
 pub(super) struct Mapping(Region);
 
@@ -16,7 +16,7 @@ pub(super) struct Mapping(Region);
 const PART: usize = 32 << 20;
 
 impl Mapping {
-    pub(super) fn new(bytes: usize, pages: Pages, helpers: &[u32]) -> Result<Self, ProbeError> {
+    pub(super) fn new(bytes: usize, pages: Pages, helpers: &[u32]) -> Result<Self> {
         let what = || format!("memory for a walk ({} MiB)", bytes >> 20);
         let region = Region::aligned(bytes, pages).map_err(|error| refused(what(), error))?;
         // A kernel without huge pages refuses the advice, which the look at smaps shows.

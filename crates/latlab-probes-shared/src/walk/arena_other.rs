@@ -5,7 +5,7 @@ use std::alloc::{Layout, alloc_zeroed, dealloc};
 use latlab_harness::ProbeError;
 use latlab_record::Pages;
 
-use crate::HUGE_BYTES;
+use crate::{HUGE_BYTES, Result};
 
 pub(super) struct Mapping {
     base: *mut u8,
@@ -13,7 +13,7 @@ pub(super) struct Mapping {
 }
 
 impl Mapping {
-    pub(super) fn new(bytes: usize, pages: Pages, _helpers: &[u32]) -> Result<Self, ProbeError> {
+    pub(super) fn new(bytes: usize, pages: Pages, _helpers: &[u32]) -> Result<Self> {
         let refused = || ProbeError::Other(format!("memory for a walk ({} MiB) was refused", bytes >> 20));
         let align = if pages == Pages::Huge { HUGE_BYTES } else { 4096 };
         let layout = Layout::from_size_align(bytes, align).map_err(|_| refused())?;

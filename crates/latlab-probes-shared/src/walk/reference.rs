@@ -5,7 +5,7 @@ use latlab_harness::{Batch, MemorySource, ProbeError, Reference, ReferenceReadin
 use latlab_record::Pages;
 
 use super::{Arena, Chain, Cycle, LINE_BYTES, Layout};
-use crate::median;
+use crate::{Result, median};
 
 /// Fits every second-level cache that latlab has met.
 const PRIVATE_BYTES: u64 = 256 << 10;
@@ -30,7 +30,7 @@ pub struct ReferenceChase<'a> {
 impl<'a> ReferenceChase<'a> {
     /// # Errors
     /// When there are not even 4.25 MiB of memory, or time is simulated.
-    pub fn new(clock: &'a Clock, memory: &MemorySource) -> Result<Self, ProbeError> {
+    pub fn new(clock: &'a Clock, memory: &MemorySource) -> Result<Self> {
         if let MemorySource::Simulated(_) = memory {
             return Err(ProbeError::Other("simulated memory has no neighbours".to_owned()));
         }

@@ -4,9 +4,8 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use latlab_harness::{ProbeError, RemoteBlock, pin_this_thread};
-use latlab_probes_shared::refused;
-use serde::{Deserialize, Serialize};
+use latlab_harness::{RemoteBlock, pin_this_thread};
+use latlab_probes_shared::prelude::*;
 
 use crate::heap::{self, Answering, Region, block_of_windows, nanoseconds};
 
@@ -83,7 +82,7 @@ pub(super) struct Bench {
 }
 
 impl Bench {
-    pub(super) fn new() -> Result<Self, ProbeError> {
+    pub(super) fn new() -> Result<Self> {
         let addresses = heap::new_pages(MOST_IN_A_ROUND * size_of::<usize>())?;
         let page = heap::page_bytes();
         for offset in (0..MOST_IN_A_ROUND * size_of::<usize>()).step_by(page) {
@@ -99,7 +98,7 @@ impl Bench {
         })
     }
 
-    pub(super) fn answer(&mut self, request: &Request) -> Result<Answer, ProbeError> {
+    pub(super) fn answer(&mut self, request: &Request) -> Result<Answer> {
         match request {
             Request::Describe => Ok(Answer::Description(heap::answering())),
             Request::Thresholds => Ok(Answer::Thresholds {
@@ -119,10 +118,10 @@ impl Bench {
         }
     }
 
-    fn reused(&mut self, size: usize, ops_per_window: Option<u64>) -> Result<Taken, ProbeError> {
+    fn reused(&mut self, size: usize, ops_per_window: Option<u64>) -> Result<Taken> {
         let page = self.page;
         let mut wrong = 0;
-        let mut run = |ops: u64| -> Result<f64, ProbeError> {
+        let mut run = |ops: u64| -> Result<f64> {
             let begun = Instant::now();
             for mark in 1..=ops {
                 wrong += u64::from(!allocate_touch_free(size, page, mark));
@@ -137,7 +136,7 @@ impl Bench {
         Ok(Taken { faults, ops: block.ops, wrong, block, ..Taken::default() })
     }
 
-    fn fresh(&mut self, size: usize, rounds: u32) -> Result<Taken, ProbeError> {
+    fn fresh(&mut self, size: usize, rounds: u32) -> Result<Taken> {
         let count = (ROUND_BYTES / size).clamp(1, MOST_IN_A_ROUND);
         let rounds = if size > ROUND_BYTES { 1 } else { rounds };
         #[expect(clippy::cast_ptr_alignment, reason = "regions begin on a page")]
@@ -182,7 +181,7 @@ impl Bench {
         })
     }
 
-    fn across(&mut self, size: usize, cpu: u32) -> Result<Taken, ProbeError> {
+    fn across(&mut self, size: usize, cpu: u32) -> Result<Taken> {
         let ops = ((16 << 20) / size as u64).clamp(2 * BATCH, 8192) / BATCH * BATCH;
         let mut wrong = 0;
         let page = self.page;
@@ -312,7 +311,7 @@ impl Drop for Closing<'_> {
 }
 
 /// Gives `work` a ring whose blocks a thread on this CPU frees.
-fn with_partner<R>(cpu: u32, work: impl FnOnce(&Ring) -> Result<R, ProbeError>) -> Result<R, ProbeError> {
+fn with_partner<R>(cpu: u32, work: impl FnOnce(&Ring) -> Result<R>) -> Result<R> {
     let ring = Ring { slots: (0..RING).map(|_| AtomicPtr::default()).collect(), ..Ring::default() };
     std::thread::scope(|scope| {
         let _closing = Closing(&ring);
@@ -329,13 +328,7 @@ fn with_partner<R>(cpu: u32, work: impl FnOnce(&Ring) -> Result<R, ProbeError>) 
 impl Ring {
     /// Allocates, touches and hands over `ops` blocks, each with its number, which `mark` turns into what is written: until the last was
     /// freed, ns; and how many were refused, one more when the numbers did not arrive.
-    fn window(
-        &self,
-        size: usize,
-        page: usize,
-        ops: u64,
-        mark: impl Fn(u64) -> u64,
-    ) -> Result<(f64, u64), ProbeError> {
+    fn window(&self, size: usize, page: usize, ops: u64, mark: impl Fn(u64) -> u64) -> Result<(f64, u64)> {
         let first = self.sent.load(Ordering::Relaxed);
         let sum = self.sum.load(Ordering::Relaxed);
         let begun = Instant::now();
@@ -372,7 +365,7 @@ impl Ring {
         &self.slots[place]
     }
 
-    fn wait_until(&self, begun: Instant, enough: impl Fn(u64) -> bool) -> Result<(), ProbeError> {
+    fn wait_until(&self, begun: Instant, enough: impl Fn(u64) -> bool) -> Result<()> {
         let mut spins = 0u32;
         while !enough(self.freed.load(Ordering::Acquire)) {
             spins = spins.wrapping_add(1);

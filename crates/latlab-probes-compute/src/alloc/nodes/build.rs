@@ -9,9 +9,8 @@ use std::hint::black_box;
 use std::ptr::null_mut;
 use std::time::Instant;
 
-use latlab_harness::{ProbeError, RemoteBlock};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use latlab_harness::RemoteBlock;
+use latlab_probes_shared::prelude::*;
 
 use crate::ahead;
 use crate::heap::{self, Region, nanoseconds};
@@ -137,7 +136,7 @@ pub(super) struct Workshop {
 impl Workshop {
     /// Touches as much memory as a build takes once: where the host has to find memory for the guest first, a fault takes several times as long, and
     /// the first list alone would pay for it.
-    pub(super) fn new(nodes: u64) -> Result<Self, ProbeError> {
+    pub(super) fn new(nodes: u64) -> Result<Self> {
         heap::as_in_a_new_process();
         let bytes = length(nodes, LINE);
         let region = heap::new_pages(bytes)?;
@@ -150,7 +149,7 @@ impl Workshop {
         })
     }
 
-    pub(super) fn answer(&mut self, request: &Request) -> Result<Answer, ProbeError> {
+    pub(super) fn answer(&mut self, request: &Request) -> Result<Answer> {
         let mut built = Vec::with_capacity(request.builds as usize);
         let block = RemoteBlock::gather(request.nodes, |values| {
             for _ in 0..request.builds.max(1) {
@@ -168,7 +167,7 @@ impl Workshop {
         })
     }
 
-    pub(super) fn build(&mut self, way: Way, nodes: u64) -> Result<Built, ProbeError> {
+    pub(super) fn build(&mut self, way: Way, nodes: u64) -> Result<Built> {
         match way {
             Way::Malloc => Ok(from_malloc(nodes)),
             Way::MallocKept => from_heap_that_is_there(nodes, self.chunk),
@@ -402,7 +401,7 @@ fn from_malloc(nodes: u64) -> Built {
 }
 
 /// The same calls where every page is there already: the heap was grown and freed before, and has kept it.
-fn from_heap_that_is_there(nodes: u64, chunk: usize) -> Result<Built, ProbeError> {
+fn from_heap_that_is_there(nodes: u64, chunk: usize) -> Result<Built> {
     heap::keep_what_is_freed();
     let bytes = length(nodes, chunk) + SLACK;
     // SAFETY: any size may be asked for; what is not there is null.
@@ -426,7 +425,7 @@ fn from_heap_that_is_there(nodes: u64, chunk: usize) -> Result<Built, ProbeError
 }
 
 /// The list alone, as far apart as malloc's nodes, in memory that is there.
-fn stores(nodes: u64, chunk: usize) -> Result<Built, ProbeError> {
+fn stores(nodes: u64, chunk: usize) -> Result<Built> {
     let bytes = length(nodes, chunk) + SLACK;
     let region = heap::new_pages(bytes)?;
     touch_pages(region.base(), bytes);
@@ -440,7 +439,7 @@ fn stores(nodes: u64, chunk: usize) -> Result<Built, ProbeError> {
 }
 
 /// Grows the heap by as much as `malloc` takes for the list, and touches each page once: the faults and the growing alone.
-fn touch_heap(nodes: u64, chunk: usize) -> Result<Built, ProbeError> {
+fn touch_heap(nodes: u64, chunk: usize) -> Result<Built> {
     heap::give_back();
     let page = heap::page_bytes();
     let stretches = length(nodes, chunk).div_ceil(STRETCH);
@@ -521,7 +520,7 @@ struct Pool {
 }
 
 impl Pool {
-    fn new(nodes: u64) -> Result<Self, ProbeError> {
+    fn new(nodes: u64) -> Result<Self> {
         let region = heap::new_pages(length(nodes, NODE))?;
         let mut next = region.base();
         let free = build(nodes, || {

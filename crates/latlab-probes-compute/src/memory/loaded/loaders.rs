@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use latlab_harness::{Batch, ProbeError, pin_this_thread};
+use latlab_harness::pin_this_thread;
 use latlab_observe::Observer;
-use latlab_record::{Observed, Pages};
+use latlab_probes_shared::prelude::*;
+use latlab_record::Observed;
 
-use latlab_probes_shared::{Compared, start_thread};
+use latlab_probes_shared::start_thread;
 
 use crate::vector::{self, Field, Kernels, Operation, Pass, Shape, Streams, Tally};
 
@@ -127,13 +128,13 @@ struct Stream {
 }
 
 impl Stream {
-    fn new(field: &Arc<Field>, operation: Operation, bytes: u64) -> Result<Self, ProbeError> {
+    fn new(field: &Arc<Field>, operation: Operation, bytes: u64) -> Result<Self> {
         let lines = usize::try_from(bytes / LINE_BYTES).unwrap_or(0) / TURN_LINES * TURN_LINES;
         let shape = Shape { operation, stream_lines: lines, slice_lines: TURN_LINES, source: 0, dest: 0 };
         Ok(Self { streams: Streams::new(field, shape)?, tally: Arc::default() })
     }
 
-    fn pass(&self, kernels: &'static Kernels) -> Result<Pass, ProbeError> {
+    fn pass(&self, kernels: &'static Kernels) -> Result<Pass> {
         Pass::new(self.streams.clone(), kernels, Arc::clone(&self.tally))
     }
 
@@ -173,7 +174,7 @@ fn gone() -> ProbeError {
 
 impl Loader {
     /// Memory near this CPU: `bytes` to read and half as much to write.
-    fn new(cpu: u32, bytes: u64, seed: u64, kernels: &'static Kernels) -> Result<Self, ProbeError> {
+    fn new(cpu: u32, bytes: u64, seed: u64, kernels: &'static Kernels) -> Result<Self> {
         pin_this_thread(cpu);
         let field = Arc::new(Field::new(bytes, Pages::Base, &[], seed)?);
         let read = Stream::new(&field, Operation::Read, bytes)?;
@@ -182,7 +183,7 @@ impl Loader {
         Ok(Self { cpu, turns: Arc::default(), read, write, passes, running: None })
     }
 
-    fn start(&mut self, run: Run, nth_run: u64, over: &Arc<Over>) -> Result<(), ProbeError> {
+    fn start(&mut self, run: Run, nth_run: u64, over: &Arc<Over>) -> Result<()> {
         if run.mix.writes() {
             self.write.streams.spoil(self.write.tally.at(), TURN_LINES, nth_run);
         }
@@ -216,7 +217,7 @@ impl Loader {
     }
 
     /// Looks at what a run has left. Whether its thread had its CPU to itself.
-    fn look_after(&mut self, running: Running, shown: &mut Shown) -> Result<bool, ProbeError> {
+    fn look_after(&mut self, running: Running, shown: &mut Shown) -> Result<bool> {
         let (passes, lost) = running.thread.join().map_err(|_| gone())?;
         self.passes = Some(passes);
         let Self { read, write, .. } = self;
@@ -245,9 +246,9 @@ pub(super) struct Loaders {
 
 impl Loaders {
     /// One for each of these CPUs, with `bytes` to read and half as much to write each, made on that CPU.
-    pub(super) fn new(cpus: &[u32], bytes: u64, seed: u64, patience: Duration) -> Result<Self, ProbeError> {
+    pub(super) fn new(cpus: &[u32], bytes: u64, seed: u64, patience: Duration) -> Result<Self> {
         let kernels = vector::available()[0];
-        let team: Result<Vec<Loader>, ProbeError> = std::thread::scope(|scope| {
+        let team: Result<Vec<Loader>> = std::thread::scope(|scope| {
             let make = |(nth, cpu): (u64, &u32)| {
                 let cpu = *cpu;
                 scope.spawn(move || Loader::new(cpu, bytes, seed ^ nth, kernels))
@@ -263,7 +264,7 @@ impl Loaders {
     }
 
     /// Starts the first threads; returns when all of them work.
-    pub(super) fn start(&mut self, run: Run) -> Result<(), ProbeError> {
+    pub(super) fn start(&mut self, run: Run) -> Result<()> {
         self.runs += 1;
         self.over.0.store(false, Ordering::Release);
         let mut first = self.team.iter_mut().take(run.threads);
@@ -283,7 +284,7 @@ impl Loaders {
     }
 
     /// Ends all threads, and looks at what they did. Whether every one had its CPU to itself.
-    pub(super) fn stop(&mut self, shown: &mut Shown) -> Result<bool, ProbeError> {
+    pub(super) fn stop(&mut self, shown: &mut Shown) -> Result<bool> {
         self.over.0.store(true, Ordering::Release);
         self.wait_for("stop", |_, running| running.thread.is_finished())?;
         shown.isa = self.isa;
@@ -296,7 +297,7 @@ impl Loaders {
         Ok(kept_their_cpus)
     }
 
-    fn wait_for(&self, what: &str, done: impl Fn(&Loader, &Running) -> bool) -> Result<(), ProbeError> {
+    fn wait_for(&self, what: &str, done: impl Fn(&Loader, &Running) -> bool) -> Result<()> {
         let begun = Instant::now();
         let is_done = |loader: &Loader| loader.running.as_ref().is_none_or(|running| done(loader, running));
         while !self.team.iter().all(is_done) {

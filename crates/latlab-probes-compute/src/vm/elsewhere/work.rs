@@ -1,6 +1,7 @@
 //! Where neither mappings nor the state of their pages are those of Linux.
 
-use latlab_harness::{Env, NoSession, ProbeError, Support};
+use latlab_harness::NoSession;
+use latlab_probes_shared::prelude::*;
 
 use super::ELSEWHERE;
 
@@ -12,6 +13,6 @@ pub(super) fn supports() -> Support {
     Support::No(ELSEWHERE.to_owned())
 }
 
-pub(super) fn open(_env: &Env) -> Result<NoSession, ProbeError> {
+pub(super) fn open(_env: &Env) -> Result<NoSession> {
     Err(ProbeError::Other(ELSEWHERE.to_owned()))
 }

@@ -35,7 +35,7 @@ pub(super) fn supports() -> Support {
     }
 }
 
-pub(super) fn open(env: &Env) -> Result<Session<'_>, ProbeError> {
+pub(super) fn open(env: &Env) -> Result<Session<'_>> {
     Session::new(env, sizes(env))
 }
 
@@ -103,10 +103,7 @@ pub struct Session<'env> {
 }
 
 /// The file that is kept there, made when it is first needed.
-fn file_of(
-    place: &mut Option<Rc<Scratch>>,
-    make: impl FnOnce() -> Result<Scratch, ProbeError>,
-) -> Result<Rc<Scratch>, ProbeError> {
+fn file_of(place: &mut Option<Rc<Scratch>>, make: impl FnOnce() -> Result<Scratch>) -> Result<Rc<Scratch>> {
     let file = match place.take() {
         Some(file) => file,
         None => Rc::new(make()?),
@@ -156,7 +153,7 @@ fn written(tag: u64, offset: usize) -> u64 {
 }
 
 impl<'env> Session<'env> {
-    fn new(env: &'env Env, sizes: Sizes) -> Result<Self, ProbeError> {
+    fn new(env: &'env Env, sizes: Sizes) -> Result<Self> {
         let stamps = Stamps::of(&env.clock)
             .ok_or_else(|| ProbeError::Other("touching pages takes real time".to_owned()))?;
         let most = to_usize(sizes.span / sizes.page).max(to_usize(sizes.huge_pages));
@@ -266,12 +263,7 @@ impl<'env> Session<'env> {
         self.offsets.extend((0..bytes).step_by(step));
     }
 
-    fn anonymous(
-        &mut self,
-        operation: Operation,
-        evidence: &mut Evidence,
-        block: &mut Block,
-    ) -> Result<(), ProbeError> {
+    fn anonymous(&mut self, operation: Operation, evidence: &mut Evidence, block: &mut Block) -> Result<()> {
         let (span, page) = (self.span(), to_usize(self.sizes.page));
         let region = Region::anonymous(span, Pages::Base)?;
         self.every(page, span);
@@ -296,7 +288,7 @@ impl<'env> Session<'env> {
         Ok(())
     }
 
-    fn huge(&mut self, evidence: &mut Evidence, block: &mut Block) -> Result<(), ProbeError> {
+    fn huge(&mut self, evidence: &mut Evidence, block: &mut Block) -> Result<()> {
         let count = self.sizes.huge_pages;
         let bytes = to_usize(count * HUGE);
         let region = Region::anonymous(bytes, Pages::Huge)?;
@@ -312,7 +304,7 @@ impl<'env> Session<'env> {
     }
 
     /// A private mapping of a file in memory, read everywhere and then written.
-    fn copy(&mut self, evidence: &mut Evidence, block: &mut Block) -> Result<(), ProbeError> {
+    fn copy(&mut self, evidence: &mut Evidence, block: &mut Block) -> Result<()> {
         let (span, page) = (self.span(), to_usize(self.sizes.page));
         let original = file_of(&mut self.original, || Scratch::in_memory(self.env, span))?;
         let region = Region::private_file(original.file(), span)?;
@@ -324,12 +316,7 @@ impl<'env> Session<'env> {
         Ok(())
     }
 
-    fn file_minor(
-        &mut self,
-        around: bool,
-        evidence: &mut Evidence,
-        block: &mut Block,
-    ) -> Result<(), ProbeError> {
+    fn file_minor(&mut self, around: bool, evidence: &mut Evidence, block: &mut Block) -> Result<()> {
         let (page, span) = (to_usize(self.sizes.page), self.span());
         let scratch = file_of(&mut self.minor_file, || {
             Scratch::create(self.env, span).or_else(|reason| {
@@ -347,12 +334,7 @@ impl<'env> Session<'env> {
         }
     }
 
-    fn one_by_one(
-        &mut self,
-        scratch: &Scratch,
-        evidence: &mut Evidence,
-        block: &mut Block,
-    ) -> Result<(), ProbeError> {
+    fn one_by_one(&mut self, scratch: &Scratch, evidence: &mut Evidence, block: &mut Block) -> Result<()> {
         let page = to_usize(self.sizes.page);
         let pages = SINGLE_PAGES.min(scratch.bytes() / page);
         let region = Region::one_by_one(scratch.file(), pages)?;
@@ -367,7 +349,7 @@ impl<'env> Session<'env> {
         scratch: &Scratch,
         evidence: &mut Evidence,
         block: &mut Block,
-    ) -> Result<(), ProbeError> {
+    ) -> Result<()> {
         let page = to_usize(self.sizes.page);
         for _ in 0..AROUND_ROUNDS {
             let region = Region::shared_file(scratch.file(), scratch.bytes())?;
@@ -391,7 +373,7 @@ impl<'env> Session<'env> {
         Ok(())
     }
 
-    fn file_major(&mut self, evidence: &mut Evidence, block: &mut Block) -> Result<(), ProbeError> {
+    fn file_major(&mut self, evidence: &mut Evidence, block: &mut Block) -> Result<()> {
         let page = to_usize(self.sizes.page);
         let span = self.span();
         let scratch = file_of(&mut self.major_file, || {
@@ -503,14 +485,14 @@ fn read_all(region: &Region, page: usize) {
 }
 
 impl latlab_harness::Session<Fault> for Session<'_> {
-    fn select(&mut self, point: &Touch) -> Result<(), ProbeError> {
+    fn select(&mut self, point: &Touch) -> Result<()> {
         if point.operation == Operation::Recycled && self.trust.residency && !self.trust.discard {
             return Err(ProbeError::Other("MADV_DONTNEED takes no memory away on this system".to_owned()));
         }
         Ok(())
     }
 
-    fn block(&mut self, point: &Touch, evidence: &mut Evidence, block: &mut Block) -> Result<(), ProbeError> {
+    fn block(&mut self, point: &Touch, evidence: &mut Evidence, block: &mut Block) -> Result<()> {
         match point.operation {
             Operation::FirstWrite if point.pages == Pages::Huge => self.huge(evidence, block),
             Operation::CopyOnWrite => self.copy(evidence, block),

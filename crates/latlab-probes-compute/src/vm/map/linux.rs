@@ -25,11 +25,11 @@ pub(super) fn populates() -> bool {
 
 pub(super) type Session<'env> = Calling;
 
-pub(super) fn open(env: &Env) -> Result<Calling, ProbeError> {
+pub(super) fn open(env: &Env) -> Result<Calling> {
     Ok(Calling { stamps: stamps(env)? })
 }
 
-fn stamps(env: &Env) -> Result<Stamps, ProbeError> {
+fn stamps(env: &Env) -> Result<Stamps> {
     Stamps::of(&env.clock).ok_or_else(|| ProbeError::Other("mapping memory takes real time".to_owned()))
 }
 
@@ -71,12 +71,7 @@ impl Drop for NoHugePages {
 }
 
 /// Times one call; its stamps, and whether what it left is not what it should be. With `left_out`, the call is not made.
-fn timed(
-    stamps: Stamps,
-    operation: Operation,
-    bytes: usize,
-    left_out: bool,
-) -> Result<(u64, u64, bool), ProbeError> {
+fn timed(stamps: Stamps, operation: Operation, bytes: usize, left_out: bool) -> Result<(u64, u64, bool)> {
     let pages = bytes / region::page_bytes();
     let failed = |error: rustix::io::Errno| refused(<&str>::from(operation), error);
     if matches!(operation, Operation::Map | Operation::MapPopulate) {
@@ -130,12 +125,12 @@ fn kernel_may_write(to: *mut u8) -> bool {
 
 /// One call, perhaps left out: whether that was seen.
 #[cfg(test)]
-pub(super) fn one_call(env: &Env, operation: Operation, left_out: bool) -> Result<bool, ProbeError> {
+pub(super) fn one_call(env: &Env, operation: Operation, left_out: bool) -> Result<bool> {
     timed(stamps(env)?, operation, 1 << 18, left_out).map(|(_, _, wrong)| wrong)
 }
 
 impl latlab_harness::Session<Map> for Calling {
-    fn block(&mut self, point: &Call, evidence: &mut Evidence, block: &mut Block) -> Result<(), ProbeError> {
+    fn block(&mut self, point: &Call, evidence: &mut Evidence, block: &mut Block) -> Result<()> {
         let bytes =
             usize::try_from(point.size_bytes).map_err(|_| ProbeError::Other("too large".to_owned()))?;
         let no_huge_pages = (point.operation == Operation::MapPopulate).then(NoHugePages::begin);

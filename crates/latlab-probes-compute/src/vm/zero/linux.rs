@@ -26,7 +26,7 @@ pub(super) fn supports() -> Support {
 
 pub(super) type Session<'env> = Clearer;
 
-pub(super) fn open(_env: &Env) -> Result<Clearer, ProbeError> {
+pub(super) fn open(_env: &Env) -> Result<Clearer> {
     match supports() {
         Support::No(reason) => Err(ProbeError::Other(reason)),
         _ => Ok(Clearer::default()),
@@ -151,12 +151,7 @@ fn bytes(point: &Cleared) -> usize {
 }
 
 impl Clearer {
-    fn resident(
-        &mut self,
-        point: &Cleared,
-        evidence: &mut Evidence,
-        block: &mut Block,
-    ) -> Result<(), ProbeError> {
+    fn resident(&mut self, point: &Cleared, evidence: &mut Evidence, block: &mut Block) -> Result<()> {
         let bytes = bytes(point);
         let region = match self.resident.take() {
             Some(region) if region.bytes() == bytes => region,
@@ -186,13 +181,7 @@ impl Clearer {
         Ok(())
     }
 
-    fn fresh(
-        &mut self,
-        point: &Cleared,
-        how: How,
-        evidence: &mut Evidence,
-        block: &mut Block,
-    ) -> Result<(), ProbeError> {
+    fn fresh(&mut self, point: &Cleared, how: How, evidence: &mut Evidence, block: &mut Block) -> Result<()> {
         // Both would not fit.
         self.resident = None;
         let (bytes, pages) = (bytes(point), point.pages);
@@ -244,12 +233,7 @@ pub(super) fn planted(env: &Env, point: &Cleared) -> Vec<Check> {
 }
 
 impl latlab_harness::Session<Zero> for Clearer {
-    fn block(
-        &mut self,
-        point: &Cleared,
-        evidence: &mut Evidence,
-        block: &mut Block,
-    ) -> Result<(), ProbeError> {
+    fn block(&mut self, point: &Cleared, evidence: &mut Evidence, block: &mut Block) -> Result<()> {
         let how = match (point.operation, point.pages) {
             (Clearing::Memset, _) => return self.resident(point, evidence, block),
             (Clearing::MemsetFresh, _) => How::Memset,

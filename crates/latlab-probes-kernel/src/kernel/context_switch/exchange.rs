@@ -5,13 +5,12 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use latlab_harness::ProbeError;
+use latlab_probes_shared::prelude::*;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use latlab_probes_shared::linux::{Scope, wait_while, wake_one};
-use latlab_probes_shared::refused;
 
 /// From here on a number is no question and no answer: the receiver ends.
 pub(super) const STOP: u32 = 1 << 30;
@@ -40,7 +39,7 @@ unsafe impl Send for SharedPage {}
 unsafe impl Sync for SharedPage {}
 
 impl SharedPage {
-    fn new() -> Result<Self, ProbeError> {
+    fn new() -> Result<Self> {
         // SAFETY: a fresh shared mapping at an address of the kernel's choice touches nothing of ours.
         let page = unsafe {
             mmap_anonymous(
@@ -78,7 +77,7 @@ pub(super) struct Exchange {
 }
 
 impl Exchange {
-    pub(super) fn new(kind: Kind, processes: bool) -> Result<Self, ProbeError> {
+    pub(super) fn new(kind: Kind, processes: bool) -> Result<Self> {
         let way = || {
             Ok::<_, ProbeError>(match kind {
                 Kind::Pipe => Some(pipe_with(PipeFlags::CLOEXEC).map_err(|error| refused("a pipe", error))?),

@@ -23,7 +23,7 @@ const OWN_SHARE: f64 = 0.8;
 /// Switches that a round trip on one CPU has at least on each side, but for those that a preemption saved.
 const SWITCHES: f64 = 0.9;
 
-pub(super) fn open(env: &Env) -> Result<Session<'_>, ProbeError> {
+pub(super) fn open(env: &Env) -> Result<Session<'_>> {
     Session::new(env, answer, PATIENCE * env.patience)
 }
 
@@ -130,19 +130,19 @@ impl Lane {
 }
 
 impl<'env> Session<'env> {
-    fn new(env: &'env Env, answer: fn(&Side), patience: Duration) -> Result<Self, ProbeError> {
+    fn new(env: &'env Env, answer: fn(&Side), patience: Duration) -> Result<Self> {
         let (watch, home) = (Watch::start(patience)?, Pinned::to(env.home_cpu)?);
         Ok(Self { env, answer, lanes: Vec::new(), watch, _home: home })
     }
 
     /// The lane of a point, made when it is first needed.
-    fn lane(&mut self, point: Exchanged) -> Result<&mut Lane, ProbeError> {
+    fn lane(&mut self, point: Exchanged) -> Result<&mut Lane> {
         kept(&mut self.lanes, point, || Lane::new(point, self.env, self.answer))
     }
 }
 
 impl Lane {
-    fn new(point: Exchanged, env: &Env, answer: fn(&Side)) -> Result<Self, ProbeError> {
+    fn new(point: Exchanged, env: &Env, answer: fn(&Side)) -> Result<Self> {
         let kind = match point.operation {
             Means::Pipe | Means::PipeAlone => Kind::Pipe,
             Means::Eventfd => Kind::Eventfd,
@@ -164,16 +164,11 @@ impl Lane {
 }
 
 impl latlab_harness::Session<ContextSwitch> for Session<'_> {
-    fn select(&mut self, point: &Exchanged) -> Result<(), ProbeError> {
+    fn select(&mut self, point: &Exchanged) -> Result<()> {
         self.lane(*point).map(drop)
     }
 
-    fn block(
-        &mut self,
-        point: &Exchanged,
-        evidence: &mut Evidence,
-        block: &mut Block,
-    ) -> Result<(), ProbeError> {
+    fn block(&mut self, point: &Exchanged, evidence: &mut Evidence, block: &mut Block) -> Result<()> {
         let lane = kept(&mut self.lanes, *point, || Lane::new(*point, self.env, self.answer))?;
         let (ops, windows) = window(point.placement);
         block.set_window_ops(ops);

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 
-use latlab_harness::{ProbeError, pin_this_thread};
+use latlab_harness::pin_this_thread;
+use latlab_probes_shared::prelude::*;
 
 use super::exchange::{Exchange, STOP, Side};
 use latlab_probes_shared::linux::{Pinned, Task, thread_id};
@@ -28,7 +29,7 @@ pub(super) struct Partner {
 
 impl Partner {
     /// A thread on this CPU.
-    pub(super) fn spawn(exchange: &Arc<Exchange>, cpu: u32, answer: fn(&Side)) -> Result<Self, ProbeError> {
+    pub(super) fn spawn(exchange: &Arc<Exchange>, cpu: u32, answer: fn(&Side)) -> Result<Self> {
         let (report, started) = channel();
         let theirs = Arc::clone(exchange);
         let thread = start_thread("partner", "starting a thread to exchange numbers with", move || {
@@ -48,7 +49,7 @@ impl Partner {
     }
 
     /// A process on this CPU.
-    pub(super) fn fork(exchange: &Arc<Exchange>, cpu: u32, answer: fn(&Side)) -> Result<Self, ProbeError> {
+    pub(super) fn fork(exchange: &Arc<Exchange>, cpu: u32, answer: fn(&Side)) -> Result<Self> {
         // SAFETY: asks for a number.
         let parent = unsafe { libc::getpid() };
         let files = exchange.partners_files();

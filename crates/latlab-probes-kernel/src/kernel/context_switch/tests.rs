@@ -43,7 +43,7 @@ fn proved(
     answer: fn(&Side),
     patience: Duration,
     (operation, between): (Means, Between),
-) -> Result<bool, ProbeError> {
+) -> Result<bool> {
     let point = Exchanged::with_partner(operation, SameCpu, between);
     let (mut session, mut evidence) = (Session::new(env, answer, patience)?, Evidence::default());
     session.select(&point)?;

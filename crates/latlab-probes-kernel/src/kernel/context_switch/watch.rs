@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use latlab_harness::ProbeError;
+use latlab_probes_shared::prelude::*;
 
 use super::exchange::Exchange;
 use super::partner::{Partner, state};
@@ -37,7 +37,7 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    pub(super) fn start(patience: Duration) -> Result<Self, ProbeError> {
+    pub(super) fn start(patience: Duration) -> Result<Self> {
         let shared = Arc::new(Shared::default());
         let theirs = Arc::clone(&shared);
         let thread = start_thread("watch", "starting a thread that watches the exchange", move || {

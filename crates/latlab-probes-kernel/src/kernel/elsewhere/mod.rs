@@ -1,6 +1,7 @@
 //! Systems for which the probes of the kernel were not written.
 
-use latlab_harness::{Env, NoSession, ProbeError};
+use latlab_harness::NoSession;
+use latlab_probes_shared::prelude::*;
 
 /// Whether the probe can run on this system.
 pub(super) const HERE: bool = false;
@@ -12,6 +13,6 @@ pub(super) type Session<'env> = NoSession;
 pub(super) type Evidence = ();
 
 /// Never called: the probe says that it is not supported.
-pub(super) fn open(_env: &Env) -> Result<Session<'_>, ProbeError> {
+pub(super) fn open(_env: &Env) -> Result<Session<'_>> {
     Err(ProbeError::Other("measured on Linux only".to_owned()))
 }

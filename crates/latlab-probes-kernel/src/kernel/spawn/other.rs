@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use latlab_harness::ProbeError;
+use latlab_probes_shared::prelude::*;
 
 pub(super) const AVAILABLE: bool = false;
 
@@ -21,12 +21,12 @@ impl Start {
         Self
     }
 
-    pub(super) fn program(_path: &Path, _arguments: &[&str]) -> Result<Self, ProbeError> {
+    pub(super) fn program(_path: &Path, _arguments: &[&str]) -> Result<Self> {
         Err(refused())
     }
 
     #[expect(clippy::unused_self, reason = "as on other systems")]
-    pub(super) fn once(&self, _number: u64) -> Result<i32, ProbeError> {
+    pub(super) fn once(&self, _number: u64) -> Result<i32> {
         Err(refused())
     }
 

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr;
 
-use latlab_harness::ProbeError;
+use latlab_probes_shared::prelude::*;
 
 #[cfg_attr(target_os = "linux", path = "watch_linux.rs")]
 #[cfg_attr(not(target_os = "linux"), path = "watch_other.rs")]
@@ -45,7 +45,7 @@ impl Start {
         Self::Fork { code }
     }
 
-    pub(super) fn program(path: &Path, arguments: &[&str]) -> Result<Self, ProbeError> {
+    pub(super) fn program(path: &Path, arguments: &[&str]) -> Result<Self> {
         let words: Result<Vec<CString>, _> = std::iter::once(path.as_os_str().as_bytes())
             .chain(arguments.iter().map(|argument| argument.as_bytes()))
             .map(CString::new)
@@ -55,7 +55,7 @@ impl Start {
     }
 
     /// Starts, waits for the end, and says how it ended.
-    pub(super) fn once(&self, number: u64) -> Result<i32, ProbeError> {
+    pub(super) fn once(&self, number: u64) -> Result<i32> {
         match self {
             Self::Thread => thread(number),
             Self::Fork { code } => fork(code(number)),
@@ -88,7 +88,7 @@ extern "C" fn ends(number: *mut c_void) -> *mut c_void {
     ptr::without_provenance_mut(usize::try_from(code(number.addr() as u64)).unwrap_or(0))
 }
 
-fn thread(number: u64) -> Result<i32, ProbeError> {
+fn thread(number: u64) -> Result<i32> {
     let argument = ptr::without_provenance_mut(usize::try_from(number).unwrap_or(0));
     // SAFETY: an all-zero pthread_t is a place to write one.
     let mut thread: libc::pthread_t = unsafe { std::mem::zeroed() };
@@ -106,7 +106,7 @@ fn thread(number: u64) -> Result<i32, ProbeError> {
     Ok(i32::try_from(ended.addr()).unwrap_or(-1))
 }
 
-fn fork(code: i32) -> Result<i32, ProbeError> {
+fn fork(code: i32) -> Result<i32> {
     // SAFETY: other threads may hold locks that the child would wait for: the child calls nothing but _exit, which is
     // async-signal-safe.
     let child = unsafe { libc::fork() };
@@ -120,7 +120,7 @@ fn fork(code: i32) -> Result<i32, ProbeError> {
     reap(child)
 }
 
-fn program(words: &[CString]) -> Result<i32, ProbeError> {
+fn program(words: &[CString]) -> Result<i32> {
     let mut arguments: [*mut c_char; 8] = [ptr::null_mut(); 8];
     for (place, word) in arguments.iter_mut().take(7).zip(words) {
         *place = word.as_ptr().cast_mut();
@@ -148,7 +148,7 @@ fn program(words: &[CString]) -> Result<i32, ProbeError> {
 }
 
 /// The exit code of this child; of one that a signal ended, the signal's number below zero.
-fn reap(child: libc::pid_t) -> Result<i32, ProbeError> {
+fn reap(child: libc::pid_t) -> Result<i32> {
     let mut status: c_int = 0;
     loop {
         // SAFETY: `status` outlives the call.

@@ -10,7 +10,7 @@ use latlab_probes_shared::prelude::*;
 pub(super) const HERE: bool = true;
 
 #[expect(clippy::unnecessary_wraps, reason = "the same signature on every system")]
-pub(super) fn open(_env: &Env) -> Result<Session<'_>, ProbeError> {
+pub(super) fn open(_env: &Env) -> Result<Session<'_>> {
     Ok(Calling(Vec::new()))
 }
 
@@ -24,7 +24,7 @@ enum Question {
 }
 
 impl Question {
-    fn of(call: Call) -> Result<Self, ProbeError> {
+    fn of(call: Call) -> Result<Self> {
         Ok(match call {
             Call::Getppid => Self::Parent { id: libc::c_long::from(parent()) },
             Call::Read0 => Self::NoBytes {
@@ -114,13 +114,13 @@ pub(super) type Session<'env> = Calling;
 pub(super) type Evidence = Compared;
 
 impl Calling {
-    fn question(&mut self, call: Call) -> Result<&mut Question, ProbeError> {
+    fn question(&mut self, call: Call) -> Result<&mut Question> {
         kept(&mut self.0, call, || Question::of(call))
     }
 }
 
 impl latlab_harness::Session<Syscall> for Calling {
-    fn select(&mut self, point: &Made) -> Result<(), ProbeError> {
+    fn select(&mut self, point: &Made) -> Result<()> {
         // Made anew: a parent's number changes when it ends.
         self.0.retain(|(call, _)| *call != point.operation);
         if self.question(point.operation)?.ask(1) == 0 {
@@ -132,7 +132,7 @@ impl latlab_harness::Session<Syscall> for Calling {
         Ok(())
     }
 
-    fn block(&mut self, point: &Made, answers: &mut Compared, block: &mut Block) -> Result<(), ProbeError> {
+    fn block(&mut self, point: &Made, answers: &mut Compared, block: &mut Block) -> Result<()> {
         let question = self.question(point.operation)?;
         let mut asking = Asking { question, answers: std::mem::take(answers) };
         block.batches(&mut asking);

@@ -16,7 +16,7 @@ pub(super) const HERE: bool = true;
 /// Sleeps of one block that signals may end before the block is given up.
 const INTERRUPTED: u64 = 1_000;
 
-pub(super) fn open(env: &Env) -> Result<Session<'_>, ProbeError> {
+pub(super) fn open(env: &Env) -> Result<Session<'_>> {
     let stamps =
         Stamps::of(&env.clock).ok_or_else(|| ProbeError::Other("sleeping needs a real clock".to_owned()))?;
     Ok(Session { env, stamps, monotonic })
@@ -38,7 +38,7 @@ fn timespec(ns: u64) -> Timespec {
 }
 
 /// Sleeps from `now_ns` on, for so long; whether the sleep was not ended by a signal.
-fn sleep(way: &Way, now_ns: u64, ns: u64) -> Result<bool, ProbeError> {
+fn sleep(way: &Way, now_ns: u64, ns: u64) -> Result<bool> {
     match way {
         Way::Nanosleep | Way::NanosleepSlack1 => {
             match clock_nanosleep_relative(ClockId::Monotonic, &timespec(ns)) {
@@ -78,7 +78,7 @@ struct NoSlack {
 }
 
 impl NoSlack {
-    fn set() -> Result<Self, ProbeError> {
+    fn set() -> Result<Self> {
         let failed = |error| refused("setting this thread's timer slack to 1 ns", error);
         let before = NonZeroU64::new(current_timer_slack().map_err(failed)?);
         set_current_timer_slack(Some(NonZeroU64::MIN)).map_err(failed)?;
@@ -111,7 +111,7 @@ pub struct Session<'env> {
 }
 
 impl latlab_harness::Session<Timer> for Session<'_> {
-    fn block(&mut self, point: &Asked, evidence: &mut Evidence, block: &mut Block) -> Result<(), ProbeError> {
+    fn block(&mut self, point: &Asked, evidence: &mut Evidence, block: &mut Block) -> Result<()> {
         block.set_waits();
         // A sleep that is a tick (4 ms at 250 Hz) late was kept waiting for its CPU.
         block.set_tail_threshold_ns(1e6);

@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// The last number that the word takes: the sleeper ends.
 const END: u32 = u32::MAX;
 
-pub(super) fn open(env: &Env) -> Result<Session<'_>, ProbeError> {
+pub(super) fn open(env: &Env) -> Result<Session<'_>> {
     let cpu = other_cpu(env).ok_or_else(|| ProbeError::Other("needs two CPUs".to_owned()))?;
     Session::new(env, cpu, sleep_on_a_futex, PATIENCE * env.patience)
 }
@@ -56,7 +56,7 @@ struct Sleeper {
 }
 
 impl Sleeper {
-    fn start(cpu: u32, stamps: Stamps, sleep: Sleep) -> Result<Self, ProbeError> {
+    fn start(cpu: u32, stamps: Stamps, sleep: Sleep) -> Result<Self> {
         let shared = Arc::new(Shared::default());
         let theirs = Arc::clone(&shared);
         let work = move || run(&theirs, cpu, stamps, sleep);
@@ -121,7 +121,7 @@ pub struct Session<'env> {
 }
 
 impl<'env> Session<'env> {
-    fn new(env: &'env Env, cpu: u32, sleep: Sleep, patience: Duration) -> Result<Self, ProbeError> {
+    fn new(env: &'env Env, cpu: u32, sleep: Sleep, patience: Duration) -> Result<Self> {
         let stamps = Stamps::of(&env.clock)
             .ok_or_else(|| ProbeError::Other("waking needs a real clock".to_owned()))?;
         let sleeper = Sleeper::start(cpu, stamps, sleep)?;
@@ -129,7 +129,7 @@ impl<'env> Session<'env> {
     }
 
     /// Watches until the sleeper is about to sleep on the word's present number.
-    fn wait_for_the_sleeper(&self) -> Result<(), ProbeError> {
+    fn wait_for_the_sleeper(&self) -> Result<()> {
         let shared = &self.sleeper.shared;
         let number = shared.word.0.load(Ordering::Relaxed).wrapping_add(1);
         let mut begun = None;
@@ -156,7 +156,7 @@ impl<'env> Session<'env> {
     }
 
     /// One sleep and its end: the stamps of the call and of the sleeper, and how many slept.
-    fn wake(&self, sleep_ticks: u64) -> Result<(u64, u64, usize), ProbeError> {
+    fn wake(&self, sleep_ticks: u64) -> Result<(u64, u64, usize)> {
         let asleep = self.stamps.end();
         let shared = &self.sleeper.shared;
         let number = shared.word.0.load(Ordering::Relaxed);
@@ -180,11 +180,11 @@ impl<'env> Session<'env> {
 }
 
 impl latlab_harness::Session<Wakeup> for Session<'_> {
-    fn select(&mut self, _point: &Slept) -> Result<(), ProbeError> {
+    fn select(&mut self, _point: &Slept) -> Result<()> {
         self.wait_for_the_sleeper()
     }
 
-    fn block(&mut self, point: &Slept, evidence: &mut Evidence, block: &mut Block) -> Result<(), ProbeError> {
+    fn block(&mut self, point: &Slept, evidence: &mut Evidence, block: &mut Block) -> Result<()> {
         match u32::try_from(self.sleeper.shared.id.load(Ordering::Acquire)) {
             Ok(sleeper) if sleeper > 0 => block.set_waits_for(sleeper),
             _ => block.set_waits(),

@@ -102,6 +102,12 @@ pub fn concluded(probe: &dyn AnyProbe, env: &Env, mut records: Vec<Record>) -> V
     records
 }
 
+/// What follows from these figures in these surroundings; null where nothing does.
+pub fn conclusion(probe: &dyn AnyProbe, env: &Env, results: &[PointResult]) -> serde_json::Value {
+    let mut records = probe.conclude(&header(env), results);
+    records.pop().and_then(|record| record.findings).unwrap_or_default()
+}
+
 /// Records as a round on this CPU leaves them behind.
 #[must_use]
 pub fn in_round(mut records: Vec<Record>, round: u32, cpu: u32) -> Vec<Record> {

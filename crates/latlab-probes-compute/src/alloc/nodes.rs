@@ -341,7 +341,7 @@ fn parts(figures: &[Figure<Nodes>]) -> Option<([f64; 3], f64)> {
 
 #[cfg(test)]
 mod tests {
-    use latlab_harness::{AnyProbe as _, Erased, PointFields as _};
+    use latlab_harness::Erased;
     use latlab_probes_testing as testing;
     use serde_json::{Value, json};
 
@@ -355,9 +355,8 @@ mod tests {
         }
     }
 
-    fn concluded(results: &[PointResult]) -> Option<Value> {
-        let header = testing::header(&testing::env(64 << 20));
-        Erased(Nodes).conclude(&header, results).pop()?.findings
+    fn concluded(results: &[PointResult]) -> Value {
+        testing::conclusion(&Erased(Nodes), &testing::env(64 << 20), results)
     }
 
     #[test]
@@ -370,7 +369,7 @@ mod tests {
             result(Way::MallocKept, 16.0, json!({})),
             result(Way::Touch, 23.0, json!({"fault_ns": 2_000.0})),
         ];
-        let findings = concluded(&results).expect("findings");
+        let findings = concluded(&results);
         let part = |name: &str| findings["parts"][name]["value"].as_f64().expect("a number");
         assert!((part("allocator_ns") - 12.0).abs() < 1e-9);
         assert!((part("faults_ns") - 23.4).abs() < 1e-9);
@@ -378,14 +377,14 @@ mod tests {
         assert_eq!(findings["steps"].as_array().map(Vec::len), Some(3));
         assert_eq!(findings["steps"][1]["gain_over_malloc"]["value"], json!(2.0));
         results[4].interval = None;
-        assert!(concluded(&results).expect("findings")["parts"].is_null(), "a part of too few blocks");
+        assert!(concluded(&results)["parts"].is_null(), "a part of too few blocks");
     }
 
     #[test]
     fn parts_that_are_missing_are_left_out_rather_than_guessed() {
-        let findings = concluded(&[result(Way::Malloc, 40.0, json!({}))]).expect("findings");
+        let findings = concluded(&[result(Way::Malloc, 40.0, json!({}))]);
         assert!(findings["parts"].is_null());
-        assert!(concluded(&[]).is_none());
+        assert!(concluded(&[]).is_null());
     }
 
     fn built(walked: u64, intact: bool, faults: u64) -> Built {

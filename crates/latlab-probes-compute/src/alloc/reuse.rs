@@ -382,7 +382,7 @@ impl Evidence {
 
 #[cfg(test)]
 mod tests {
-    use latlab_harness::{AnyProbe as _, Erased, PointFields as _};
+    use latlab_harness::Erased;
     use latlab_probes_testing as testing;
     use serde_json::json;
 
@@ -441,18 +441,16 @@ mod tests {
             findings: Some(json!({"minor_faults_per_iteration": 256.0})),
             ..PointResult::new(Iteration { operation, size_bytes }.to_point(), p50)
         };
-        let header = testing::header(&testing::env(64 << 20));
+        let env = testing::env(64 << 20);
         let results = [
             result(Source::Fresh, 1 << 20, 600.0),
             result(Source::Swapped, 1 << 20, 200.0),
             result(Source::Fresh, 4096, 600.0),
         ];
-        let records = Erased(Reuse).conclude(&header, &results);
-        let findings = records[0].findings.as_ref().expect("findings");
         assert_eq!(
-            findings["sizes"],
+            testing::conclusion(&Erased(Reuse), &env, &results)["sizes"],
             json!([{"size_bytes": 1 << 20, "fresh_ns": 600.0, "swapped_ns": 200.0, "ratio": {"value": 3.0}, "fresh_minor_faults": 256.0}])
         );
-        assert!(Erased(Reuse).conclude(&header, &[]).is_empty());
+        assert!(testing::conclusion(&Erased(Reuse), &env, &[]).is_null());
     }
 }

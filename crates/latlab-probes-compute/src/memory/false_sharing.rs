@@ -218,7 +218,7 @@ impl Session<FalseSharing> for Writers<'_> {
 
 #[cfg(test)]
 mod tests {
-    use latlab_harness::{AnyProbe as _, Erased, PointFields as _, PointResult, RemoteBlock, Support};
+    use latlab_harness::{Erased, RemoteBlock};
     use latlab_probes_shared::rig::CAN_PIN;
     use latlab_probes_testing as testing;
     use serde_json::json;
@@ -263,15 +263,14 @@ mod tests {
             result(2, Some(128), 5.0),
             result(1, None, 4.9),
         ];
-        let header = testing::header(&testing::env(64 << 20));
-        let records = Erased(FalseSharing).conclude(&header, &all);
+        let env = testing::env(64 << 20);
         assert_eq!(
-            records[0].findings,
-            Some(json!({ "operations": [{
+            testing::conclusion(&Erased(FalseSharing), &env, &all),
+            json!({ "operations": [{
                 "operation": "add", "same_line_ns": 30.0, "neighbouring_line_ns": 6.0, "own_line_ns": 5.0,
                 "alone_ns": 4.9, "slowdown": {"value": 6.0},
-            }]}))
+            }]})
         );
-        assert!(Erased(FalseSharing).conclude(&header, &all[1..]).is_empty());
+        assert!(testing::conclusion(&Erased(FalseSharing), &env, &all[1..]).is_null());
     }
 }

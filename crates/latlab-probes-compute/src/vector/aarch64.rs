@@ -14,31 +14,46 @@ pub(super) fn available() -> Vec<&'static Kernels> {
     vec![&KERNELS]
 }
 
-/// Turns of the unrolled loop, then single lines, again for each pass. `$back` puts the pointers back to their
-/// begin.
+/// Turns of the unrolled loop, then single lines, again for each pass; `$back` puts the pointers back to their begin. `$first` is before all
+/// passes, `$last` behind them. Every register that one of the loops uses is declared as overwritten.
 macro_rules! passes {
-    ($turn:expr, $line:expr, $back:expr) => {
-        concat!(
-            ".p2align 6\n",
-            "2:\n",
-            "mov {left}, {turns}\n",
-            "cbz {left}, 4f\n",
-            ".p2align 6\n",
-            "3:\n",
+    (
+        $lines:expr, $passes:expr,
+        $first:expr, turn: $turn:expr, line: $line:expr, $back:expr, $last:expr,
+        $($operands:tt)*
+    ) => {
+        asm!(
+            $first,
+            ".p2align 6",
+            "2:",
+            "mov {left}, {turns}",
+            "cbz {left}, 4f",
+            ".p2align 6",
+            "3:",
             $turn,
-            "subs {left}, {left}, #1\n",
-            "b.ne 3b\n",
-            "4:\n",
-            "mov {left}, {rest}\n",
-            "cbz {left}, 6f\n",
-            "5:\n",
+            "subs {left}, {left}, #1",
+            "b.ne 3b",
+            "4:",
+            "mov {left}, {rest}",
+            "cbz {left}, 6f",
+            "5:",
             $line,
-            "subs {left}, {left}, #1\n",
-            "b.ne 5b\n",
-            "6:\n",
+            "subs {left}, {left}, #1",
+            "b.ne 5b",
+            "6:",
             $back,
-            "subs {passes}, {passes}, #1\n",
-            "b.ne 2b\n",
+            "subs {passes}, {passes}, #1",
+            "b.ne 2b",
+            $last,
+            turns = in(reg) $lines / TURN_LINES,
+            rest = in(reg) $lines % TURN_LINES,
+            passes = inout(reg) $passes => _,
+            left = out(reg) _,
+            $($operands)*
+            out("v0") _, out("v1") _, out("v2") _, out("v3") _, out("v4") _, out("v5") _, out("v6") _, out("v7") _,
+            out("v16") _, out("v17") _, out("v18") _, out("v19") _, out("v20") _, out("v21") _, out("v22") _,
+            out("v23") _, out("v31") _,
+            options(nostack),
         )
     };
 }
@@ -47,6 +62,19 @@ macro_rules! passes {
 macro_rules! for_each {
     ($list:literal, $instructions:expr) => {
         concat!(".irp k,", $list, "\n", $instructions, ".endr\n")
+    };
+}
+
+/// Folds what these instructions load, 128 bytes.
+macro_rules! fold {
+    ($loads:literal) => {
+        concat!(
+            $loads,
+            "eor v16.16b, v16.16b, v0.16b\neor v17.16b, v17.16b, v1.16b\n",
+            "eor v18.16b, v18.16b, v2.16b\neor v19.16b, v19.16b, v3.16b\n",
+            "eor v20.16b, v20.16b, v4.16b\neor v21.16b, v21.16b, v5.16b\n",
+            "eor v22.16b, v22.16b, v6.16b\neor v23.16b, v23.16b, v7.16b\n",
+        )
     };
 }
 
@@ -59,46 +87,26 @@ unsafe fn read(from: *const u8, lines: usize, passes: u64) -> u64 {
         // SAFETY: as below.
         unsafe { load(from, lines, passes - 1) };
     }
-    // SAFETY: the caller promises `lines` readable lines; the registers are declared as overwritten.
+    // SAFETY: the caller promises `lines` readable lines.
     unsafe {
-        asm!(
+        passes!(
+            lines, 1u64,
             for_each!("16,17,18,19,20,21,22,23", "movi v\\k\\().2d, #0\n"),
-            passes!(
-                concat!(
-                    "ldp q0, q1, [{from}]\nldp q2, q3, [{from}, #32]\n",
-                    "ldp q4, q5, [{from}, #64]\nldp q6, q7, [{from}, #96]\n",
-                    "eor v16.16b, v16.16b, v0.16b\neor v17.16b, v17.16b, v1.16b\n",
-                    "eor v18.16b, v18.16b, v2.16b\neor v19.16b, v19.16b, v3.16b\n",
-                    "eor v20.16b, v20.16b, v4.16b\neor v21.16b, v21.16b, v5.16b\n",
-                    "eor v22.16b, v22.16b, v6.16b\neor v23.16b, v23.16b, v7.16b\n",
-                    "ldp q0, q1, [{from}, #128]\nldp q2, q3, [{from}, #160]\n",
-                    "ldp q4, q5, [{from}, #192]\nldp q6, q7, [{from}, #224]\n",
-                    "eor v16.16b, v16.16b, v0.16b\neor v17.16b, v17.16b, v1.16b\n",
-                    "eor v18.16b, v18.16b, v2.16b\neor v19.16b, v19.16b, v3.16b\n",
-                    "eor v20.16b, v20.16b, v4.16b\neor v21.16b, v21.16b, v5.16b\n",
-                    "eor v22.16b, v22.16b, v6.16b\neor v23.16b, v23.16b, v7.16b\n",
-                    "add {from}, {from}, #256\n",
-                ),
-                concat!(
-                    "ldp q0, q1, [{from}]\nldp q2, q3, [{from}, #32]\n",
-                    "eor v16.16b, v16.16b, v0.16b\neor v17.16b, v17.16b, v1.16b\n",
-                    "eor v18.16b, v18.16b, v2.16b\neor v19.16b, v19.16b, v3.16b\n",
-                    "add {from}, {from}, #64\n",
-                ),
-                ""
+            turn: concat!(
+                fold!("ldp q0, q1, [{from}]\nldp q2, q3, [{from}, #32]\nldp q4, q5, [{from}, #64]\nldp q6, q7, [{from}, #96]\n"),
+                fold!("ldp q0, q1, [{from}, #128]\nldp q2, q3, [{from}, #160]\nldp q4, q5, [{from}, #192]\nldp q6, q7, [{from}, #224]\n"),
+                "add {from}, {from}, #256\n",
             ),
-            for_each!("17,18,19,20,21,22,23", "eor v16.16b, v16.16b, v\\k\\().16b\n"),
-            "str q16, [{folded}]",
+            line: concat!(
+                "ldp q0, q1, [{from}]\nldp q2, q3, [{from}, #32]\n",
+                "eor v16.16b, v16.16b, v0.16b\neor v17.16b, v17.16b, v1.16b\n",
+                "eor v18.16b, v18.16b, v2.16b\neor v19.16b, v19.16b, v3.16b\n",
+                "add {from}, {from}, #64\n",
+            ),
+            "",
+            concat!(for_each!("17,18,19,20,21,22,23", "eor v16.16b, v16.16b, v\\k\\().16b\n"), "str q16, [{folded}]"),
             from = inout(reg) from => _,
-            turns = in(reg) lines / TURN_LINES,
-            rest = in(reg) lines % TURN_LINES,
-            passes = inout(reg) 1u64 => _,
-            left = out(reg) _,
             folded = in(reg) folded.as_mut_ptr(),
-            out("v0") _, out("v1") _, out("v2") _, out("v3") _, out("v4") _, out("v5") _, out("v6") _, out("v7") _,
-            out("v16") _, out("v17") _, out("v18") _, out("v19") _, out("v20") _, out("v21") _, out("v22") _,
-            out("v23") _,
-            options(nostack),
         );
     }
     folded[0] ^ folded[1]
@@ -108,23 +116,17 @@ unsafe fn read(from: *const u8, lines: usize, passes: u64) -> u64 {
 unsafe fn load(from: *const u8, lines: usize, passes: u64) {
     // SAFETY: the caller promises `lines` readable lines and at least one pass.
     unsafe {
-        asm!(
-            passes!(
-                concat!(
-                    for_each!("0,64,128,192", "ldp q0, q1, [{from}, #\\k]\nldp q2, q3, [{from}, #\\k + 32]\n"),
-                    "add {from}, {from}, #256\n",
-                ),
-                "ldp q0, q1, [{from}]\nldp q2, q3, [{from}, #32]\nadd {from}, {from}, #64\n",
-                "sub {from}, {from}, {bytes}\n"
+        passes!(
+            lines, passes,
+            "",
+            turn: concat!(
+                for_each!("0,64,128,192", "ldp q0, q1, [{from}, #\\k]\nldp q2, q3, [{from}, #\\k + 32]\n"),
+                "add {from}, {from}, #256\n",
             ),
+            line: "ldp q0, q1, [{from}]\nldp q2, q3, [{from}, #32]\nadd {from}, {from}, #64\n",
+            "sub {from}, {from}, {bytes}", "",
             from = inout(reg) from => _,
-            turns = in(reg) lines / TURN_LINES,
-            rest = in(reg) lines % TURN_LINES,
             bytes = in(reg) lines * LINE_BYTES,
-            passes = inout(reg) passes => _,
-            left = out(reg) _,
-            out("v0") _, out("v1") _, out("v2") _, out("v3") _,
-            options(nostack, readonly),
         );
     }
 }
@@ -138,38 +140,31 @@ macro_rules! writer {
             }
             // SAFETY: the caller promises `lines` writable lines.
             unsafe {
-                asm!(
+                passes!(
+                    lines, passes,
                     "dup v0.2d, {word}",
-                    passes!(
-                        concat!(
-                            for_each!("0,32,64,96,128,160,192,224", concat!($store, " q0, q0, [{to}, #\\k]\n")),
-                            "add {to}, {to}, #256\n",
-                        ),
-                        concat!(
-                            for_each!("0,32", concat!($store, " q0, q0, [{to}, #\\k]\n")),
-                            "add {to}, {to}, #64\n",
-                        ),
-                        $back
+                    turn: concat!(
+                        for_each!("0,32,64,96,128,160,192,224", concat!($store, " q0, q0, [{to}, #\\k]\n")),
+                        "add {to}, {to}, #256\n",
                     ),
+                    line: concat!(
+                        for_each!("0,32", concat!($store, " q0, q0, [{to}, #\\k]\n")),
+                        "add {to}, {to}, #64\n",
+                    ),
+                    $back, "",
                     word = in(reg) word,
                     to = inout(reg) to => _,
-                    turns = in(reg) lines / TURN_LINES,
-                    rest = in(reg) lines % TURN_LINES,
                     bytes = in(reg) lines * LINE_BYTES,
-                    passes = inout(reg) passes => _,
-                    left = out(reg) _,
-                    out("v0") _,
-                    options(nostack),
                 );
             }
         }
     };
 }
 
-writer!(write, "stp", "sub {to}, {to}, {bytes}\n");
+writer!(write, "stp", "sub {to}, {to}, {bytes}");
 // `stnp` is a hint that the data are not wanted again soon; the barrier puts the order of the stores at the end of a
 // pass, as the fence does on x86.
-writer!(write_nt, "stnp", "sub {to}, {to}, {bytes}\ndmb ishst\n");
+writer!(write_nt, "stnp", "sub {to}, {to}, {bytes}\ndmb ishst");
 
 unsafe fn copy(to: *mut u8, from: *const u8, lines: usize, passes: u64) {
     if passes == 0 {
@@ -177,58 +172,43 @@ unsafe fn copy(to: *mut u8, from: *const u8, lines: usize, passes: u64) {
     }
     // SAFETY: the caller promises `lines` lines on both sides, not overlapping.
     unsafe {
-        asm!(
-            passes!(
-                concat!(
-                    "ldp q0, q1, [{from}]\nldp q2, q3, [{from}, #32]\n",
-                    "ldp q4, q5, [{from}, #64]\nldp q6, q7, [{from}, #96]\n",
-                    "ldp q16, q17, [{from}, #128]\nldp q18, q19, [{from}, #160]\n",
-                    "ldp q20, q21, [{from}, #192]\nldp q22, q23, [{from}, #224]\n",
-                    "stp q0, q1, [{to}]\nstp q2, q3, [{to}, #32]\n",
-                    "stp q4, q5, [{to}, #64]\nstp q6, q7, [{to}, #96]\n",
-                    "stp q16, q17, [{to}, #128]\nstp q18, q19, [{to}, #160]\n",
-                    "stp q20, q21, [{to}, #192]\nstp q22, q23, [{to}, #224]\n",
-                    "add {from}, {from}, #256\nadd {to}, {to}, #256\n",
-                ),
-                concat!(
-                    "ldp q0, q1, [{from}]\nldp q2, q3, [{from}, #32]\n",
-                    "stp q0, q1, [{to}]\nstp q2, q3, [{to}, #32]\n",
-                    "add {from}, {from}, #64\nadd {to}, {to}, #64\n",
-                ),
-                "sub {from}, {from}, {bytes}\nsub {to}, {to}, {bytes}\n"
+        passes!(
+            lines, passes,
+            "",
+            turn: concat!(
+                "ldp q0, q1, [{from}]\nldp q2, q3, [{from}, #32]\n",
+                "ldp q4, q5, [{from}, #64]\nldp q6, q7, [{from}, #96]\n",
+                "ldp q16, q17, [{from}, #128]\nldp q18, q19, [{from}, #160]\n",
+                "ldp q20, q21, [{from}, #192]\nldp q22, q23, [{from}, #224]\n",
+                "stp q0, q1, [{to}]\nstp q2, q3, [{to}, #32]\n",
+                "stp q4, q5, [{to}, #64]\nstp q6, q7, [{to}, #96]\n",
+                "stp q16, q17, [{to}, #128]\nstp q18, q19, [{to}, #160]\n",
+                "stp q20, q21, [{to}, #192]\nstp q22, q23, [{to}, #224]\n",
+                "add {from}, {from}, #256\nadd {to}, {to}, #256\n",
             ),
+            line: concat!(
+                "ldp q0, q1, [{from}]\nldp q2, q3, [{from}, #32]\n",
+                "stp q0, q1, [{to}]\nstp q2, q3, [{to}, #32]\n",
+                "add {from}, {from}, #64\nadd {to}, {to}, #64\n",
+            ),
+            "sub {from}, {from}, {bytes}\nsub {to}, {to}, {bytes}", "",
             from = inout(reg) from => _,
             to = inout(reg) to => _,
-            turns = in(reg) lines / TURN_LINES,
-            rest = in(reg) lines % TURN_LINES,
             bytes = in(reg) lines * LINE_BYTES,
-            passes = inout(reg) passes => _,
-            left = out(reg) _,
-            out("v0") _, out("v1") _, out("v2") _, out("v3") _, out("v4") _, out("v5") _, out("v6") _, out("v7") _,
-            out("v16") _, out("v17") _, out("v18") _, out("v19") _, out("v20") _, out("v21") _, out("v22") _,
-            out("v23") _,
-            options(nostack),
         );
     }
 }
 
-/// `a = b + factor * c` for the 32 bytes at this offset.
-macro_rules! triad_pair {
-    ($offset:literal) => {
-        concat!(
-            "ldp q0, q1, [{c}, #",
-            $offset,
-            "]\n",
-            "ldp q2, q3, [{b}, #",
-            $offset,
-            "]\n",
-            "fmul v0.2d, v0.2d, v31.d[0]\n",
-            "fmul v1.2d, v1.2d, v31.d[0]\n",
-            "fadd v0.2d, v0.2d, v2.2d\n",
-            "fadd v1.2d, v1.2d, v3.2d\n",
-            "stp q0, q1, [{a}, #",
-            $offset,
-            "]\n",
+/// `a = b + factor * c` for the 32 bytes at each offset of a list.
+macro_rules! triads {
+    ($list:literal) => {
+        for_each!(
+            $list,
+            concat!(
+                "ldp q0, q1, [{c}, #\\k]\nldp q2, q3, [{b}, #\\k]\n",
+                "fmul v0.2d, v0.2d, v31.d[0]\nfmul v1.2d, v1.2d, v31.d[0]\n",
+                "fadd v0.2d, v0.2d, v2.2d\nfadd v1.2d, v1.2d, v3.2d\nstp q0, q1, [{a}, #\\k]\n",
+            )
         )
     };
 }
@@ -239,31 +219,20 @@ unsafe fn triad(to: *mut u8, left: *const u8, right: *const u8, lines: usize, pa
     }
     // SAFETY: the caller promises `lines` lines of doubles in each stream, the written one apart.
     unsafe {
-        asm!(
+        passes!(
+            lines, passes,
             "dup v31.2d, {factor}",
-            passes!(
-                concat!(
-                    triad_pair!("0"), triad_pair!("32"), triad_pair!("64"), triad_pair!("96"),
-                    triad_pair!("128"), triad_pair!("160"), triad_pair!("192"), triad_pair!("224"),
-                    "add {a}, {a}, #256\nadd {b}, {b}, #256\nadd {c}, {c}, #256\n",
-                ),
-                concat!(
-                    triad_pair!("0"), triad_pair!("32"),
-                    "add {a}, {a}, #64\nadd {b}, {b}, #64\nadd {c}, {c}, #64\n",
-                ),
-                "sub {a}, {a}, {bytes}\nsub {b}, {b}, {bytes}\nsub {c}, {c}, {bytes}\n"
+            turn: concat!(
+                triads!("0,32,64,96,128,160,192,224"),
+                "add {a}, {a}, #256\nadd {b}, {b}, #256\nadd {c}, {c}, #256\n",
             ),
+            line: concat!(triads!("0,32"), "add {a}, {a}, #64\nadd {b}, {b}, #64\nadd {c}, {c}, #64\n"),
+            "sub {a}, {a}, {bytes}\nsub {b}, {b}, {bytes}\nsub {c}, {c}, {bytes}", "",
             factor = in(reg) factor.to_bits(),
             a = inout(reg) to => _,
             b = inout(reg) left => _,
             c = inout(reg) right => _,
-            turns = in(reg) lines / TURN_LINES,
-            rest = in(reg) lines % TURN_LINES,
             bytes = in(reg) lines * LINE_BYTES,
-            passes = inout(reg) passes => _,
-            left = out(reg) _,
-            out("v0") _, out("v1") _, out("v2") _, out("v3") _, out("v31") _,
-            options(nostack),
         );
     }
 }

@@ -39,35 +39,51 @@ macro_rules! eight {
     };
 }
 
-/// Turns of the unrolled loop, then single lines, again for each pass. `$back` puts the pointers back to their
-/// begin.
+/// Turns of the unrolled loop, then single lines, again for each pass; `$back` puts the pointers back to their begin. `$first` is before all
+/// passes, `$last` behind them. Every register of the instruction set is declared as overwritten.
 macro_rules! passes {
-    ($turn:expr, $line:expr, $ahead:expr, $ahead_line:expr, $back:expr) => {
-        concat!(
-            ".p2align 6\n",
-            "2:\n",
-            "mov {left}, {turns}\n",
-            "test {left}, {left}\n",
-            "jz 4f\n",
-            ".p2align 6\n",
-            "3:\n",
+    (
+        $lines:expr, $turn_lines:expr, $passes:expr,
+        $first:expr, turn: $turn:expr, $ahead:expr, line: $line:expr, $ahead_line:expr, $back:expr, $last:expr,
+        $($operands:tt)*
+    ) => {
+        asm!(
+            $first,
+            ".p2align 6",
+            "2:",
+            "mov {left}, {turns}",
+            "test {left}, {left}",
+            "jz 4f",
+            ".p2align 6",
+            "3:",
             $turn,
             $ahead,
-            "dec {left}\n",
-            "jnz 3b\n",
-            "4:\n",
-            "mov {left}, {rest}\n",
-            "test {left}, {left}\n",
-            "jz 6f\n",
-            "5:\n",
+            "dec {left}",
+            "jnz 3b",
+            "4:",
+            "mov {left}, {rest}",
+            "test {left}, {left}",
+            "jz 6f",
+            "5:",
             $line,
             $ahead_line,
-            "dec {left}\n",
-            "jnz 5b\n",
-            "6:\n",
+            "dec {left}",
+            "jnz 5b",
+            "6:",
             $back,
-            "dec {passes}\n",
-            "jnz 2b\n",
+            "dec {passes}",
+            "jnz 2b",
+            $last,
+            turns = in(reg) $lines / $turn_lines,
+            rest = in(reg) $lines % $turn_lines,
+            passes = inout(reg) $passes => _,
+            left = out(reg) _,
+            $($operands)*
+            out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _,
+            out("xmm4") _, out("xmm5") _, out("xmm6") _, out("xmm7") _,
+            out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
+            out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _,
+            options(nostack),
         )
     };
 }
@@ -76,6 +92,19 @@ macro_rules! passes {
 macro_rules! for_each {
     ($list:expr, $($instruction:expr),+) => {
         concat!(".irp k,", $list, "\n", $($instruction, "\n",)+ ".endr\n")
+    };
+}
+
+/// `a = b + factor * c` for each register of a list.
+macro_rules! triad {
+    ($list:expr, $load:literal, $multiply:expr, $add:expr, $store:literal, $register:literal, $width:literal) => {
+        for_each!(
+            $list,
+            concat!($load, " ", $register, "\\k, [{c} + \\k*", $width, "]"),
+            $multiply,
+            concat!($add, "[{b} + \\k*", $width, "]"),
+            concat!($store, " [{a} + \\k*", $width, "], ", $register, "\\k")
+        )
     };
 }
 
@@ -92,27 +121,16 @@ macro_rules! writer {
             }
             // SAFETY: the caller promises `lines` writable lines, aligned to a line.
             unsafe {
-                asm!(
-                    concat!(
-                        $load, " ", $register, "0, [{words}]\n",
-                        passes!(
-                            for_each!(sixteen!(), concat!($store, " [{to} + \\k*", $width, "], ", $register, "0")),
-                            for_each!($line, concat!($store, " [{to} + \\k*", $width, "], ", $register, "0")),
-                            concat!("add {to}, 16*", $width, "\n"),
-                            "add {to}, 64\n",
-                            $back
-                        ),
-                        $end,
-                    ),
+                passes!(
+                    lines, TURN_LINES, passes,
+                    concat!($load, " ", $register, "0, [{words}]"),
+                    turn: for_each!(sixteen!(), concat!($store, " [{to} + \\k*", $width, "], ", $register, "0")),
+                    concat!("add {to}, 16*", $width),
+                    line: for_each!($line, concat!($store, " [{to} + \\k*", $width, "], ", $register, "0")),
+                    "add {to}, 64", $back, $end,
                     to = inout(reg) to => _,
-                    turns = in(reg) lines / TURN_LINES,
-                    rest = in(reg) lines % TURN_LINES,
                     bytes = in(reg) lines * LINE_BYTES,
-                    passes = inout(reg) passes => _,
-                    left = out(reg) _,
                     words = in(reg) words.as_ptr(),
-                    out("xmm0") _,
-                    options(nostack),
                 );
             }
         }
@@ -154,33 +172,20 @@ macro_rules! kernels {
                     // SAFETY: as below.
                     unsafe { load(from, lines, passes - 1) };
                 }
-                // SAFETY: the caller promises `lines` readable lines; SIMD registers are declared as overwritten,
-                // `folded` holds a whole register of any width.
+                // SAFETY: the caller promises `lines` readable lines; `folded` holds a whole register of any width.
                 unsafe {
-                    asm!(
+                    passes!(
+                        lines, (TURN_LINES / 2), 1u64,
+                        for_each!(eight!(), $clear),
+                        turn: $fold_turn, concat!("add {from}, 8*", $width),
+                        line: $fold_line, "add {from}, 64", "",
                         concat!(
-                            for_each!(eight!(), $clear),
-                            passes!(
-                                $fold_turn,
-                                $fold_line,
-                                concat!("add {from}, 8*", $width, "\n"),
-                                "add {from}, 64\n",
-                                ""
-                            ),
                             for_each!("1,2,3,4,5,6,7", $gather),
                             $unaligned_store, " [{folded}], ", $register, "0\n",
                             $end,
                         ),
                         from = inout(reg) from => _,
-                        turns = in(reg) lines / (TURN_LINES / 2),
-                        rest = in(reg) lines % (TURN_LINES / 2),
-                        passes = inout(reg) 1u64 => _,
-                        left = out(reg) _,
                         folded = in(reg) folded.as_mut_ptr(),
-                        out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _,
-                        out("xmm4") _, out("xmm5") _, out("xmm6") _, out("xmm7") _,
-                        out("xmm8") _,
-                        options(nostack),
                     );
                 }
                 folded.iter().fold(0, |all, lane| all ^ lane)
@@ -190,38 +195,27 @@ macro_rules! kernels {
             unsafe fn load(from: *const u8, lines: usize, passes: u64) {
                 // SAFETY: the caller promises `lines` readable lines and at least one pass.
                 unsafe {
-                    asm!(
-                        concat!(
-                            passes!(
-                                for_each!($load_turn, concat!($load, " ", $register, "\\k, [{from} + \\k*", $width, "]")),
-                                for_each!($line, concat!($load, " ", $register, "\\k, [{from} + \\k*", $width, "]")),
-                                concat!("add {from}, ", $load_registers, "*", $width, "\n"),
-                                "add {from}, 64\n",
-                                "sub {from}, {bytes}\n"
-                            ),
-                            $end,
-                        ),
+                    passes!(
+                        lines, ($load_registers * $width / LINE_BYTES), passes,
+                        "",
+                        turn: for_each!($load_turn, concat!($load, " ", $register, "\\k, [{from} + \\k*", $width, "]")),
+                        concat!("add {from}, ", $load_registers, "*", $width),
+                        line: for_each!($line, concat!($load, " ", $register, "\\k, [{from} + \\k*", $width, "]")),
+                        "add {from}, 64", "sub {from}, {bytes}", $end,
                         from = inout(reg) from => _,
-                        turns = in(reg) lines / ($load_registers * $width / LINE_BYTES),
-                        rest = in(reg) lines % ($load_registers * $width / LINE_BYTES),
                         bytes = in(reg) lines * LINE_BYTES,
-                        passes = inout(reg) passes => _,
-                        left = out(reg) _,
-                        out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _,
-                        out("xmm4") _, out("xmm5") _, out("xmm6") _, out("xmm7") _,
-                        options(nostack, readonly),
                     );
                 }
             }
 
             writer!(
-                write, $store, "sub {to}, {bytes}\n",
+                write, $store, "sub {to}, {bytes}",
                 $unaligned_load, $register, $width, $line, $end
             );
             // The fence at the end of each pass waits until the write-combining buffers are empty, so that the time of the stores is inside
             // the timed region.
             writer!(
-                write_nt, $stream, "sub {to}, {bytes}\nsfence\n",
+                write_nt, $stream, "sub {to}, {bytes}\nsfence",
                 $unaligned_load, $register, $width, $line, $end
             );
 
@@ -231,35 +225,22 @@ macro_rules! kernels {
                 }
                 // SAFETY: the caller promises `lines` lines on both sides, aligned, not overlapping.
                 unsafe {
-                    asm!(
-                        concat!(
-                            passes!(
-                                concat!(
-                                    for_each!(sixteen!(), concat!($load, " ", $register, "\\k, [{from} + \\k*", $width, "]")),
-                                    for_each!(sixteen!(), concat!($store, " [{to} + \\k*", $width, "], ", $register, "\\k")),
-                                ),
-                                concat!(
-                                    for_each!($line, concat!($load, " ", $register, "\\k, [{from} + \\k*", $width, "]")),
-                                    for_each!($line, concat!($store, " [{to} + \\k*", $width, "], ", $register, "\\k")),
-                                ),
-                                concat!("add {from}, 16*", $width, "\nadd {to}, 16*", $width, "\n"),
-                                "add {from}, 64\nadd {to}, 64\n",
-                                "sub {from}, {bytes}\nsub {to}, {bytes}\n"
-                            ),
-                            $end,
+                    passes!(
+                        lines, TURN_LINES, passes,
+                        "",
+                        turn: concat!(
+                            for_each!(sixteen!(), concat!($load, " ", $register, "\\k, [{from} + \\k*", $width, "]")),
+                            for_each!(sixteen!(), concat!($store, " [{to} + \\k*", $width, "], ", $register, "\\k")),
                         ),
+                        concat!("add {from}, 16*", $width, "\nadd {to}, 16*", $width),
+                        line: concat!(
+                            for_each!($line, concat!($load, " ", $register, "\\k, [{from} + \\k*", $width, "]")),
+                            for_each!($line, concat!($store, " [{to} + \\k*", $width, "], ", $register, "\\k")),
+                        ),
+                        "add {from}, 64\nadd {to}, 64", "sub {from}, {bytes}\nsub {to}, {bytes}", $end,
                         from = inout(reg) from => _,
                         to = inout(reg) to => _,
-                        turns = in(reg) lines / TURN_LINES,
-                        rest = in(reg) lines % TURN_LINES,
                         bytes = in(reg) lines * LINE_BYTES,
-                        passes = inout(reg) passes => _,
-                        left = out(reg) _,
-                        out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _,
-                        out("xmm4") _, out("xmm5") _, out("xmm6") _, out("xmm7") _,
-                        out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
-                        out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _,
-                        options(nostack),
                     );
                 }
             }
@@ -273,43 +254,19 @@ macro_rules! kernels {
                 }
                 // SAFETY: the caller promises `lines` lines of doubles in each stream, aligned, the written one apart.
                 unsafe {
-                    asm!(
-                        concat!(
-                            $unaligned_load, " ", $register, "15, [{factors}]\n",
-                            passes!(
-                                for_each!(
-                                    eight!(),
-                                    concat!($load, " ", $register, "\\k, [{c} + \\k*", $width, "]"),
-                                    $multiply,
-                                    concat!($add, "[{b} + \\k*", $width, "]"),
-                                    concat!($store, " [{a} + \\k*", $width, "], ", $register, "\\k")
-                                ),
-                                for_each!(
-                                    $line,
-                                    concat!($load, " ", $register, "\\k, [{c} + \\k*", $width, "]"),
-                                    $multiply,
-                                    concat!($add, "[{b} + \\k*", $width, "]"),
-                                    concat!($store, " [{a} + \\k*", $width, "], ", $register, "\\k")
-                                ),
-                                concat!("add {a}, 8*", $width, "\nadd {b}, 8*", $width, "\nadd {c}, 8*", $width, "\n"),
-                                "add {a}, 64\nadd {b}, 64\nadd {c}, 64\n",
-                                "sub {a}, {bytes}\nsub {b}, {bytes}\nsub {c}, {bytes}\n"
-                            ),
-                            $end,
-                        ),
+                    passes!(
+                        lines, (TURN_LINES / 2), passes,
+                        concat!($unaligned_load, " ", $register, "15, [{factors}]"),
+                        turn: triad!(eight!(), $load, $multiply, $add, $store, $register, $width),
+                        concat!("add {a}, 8*", $width, "\nadd {b}, 8*", $width, "\nadd {c}, 8*", $width),
+                        line: triad!($line, $load, $multiply, $add, $store, $register, $width),
+                        "add {a}, 64\nadd {b}, 64\nadd {c}, 64",
+                        "sub {a}, {bytes}\nsub {b}, {bytes}\nsub {c}, {bytes}", $end,
                         a = inout(reg) to => _,
                         b = inout(reg) left => _,
                         c = inout(reg) right => _,
-                        turns = in(reg) lines / (TURN_LINES / 2),
-                        rest = in(reg) lines % (TURN_LINES / 2),
                         bytes = in(reg) lines * LINE_BYTES,
-                        passes = inout(reg) passes => _,
-                        left = out(reg) _,
                         factors = in(reg) factors.as_ptr(),
-                        out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _,
-                        out("xmm4") _, out("xmm5") _, out("xmm6") _, out("xmm7") _,
-                        out("xmm15") _,
-                        options(nostack),
                     );
                 }
             }

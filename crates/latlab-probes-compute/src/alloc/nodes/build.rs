@@ -188,15 +188,8 @@ impl Workshop {
             Way::ArenaTouched => {
                 let bytes = length(nodes, NODE);
                 let region = heap::new_pages(bytes)?;
-                let faults = heap::minor_faults();
-                let begun = Instant::now();
-                touch_pages(region.base(), bytes);
-                let ns = nanoseconds(begun);
-                let faults = heap::minor_faults() - faults;
-                Ok(Built {
-                    fault_ns: (faults > 0).then(|| ns / faults as f64),
-                    ..from_region(&region, way, nodes)
-                })
+                let ((), touching) = counted(|| touch_pages(region.base(), bytes));
+                Ok(Built { fault_ns: touching.fault_ns(), ..from_region(&region, way, nodes) })
             }
         }
     }
@@ -287,10 +280,8 @@ fn build_warm(
             break;
         }
     }
-    let faults = heap::minor_faults() - faults;
-    let (walked, intact) = walk(list.first, count);
-    let built = Built { ns, walked, intact, faults, fault_ns: None };
-    (list.first, built)
+    let took = Took { ns, faults: heap::minor_faults() - faults };
+    (list.first, took.for_list(walk(list.first, count)))
 }
 
 /// Fetches the lines of a stretch and a little more.
@@ -334,28 +325,54 @@ fn walk(first: *const Node, nodes: u64) -> (u64, bool) {
     (walked, intact)
 }
 
+/// What a piece of work took.
+struct Took {
+    ns: f64,
+    faults: u64,
+}
+
+impl Took {
+    /// Where it did nothing but touch pages.
+    fn fault_ns(&self) -> Option<f64> {
+        (self.faults > 0).then(|| self.ns / self.faults as f64)
+    }
+
+    /// Of a list with so many nodes, whole or not.
+    fn for_list(self, (walked, intact): (u64, bool)) -> Built {
+        Built { ns: self.ns, walked, intact, faults: self.faults, fault_ns: None }
+    }
+}
+
+/// Times work and counts its page faults.
+#[inline]
+fn counted<R>(work: impl FnOnce() -> R) -> (R, Took) {
+    let before = heap::minor_faults();
+    let begun = Instant::now();
+    let result = work();
+    let ns = nanoseconds(begun);
+    (result, Took { ns, faults: heap::minor_faults() - before })
+}
+
 /// Times a build, counts its faults, and walks it.
 fn timed(nodes: u64, work: impl FnOnce() -> *mut Node) -> (*mut Node, Built) {
-    let faults = heap::minor_faults();
-    let begun = Instant::now();
-    let first = work();
-    let ns = nanoseconds(begun);
-    let faults = heap::minor_faults() - faults;
-    let (walked, intact) = walk(first, nodes);
-    let built = Built { ns, walked, intact, faults, fault_ns: None };
-    (first, built)
+    let (first, took) = counted(work);
+    (first, took.for_list(walk(first, nodes)))
+}
+
+/// Moves on through memory, a node each time.
+#[inline]
+fn bump(begin: *mut u8, stride: usize) -> impl FnMut() -> *mut Node {
+    let mut next = begin;
+    move || {
+        let node = next;
+        next = next.wrapping_add(stride);
+        node.cast()
+    }
 }
 
 fn from_region(region: &Region, way: Way, nodes: u64) -> Built {
-    let mut next = region.base();
-    let stride = way.stride();
-    let bump = || {
-        let node = next;
-        next = next.wrapping_add(stride);
-        node.cast::<Node>()
-    };
+    let mut bump = bump(region.base(), way.stride());
     let built = if way == Way::ArenaPrefetch {
-        let mut bump = bump;
         timed(nodes, || {
             build(nodes, || {
                 let node = bump();
@@ -429,13 +446,7 @@ fn stores(nodes: u64, chunk: usize) -> Result<Built> {
     let bytes = length(nodes, chunk) + SLACK;
     let region = heap::new_pages(bytes)?;
     touch_pages(region.base(), bytes);
-    let mut next = region.base();
-    let bump = || {
-        let node = next;
-        next = next.wrapping_add(chunk);
-        node.cast::<Node>()
-    };
-    Ok(build_warm(nodes, chunk, bump, region.base()).1)
+    Ok(build_warm(nodes, chunk, bump(region.base(), chunk), region.base()).1)
 }
 
 /// Grows the heap by as much as `malloc` takes for the list, and touches each page once: the faults and the growing alone.
@@ -443,30 +454,27 @@ fn touch_heap(nodes: u64, chunk: usize) -> Result<Built> {
     heap::give_back();
     let page = heap::page_bytes();
     let stretches = length(nodes, chunk).div_ceil(STRETCH);
-    let mut first: *mut *mut u8 = null_mut();
-    let mut grown = 0;
-    let faults = heap::minor_faults();
-    let begun = Instant::now();
-    while grown < stretches {
-        // SAFETY: any size may be asked for.
-        let block = unsafe { libc::malloc(STRETCH) }.cast::<u8>();
-        if block.is_null() {
-            break;
+    let ((first, grown), touching) = counted(|| {
+        let mut first: *mut *mut u8 = null_mut();
+        let mut grown = 0;
+        while grown < stretches {
+            // SAFETY: any size may be asked for.
+            let block = unsafe { libc::malloc(STRETCH) }.cast::<u8>();
+            if block.is_null() {
+                break;
+            }
+            for offset in (block.align_offset(page)..STRETCH).step_by(page) {
+                // SAFETY: inside the block.
+                unsafe { block.add(offset).write_volatile(1) };
+            }
+            let link = block.cast::<*mut u8>();
+            // SAFETY: the block's first word, which malloc has aligned.
+            unsafe { link.write(first.cast()) };
+            first = link;
+            grown += 1;
         }
-        let mut offset = block.align_offset(page);
-        while offset < STRETCH {
-            // SAFETY: inside the block.
-            unsafe { block.add(offset).write_volatile(1) };
-            offset += page;
-        }
-        let link = block.cast::<*mut u8>();
-        // SAFETY: the block's first word, which malloc has aligned.
-        unsafe { link.write(first.cast()) };
-        first = link;
-        grown += 1;
-    }
-    let ns = nanoseconds(begun);
-    let faults = heap::minor_faults() - faults;
+        (first, grown)
+    });
     let mut block = first;
     while !block.is_null() {
         // SAFETY: the chain of blocks that was linked above; the link is read before the block goes.
@@ -480,25 +488,24 @@ fn touch_heap(nodes: u64, chunk: usize) -> Result<Built> {
     if grown < stretches {
         return Err(ProbeError::Other("the heap could not grow".to_owned()));
     }
-    Ok(Built { ns, walked: nodes, intact: true, faults, fault_ns: (faults > 0).then(|| ns / faults as f64) })
+    let fault_ns = touching.fault_ns();
+    Ok(Built { fault_ns, ..touching.for_list((nodes, true)) })
 }
 
 /// Nodes in a vector that grows as it is pushed to; a link is the next one's number, because the vector moves.
 fn from_vec(nodes: u64) -> Built {
     heap::give_back();
-    let faults = heap::minor_faults();
-    let begun = Instant::now();
-    let mut list: Vec<Node> = Vec::new();
-    for number in 0..nodes {
-        let next = std::ptr::without_provenance_mut(list.len());
-        if let Some(last) = list.last_mut() {
-            last.next = next;
+    let (list, took) = counted(|| {
+        let mut list: Vec<Node> = Vec::new();
+        for number in 0..nodes {
+            let next = std::ptr::without_provenance_mut(list.len());
+            if let Some(last) = list.last_mut() {
+                last.next = next;
+            }
+            list.push(Node { next: null_mut(), payload: payload(number) });
         }
-        list.push(Node { next: null_mut(), payload: payload(number) });
-    }
-    let list = black_box(list);
-    let ns = nanoseconds(begun);
-    let faults = heap::minor_faults() - faults;
+        black_box(list)
+    });
     let (mut at, mut walked, mut intact) = (0usize, 0u64, true);
     while let Some(node) = list.get(at).filter(|_| walked <= nodes) {
         intact &= node.payload == payload(walked);
@@ -508,7 +515,7 @@ fn from_vec(nodes: u64) -> Built {
             break;
         }
     }
-    Built { ns, walked, intact, faults, fault_ns: None }
+    took.for_list((walked, intact))
 }
 
 /// Nodes that were used before and hang on a free list.
@@ -522,12 +529,7 @@ struct Pool {
 impl Pool {
     fn new(nodes: u64) -> Result<Self> {
         let region = heap::new_pages(length(nodes, NODE))?;
-        let mut next = region.base();
-        let free = build(nodes, || {
-            let node = next;
-            next = next.wrapping_add(NODE);
-            node.cast()
-        });
+        let free = build(nodes, bump(region.base(), NODE));
         Ok(Self { free, nodes, _region: region })
     }
 
@@ -576,12 +578,8 @@ mod tests {
     /// An arena that skips the work of one node, or gives one twice.
     fn planted(fault: impl Fn(u64, *mut Node) -> *mut Node) -> Built {
         let region = heap::new_pages(1_000 * NODE).expect("a small arena");
-        let mut number = 0;
-        let new = || {
-            let node = region.base().wrapping_add(length(number, NODE)).cast::<Node>();
-            number += 1;
-            fault(number - 1, node)
-        };
+        let (mut bump, mut numbers) = (bump(region.base(), NODE), 0..);
+        let new = || fault(numbers.next().expect("endless"), bump());
         timed(1_000, || build(1_000, new)).1
     }
 

@@ -1,6 +1,6 @@
 //! What was accessed must be proved, and what was not must be found.
 
-use latlab_harness::{AnyProbe as _, Erased, PointResult};
+use latlab_harness::Erased;
 use latlab_probes_testing as testing;
 
 use super::*;
@@ -100,10 +100,10 @@ fn the_quick_profile_has_the_three_that_a_reader_wants() {
 fn the_conclusion_has_each_cost_that_was_measured_and_no_other() {
     let result = |offset, p50| PointResult::new(Place::new(Access::Store, offset).to_point(), p50);
     let env = testing::env_of_one_cpu(64 << 20);
-    let records = Erased(Alignment).conclude(&testing::header(&env), &[result(0, 0.25), result(60, 0.5)]);
-    let findings = records[0].findings.as_ref().expect("findings");
+    let results = [result(0, 0.25), result(60, 0.5)];
+    let findings = testing::conclusion(&Erased(Alignment), &env, &results);
     assert_eq!(findings["store"]["aligned_ns"], 0.25);
     assert_eq!(findings["store"]["line_crossing_ns"], 0.5);
     assert!(findings["store"]["page_crossing_ns"].is_null() && findings["load"]["aligned_ns"].is_null());
-    assert!(Erased(Alignment).conclude(&testing::header(&env), &[]).is_empty());
+    assert!(testing::conclusion(&Erased(Alignment), &env, &[]).is_null());
 }

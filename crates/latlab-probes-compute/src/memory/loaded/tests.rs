@@ -121,8 +121,7 @@ fn result(threads: u32, percent: Option<u32>, delay: Option<u32>, p50: f64, load
 }
 
 fn curves(results: &[PointResult]) -> Vec<Value> {
-    let header = testing::header(&testing::env(1 << 30));
-    let findings = Erased(Loaded).conclude(&header, results).remove(0).findings.expect("curves");
+    let findings = testing::conclusion(&Erased(Loaded), &testing::env(1 << 30), results);
     findings["curves"].as_array().expect("a list").clone()
 }
 

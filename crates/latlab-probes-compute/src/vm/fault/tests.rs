@@ -63,15 +63,14 @@ fn the_conclusion_holds_every_kind_in_order_with_its_modes() {
             ..PointResult::new(planned.point.to_point(), 800.0)
         })
         .collect();
-    let records = Erased(Fault).conclude(&testing::header(&env), &results);
-    let findings = records[0].findings.as_ref().expect("findings");
+    let findings = testing::conclusion(&Erased(Fault), &env, &results);
     let kinds = findings["kinds"].as_array().expect("a list");
     let names: Vec<&str> = kinds.iter().filter_map(|kind| kind["operation"].as_str()).collect();
     if sizes(&env).page < AROUND {
         assert_eq!(names, MODE_ORDER);
     }
     assert!(kinds.iter().all(|kind| kind["modes"][0] == mode));
-    assert!(Erased(Fault).conclude(&testing::header(&env), &[]).is_empty());
+    assert!(testing::conclusion(&Erased(Fault), &env, &[]).is_null());
 }
 
 #[cfg(target_os = "linux")]

@@ -3,11 +3,10 @@
 use std::path::PathBuf;
 
 #[cfg_attr(unix, path = "spawn/unix.rs")]
-#[cfg_attr(not(unix), path = "spawn/other.rs")]
-mod system;
+#[cfg_attr(not(unix), path = "elsewhere/mod.rs")]
+mod work;
 
 use latlab_probes_shared::prelude::*;
-use system::Start;
 
 /// The probe.
 pub struct Spawn;
@@ -55,16 +54,12 @@ impl What {
         }
     }
 
-    /// What starts it, where that is here.
-    fn start(self, env: &Env) -> Result<Start> {
-        let here = |path: Option<PathBuf>, operation| {
-            path.ok_or_else(|| ProbeError::Other(format!("there is nothing to start for {operation}")))
-        };
+    /// Whether there is something to start.
+    fn is_here(self, env: &Env) -> bool {
         match self {
-            Self::Thread => Ok(Start::thread()),
-            Self::ForkExit => Ok(Start::fork()),
-            Self::PosixSpawn => Start::program(&here(program_true(), "posix_spawn")?, &[]),
-            Self::Python => Start::program(&here(python(env), "python")?, &["-I", "-S", "-c", "pass"]),
+            Self::Thread | Self::ForkExit => true,
+            Self::PosixSpawn => program_true().is_some(),
+            Self::Python => python(env).is_some(),
         }
     }
 }
@@ -86,10 +81,10 @@ fn python(env: &Env) -> Option<PathBuf> {
 
 impl Probe for Spawn {
     type Point = Started;
-    type Evidence = Ends;
+    type Evidence = work::Evidence;
     type Details = Memory;
     type Findings = Nothing;
-    type Session<'env> = Starting<'env>;
+    type Session<'env> = work::Session<'env>;
 
     const SPEC: Spec = Spec {
         id: "kernel.spawn",
@@ -117,13 +112,13 @@ Proof: each thread and each forked child ends with a code computed from its numb
     };
 
     fn plan(&self, env: &Env) -> Plan<Started> {
-        if !system::AVAILABLE {
+        if !work::HERE {
             return Plan::no("threads and processes are started by POSIX calls, which this system has not");
         }
         if Stamps::of(&env.clock).is_none() {
             return Plan::no("processes do not run in simulated time");
         }
-        let here = What::ALL.into_iter().filter(|operation| operation.start(env).is_ok());
+        let here = What::ALL.into_iter().filter(|operation| operation.is_here(env));
         let plan = Plan::of(here.map(|operation| planned(env, operation)).collect());
         if program_true().is_none() {
             return plan.degraded("there is no program true in /usr/bin or /bin to start");
@@ -131,8 +126,8 @@ Proof: each thread and each forked child ends with a code computed from its numb
         plan
     }
 
-    fn open<'env>(&'env self, env: &'env Env, _group: &[Started]) -> Result<Starting<'env>> {
-        Starting::new(env, What::start)
+    fn open<'env>(&'env self, env: &'env Env, _group: &[Started]) -> Result<work::Session<'env>> {
+        work::open(env)
     }
 }
 
@@ -148,91 +143,38 @@ fn planned(env: &Env, operation: What) -> Planned<Started> {
     }
 }
 
-/// What became of a point's starts.
-#[derive(Default)]
-pub struct Ends {
-    /// Numbers the starts; each one's end depends on it.
-    count: u64,
-    /// The first one that ended otherwise than it should have.
-    wrong: Option<String>,
-    resident_bytes: Option<u64>,
-}
-
-impl Ends {
-    /// One start; returns its begin and end.
-    fn once(&mut self, start: &Start, stamps: Stamps) -> Result<(u64, u64)> {
-        self.count += 1;
-        let begin = stamps.begin();
-        let ended = start.once(self.count)?;
-        let end = stamps.end();
-        let expected = start.expected(self.count);
-        if ended != expected && self.wrong.is_none() {
-            self.wrong = Some(format!("start {} ended with {ended}, not with {expected}", self.count));
-        }
-        Ok((begin, end))
-    }
-
-    /// Takes in what became of others.
-    fn add(&mut self, others: Self) {
-        self.count += others.count;
-        self.wrong = self.wrong.take().or(others.wrong);
-        self.resident_bytes = others.resident_bytes.or(self.resident_bytes);
-    }
-}
-
-type Make = fn(What, &Env) -> Result<Start>;
-
-/// What the selected point starts.
-pub struct Starting<'env> {
-    env: &'env Env,
-    stamps: Stamps,
-    /// Replaced in tests by one that starts something else.
-    make: Make,
-    start: Option<Start>,
-    /// The start before the visit, for the evidence of its block.
-    untimed: Ends,
-}
-
-impl<'env> Starting<'env> {
-    fn new(env: &'env Env, make: Make) -> Result<Self> {
-        let stamps = Stamps::of(&env.clock)
-            .ok_or_else(|| ProbeError::Other("processes do not run in simulated time".to_owned()))?;
-        Ok(Self { env, stamps, make, start: None, untimed: Ends::default() })
-    }
-}
-
-impl Session<Spawn> for Starting<'_> {
-    fn select(&mut self, point: &Started) -> Result<()> {
-        let start = (self.make)(point.operation, self.env)?;
-        self.untimed = Ends { resident_bytes: system::resident_bytes(), ..Ends::default() };
-        self.untimed.once(&start, self.stamps)?;
-        self.start = Some(start);
-        Ok(())
-    }
-
-    fn block(&mut self, point: &Started, ends: &mut Ends, block: &mut Block) -> Result<()> {
-        let Some(start) = &self.start else {
-            return Err(ProbeError::Other("nothing to start is selected".to_owned()));
-        };
-        ends.add(std::mem::take(&mut self.untimed));
-        block.set_waits();
-        for _ in 0..point.operation.starts(self.env.settings.profile) {
-            let (begin, end) = ends.once(start, self.stamps)?;
-            block.span(begin, end);
-        }
-        Ok(())
-    }
-
-    fn proof(&mut self, _point: &Started, ends: &Ends) -> Proof<Memory> {
-        let all = || format!("{} starts, each joined or reaped", ends.count);
-        let check = Check {
-            name: "each ended as it should".to_owned(),
-            ok: ends.count > 0 && ends.wrong.is_none(),
-            detail: ends.wrong.clone().unwrap_or_else(all),
-        };
-        Proof::of(vec![check]).with(Memory { resident_bytes: ends.resident_bytes })
-    }
-}
-
 #[cfg(test)]
-mod tests;
+mod tests {
+    use latlab_probes_testing as testing;
+
+    use super::*;
+
+    struct Installed(Option<PathBuf>);
+
+    impl latlab_harness::Interpreter for Installed {
+        fn name(&self) -> String {
+            "CPython 3.11.7".to_owned()
+        }
+
+        fn executable(&self) -> Option<PathBuf> {
+            self.0.clone()
+        }
+
+        fn compile(&self, _: &str) -> Result<Box<dyn latlab_harness::Batch>, String> {
+            Err("not here".to_owned())
+        }
+    }
+
+    #[test]
+    fn python_is_offered_only_where_its_program_is_known() {
+        let mut env = testing::env_of_one_cpu(64 << 20);
+        for (interpreter, offered) in
+            [(None, false), (Some(None), false), (Some(Some("/usr/bin/python3".into())), true)]
+        {
+            env.interpreter = interpreter.map(|program| Box::new(Installed(program)) as Box<_>);
+            let points = Spawn.plan(&env).points;
+            let is_offered = points.iter().any(|planned| planned.point.operation == What::Python);
+            assert_eq!(is_offered, offered && work::HERE);
+        }
+    }
+}

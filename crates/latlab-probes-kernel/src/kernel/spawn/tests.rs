@@ -1,58 +1,27 @@
-use super::*;
+use latlab_harness::Session as _;
 use latlab_probes_testing as testing;
 
-#[test]
-fn python_is_offered_only_where_its_program_is_known() {
-    let is_offered = |env: &Env| {
-        let points = Spawn.plan(env).points;
-        points.iter().any(|planned| planned.point.operation == What::Python)
-    };
-    let mut env = testing::env_of_one_cpu(64 << 20);
-    assert!(!is_offered(&env));
-    env.interpreter = Some(Box::new(Installed(None)));
-    assert!(!is_offered(&env));
-    env.interpreter = Some(Box::new(Installed(Some("/usr/bin/python3".into()))));
-    assert!(is_offered(&env));
-}
-
-struct Installed(Option<PathBuf>);
-
-impl latlab_harness::Interpreter for Installed {
-    fn name(&self) -> String {
-        "CPython 3.11.7".to_owned()
-    }
-
-    fn executable(&self) -> Option<PathBuf> {
-        self.0.clone()
-    }
-
-    fn compile(&self, _: &str) -> Result<Box<dyn latlab_harness::Batch>, String> {
-        Err("not here".to_owned())
-    }
-}
+use super::*;
 
 /// The check after one start, or why there is none.
-#[cfg(unix)]
 fn one_start(make: Make, operation: What) -> Result<Check, String> {
     let env = testing::env_of_one_cpu(64 << 20);
     let point = Started { operation };
-    let mut session = Starting::new(&env, make).expect("a real clock");
+    let mut session = Session::new(&env, make).expect("a real clock");
     session.select(&point).map_err(|error| error.to_string())?;
     let ends = std::mem::take(&mut session.untimed);
     Ok(session.proof(&point, &ends).checks.remove(0))
 }
 
-#[cfg(unix)]
 #[test]
 fn a_child_that_ends_with_another_code_fails_the_proof() {
-    let sound = one_start(|_, _| Ok(Start::fork()), What::ForkExit).expect("forks");
+    let sound = one_start(|_, _| Ok(Start::Fork { code }), What::ForkExit).expect("forks");
     assert!(sound.ok, "{sound:?}");
     let wrong = one_start(|_, _| Ok(Start::Fork { code: |_| 7 }), What::ForkExit).expect("forks");
     assert!(!wrong.ok);
     assert_eq!(wrong.detail, "start 1 ended with 7, not with 2");
 }
 
-#[cfg(unix)]
 #[test]
 fn a_program_that_fails_or_is_killed_fails_the_proof() {
     let failed = one_start(|_, _| Start::program("/bin/sh".as_ref(), &["-c", "exit 3"]), What::PosixSpawn);
@@ -62,7 +31,6 @@ fn a_program_that_fails_or_is_killed_fails_the_proof() {
     assert_eq!(killed.expect("starts").detail, "start 1 ended with -9, not with 0");
 }
 
-#[cfg(unix)]
 #[test]
 fn a_program_that_is_not_there_gives_no_figure() {
     match one_start(|_, _| Start::program("/no/such/program".as_ref(), &[]), What::PosixSpawn) {
@@ -72,10 +40,9 @@ fn a_program_that_is_not_there_gives_no_figure() {
     }
 }
 
-#[cfg(unix)]
 #[test]
 fn no_child_is_left_unreaped() {
-    let start = Start::fork();
+    let start = Start::Fork { code };
     let before = children();
     for number in 0..5 {
         assert_eq!(start.once(number).expect("forks"), start.expected(number));
@@ -84,7 +51,6 @@ fn no_child_is_left_unreaped() {
 }
 
 /// Processes that this thread has started and not reaped, where the kernel tells.
-#[cfg(unix)]
 fn children() -> usize {
     std::fs::read_to_string("/proc/thread-self/children").map_or(0, |text| text.split_whitespace().count())
 }

@@ -3,7 +3,7 @@
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::io::{Error, ErrorKind};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::ptr;
 
 use latlab_probes_shared::prelude::*;
@@ -12,9 +12,9 @@ use latlab_probes_shared::prelude::*;
 #[cfg_attr(not(target_os = "linux"), path = "watch_other.rs")]
 mod watch;
 
-pub(super) use watch::resident_bytes;
+use super::{Memory, Spawn, Started, What, program_true, python};
 
-pub(super) const AVAILABLE: bool = true;
+pub(super) const HERE: bool = true;
 
 /// Longest wait for the end of a program, ms: a thousand times what Python takes to start.
 const PATIENCE_MS: c_int = 10_000;
@@ -24,8 +24,112 @@ unsafe extern "C" {
     static environ: *const *mut c_char;
 }
 
+pub(super) fn open(env: &Env) -> Result<Session<'_>> {
+    Session::new(env, start)
+}
+
+/// What starts it, where that is here.
+fn start(what: What, env: &Env) -> Result<Start> {
+    let program = |path: Option<PathBuf>, arguments: &[&str]| {
+        let none = || ProbeError::Other("there is no program to start".to_owned());
+        Start::program(&path.ok_or_else(none)?, arguments)
+    };
+    match what {
+        What::Thread => Ok(Start::Thread),
+        What::ForkExit => Ok(Start::Fork { code }),
+        What::PosixSpawn => program(program_true(), &[]),
+        What::Python => program(python(env), &["-I", "-S", "-c", "pass"]),
+    }
+}
+
+/// What became of a point's starts.
+#[derive(Default)]
+pub struct Evidence {
+    /// Numbers the starts; each one's end depends on it.
+    count: u64,
+    /// The first one that ended otherwise than it should have.
+    wrong: Option<String>,
+    resident_bytes: Option<u64>,
+}
+
+impl Evidence {
+    /// One start; returns its begin and end.
+    fn once(&mut self, start: &Start, stamps: Stamps) -> Result<(u64, u64)> {
+        self.count += 1;
+        let begin = stamps.begin();
+        let ended = start.once(self.count)?;
+        let end = stamps.end();
+        let expected = start.expected(self.count);
+        if ended != expected && self.wrong.is_none() {
+            self.wrong = Some(format!("start {} ended with {ended}, not with {expected}", self.count));
+        }
+        Ok((begin, end))
+    }
+
+    /// Takes in what became of others.
+    fn add(&mut self, others: Self) {
+        self.count += others.count;
+        self.wrong = self.wrong.take().or(others.wrong);
+        self.resident_bytes = others.resident_bytes.or(self.resident_bytes);
+    }
+}
+
+type Make = fn(What, &Env) -> Result<Start>;
+
+/// What the selected point starts.
+pub struct Session<'env> {
+    env: &'env Env,
+    stamps: Stamps,
+    /// Replaced in tests by one that starts something else.
+    make: Make,
+    start: Option<Start>,
+    /// The start before the visit, for the evidence of its block.
+    untimed: Evidence,
+}
+
+impl<'env> Session<'env> {
+    fn new(env: &'env Env, make: Make) -> Result<Self> {
+        let stamps = Stamps::of(&env.clock)
+            .ok_or_else(|| ProbeError::Other("processes do not run in simulated time".to_owned()))?;
+        Ok(Self { env, stamps, make, start: None, untimed: Evidence::default() })
+    }
+}
+
+impl latlab_harness::Session<Spawn> for Session<'_> {
+    fn select(&mut self, point: &Started) -> Result<()> {
+        let start = (self.make)(point.operation, self.env)?;
+        self.untimed = Evidence { resident_bytes: watch::resident_bytes(), ..Evidence::default() };
+        self.untimed.once(&start, self.stamps)?;
+        self.start = Some(start);
+        Ok(())
+    }
+
+    fn block(&mut self, point: &Started, ends: &mut Evidence, block: &mut Block) -> Result<()> {
+        let Some(start) = &self.start else {
+            return Err(ProbeError::Other("nothing to start is selected".to_owned()));
+        };
+        ends.add(std::mem::take(&mut self.untimed));
+        block.set_waits();
+        for _ in 0..point.operation.starts(self.env.settings.profile) {
+            let (begin, end) = ends.once(start, self.stamps)?;
+            block.span(begin, end);
+        }
+        Ok(())
+    }
+
+    fn proof(&mut self, _point: &Started, ends: &Evidence) -> Proof<Memory> {
+        let all = || format!("{} starts, each joined or reaped", ends.count);
+        let check = Check {
+            name: "each ended as it should".to_owned(),
+            ok: ends.count > 0 && ends.wrong.is_none(),
+            detail: ends.wrong.clone().unwrap_or_else(all),
+        };
+        Proof::of(vec![check]).with(Memory { resident_bytes: ends.resident_bytes })
+    }
+}
+
 /// Something that can be started and waited for.
-pub(super) enum Start {
+enum Start {
     Thread,
     Fork { code: fn(u64) -> i32 },
     Program { words: Vec<CString> },
@@ -37,15 +141,7 @@ fn code(number: u64) -> i32 {
 }
 
 impl Start {
-    pub(super) fn thread() -> Self {
-        Self::Thread
-    }
-
-    pub(super) fn fork() -> Self {
-        Self::Fork { code }
-    }
-
-    pub(super) fn program(path: &Path, arguments: &[&str]) -> Result<Self> {
+    fn program(path: &Path, arguments: &[&str]) -> Result<Self> {
         let words: Result<Vec<CString>, _> = std::iter::once(path.as_os_str().as_bytes())
             .chain(arguments.iter().map(|argument| argument.as_bytes()))
             .map(CString::new)
@@ -55,7 +151,7 @@ impl Start {
     }
 
     /// Starts, waits for the end, and says how it ended.
-    pub(super) fn once(&self, number: u64) -> Result<i32> {
+    fn once(&self, number: u64) -> Result<i32> {
         match self {
             Self::Thread => thread(number),
             Self::Fork { code } => fork(code(number)),
@@ -64,7 +160,7 @@ impl Start {
     }
 
     /// How start `number` must end.
-    pub(super) fn expected(&self, number: u64) -> i32 {
+    fn expected(&self, number: u64) -> i32 {
         match self {
             Self::Thread | Self::Fork { .. } => code(number),
             Self::Program { .. } => 0,
@@ -164,3 +260,7 @@ fn reap(child: libc::pid_t) -> Result<i32> {
     }
     Ok(if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { -libc::WTERMSIG(status) })
 }
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

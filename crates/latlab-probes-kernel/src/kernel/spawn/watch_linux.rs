@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 /// Whether the child, which is not reaped by this, has ended within that time. Costs about a microsecond, a thousandth of
 /// the quickest program. Where the kernel refuses (before 5.3, or a filter of calls) the answer is yes: who reaps it waits.
-pub(in super::super) fn ends_within(child: libc::pid_t, milliseconds: c_int) -> bool {
+pub(super) fn ends_within(child: libc::pid_t, milliseconds: c_int) -> bool {
     // SAFETY: pidfd_open takes two integers and touches no memory.
     let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_open, child, 0) };
     let Ok(descriptor) = c_int::try_from(descriptor) else {
@@ -29,7 +29,7 @@ pub(in super::super) fn ends_within(child: libc::pid_t, milliseconds: c_int) -> 
 }
 
 /// Memory of this process that is in RAM, bytes.
-pub(in super::super::super) fn resident_bytes() -> Option<u64> {
+pub(super) fn resident_bytes() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/self/statm").ok()?;
     let pages: u64 = text.split_whitespace().nth(1)?.parse().ok()?;
     Some(pages * rustix::param::page_size() as u64)

@@ -3,10 +3,10 @@
 use std::ffi::c_int;
 
 /// That nobody can tell: who reaps it waits.
-pub(in super::super) fn ends_within(_child: libc::pid_t, _milliseconds: c_int) -> bool {
+pub(super) fn ends_within(_child: libc::pid_t, _milliseconds: c_int) -> bool {
     true
 }
 
-pub(in super::super::super) fn resident_bytes() -> Option<u64> {
+pub(super) fn resident_bytes() -> Option<u64> {
     None
 }

@@ -28,6 +28,16 @@ pub(crate) fn reported(machine: &Machine, level: u8) -> Option<u64> {
         .max()
 }
 
+/// Size of the second-level cache; where it is not reported, what many CPUs have.
+pub(crate) fn second(machine: &Machine) -> u64 {
+    reported(machine, 2).unwrap_or(1 << 20)
+}
+
+/// The largest power of two in so many bytes; 0 in none.
+pub(crate) fn power_of_two(bytes: u64) -> u64 {
+    bytes.checked_ilog2().map_or(0, |bits| 1 << bits)
+}
+
 /// How far a working set reaches. What is at most half of the second-level cache, the largest that belongs to one core, does not
 /// notice who else uses the shared one. Where sizes are unknown, those are taken that every CPU met has.
 pub(crate) fn reach(bytes: u64, machine: &Machine) -> Reach {

@@ -11,6 +11,7 @@ use latlab_probes_shared::prelude::*;
 use latlab_record::Work;
 
 use crate::heap::{self, Allocator, Answering, FaultTally, Name};
+use crate::levels::power_of_two;
 use work::{Answer, Bench, Request, Use};
 
 /// The probe.
@@ -61,7 +62,7 @@ enum Placement {
 }
 
 /// Who answered, and what an operation paid. A threshold is the size from which on blocks have mappings of their own.
-#[derive(Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Answered {
     /// File name of the library.
     library: Option<String>,
@@ -248,10 +249,7 @@ fn sizes(env: &Env) -> Vec<u64> {
 /// A power of two.
 fn largest(env: &Env) -> u64 {
     let most = env.memory_bytes / 4;
-    if most < 512 << 10 {
-        return 0;
-    }
-    (1u64 << most.ilog2()).min(LARGEST)
+    if most < 512 << 10 { 0 } else { power_of_two(most).min(LARGEST) }
 }
 
 fn planned(env: &Env, point: Blocks, priority: u8) -> Planned<Blocks> {
@@ -499,13 +497,13 @@ fn of_allocator(allocator: Name, figures: &[Figure<Malloc>], page_bytes: f64) ->
             across_threads_ns: ns(State::Reused, Placement::AcrossThreads),
         }
     };
-    let details = own().find_map(|figure| figure.details.as_ref());
+    let details = own().find_map(|figure| figure.details.clone()).unwrap_or_default();
     OfAllocator {
         allocator,
-        library: details.and_then(|details| details.library.clone()),
-        version: details.and_then(|details| details.version.clone()),
-        mmap_threshold_bytes: details.and_then(|details| details.mmap_threshold_bytes),
-        mmap_threshold_largest_bytes: details.and_then(|details| details.mmap_threshold_largest_bytes),
+        library: details.library,
+        version: details.version,
+        mmap_threshold_bytes: details.mmap_threshold_bytes,
+        mmap_threshold_largest_bytes: details.mmap_threshold_largest_bytes,
         sizes: sizes.into_iter().map(row).collect(),
         trim_cliff: cliff(allocator, figures, page_bytes),
     }

@@ -25,8 +25,6 @@ const LARGEST: u64 = 1 << 30;
 const OCTAVES_FROM: u64 = 32 << 10;
 /// Sizes below: most first-level caches are 32 or 48 KiB, and the fastest figure is wanted from within.
 const SMALL: [u64; 3] = [8 << 10, 16 << 10, 24 << 10];
-/// Second-level cache unless the machine says otherwise.
-const SECOND_UNKNOWN: u64 = 1 << 20;
 /// Third-level rate: beyond every private cache, within a fair share of the shared one.
 const THIRD_LIKELY: u64 = 8 << 20;
 /// Passed over before a block at most; more is not kept by any cache that one core fills in that time.
@@ -259,7 +257,7 @@ struct Layout {
 impl Layout {
     fn of(env: &Env) -> Self {
         let settings = &env.settings;
-        let second = levels::reported(&env.machine, 2).unwrap_or(SECOND_UNKNOWN);
+        let second = levels::second(&env.machine);
         let most = most_threads(env.cpus.len(), &env.machine, settings).unwrap_or(1);
         let own = most > 1 && env.machine.numa.len() > 1;
         let threads = if most == 1 {
@@ -278,10 +276,7 @@ impl Layout {
             (false, Profile::Thorough) => LARGEST,
             (false, _) => levels::ram_bytes(env),
         };
-        let fields = |count: u64| -> u64 {
-            let each = env.memory_bytes / count / 3 * 2;
-            if each == 0 { 0 } else { 1 << each.ilog2() }
-        };
+        let fields = |count: u64| levels::power_of_two(env.memory_bytes / count / 3 * 2);
         let largest = wanted.min(fields(1 + u64::from(own)));
         let huge = settings.profile == Profile::Thorough
             && !settings.gentle

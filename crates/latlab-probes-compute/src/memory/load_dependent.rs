@@ -217,8 +217,7 @@ fn points(env: &Env, largest: u64) -> Vec<Planned<Walk>> {
 /// Largest working set: two arenas of it are held at once.
 fn largest(env: &Env) -> u64 {
     let most = if env.settings.profile == Profile::Thorough { LARGEST } else { levels::ram_bytes(env) };
-    let fits = (env.memory_bytes / 2).checked_ilog2().map_or(0, |bits| 1 << bits);
-    most.min(fits)
+    most.min(levels::power_of_two(env.memory_bytes / 2))
 }
 
 fn octaves(from: u64, to: u64) -> Vec<u64> {

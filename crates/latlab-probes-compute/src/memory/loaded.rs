@@ -11,6 +11,7 @@ mod loaders;
 use latlab_probes_shared::prelude::*;
 use latlab_record::Order;
 
+use crate::levels::power_of_two;
 use crate::no_memory;
 use curve::Curve;
 use latlab_probes_shared::walk::{Arena, Chain, Cycle, LINE_BYTES, Layout, PAGE_BYTES, SPARSE_BYTES};
@@ -227,8 +228,7 @@ impl Sizes {
     fn of(env: &Env) -> Self {
         let profile = env.settings.profile;
         let threads = load_cpus(env).len().max(1) as u64;
-        let chase =
-            (env.memory_bytes / 4).checked_ilog2().map_or(0, |bits| 1 << bits).min(profile.of(CHASE_BYTES));
+        let chase = power_of_two(env.memory_bytes / 4).min(profile.of(CHASE_BYTES));
         let each = (env.memory_bytes - chase) / threads * 2 / 3;
         // Whole turns of source and of destination.
         let load = (each / (8 * PAGE_BYTES) * (8 * PAGE_BYTES)).min(profile.of(LOAD_BYTES));

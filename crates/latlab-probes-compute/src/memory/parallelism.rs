@@ -17,7 +17,6 @@ const MOST: usize = 32;
 /// Working set in memory, by profile: beyond what one core's share of any last-level cache holds.
 const LARGEST: [u64; 3] = [128 << 20, 256 << 20, 1 << 30];
 const LEAST_MEMORY: u64 = 8 << 20;
-const SECOND_UNKNOWN: u64 = 1 << 20;
 /// Long against one miss, with which a window begins and ends: 100 to 200 ns.
 const WINDOW_NS: f64 = 60_000.0;
 const WINDOWS: u32 = 16;
@@ -204,17 +203,14 @@ fn largest(env: &Env) -> u64 {
         Profile::Standard => (1, 2),
         Profile::Thorough => (2, 2),
     };
-    let fits = (env.memory_bytes / arenas).checked_ilog2().map_or(0, |bits| 1 << bits);
-    LARGEST[nth].min(fits)
+    LARGEST[nth].min(levels::power_of_two(env.memory_bytes / arenas))
 }
 
 /// Working sets that the second level surely holds, and that it surely does not hold while the third does; where there is one.
 fn cached(env: &Env) -> [Option<u64>; 2] {
-    let power = |bytes: u64| 1u64 << bytes.max(1).ilog2();
-    let second = levels::reported(&env.machine, 2).unwrap_or(SECOND_UNKNOWN);
-    let largest = largest(env);
-    let inside = power(second / 2);
-    let beyond = power(second * 4).clamp(4 << 20, 16 << 20);
+    let (second, largest) = (levels::second(&env.machine), largest(env));
+    let inside = levels::power_of_two(second / 2).max(1);
+    let beyond = levels::power_of_two(second * 4).clamp(4 << 20, 16 << 20);
     let third = levels::reported(&env.machine, 3).is_some_and(|third| third >= 2 * beyond);
     [(inside < largest).then_some(inside), (third && beyond > second && beyond < largest).then_some(beyond)]
 }

@@ -301,10 +301,8 @@ impl Sizes {
             Profile::Thorough => 1 << 30,
         };
         // The array takes half as much again.
-        let fits = (env.memory_bytes / 3 * 2).checked_ilog2().map_or(0, |bits| 1 << bits);
-        let chase = most.min(fits);
-        let second = levels::reported(&env.machine, 2).unwrap_or(1 << 20);
-        let wanted = THIRD_LIKELY.max((4 * second).next_power_of_two());
+        let chase = most.min(levels::power_of_two(env.memory_bytes / 3 * 2));
+        let wanted = THIRD_LIKELY.max((4 * levels::second(&env.machine)).next_power_of_two());
         let room = levels::reported(&env.machine, 3).unwrap_or(0) / 2;
         Self { chase, fill: chase / 2, third: (wanted <= room && 4 * wanted <= chase).then_some(wanted) }
     }

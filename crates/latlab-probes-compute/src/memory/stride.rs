@@ -17,8 +17,6 @@ pub struct Stride;
 
 const LARGEST: u64 = 1 << 30;
 const SMALLEST: u64 = 64 << 10;
-/// Second-level cache unless the machine says otherwise.
-const SECOND_UNKNOWN: u64 = 1 << 20;
 /// Bytes of the word that an access reads.
 const WORD: u64 = 8;
 /// In the order in which they are given up last.
@@ -114,12 +112,9 @@ A value is the mean of a window of about 20 us. Before each block the small arra
         let (small, largest) = arrays(env);
         let wanted = group.iter().map(|point| point.working_set_bytes);
         let large = wanted.max().unwrap_or(largest).min(largest);
-        let helpers = env.populating_cpus();
-        let arena = Arena::new(large, Pages::Base, &helpers)?;
-        let address_ns = address_ns(env, large);
-        let pages = arena.pages_check();
-        let field = Array::fill(arena, large);
-        Ok(Reading { walks: Vec::new(), small, address_ns, pages, field })
+        let array = array(large, &env.populating_cpus())?;
+        let (address_ns, pages) = (address_ns(env, large), array.pages_check());
+        Ok(Reading { walks: Vec::new(), small, address_ns, pages, array })
     }
 
     fn conclude(&self, _header: &Header, figures: &[Figure<Self>]) -> Option<Findings> {
@@ -172,31 +167,20 @@ fn of_array(env: &Env, working_set_bytes: u64, first: u8) -> Vec<Planned<Visits>
 /// The small array (half of the second-level cache, so that it surely fits) and the large one; powers of two, as the
 /// random order needs.
 fn arrays(env: &Env) -> (u64, u64) {
-    let power = |bytes: u64| {
-        if bytes == 0 { 0 } else { 1 << bytes.ilog2() }
-    };
     let most = if env.settings.profile == Profile::Thorough { LARGEST } else { levels::ram_bytes(env) };
-    let large = power(env.memory_bytes).min(most);
-    let second = levels::reported(&env.machine, 2).unwrap_or(SECOND_UNKNOWN);
-    (power(second / 2).max(SMALLEST).min(large), large)
+    let large = levels::power_of_two(env.memory_bytes).min(most);
+    let small = levels::power_of_two(levels::second(&env.machine) / 2);
+    (small.max(SMALLEST).min(large), large)
 }
 
-/// The words: each holds a number of its own, so that the sum tells which were read.
-struct Array {
-    arena: Arena,
-    bytes: u64,
-}
-
-impl Array {
-    fn fill(arena: Arena, bytes: u64) -> Self {
-        for offset in (0..bytes).step_by(to_usize(WORD)) {
-            // SAFETY: the arena has `bytes`.
-            unsafe {
-                arena.base().wrapping_add(to_usize(offset)).cast::<u64>().write(value(offset));
-            };
-        }
-        Self { arena, bytes }
+/// An arena of words: each holds a number of its own, so that the sum tells which were read.
+fn array(bytes: u64, helpers: &[u32]) -> Result<Arena> {
+    let arena = Arena::new(bytes, Pages::Base, helpers)?;
+    for offset in (0..bytes).step_by(to_usize(WORD)) {
+        // SAFETY: the arena has `bytes`.
+        unsafe { arena.base().wrapping_add(to_usize(offset)).cast::<u64>().write(value(offset)) };
     }
+    Ok(arena)
 }
 
 /// What the word at an offset holds: an odd multiple, so any access that is left out, doubled or elsewhere changes a sum.
@@ -372,10 +356,10 @@ struct Walk {
 }
 
 impl Walk {
-    fn new(array: &Array, point: &Visits, seed: u64) -> Option<Self> {
-        let bytes = Some(point.working_set_bytes).filter(|bytes| *bytes <= array.bytes)?;
+    fn new(array: &Arena, point: &Visits, seed: u64) -> Option<Self> {
+        let bytes = Some(point.working_set_bytes).filter(|bytes| *bytes <= array.bytes())?;
         let course = Course::new(point, seed)?;
-        Some(Self { base: array.arena.base(), bytes, compared: course.clone(), course, ops: 0, sum: 0 })
+        Some(Self { base: array.base(), bytes, compared: course.clone(), course, ops: 0, sum: 0 })
     }
 
     /// Whether the sum of what was read since the last comparison is the one that the order and the contents give;
@@ -420,14 +404,14 @@ pub struct Reading {
     address_ns: f64,
     pages: Check,
     /// Declared after the walks: they point into it.
-    field: Array,
+    array: Arena,
 }
 
 impl Reading {
     /// The walk of a point, which begins when it is first needed.
     fn walk(&mut self, point: &Visits) -> Result<&mut Walk> {
         kept(&mut self.walks, *point, || {
-            let walk = Walk::new(&self.field, point, 0x5DEE_CE66);
+            let walk = Walk::new(&self.array, point, 0x5DEE_CE66);
             walk.ok_or_else(|| ProbeError::no_point(&point.to_point()))
         })
     }
@@ -438,7 +422,7 @@ impl Session<Stride> for Reading {
         self.walk(point)?;
         if point.working_set_bytes <= self.small {
             let words = self.small / WORD;
-            let base = self.field.arena.base();
+            let base = self.array.base();
             // SAFETY: the small array is the beginning of the large one.
             let read = |offset| unsafe { base.wrapping_add(to_usize(offset)).cast::<u64>().read_volatile() };
             std::hint::black_box(ascending(0, WORD, words, read));
@@ -475,8 +459,8 @@ impl Session<Stride> for Reading {
 mod tests {
     use super::*;
 
-    fn array(bytes: u64) -> Array {
-        Array::fill(Arena::new(bytes, Pages::Base, &[]).expect("a small arena"), bytes)
+    fn array(bytes: u64) -> Arena {
+        super::array(bytes, &[]).expect("a small arena")
     }
 
     fn all_orders(working_set_bytes: u64) -> Vec<Visits> {
@@ -566,7 +550,7 @@ mod tests {
     fn a_changed_word_fails_the_proof() {
         let array = array(64 << 10);
         // SAFETY: the first word of line 100.
-        unsafe { array.arena.base().wrapping_add(6_400).cast::<u64>().write(1) };
+        unsafe { array.base().wrapping_add(6_400).cast::<u64>().write(1) };
         for point in all_orders(64 << 10) {
             let mut walk = Walk::new(&array, &point, 77).expect("a known order");
             walk.run(64 << 10);

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use latlab_probes_shared::prelude::*;
 use latlab_stats::rng::mixed;
-use latlab_storage::{Place, StorageError, evict};
+use latlab_storage::{Place, StorageError, evict, open_again};
 use rustix::fs::{Advice, MemfdFlags, OFlags};
 
 use super::{Region, page_bytes};
@@ -146,7 +146,7 @@ fn is_on_a_device(env: &Env, place: &Place, file: &File) -> Result<()> {
         "is on another machine: the network would be measured"
     } else if known.is_some_and(|system| system.user_space) {
         "is served by a program: that program would be measured"
-    } else if !allows_direct_io(file) {
+    } else if open_again(file, OFlags::RDONLY | OFlags::DIRECT).is_err() {
         "does not let files be read past the page cache (O_DIRECT): there may be no device below it"
     } else {
         return Ok(());
@@ -159,15 +159,6 @@ fn path_of(place: &Place) -> Option<PathBuf> {
     let link = format!("/proc/self/fd/{}", place.directory().as_raw_fd());
     let path = rustix::fs::readlink(link, Vec::new()).ok()?;
     Some(PathBuf::from(OsString::from_vec(path.into_bytes())))
-}
-
-/// The kernel checks the flag when it is set; no data is moved.
-fn allows_direct_io(file: &File) -> bool {
-    let Ok(flags) = rustix::fs::fcntl_getfl(file) else {
-        return false;
-    };
-    let allowed = rustix::fs::fcntl_setfl(file, flags | OFlags::DIRECT).is_ok();
-    rustix::fs::fcntl_setfl(file, flags).is_ok() && allowed
 }
 
 #[cfg(test)]

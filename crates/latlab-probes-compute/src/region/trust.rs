@@ -1,5 +1,6 @@
 //! What this system's own counts are worth: tried on pages whose answers are known.
 
+use latlab_harness::Support;
 use latlab_probes_shared::linux::usage;
 use latlab_record::Pages;
 use rustix::mm::Advice;
@@ -78,6 +79,17 @@ impl Trust {
     /// Whether anything shows that a touch was a fault.
     pub(crate) fn shows_faults(self) -> bool {
         self.faults || self.residency
+    }
+
+    /// Of a probe that sees what it did by mincore: whether that is `seen`, and whether `all` of its points work; else what is lost.
+    pub(crate) fn support(seen: bool, all: bool, lost: &str, unseen: &str) -> Support {
+        match (seen, all) {
+            (true, true) => Support::Yes,
+            (true, false) => Support::Degraded(lost.to_owned()),
+            (false, _) => Support::No(format!(
+                "mincore does not say here which pages have memory, so nothing shows {unseen}"
+            )),
+        }
     }
 
     /// What is lost, for the user; `None` where nothing is.

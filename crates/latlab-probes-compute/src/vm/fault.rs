@@ -1,5 +1,6 @@
 //! `vm.fault`: what touching a page costs, touch by touch, for each reason that a page can be missing.
 
+use crate::levels::power_of_two;
 use crate::{heap, no_memory};
 use latlab_probes_shared::prelude::*;
 
@@ -34,11 +35,9 @@ struct Sizes {
 }
 
 fn sizes(env: &Env) -> Sizes {
-    let parts = env.memory_bytes / PARTS;
-    let span = if parts == 0 { 0 } else { 1u64 << parts.ilog2() };
     Sizes {
         page: heap::page_bytes() as u64,
-        span: span.min(SPAN),
+        span: power_of_two(env.memory_bytes / PARTS).min(SPAN),
         huge_pages: (env.memory_bytes / HUGE).saturating_sub(2).min(HUGE_PAGES),
     }
 }

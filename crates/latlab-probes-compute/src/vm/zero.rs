@@ -1,5 +1,6 @@
 //! `vm.zero`: how fast memory is cleared: by the program, by the program in memory that it has not touched yet, and by the kernel.
 
+use crate::levels::power_of_two;
 use crate::no_memory;
 use latlab_probes_shared::prelude::*;
 
@@ -36,19 +37,15 @@ const LEAST: u64 = 4 << 20;
 const WINDOWS: u32 = 2;
 const HUGE: u64 = 2 << 20;
 
-fn power(bytes: u64) -> u64 {
-    if bytes == 0 { 0 } else { 1 << bytes.ilog2() }
-}
-
 fn fresh(env: &Env) -> u64 {
     // Three at a time exist in a block, and alignment takes a huge page each.
     let most = env.settings.profile.of([4 << 20, 8 << 20, 16 << 20]);
-    power(env.memory_bytes / 4).min(most)
+    power_of_two(env.memory_bytes / 4).min(most)
 }
 
 fn large(env: &Env) -> u64 {
     let most = env.settings.profile.of([8 << 20, 32 << 20, 256 << 20]);
-    power(env.memory_bytes / 2).min(most)
+    power_of_two(env.memory_bytes / 2).min(most)
 }
 
 impl Probe for Zero {

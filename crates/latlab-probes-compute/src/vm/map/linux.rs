@@ -8,15 +8,8 @@ use crate::region::{self, Region, Trust};
 
 pub(super) fn supports() -> Support {
     let trust = Trust::of_this_system();
-    if trust.residency && trust.discard && populates() {
-        Support::Yes
-    } else if trust.residency && trust.discard {
-        Support::Degraded("MAP_POPULATE gives no memory here, so map-populate is left out".to_owned())
-    } else {
-        Support::No(
-            "mincore does not say here which pages have memory, so nothing shows what a call did".to_owned(),
-        )
-    }
+    let lost = "MAP_POPULATE gives no memory here, so map-populate is left out";
+    Trust::support(trust.residency && trust.discard, populates(), lost, "what a call did")
 }
 
 pub(super) fn populates() -> bool {

@@ -9,19 +9,9 @@ use super::{Cleared, Clearing, HUGE, SMALL, WINDOWS, Zero};
 use crate::region::{Region, Trust, page_bytes, populate_write_works};
 
 pub(super) fn supports() -> Support {
-    if Trust::of_this_system().residency && populate_write_works() {
-        Support::Yes
-    } else if Trust::of_this_system().residency {
-        Support::Degraded(
-            "MADV_POPULATE_WRITE (Linux 5.14) gives no memory here, so the kernel's rate in 4 KiB pages is left out"
-                .to_owned(),
-        )
-    } else {
-        Support::No(
-            "mincore does not say here which pages have memory, so nothing shows that memory was new"
-                .to_owned(),
-        )
-    }
+    let lost = "MADV_POPULATE_WRITE (Linux 5.14) gives no memory here, so the kernel's rate in 4 KiB pages is left out";
+    let seen = Trust::of_this_system().residency;
+    Trust::support(seen, populate_write_works(), lost, "that memory was new")
 }
 
 pub(super) type Session<'env> = Clearer;

@@ -3,6 +3,7 @@
 use latlab_harness::{Env, Reach};
 use latlab_machine::{CacheKind, Machine};
 use latlab_record::Profile;
+use latlab_stats::count::index;
 
 /// Smallest and largest working set that stands for memory. The first is no cache of most machines, and populated within a twentieth of a second.
 pub(crate) const LEAST_RAM: u64 = 128 << 20;
@@ -31,6 +32,11 @@ pub(crate) fn reported(machine: &Machine, level: u8) -> Option<u64> {
 /// Size of the second-level cache; where it is not reported, what many CPUs have.
 pub(crate) fn second(machine: &Machine) -> u64 {
     reported(machine, 2).unwrap_or(1 << 20)
+}
+
+/// CPUs that the quota lets run at once, where there is one: of 1.5 one.
+pub(crate) fn cpus_at_once(machine: &Machine) -> usize {
+    machine.limits.usable_cpus.map_or(usize::MAX, |cpus| index(cpus.max(1.0)))
 }
 
 /// The largest power of two in so many bytes; 0 in none.

@@ -118,8 +118,12 @@ pub fn result_at<'a, P: Probe>(figures: &'a [Figure<P>], point: &P::Point) -> Op
     figures.iter().find(|figure| figure.point == *point).map(|figure| &figure.result)
 }
 
+/// The CPUs that may be used beside the one that measures.
+pub fn other_cpus(env: &Env) -> impl Iterator<Item = u32> + '_ {
+    env.cpus.iter().copied().filter(|cpu| *cpu != env.home_cpu)
+}
+
 /// The CPU for a partner: the next allowed one after the CPU that measures, where there is another.
 pub fn other_cpu(env: &Env) -> Option<u32> {
-    let after = env.cpus.iter().copied().find(|cpu| *cpu > env.home_cpu);
-    after.or_else(|| env.cpus.iter().copied().find(|cpu| *cpu != env.home_cpu))
+    other_cpus(env).find(|cpu| *cpu > env.home_cpu).or_else(|| other_cpus(env).next())
 }

@@ -8,4 +8,4 @@ pub use latlab_record::{Check, Estimate, Header, Pages, Profile, Unit, binary_si
 pub use schemars::JsonSchema;
 pub use serde::{Deserialize, Serialize};
 
-pub use crate::{Compared, Result, USUAL, kept, known, median, rank, refused, result_at};
+pub use crate::{Compared, Result, USUAL, kept, known, median, other_cpus, rank, refused, result_at};

@@ -14,7 +14,7 @@ use latlab_record::{Header, Kind, Point, Record, SCHEMA_NAME, SCHEMA_VERSION, To
 pub use self::golden::{as_line, assert_golden};
 pub use self::proofs::{
     as_a_child, assert_proved, assert_proved_at_its_smallest_points, env, env_of_one_cpu, env_of_threads,
-    runner,
+    env_of_two_cpus, runner,
 };
 
 /// Keeps every record; wants all points, or those that a test names.

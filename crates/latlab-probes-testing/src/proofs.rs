@@ -49,6 +49,17 @@ pub fn env_of_one_cpu(memory_bytes: u64) -> Env {
     env
 }
 
+/// The same with two CPUs of one node and no quota; where only one is allowed, who is sent to the second takes turns with the first.
+#[must_use]
+pub fn env_of_two_cpus(memory_bytes: u64) -> Env {
+    let mut env = env(memory_bytes);
+    let other = env.cpus.iter().copied().find(|cpu| *cpu != env.home_cpu);
+    env.cpus = vec![env.home_cpu, other.unwrap_or(env.home_cpu + 1)];
+    env.machine.numa.clear();
+    env.machine.limits.usable_cpus = None;
+    env
+}
+
 /// The same with child processes that have a second thread: such a process cannot move to another namespace.
 #[must_use]
 pub fn env_of_threads(memory_bytes: u64) -> Env {

@@ -357,8 +357,8 @@ impl Processes<'_> {
         if point.placement == Placement::SameThread {
             return Ok(if point.state == State::Fresh { Use::Fresh } else { Use::Reused });
         }
-        let cpu = self.env.cpus.iter().find(|cpu| **cpu != self.env.home_cpu);
-        Ok(Use::Across { cpu: *cpu.ok_or_else(|| ProbeError::no_point(&point.to_point()))? })
+        let none = || ProbeError::no_point(&point.to_point());
+        Ok(Use::Across { cpu: other_cpus(self.env).next().ok_or_else(none)? })
     }
 
     fn thresholds(&mut self) -> [Option<u64>; 2] {
@@ -407,7 +407,7 @@ impl Session<Malloc> for Processes<'_> {
         heap::absorb(block, &taken.block);
         evidence.answering.clone_from(&process.answering);
         evidence.wrong += taken.wrong;
-        evidence.faults.add(taken.faults, taken.ops, taken.counts_faults);
+        evidence.faults.add(taken.faults, taken.block.ops);
         evidence.keeps |= !taken.renews;
         Ok(())
     }

@@ -190,9 +190,8 @@ struct Answer {
     block: RemoteBlock,
     /// Whether the array's sum was what the iterations make of it.
     sum_held: bool,
-    faults: u64,
-    iterations: u64,
-    counts_faults: bool,
+    /// Where the kernel counts them.
+    faults: Option<u64>,
 }
 
 /// The child's side.
@@ -202,9 +201,8 @@ pub(crate) fn serve(input: &mut dyn BufRead, output: &mut dyn Write) -> std::io:
     serve_child(input, output, |request: Request| {
         let words = usize::try_from(request.size_bytes / 8).unwrap_or(usize::MAX);
         let field = kept(&mut fields, (words, request.fresh), || Field::new(words, request.fresh))?;
-        let mut answer = field.answer(request.ops_per_window)?;
-        answer.counts_faults = counts_faults;
-        Ok(answer)
+        let answer = field.answer(request.ops_per_window)?;
+        Ok(Answer { faults: answer.faults.filter(|_| counts_faults), ..answer })
     })
 }
 
@@ -292,7 +290,7 @@ impl Field {
     fn answer(&mut self, ops_per_window: Option<u64>) -> Result<Answer> {
         let are_long = self.words > LONG;
         let (block, faults) = block_of_windows(ops_per_window, are_long, |ops| self.run(ops))?;
-        Ok(Answer { faults, iterations: block.ops, sum_held: self.sum_holds(), block, counts_faults: false })
+        Ok(Answer { faults: Some(faults), sum_held: self.sum_holds(), block })
     }
 }
 
@@ -371,7 +369,7 @@ impl Session<Reuse> for Steps<'_> {
 impl Evidence {
     fn add(&mut self, answer: &Answer) {
         self.sums.one(answer.sum_held);
-        self.faults.add(answer.faults, answer.iterations, answer.counts_faults);
+        self.faults.add(answer.faults, answer.block.ops);
     }
 
     fn sums(&self) -> Check {
@@ -416,13 +414,7 @@ mod tests {
 
     #[test]
     fn one_block_whose_sum_did_not_hold_fails_the_proof() {
-        let answer = |sum_held| Answer {
-            block: RemoteBlock::default(),
-            sum_held,
-            faults: 0,
-            iterations: 1,
-            counts_faults: true,
-        };
+        let answer = |sum_held| Answer { block: RemoteBlock::default(), sum_held, faults: Some(0) };
         let holds = |blocks: &[bool]| {
             let mut evidence = Evidence::default();
             for sum_held in blocks {

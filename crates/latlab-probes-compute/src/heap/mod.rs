@@ -60,10 +60,10 @@ pub(crate) struct FaultTally {
 }
 
 impl FaultTally {
-    pub(crate) fn add(&mut self, faults: u64, ops: u64, counted: bool) {
-        self.faults += faults;
+    pub(crate) fn add(&mut self, faults: Option<u64>, ops: u64) {
+        self.faults += faults.unwrap_or(0);
         self.ops += ops;
-        self.uncounted |= !counted;
+        self.uncounted |= faults.is_none();
     }
 
     /// Of one operation, where they are counted.

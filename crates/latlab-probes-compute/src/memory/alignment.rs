@@ -106,34 +106,10 @@ struct Costs {
     page_crossing_ns: Option<f64>,
 }
 
-/// Where the accesses of one offset lie.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Spread {
-    /// One in each line of [`ROUND_BYTES`].
-    Lines,
-    /// One at the end of each of [`PAGE_ENDS`] pages.
-    Pages,
-}
-
-impl Spread {
-    fn of(offset: u64) -> Self {
-        if offset < LINE_BYTES { Self::Lines } else { Self::Pages }
-    }
-
-    /// Places before the first one comes again.
-    fn places(self) -> u64 {
-        match self {
-            Self::Lines => ROUND_BYTES / LINE_BYTES,
-            Self::Pages => PAGE_ENDS,
-        }
-    }
-
-    fn distance(self) -> u64 {
-        match self {
-            Self::Lines => LINE_BYTES,
-            Self::Pages => PAGE_BYTES,
-        }
-    }
+/// How many places the accesses of one offset have before the first one comes again, and their distance: one in each line of [`ROUND_BYTES`], or
+/// one at the end of each of [`PAGE_ENDS`] pages.
+fn spread(offset: u64) -> (u64, u64) {
+    if offset < LINE_BYTES { (ROUND_BYTES / LINE_BYTES, LINE_BYTES) } else { (PAGE_ENDS, PAGE_BYTES) }
 }
 
 impl Probe for Alignment {
@@ -219,15 +195,14 @@ struct Accesses {
 }
 
 impl Accesses {
-    fn spread(&self) -> Spread {
-        Spread::of(self.offset)
+    fn places(&self) -> u64 {
+        spread(self.offset).0
     }
 
     /// Where the access after `made` others goes.
     fn place(&self, made: u64) -> *mut u8 {
-        let spread = self.spread();
-        let offset = made % spread.places() * spread.distance() + self.offset;
-        self.area.wrapping_add(to_usize(offset))
+        let (places, distance) = spread(self.offset);
+        self.area.wrapping_add(to_usize(made % places * distance + self.offset))
     }
 
     /// What that access stores.
@@ -251,8 +226,8 @@ impl Accesses {
 
     fn turns(&mut self, turns: u64) {
         let begin = self.area.wrapping_add(to_usize(self.offset));
-        let first = to_usize(self.made % self.spread().places() * LINE_BYTES);
-        let (pages, value) = (self.spread() == Spread::Pages, self.value(self.made));
+        let first = to_usize(self.made % self.places() * LINE_BYTES);
+        let (pages, value) = (self.offset >= LINE_BYTES, self.value(self.made));
         // SAFETY: the loops access the places of `place` from the one after `made` accesses on, which lie in the area; `made` is a
         // multiple of a turn here.
         unsafe {
@@ -268,7 +243,7 @@ impl Accesses {
 
     /// The sum of what so many accesses load.
     fn expected_sum(&self) -> u64 {
-        let places = self.spread().places();
+        let places = self.places();
         (0..places)
             .map(|nth| {
                 let times = self.made / places + u64::from(nth < self.made % places);
@@ -281,7 +256,7 @@ impl Accesses {
 
     /// Places that do not hold the last number that was due there.
     fn wrong_places(&self) -> u64 {
-        let places = self.spread().places();
+        let places = self.places();
         (0..places)
             .map(|nth| {
                 // The last access to this place, if there was one.
@@ -399,7 +374,7 @@ impl Session<Alignment> for Accessing {
         };
         // Within a huge page there would be no page to cross.
         let proof = Proof::of(vec![check, self.pages.clone()])
-            .with(Details { crosses, places: Spread::of(point.offset_bytes).places() })
+            .with(Details { crosses, places: spread(point.offset_bytes).0 })
             .by(accesses::ENGINE);
         Proof { work: Work { bytes: evidence.accesses * ACCESS, ..Work::default() }, ..proof }
     }

@@ -228,8 +228,7 @@ fn points(env: &Env, layout: &Layout) -> Vec<Planned<Moves>> {
 fn most_threads(cpus: usize, machine: &Machine, settings: &Settings) -> Result<u32, String> {
     let allowed = u32::try_from(cpus).unwrap_or(u32::MAX);
     // A quota of 1.5 CPUs stops two threads for a quarter of the time.
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
-    let quota = machine.limits.usable_cpus.map_or(u32::MAX, |cpus| cpus.max(1.0) as u32);
+    let quota = u32::try_from(levels::cpus_at_once(machine)).unwrap_or(u32::MAX);
     let why = match (settings.gentle, allowed, quota) {
         (true, ..) => "--gentle: one thread only, within its caches",
         (_, 1, _) => "one CPU is allowed: several threads would only take turns",
@@ -437,8 +436,7 @@ impl<'env> Moving<'env> {
         let layout = Layout::of(env);
         let wanted = group.iter().map(source_bytes).max();
         let pages = group.iter().find_map(|point| point.pages);
-        let mut cpus = vec![env.home_cpu];
-        cpus.extend(env.cpus.iter().copied().filter(|cpu| *cpu != env.home_cpu));
+        let cpus = std::iter::once(env.home_cpu).chain(other_cpus(env)).collect();
         let own = (0..layout.threads.last().copied().unwrap_or(0)).map(|_| Own::new()).collect();
         let mut session = Self {
             env,

@@ -201,8 +201,9 @@ impl Session<FalseSharing> for Writers<'_> {
         let works = self.works(point, tally.blocks);
         let reset = || works.iter().for_each(|(_, work)| work.word().store(0, Ordering::Relaxed));
         let done = abreast(&self.rig, &self.env.clock, block, WINDOW_NS, WINDOWS, &works, reset)?;
-        let counted = |thread: &rig::Beside<Increments>| thread.work.word().load(Ordering::Relaxed);
-        tally.add(&done, done.threads.iter().map(|thread| [thread.ops, counted(thread)]));
+        let counted =
+            |thread: &rig::Beside<Increments>| [thread.ops, thread.work.word().load(Ordering::Relaxed)];
+        tally.add(&done, done.threads.iter().map(|thread| counted(&thread.result)));
         if done.alone > 0 || done.threads.iter().any(|thread| rig::was_switched_out(&thread.observed)) {
             block.mark_disturbed();
         }
@@ -235,7 +236,7 @@ mod tests {
             RemoteBlock::take(&env.clock, Some(100), |block| {
                 let begin = || works[0].1.word().store(change, Ordering::Relaxed);
                 let done = abreast(&writers.rig, &env.clock, block, WINDOW_NS, 4, &works, begin)?;
-                tally.add(&done, [[done.threads[0].ops, works[0].1.word().load(Ordering::Relaxed)]]);
+                tally.add(&done, [[done.threads[0].result.ops, works[0].1.word().load(Ordering::Relaxed)]]);
                 Ok(())
             })
             .expect("one thread works");

@@ -13,6 +13,7 @@ use latlab_clock::SimulatedClock;
 use latlab_harness::{MemorySource, SimulatedMemory};
 use latlab_probes_shared::prelude::*;
 use latlab_record::Order;
+use latlab_stats::count::nearest;
 
 use crate::levels;
 use latlab_probes_shared::walk::{Arena, Chain, Cycle, LINE_BYTES, Layout, PAGE_BYTES};
@@ -161,12 +162,7 @@ window of loads about 20 us long: its quantiles are quantiles of window means, n
         let largest = largest(env);
         let fresh = |bytes: f64| {
             // Whole lines; a size that is already in the grid is dropped by the scheduler.
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "bounded by `largest`"
-            )]
-            let size = (bytes.round() as u64).next_multiple_of(LINE_BYTES);
+            let size = nearest(bytes).next_multiple_of(LINE_BYTES);
             (SMALLEST..=largest).contains(&size).then_some(size)
         };
         latlab_stats::levels::refine_sizes(&hierarchy::curve(figures), PER_OCTAVE)

@@ -11,7 +11,7 @@ mod loaders;
 use latlab_probes_shared::prelude::*;
 use latlab_record::Order;
 
-use crate::levels::power_of_two;
+use crate::levels::{self, power_of_two};
 use crate::no_memory;
 use curve::Curve;
 use latlab_probes_shared::walk::{Arena, Chain, Cycle, LINE_BYTES, Layout, PAGE_BYTES, SPARSE_BYTES};
@@ -205,15 +205,8 @@ fn load_cpus(env: &Env) -> Vec<u32> {
         .iter()
         .find(|node| node.cpus.contains(&env.home_cpu))
         .filter(|_| env.machine.numa.len() > 1);
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
-    let quota = env.machine.limits.usable_cpus.map_or(usize::MAX, |cpus| cpus.max(1.0) as usize);
-    env.cpus
-        .iter()
-        .copied()
-        .filter(|cpu| *cpu != env.home_cpu)
-        .filter(|cpu| node.is_none_or(|node| node.cpus.contains(cpu)))
-        .take(MOST_LOADERS.min(quota - 1))
-        .collect()
+    let most = MOST_LOADERS.min(levels::cpus_at_once(&env.machine) - 1);
+    other_cpus(env).filter(|cpu| node.is_none_or(|node| node.cpus.contains(cpu))).take(most).collect()
 }
 
 /// What is held.

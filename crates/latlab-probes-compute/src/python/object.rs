@@ -5,6 +5,7 @@ use std::path::Path;
 use latlab_harness::Interpreter;
 use latlab_probes_shared::prelude::*;
 use latlab_record::significant;
+use latlab_stats::count::nearest;
 
 /// The probe.
 pub struct Object;
@@ -523,13 +524,8 @@ fn window_ops(env: &Env, multiple: u64, work: &mut Work) -> u64 {
         let took = timed(turns * multiple).min(timed(turns * multiple));
         // A program that returns at once is found out by its proof.
         if took >= WINDOW_NS / 4.0 || turns >= 1 << 20 {
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "at least 1, and `as` saturates"
-            )]
-            let fitting = (turns as f64 * WINDOW_NS / took.max(1.0)).round().max(1.0) as u64;
-            return fitting.min(1 << 20) * multiple;
+            let fitting = nearest(turns as f64 * WINDOW_NS / took.max(1.0));
+            return fitting.clamp(1, 1 << 20) * multiple;
         }
         turns *= 2;
     }

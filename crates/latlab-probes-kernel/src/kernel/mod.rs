@@ -8,6 +8,7 @@ pub mod syscall;
 pub mod timer;
 pub mod wakeup;
 
+use latlab_stats::count::whole;
 use serde::{Deserialize, Serialize};
 
 /// Where the two sides of an exchange run.
@@ -19,7 +20,6 @@ enum Placement {
 }
 
 /// How many sleeps of so many seconds with their ends fill a block: never so few that its median is one sleep's.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small positive number")]
 fn sleeps_of_a_block(block_s: f64, each_s: f64) -> u64 {
-    ((block_s / each_s) as u64).max(3)
+    whole(block_s / each_s).max(3)
 }

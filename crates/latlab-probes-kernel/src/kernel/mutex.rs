@@ -3,7 +3,7 @@
 use std::sync::{Arc, PoisonError};
 
 use latlab_probes_shared::prelude::*;
-use latlab_probes_shared::rig::{self, Abreast, CAN_PIN, Rig, Tally, Toil, abreast};
+use latlab_probes_shared::rig::{Abreast, CAN_PIN, Rig, Tally, Toil, abreast};
 
 /// The probe.
 pub struct Mutex;
@@ -154,12 +154,12 @@ pub struct Evidence {
 impl Evidence {
     /// Takes in a block whose first thread was on the CPU `first` in order; whether it is free of disturbances.
     fn add(&mut self, done: &Abreast<Turns>, counted: u64, first: usize, ns_per_tick: f64) -> bool {
-        let asked: u64 = done.threads.iter().map(|thread| thread.ops).sum();
+        let asked: u64 = done.threads.iter().map(|thread| thread.result.ops).sum();
         self.tally.add(done, [[asked, counted]]);
         let quiet = done.alone == 0
             && done.threads.iter().all(|thread| thread.observed.involuntary_switches.unwrap_or(0) == 0);
         if quiet {
-            let rates: Vec<f64> = done.threads.iter().map(rig::Beside::rate).collect();
+            let rates: Vec<f64> = done.threads.iter().map(|thread| thread.result.rate()).collect();
             let sum: f64 = rates.iter().sum();
             let mut shares: Vec<f64> = rates.iter().map(|rate| rate / sum).collect();
             shares.rotate_right(first);
@@ -181,11 +181,8 @@ impl Evidence {
 
 impl Session<Mutex> for Locking<'_> {
     fn block(&mut self, point: &Wanted, evidence: &mut Evidence, block: &mut Block) -> Result<()> {
-        let (home, others) = (self.env.home_cpu, self.env.cpus.iter().copied());
-        let mut cpus: Vec<u32> = std::iter::once(home)
-            .chain(others.filter(|cpu| *cpu != home))
-            .take(point.threads as usize)
-            .collect();
+        let all = std::iter::once(self.env.home_cpu).chain(other_cpus(self.env));
+        let mut cpus: Vec<u32> = all.take(point.threads as usize).collect();
         let first = evidence.tally.blocks % cpus.len();
         cpus.rotate_left(first);
         let works: Vec<(u32, Turns)> =

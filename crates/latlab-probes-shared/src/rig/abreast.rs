@@ -1,10 +1,8 @@
 //! The same work on several threads at once, of which the first is timed.
 
+use super::{Done, Place, Rig, Work, observe, window_ops};
 use latlab_clock::Clock;
 use latlab_harness::{Block, ProbeError};
-use latlab_record::Observed;
-
-use super::{Place, Rig, Work, observe, window_ops};
 
 use crate::Result;
 
@@ -19,7 +17,7 @@ pub trait Toil: Send + 'static {
 /// What the threads did in a block.
 pub struct Abreast<W> {
     /// Each with the number of operations that it was asked for.
-    pub threads: Vec<Beside<W>>,
+    pub threads: Vec<Done<Beside<W>>>,
     /// Windows of the first thread that began or ended while another one was not at work; they are no samples.
     pub alone: u64,
 }
@@ -32,10 +30,6 @@ pub struct Beside<W> {
     pub ops: u64,
     /// The part of it while the first thread was timed.
     pub timed_ops: u64,
-    /// What happened to the thread meanwhile.
-    pub observed: Observed,
-    /// Whether it was on its CPU, before and after; `None` where the system does not say.
-    pub in_place: Option<bool>,
     begin: u64,
     end: u64,
     spans: Vec<(u64, u64)>,
@@ -44,16 +38,7 @@ pub struct Beside<W> {
 impl<W> Beside<W> {
     /// Before it has begun, with room for so many windows.
     pub(super) fn new(work: W, windows: usize) -> Self {
-        Self {
-            work,
-            ops: 0,
-            timed_ops: 0,
-            observed: Observed::default(),
-            in_place: None,
-            begin: 0,
-            end: 0,
-            spans: Vec::with_capacity(windows),
-        }
+        Self { work, ops: 0, timed_ops: 0, begin: 0, end: 0, spans: Vec::with_capacity(windows) }
     }
 }
 
@@ -75,16 +60,16 @@ pub fn abreast<W: Toil + Clone>(
 ) -> Result<Abreast<W>> {
     block.set_waits();
     let warm = clock.ticks(WARM_NS);
-    let trial = |ops| Ok(round(rig, works, 0, 1, ops)?[0].spans.first().copied());
+    let trial = |ops| Ok(round(rig, works, 0, 1, ops)?[0].result.spans.first().copied());
     let ops = window_ops(clock, block, window_ns, trial)?;
     for _ in 0..rig.rounds {
         prepare();
         let threads = round(rig, works, warm, windows, ops)?;
         let others = &threads[1..];
-        let begin = others.iter().map(|other| other.begin).max().unwrap_or(0);
-        let end = others.iter().map(|other| other.end).min().unwrap_or(u64::MAX);
+        let begin = others.iter().map(|other| other.result.begin).max().unwrap_or(0);
+        let end = others.iter().map(|other| other.result.end).min().unwrap_or(u64::MAX);
         let (together, alone): (Vec<_>, Vec<_>) =
-            threads[0].spans.iter().copied().partition(|span| span.0 >= begin && span.1 <= end);
+            threads[0].result.spans.iter().copied().partition(|span| span.0 >= begin && span.1 <= end);
         if together.is_empty() {
             continue;
         }
@@ -106,7 +91,7 @@ fn round<W: Toil + Clone>(
     warm: u64,
     windows: u32,
     ops: u64,
-) -> Result<Vec<Beside<W>>> {
+) -> Result<Vec<Done<Beside<W>>>> {
     let works = works
         .iter()
         .enumerate()
@@ -128,11 +113,7 @@ fn round<W: Toil + Clone>(
             (*cpu, work)
         })
         .collect();
-    let done = rig.run(works)?;
-    Ok(done
-        .into_iter()
-        .map(|done| Beside { observed: done.observed, in_place: done.in_place, ..done.result })
-        .collect())
+    rig.run(works)
 }
 
 impl<W: Toil> Beside<W> {

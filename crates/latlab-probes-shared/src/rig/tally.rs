@@ -56,14 +56,16 @@ impl Tally {
 
 #[cfg(test)]
 mod tests {
+    use latlab_record::Observed;
+
     use super::*;
-    use crate::rig::Beside;
+    use crate::rig::{Beside, Done};
 
     fn done(alone: u64, in_place: &[Option<bool>]) -> Abreast<()> {
-        let thread = |in_place: &Option<bool>| {
-            let mut thread = Beside::new((), 0);
-            thread.in_place = *in_place;
-            thread
+        let thread = |in_place: &Option<bool>| Done {
+            result: Beside::new((), 0),
+            observed: Observed::default(),
+            in_place: *in_place,
         };
         Abreast { threads: in_place.iter().map(thread).collect(), alone }
     }

@@ -75,7 +75,7 @@ fn only_the_places_that_are_meant_to_cross_do() {
     let mut session = session();
     for offset in OFFSETS {
         let accesses = session.begin(&Place::new(Access::Load, offset)).expect("a known point");
-        for nth in 0..accesses.spread().places() {
+        for nth in 0..accesses.places() {
             let (first, last) = (accesses.place(nth).addr() as u64, accesses.place(nth).addr() as u64 + 7);
             assert_eq!(
                 first / LINE_BYTES != last / LINE_BYTES,

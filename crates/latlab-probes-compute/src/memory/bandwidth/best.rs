@@ -1,5 +1,7 @@
 //! The levels as a reader sees them: each with its rate in bytes a core cycle, beside the most that the core can move.
 
+use std::ops::RangeInclusive;
+
 use latlab_machine::{Cpu, Machine};
 use latlab_probes_shared::prelude::*;
 use strum::VariantArray;
@@ -180,52 +182,38 @@ pub(super) fn details(machine: &Machine, point: &Moves) -> Option<Details> {
 /// Each level's figures: of the measured working set nearest to the level's landmark, among those that lie in it.
 pub(super) fn levels(header: &Header, all: &[Figure<Bandwidth>], operation: Operation) -> Vec<AtLevel> {
     let of_level = |level: &Level| {
-        let bounds = landmark(header, all, operation, *level)?;
+        let (sizes, mark) = landmark(header, all, operation, *level)?;
         let figure = singles(all, operation)
-            .filter(|figure| (bounds.above + 1..=bounds.up_to).contains(&figure.point.working_set_bytes))
-            .min_by(|a, b| distance(a, bounds.mark).total_cmp(&distance(b, bounds.mark)))?;
+            .filter(|figure| sizes.contains(&figure.point.working_set_bytes))
+            .min_by(|a, b| distance(a, mark).total_cmp(&distance(b, mark)))?;
         Some(at_level(&header.machine, *level, figure))
     };
     Level::VARIANTS.iter().filter_map(of_level).collect()
 }
 
 /// Working sets of a level, and the one that is wanted.
-struct Bounds {
-    above: u64,
-    up_to: u64,
-    mark: u64,
-}
-
 fn landmark(
     header: &Header,
     all: &[Figure<Bandwidth>],
     operation: Operation,
     level: Level,
-) -> Option<Bounds> {
+) -> Option<(RangeInclusive<u64>, u64)> {
     let first = reported(&header.machine, 1)?;
     let second = reported(&header.machine, 2)?;
     let third = reported(&header.machine, 3);
     // By any operation: not all of them fit into as much memory.
     let measured = all.iter().map(|figure| figure.point.working_set_bytes).max()?;
     match level {
-        Level::First => Some(Bounds { above: 0, up_to: first, mark: SMALL[2] }),
-        Level::Second => Some(Bounds { above: first, up_to: second, mark: second / 2 }),
-        Level::Third => Some(Bounds {
-            // Of less than twice the second level much is still answered there.
-            above: 2 * second - 1,
-            up_to: third?.min(measured / 8),
-            mark: THIRD_LIKELY,
-        }),
+        Level::First => Some((1..=first, SMALL[2])),
+        Level::Second => Some((first + 1..=second, second / 2)),
+        // Of less than twice the second level much is still answered there.
+        Level::Third => Some((2 * second..=third?.min(measured / 8), THIRD_LIKELY)),
         Level::Ram => {
             // As far as memory was measured. A guest is told of a third level that it shares with CPUs that it does not see, so being
             // larger than that cannot be asked for; `--gentle` never leaves the caches.
             let largest = singles(all, operation).map(|figure| figure.point.working_set_bytes).max()?;
             let beyond = largest > third.unwrap_or(second) || largest >= LIKELY_RAM;
-            (beyond && !header.settings.gentle).then_some(Bounds {
-                above: largest - 1,
-                up_to: largest,
-                mark: largest,
-            })
+            (beyond && !header.settings.gentle).then_some((largest..=largest, largest))
         }
     }
 }

@@ -10,13 +10,6 @@ fn env(settings: Settings, memory_bytes: u64) -> Env {
     Env { settings, ..testing::env(memory_bytes) }
 }
 
-/// Two members; where only one CPU is allowed, the second cannot be pinned and they take turns.
-fn two_cpus(env: &mut Env) {
-    let other = env.cpus.iter().copied().find(|cpu| *cpu != env.home_cpu).unwrap_or(env.home_cpu + 1);
-    env.cpus = vec![env.home_cpu, other];
-    env.machine.limits.usable_cpus = None;
-}
-
 fn quick() -> Settings {
     Settings { profile: Profile::Quick, seed: 7, ..Settings::default() }
 }
@@ -69,8 +62,7 @@ fn the_smallest_sets_are_measured_whole() {
 
 #[test]
 fn a_crew_proves_each_members_part() {
-    let mut env = env(quick(), 24 << 20);
-    two_cpus(&mut env);
+    let env = Env { settings: quick(), ..testing::env_of_two_cpus(24 << 20) };
     let records = measure(&env, |point| point.threads == Some(2) && point.working_set_bytes >= Some(8 << 20));
     assert!(!records.is_empty());
     for record in records {
@@ -82,8 +74,7 @@ fn a_crew_proves_each_members_part() {
 
 #[test]
 fn on_several_nodes_each_thread_has_memory_of_its_own() {
-    let mut env = env(quick(), 24 << 20);
-    two_cpus(&mut env);
+    let mut env = Env { settings: quick(), ..testing::env_of_two_cpus(24 << 20) };
     env.machine.numa = [0, 1].map(|id| testing::node(id, &[id])).into();
     assert_eq!(Layout::of(&env).threads, [2]);
     assert_eq!(Bandwidth.plan(&env).memory_bytes, 24 << 20, "both fit");
@@ -168,8 +159,7 @@ mod lazy {
 
 #[test]
 fn kernels_that_leave_out_a_line_fail_the_proof() {
-    let mut env = env(quick(), 24 << 20);
-    two_cpus(&mut env);
+    let env = Env { settings: quick(), ..testing::env_of_two_cpus(24 << 20) };
     let mut session = Moving::open(&env, vec![&lazy::KERNELS], &[]).expect("24 MiB are there");
     for (size, threads) in [(24 << 10, 1), (8 << 20, 1), (64 << 10, 2)] {
         for operation in Operation::ALL {

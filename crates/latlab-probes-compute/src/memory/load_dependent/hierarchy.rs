@@ -8,6 +8,7 @@ use latlab_harness::seed;
 use latlab_machine::Machine;
 use latlab_probes_shared::prelude::*;
 use latlab_record::Order;
+use latlab_stats::count::nearest;
 use latlab_stats::levels::{CurvePoint, Level, PairedPoint, TlbStep, find_levels, tlb_reach};
 
 use super::LoadDependent;
@@ -306,14 +307,7 @@ fn validated(level: &Level, next_ns: Option<f64>, figures: &[Walked]) -> Option<
 fn note(level: &Level, reported: Option<u64>, number: Option<u8>, machine: &Machine) -> Option<String> {
     let (reported, (lo, hi)) = (reported?, level.bracket?);
     let whole = reported as f64;
-    let size = |bytes: f64| {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "sizes of a curve, rounded"
-        )]
-        binary_size(bytes.round() as u64)
-    };
+    let size = |bytes: f64| binary_size(nearest(bytes));
     if hi >= FAR_BELOW * whole {
         return None;
     }

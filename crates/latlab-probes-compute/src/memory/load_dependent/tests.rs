@@ -33,15 +33,9 @@ fn planted_env(huge_pages_effective: bool) -> Env {
         clock: Clock::simulated(clock),
         settings: Settings { seed: 1, ..Settings::default() },
         cpus: vec![0],
-        round: 0,
         home_cpu: 0,
-        memory_bytes: 4 << 30,
         memory: MemorySource::Simulated(memory),
-        interpreter: None,
-        child: None,
-        packages: None,
-        patience: 1,
-        disk: latlab_storage::Disk::new(std::path::Path::new("."), 0, 0),
+        ..testing::env(4 << 30)
     }
 }
 

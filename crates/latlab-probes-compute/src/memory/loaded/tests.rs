@@ -5,18 +5,6 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// Two CPUs at least, as far as the probe knows: on a machine of one, both threads share it.
-fn env_of_two(memory_bytes: u64) -> Env {
-    let mut env = testing::env(memory_bytes);
-    if env.cpus.len() < 2 {
-        env.cpus.push(env.home_cpu + 1);
-    }
-    env.cpus.truncate(2);
-    env.machine.numa.clear();
-    env.machine.limits.usable_cpus = None;
-    env
-}
-
 #[test]
 fn one_cpu_is_refused_with_the_reason() {
     let Support::No(reason) = Loaded.plan(&testing::env_of_one_cpu(1 << 30)).support else {
@@ -27,7 +15,7 @@ fn one_cpu_is_refused_with_the_reason() {
 
 #[test]
 fn cpus_of_other_nodes_do_not_load_this_ones_memory() {
-    let mut env = env_of_two(1 << 30);
+    let mut env = testing::env_of_two_cpus(1 << 30);
     env.cpus = vec![0, 1, 2, 3];
     env.home_cpu = 1;
     env.machine.numa = vec![testing::node(0, &[0, 2]), testing::node(1, &[1, 3])];
@@ -50,7 +38,7 @@ fn what_is_held_fits_what_may_be_used() {
             assert!(Loaded.plan(&env).memory_bytes <= memory_bytes, "{memory_bytes}");
         }
     }
-    let Support::No(reason) = Loaded.plan(&env_of_two(8 << 20)).support else {
+    let Support::No(reason) = Loaded.plan(&testing::env_of_two_cpus(8 << 20)).support else {
         panic!("8 MiB do not do");
     };
     assert!(reason.contains("8 MiB may be used"), "{reason}");
@@ -58,7 +46,7 @@ fn what_is_held_fits_what_may_be_used() {
 
 #[test]
 fn points_fit_64_mib_and_prove_their_work() {
-    let mut env = env_of_two(64 << 20);
+    let mut env = testing::env_of_two_cpus(64 << 20);
     env.settings.profile = Profile::Standard;
     let points: Vec<Planned> = Erased(Loaded)
         .points(&env)
@@ -79,7 +67,7 @@ fn points_fit_64_mib_and_prove_their_work() {
 
 #[test]
 fn a_load_that_failed_its_proof_takes_the_figures_away() {
-    let env = env_of_two(64 << 20);
+    let env = testing::env_of_two_cpus(64 << 20);
     let points: Vec<Place> = Loaded.plan(&env).points.iter().map(|planned| planned.point).collect();
     let mut session = Loaded.open(&env, &points[..1]).expect("the chain fits");
     let right = |all| Compared { all, wrong: 0 };

@@ -1,4 +1,4 @@
-use latlab_harness::{AnyProbe as _, Erased, PointFields as _, PointResult};
+use latlab_harness::Erased;
 use latlab_probes_testing as testing;
 use latlab_record::Profile;
 use serde_json::json;
@@ -77,7 +77,7 @@ fn the_conclusion_holds_every_kind_in_order_with_its_modes() {
 mod on_linux {
     use std::path::Path;
 
-    use latlab_harness::{RemoteBlock, Session as _};
+    use latlab_harness::{AnyProbe as _, RemoteBlock, Session as _};
     use latlab_record::Check;
     use latlab_storage::Disk;
 

@@ -10,7 +10,7 @@ use latlab_record::Work;
 
 use crate::no_memory;
 
-use latlab_probes_shared::walk::{Arena, LINE_BYTES, PAGE_BYTES, to_usize};
+use latlab_probes_shared::walk::{Arena, LINE_BYTES, PAGE_BYTES, mmix, to_usize};
 
 #[cfg_attr(any(target_arch = "x86_64", target_arch = "aarch64"), path = "alignment/assembly.rs")]
 #[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64")), path = "alignment/portable.rs")]
@@ -305,8 +305,8 @@ impl Accessing {
         let variable = Arena::new(AREA_BYTES, Pages::Base, &[])?;
         let mut state = seed | 1;
         for offset in 0..AREA_BYTES {
-            // Knuth's MMIX generator: its high byte repeats nowhere in the area.
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            // Its high byte repeats nowhere in the area.
+            state = mmix(state);
             // SAFETY: inside the arena.
             unsafe {
                 constant.base().add(to_usize(offset)).write(state.to_be_bytes()[0]);

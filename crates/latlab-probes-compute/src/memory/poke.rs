@@ -9,7 +9,7 @@ use latlab_record::Timing;
 use latlab_stats::rng::Rng;
 
 use crate::{levels, no_memory};
-use latlab_probes_shared::walk::Arena;
+use latlab_probes_shared::walk::{Arena, mmix};
 
 /// The probe.
 pub struct Poke;
@@ -183,14 +183,13 @@ impl Places {
         }
     }
 
-    /// A linear congruential step (Knuth's MMIX constants) whose high bits choose the place, moved on by the byte that was read
+    /// A linear congruential step whose high bits choose the place, moved on by the byte that was read
     /// before: in a batch the next access waits for that byte, but not the drawing, which would cost more than a first-level
     /// cache. All bytes are zero, so the place is the one that was drawn.
     #[expect(clippy::inline_always, reason = "a call for each place would be timed in batches")]
     #[inline(always)]
     fn draw(&mut self, read: u64) -> *mut u8 {
-        self.state =
-            self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.state = mmix(self.state);
         let place = (u128::from(self.state) * u128::from(self.bytes)) >> 64;
         #[expect(
             clippy::cast_possible_truncation,

@@ -10,7 +10,7 @@ use latlab_record::{Order, significant};
 
 use super::with_pages;
 use crate::{levels, no_memory};
-use latlab_probes_shared::walk::{Arena, Cycle, LINE_BYTES, to_usize};
+use latlab_probes_shared::walk::{Arena, Cycle, LINE_BYTES, mmix, to_usize};
 
 /// The probe.
 pub struct Stride;
@@ -202,22 +202,26 @@ enum Course {
 
 /// Generators side by side: one alone would make an access wait for a multiplication (1.3 ns).
 const LANES: usize = 8;
-/// Knuth's MMIX generator; modulo a power of two its cycle is full (Hull and Dobell 1962: odd increment, multiplier 1
-/// modulo 4).
-const MULTIPLIER: u64 = 6_364_136_223_846_793_005;
-const INCREMENT: u64 = 1_442_695_040_888_963_407;
 
-/// One step of all lanes is eight steps of the generator.
+/// One step of all lanes is eight steps of the generator: what multiplies the state and what is added to it.
 const fn leap() -> (u64, u64) {
-    let (mut multiplier, mut increment, mut step) = (1u64, 0u64, 0);
+    let (mut of_zero, mut of_one, mut step) = (0u64, 1u64, 0);
     while step < LANES {
-        increment = increment.wrapping_mul(MULTIPLIER).wrapping_add(INCREMENT);
-        multiplier = multiplier.wrapping_mul(MULTIPLIER);
+        (of_zero, of_one) = (mmix(of_zero), mmix(of_one));
         step += 1;
     }
-    (multiplier, increment)
+    (of_one.wrapping_sub(of_zero), of_zero)
 }
 const LEAP: (u64, u64) = leap();
+
+/// Of all lanes, each a step on from the one before.
+fn generators(seed: u64) -> [u64; LANES] {
+    let mut generators = [seed; LANES];
+    for lane in 1..LANES {
+        generators[lane] = mmix(generators[lane - 1]);
+    }
+    generators
+}
 
 /// The line that a generator's state stands for: its high half is mixed into the low one, whose own cycle is short.
 #[inline(always)]
@@ -241,13 +245,7 @@ impl Course {
                 let lines = Cycle::random((stride / LINE_BYTES).max(1), seed);
                 Some(Self::Lines { stride, next: 0, lines, sweep: 0 })
             }
-            Order::Random => {
-                let mut generators = [seed; LANES];
-                for lane in 1..LANES {
-                    generators[lane] = generators[lane - 1].wrapping_mul(MULTIPLIER).wrapping_add(INCREMENT);
-                }
-                Some(Self::Random { generators, step: 0 })
-            }
+            Order::Random => Some(Self::Random { generators: generators(seed), step: 0 }),
             _ => None,
         }
     }
@@ -523,10 +521,7 @@ mod tests {
     fn random_order_meets_every_line_and_repeats_no_distance() {
         for bits in [3, 4, 10, 15] {
             let lines = 1u64 << bits;
-            let mut generators = [5u64; LANES];
-            for lane in 1..LANES {
-                generators[lane] = generators[lane - 1].wrapping_mul(MULTIPLIER).wrapping_add(INCREMENT);
-            }
+            let mut generators = generators(5);
             let seen = std::cell::RefCell::new(Vec::new());
             in_random_order(lines, &mut generators, 0, lines, |line| {
                 seen.borrow_mut().push(line);

@@ -42,3 +42,11 @@ pub fn to_usize(bytes: u64) -> usize {
         bytes as usize
     }
 }
+
+/// The next state of Knuth's MMIX generator; modulo a power of two its cycle is full (Hull and Dobell 1962: odd increment, multiplier 1 modulo 4).
+#[must_use]
+#[expect(clippy::inline_always, reason = "a timed loop must hold no call, whatever the profile")]
+#[inline(always)]
+pub const fn mmix(state: u64) -> u64 {
+    state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407)
+}

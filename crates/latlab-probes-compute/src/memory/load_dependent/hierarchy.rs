@@ -119,10 +119,9 @@ pub(super) fn findings(header: &Header, figures: &[Walked]) -> Findings {
     let machine = &header.machine;
     let base = paired(figures, Pages::Base);
     let huge = paired(figures, Pages::Huge);
-    let boundaries = tlb_reach(&base);
+    let boundaries: Vec<_> = tlb_reach(&base).into_iter().filter(|boundary| boundary.detected).collect();
     let steps: Vec<TlbStep> = boundaries
         .iter()
-        .filter(|boundary| boundary.detected)
         .map(|boundary| TlbStep { reach_bytes: boundary.pages_lo * 4096.0, step_ns: boundary.step_ns })
         .collect();
     let levels = find_levels(&curve(figures), seed(&header.settings, 3), &steps);
@@ -186,7 +185,6 @@ pub(super) fn findings(header: &Header, figures: &[Walked]) -> Findings {
         levels,
         tlb: boundaries
             .iter()
-            .filter(|boundary| boundary.detected)
             .map(|boundary| Translation {
                 pages_lo: boundary.pages_lo,
                 pages_hi: boundary.pages_hi,

@@ -11,6 +11,7 @@ use latlab_probes_shared::prelude::*;
 use latlab_record::Observed;
 
 use latlab_probes_shared::start_thread;
+use latlab_probes_shared::walk::mmix;
 
 use crate::vector::{self, Field, Kernels, Operation, Pass, Shape, Streams, Tally};
 
@@ -352,7 +353,7 @@ fn count(turns: &AtomicU64) {
 #[inline(never)]
 fn delay(steps: u32, mut value: u64) -> u64 {
     for _ in 0..steps {
-        value = value.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        value = mmix(value);
     }
     value
 }

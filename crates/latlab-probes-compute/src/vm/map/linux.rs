@@ -1,6 +1,7 @@
 //! Linux: mmap(2), munmap(2), mprotect(2), madvise(2).
 
 use latlab_probes_shared::prelude::*;
+use latlab_probes_shared::walk::to_usize;
 use rustix::mm::Advice;
 
 use super::{Call, Map, Operation, calls};
@@ -124,8 +125,7 @@ pub(super) fn one_call(env: &Env, operation: Operation, left_out: bool) -> Resul
 
 impl latlab_harness::Session<Map> for Calling {
     fn block(&mut self, point: &Call, evidence: &mut Evidence, block: &mut Block) -> Result<()> {
-        let bytes =
-            usize::try_from(point.size_bytes).map_err(|_| ProbeError::Other("too large".to_owned()))?;
+        let bytes = to_usize(point.size_bytes);
         let no_huge_pages = (point.operation == Operation::MapPopulate).then(NoHugePages::begin);
         for _ in 0..calls(point.size_bytes) {
             let (begin, end, wrong) = timed(self.stamps, point.operation, bytes, false)?;

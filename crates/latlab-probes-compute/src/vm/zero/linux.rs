@@ -3,6 +3,7 @@
 use std::hint::black_box;
 
 use latlab_probes_shared::prelude::*;
+use latlab_probes_shared::walk::to_usize;
 use rustix::mm::Advice;
 
 use super::{Cleared, Clearing, HUGE, SMALL, WINDOWS, Zero};
@@ -110,8 +111,7 @@ impl Batch for Fresh {
                     }
                 }
                 How::WriteToHugePages => {
-                    let step = usize::try_from(HUGE).unwrap_or(usize::MAX);
-                    for offset in (0..region.bytes()).step_by(step) {
+                    for offset in (0..region.bytes()).step_by(to_usize(HUGE)) {
                         // SAFETY: inside the region.
                         unsafe { region.word(offset).write_volatile(0) };
                     }
@@ -136,13 +136,9 @@ fn wrong_words(region: &Region, fill: u8) -> u64 {
         .count() as u64
 }
 
-fn bytes(point: &Cleared) -> usize {
-    usize::try_from(point.size_bytes).unwrap_or(usize::MAX)
-}
-
 impl Clearer {
     fn resident(&mut self, point: &Cleared, evidence: &mut Evidence, block: &mut Block) -> Result<()> {
-        let bytes = bytes(point);
+        let bytes = to_usize(point.size_bytes);
         let region = match self.resident.take() {
             Some(region) if region.bytes() == bytes => region,
             _ => {
@@ -157,24 +153,22 @@ impl Clearer {
             block.set_window_ops(1);
         }
         block.rates(&mut work, bytes as u64);
-        let (fill, calls) = (work.fill, work.calls);
-        self.fill = fill;
+        self.fill = work.fill;
+        evidence.calls += work.calls;
         #[cfg(test)]
         if self.planted {
             // SAFETY: inside the region.
             unsafe { region.word(LOOK).write_volatile(0) };
         }
-        let wrong = wrong_words(&region, fill);
+        evidence.wrong_words += wrong_words(&region, self.fill);
         self.resident = Some(region);
-        evidence.calls += calls;
-        evidence.wrong_words += wrong;
         Ok(())
     }
 
     fn fresh(&mut self, point: &Cleared, how: How, evidence: &mut Evidence, block: &mut Block) -> Result<()> {
         // Both would not fit.
         self.resident = None;
-        let (bytes, pages) = (bytes(point), point.pages);
+        let (bytes, pages) = (to_usize(point.size_bytes), point.pages);
         let regions =
             (0..=WINDOWS).map(|_| Region::anonymous(bytes, pages)).collect::<Result<Vec<_>, _>>()?;
         #[cfg(test)]
@@ -191,21 +185,16 @@ impl Clearer {
         block.set_windows(WINDOWS);
         block.set_window_ops(1);
         block.rates(&mut work, bytes as u64);
-        let used = &work.regions[..work.used];
-        let wanted = used.len() * (bytes / page_bytes());
-        let missing = wanted.abs_diff(there(used)) as u64;
-        let wrong: u64 = used
-            .iter()
-            .map(|region| wrong_words(region, if how == How::Memset { work.fill } else { 0 }))
-            .sum();
-        let calls = used.len() as u64;
         if let Some(refused) = work.refused {
             return Err(ProbeError::Other(refused));
         }
-        evidence.calls += calls;
+        let used = &work.regions[..work.used];
+        let wanted = used.len() * (bytes / page_bytes());
+        let fill = if how == How::Memset { work.fill } else { 0 };
+        evidence.calls += used.len() as u64;
         evidence.there_before += before;
-        evidence.missing_after += missing;
-        evidence.wrong_words += wrong;
+        evidence.missing_after += wanted.abs_diff(there(used)) as u64;
+        evidence.wrong_words += used.iter().map(|region| wrong_words(region, fill)).sum::<u64>();
         Ok(())
     }
 }

@@ -538,22 +538,6 @@ impl<'env> Moving<'env> {
         };
         Ok(self.selected.insert(selected))
     }
-
-    /// The same with warm caches and a settled frequency; a crew has warmed its own.
-    fn warmed(&mut self, point: &Moves) -> Result<&mut Selected> {
-        let warm = warm_bytes(self.env);
-        let reach = levels::reach(point.working_set_bytes, &self.env.machine);
-        let selected = self.at(point)?;
-        if let Worker::One(pass) = &mut selected.worker {
-            pass.warm(warm);
-            // Non-temporal writes go to memory whatever their working set.
-            if reach != Reach::Shared && point.operation != Operation::WriteNt {
-                let ops = SETTLING_BYTES / pass.shape().bytes_per_op().max(1);
-                std::hint::black_box(pass.run(ops));
-            }
-        }
-        Ok(selected)
-    }
 }
 
 /// What it takes of a field's source: half as much is there to be written to. Each thread has whole pages.
@@ -569,7 +553,18 @@ fn crew_error(error: &CrewError) -> ProbeError {
 
 impl Session<Bandwidth> for Moving<'_> {
     fn select(&mut self, point: &Moves) -> Result<()> {
-        self.warmed(point).map(|_| ())
+        let warm = warm_bytes(self.env);
+        let reach = levels::reach(point.working_set_bytes, &self.env.machine);
+        // A crew has warmed its own.
+        if let Worker::One(pass) = &mut self.at(point)?.worker {
+            pass.warm(warm);
+            // Non-temporal writes go to memory whatever their working set.
+            if reach != Reach::Shared && point.operation != Operation::WriteNt {
+                let ops = SETTLING_BYTES / pass.shape().bytes_per_op().max(1);
+                std::hint::black_box(pass.run(ops));
+            }
+        }
+        Ok(())
     }
 
     fn block(&mut self, point: &Moves, evidence: &mut Evidence, block: &mut Block) -> Result<()> {

@@ -251,18 +251,21 @@ fn heard(judged: Judged) -> Heard {
 mod tests {
     use latlab_harness::Erased;
     use latlab_probes_testing as testing;
+    use latlab_record::Record;
 
     use super::*;
 
-    /// Each hears one gap at least, and a median takes six.
-    const VISITS: usize = 8;
+    /// Of a run of eight visits: each hears one gap at least, and a median takes six.
+    fn record() -> Record {
+        let env = testing::env(64 << 20);
+        let record = testing::records_of_visits(&Erased(Noise), &env, 8).remove(0);
+        assert!(record.error.is_none(), "{:?}", record.error);
+        record
+    }
 
     #[test]
     fn its_record_holds_each_gap_with_a_time_and_shares_that_add_up() {
-        let env = testing::env(64 << 20);
-        let records = testing::records_of_visits(&Erased(Noise), &env, VISITS);
-        let record = &records[0];
-        assert!(record.error.is_none(), "{:?}", record.error);
+        let record = record();
         assert_eq!(record.tail.len() as u64 + record.tail_dropped, record.samples);
         assert!(record.tail.windows(2).all(|pair| pair[0].at_ns < pair[1].at_ns));
         let findings = record.findings.as_ref().expect("figures");
@@ -291,10 +294,9 @@ mod tests {
 
     #[test]
     fn no_block_is_left_out_as_disturbed() {
-        let env = testing::env_of_one_cpu(64 << 20);
-        let records = testing::records_of_visits(&Erased(Noise), &env, VISITS);
-        assert!(!records[0].blocks.is_empty(), "{:?}", records[0].error);
-        assert!(records[0].blocks.iter().all(|block| !block.disturbed));
+        let record = record();
+        assert!(!record.blocks.is_empty());
+        assert!(record.blocks.iter().all(|block| !block.disturbed));
     }
 
     #[test]
@@ -328,10 +330,7 @@ mod tests {
 
     #[test]
     fn names_of_programs_stay_out_of_the_file() {
-        let env = testing::env(64 << 20);
-        let records = testing::records_of_visits(&Erased(Noise), &env, VISITS);
-        assert!(records[0].error.is_none(), "{:?}", records[0].error);
-        let findings = records[0].findings.as_ref().expect("figures");
+        let findings = record().findings.expect("figures");
         for row in findings["causes"].as_array().expect("rows") {
             let named = NAMED.iter().any(|cause| row["cause"] == cause.name());
             assert!(named || row["who"].as_array().is_some_and(Vec::is_empty), "{row}");

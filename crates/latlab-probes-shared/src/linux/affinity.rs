@@ -1,6 +1,5 @@
 //! Which CPU a thread may run on.
 
-use latlab_harness::ProbeError;
 use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_setaffinity};
 
 use crate::{Result, refused};
@@ -19,8 +18,7 @@ impl Pinned {
     pub fn to(cpu: u32) -> Result<Self> {
         let what = || format!("keeping a thread on CPU {cpu}");
         let before = sched_getaffinity(None).map_err(|error| refused(what(), error))?;
-        let only = only(cpu).ok_or_else(|| ProbeError::Other(format!("{}: there is no such CPU", what())))?;
-        sched_setaffinity(None, &only).map_err(|error| refused(what(), error))?;
+        sched_setaffinity(None, &set_of(&[cpu])).map_err(|error| refused(what(), error))?;
         Ok(Self { before })
     }
 }
@@ -37,28 +35,24 @@ impl Drop for Pinned {
 /// # Errors
 /// When the system refuses.
 pub fn run_on(cpus: &[u32]) -> Result<()> {
-    let mut set = CpuSet::new();
-    for cpu in cpus {
-        let index = *cpu as usize;
-        if index < CpuSet::MAX_CPU {
-            set.set(index);
-        }
-    }
-    sched_setaffinity(None, &set).map_err(|error| refused(format!("running on CPUs {cpus:?}"), error))
+    sched_setaffinity(None, &set_of(cpus))
+        .map_err(|error| refused(format!("running on CPUs {cpus:?}"), error))
 }
 
 /// Whether this thread or process, by its id, can run on no other CPU than this one.
 #[must_use]
 pub fn runs_only_on(id: i32, cpu: u32) -> bool {
     let set = Pid::from_raw(id).and_then(|id| sched_getaffinity(Some(id)).ok());
-    set.is_some() && set == only(cpu)
+    set == Some(set_of(&[cpu]))
 }
 
-fn only(cpu: u32) -> Option<CpuSet> {
+/// Those of these CPUs that there can be; where there are none, no thread can be kept on them.
+fn set_of(cpus: &[u32]) -> CpuSet {
     let mut set = CpuSet::new();
-    let index = cpu as usize;
-    (index < CpuSet::MAX_CPU).then(|| set.set(index))?;
-    Some(set)
+    for cpu in cpus.iter().map(|cpu| *cpu as usize).filter(|cpu| *cpu < CpuSet::MAX_CPU) {
+        set.set(cpu);
+    }
+    set
 }
 
 #[cfg(test)]

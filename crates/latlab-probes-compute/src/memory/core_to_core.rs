@@ -277,19 +277,19 @@ impl Talking<'_> {
 
     fn exchange(&mut self, operation: Operation, cpus: [u32; 2], asked: &Asked) -> Result<[Done<Seen>; 2]> {
         match operation {
-            Operation::CompareAndSwap => exchange::<CompareAndSwap>(&self.rig, cpus, asked),
-            Operation::LoadStore => exchange::<LoadStore>(&self.rig, cpus, asked),
+            Operation::CompareAndSwap => exchange::<CompareAndSwap>(&mut self.rig, cpus, asked),
+            Operation::LoadStore => exchange::<LoadStore>(&mut self.rig, cpus, asked),
         }
     }
 }
 
 /// One round: the first CPU asks, the second answers.
-fn exchange<W: Way>(rig: &Rig, cpus: [u32; 2], asked: &Asked) -> Result<[Done<Seen>; 2]> {
+fn exchange<W: Way>(rig: &mut Rig, cpus: [u32; 2], asked: &Asked) -> Result<[Done<Seen>; 2]> {
     with_partner::<W>(rig, cpus, asked, answer::<W>)
 }
 
 fn with_partner<W: Way>(
-    rig: &Rig,
+    rig: &mut Rig,
     cpus: [u32; 2],
     asked: &Asked,
     partner: fn(&mut rig::Place, &Asked) -> Seen,

@@ -200,7 +200,7 @@ impl Session<FalseSharing> for Writers<'_> {
     fn block(&mut self, point: &Counters, tally: &mut Tally, block: &mut Block) -> Result<()> {
         let works = self.works(point, tally.blocks);
         let reset = || works.iter().for_each(|(_, work)| work.word().store(0, Ordering::Relaxed));
-        let done = abreast(&self.rig, &self.env.clock, block, WINDOW_NS, WINDOWS, &works, reset)?;
+        let done = abreast(&mut self.rig, &self.env.clock, block, WINDOW_NS, WINDOWS, &works, reset)?;
         let counted =
             |thread: &rig::Beside<Increments>| [thread.ops, thread.work.word().load(Ordering::Relaxed)];
         tally.add(&done, done.threads.iter().map(|thread| counted(&thread.result)));
@@ -235,7 +235,7 @@ mod tests {
             let (works, mut tally) = (writers.works(&point, 0), Tally::default());
             RemoteBlock::take(&env.clock, Some(100), |block| {
                 let begin = || works[0].1.word().store(change, Ordering::Relaxed);
-                let done = abreast(&writers.rig, &env.clock, block, WINDOW_NS, 4, &works, begin)?;
+                let done = abreast(&mut writers.rig, &env.clock, block, WINDOW_NS, 4, &works, begin)?;
                 tally.add(&done, [[done.threads[0].result.ops, works[0].1.word().load(Ordering::Relaxed)]]);
                 Ok(())
             })

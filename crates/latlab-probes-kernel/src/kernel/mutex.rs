@@ -189,7 +189,7 @@ impl Session<Mutex> for Locking<'_> {
             cpus.into_iter().map(|cpu| (cpu, Turns(Arc::clone(&self.lock)))).collect();
         let (window_ns, windows) =
             if point.threads == 1 { (WINDOW_NS, WINDOWS) } else { (CONTENDED_WINDOW_NS, CONTENDED_WINDOWS) };
-        let done = abreast(&self.rig, &self.env.clock, block, window_ns, windows, &works, || {
+        let done = abreast(&mut self.rig, &self.env.clock, block, window_ns, windows, &works, || {
             self.lock.reset(0);
         })?;
         if !evidence.add(&done, self.lock.counted(), first, self.env.clock.ns(1 << 20) / f64::from(1 << 20)) {
@@ -255,7 +255,7 @@ mod tests {
             let works = [env.cpus[0], last].map(|cpu| (cpu, Turns(Arc::clone(&lock))));
             let mut evidence = Evidence::default();
             RemoteBlock::take(&env.clock, Some(50), |block| {
-                let done = abreast(&locking.rig, &env.clock, block, WINDOW_NS, 4, &works, || {
+                let done = abreast(&mut locking.rig, &env.clock, block, WINDOW_NS, 4, &works, || {
                     lock.reset(change);
                 })?;
                 evidence.add(&done, lock.counted(), 0, 1.0);

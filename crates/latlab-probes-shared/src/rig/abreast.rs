@@ -50,7 +50,7 @@ const WARM_NS: f64 = 300_000.0;
 /// # Errors
 /// When a thread died, or they never got to run at the same time.
 pub fn abreast<W: Toil + Clone>(
-    rig: &Rig,
+    rig: &mut Rig,
     clock: &Clock,
     block: &mut Block,
     window_ns: f64,
@@ -86,7 +86,7 @@ pub fn abreast<W: Toil + Clone>(
 }
 
 fn round<W: Toil + Clone>(
-    rig: &Rig,
+    rig: &mut Rig,
     works: &[(u32, W)],
     warm: u64,
     windows: u32,

@@ -3,8 +3,8 @@
 //! ```text
 //! Rig ──(CPU, work) for each thread──► pin ► counters ► start line ► work ► counters ──► Done
 //! ```
-//! Threads live for one round. Every wait in here has a bound: who waits longer than a partner that runs would ever take lets
-//! others run, and gives up when the round is over.
+//! Threads persist from round to round and move to another CPU when a round says so. Every wait in here has a bound: who waits
+//! longer than a partner that runs would ever take lets others run, and gives up when the round is over.
 
 mod abreast;
 mod page;
@@ -12,13 +12,15 @@ mod tally;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
 
 use latlab_clock::Clock;
 use latlab_harness::{Block, Env, MemorySource, ProbeError, Stamps, pin_this_thread};
 use latlab_observe::{Observer, Reading};
 use latlab_record::Observed;
 
-use crate::{Result, refused};
+use crate::{Result, start_thread};
 
 pub use abreast::{Abreast, Beside, Toil, abreast};
 pub use page::Page;
@@ -97,12 +99,26 @@ pub struct Done<R> {
     pub in_place: Option<bool>,
 }
 
-/// Starts rounds of several threads.
+/// Several threads, waiting for a round.
 pub struct Rig {
     stamps: Stamps,
     enough: u64,
     longest: u64,
     rounds: u32,
+    hands: Vec<Hand>,
+}
+
+struct Hand {
+    orders: Option<Sender<Order>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// A work that reports for itself; it is given its thread's counters.
+type Errand = Box<dyn FnOnce(&Arc<Observer>) + Send>;
+
+struct Order {
+    cpu: u32,
+    work: Errand,
 }
 
 /// What the threads of one round share.
@@ -123,7 +139,8 @@ pub struct Place {
     started: usize,
     /// The counters when all had started for the first time.
     before: Option<Reading>,
-    observer: Observer,
+    /// The thread's, once it is on its CPU.
+    observer: Option<Arc<Observer>>,
     enough_at: u64,
     longest_at: u64,
 }
@@ -136,7 +153,9 @@ impl Place {
     pub fn start(&mut self) -> bool {
         self.started += 1;
         let met = self.meet(&self.round.arrived, self.started * self.round.threads);
-        self.before.get_or_insert_with(|| self.observer.read());
+        if self.before.is_none() {
+            self.before = self.observer.as_ref().map(|observer| observer.read());
+        }
         met && !self.is_over()
     }
 
@@ -207,7 +226,7 @@ impl Drop for Mortal {
 }
 
 impl Rig {
-    /// It waits and tries `patience` times as long as a run does.
+    /// Without threads yet. It waits and tries `patience` times as long as a run does.
     ///
     /// # Errors
     /// With a simulated clock: its time does not pass on several threads.
@@ -219,6 +238,7 @@ impl Rig {
             enough: clock.ticks(f64::from(patience) * ENOUGH_NS),
             longest: clock.ticks(f64::from(patience) * LONGEST_NS),
             rounds: patience * ROUNDS,
+            hands: Vec::new(),
         })
     }
 
@@ -226,7 +246,11 @@ impl Rig {
     ///
     /// # Errors
     /// When a thread cannot be started, or died.
-    pub fn run<R: Send>(&self, works: Vec<(u32, Work<R>)>) -> Result<Vec<Done<R>>> {
+    pub fn run<R: Send + 'static>(&mut self, works: Vec<(u32, Work<R>)>) -> Result<Vec<Done<R>>> {
+        while self.hands.len() < works.len() {
+            let hand = Hand::new(self.hands.len())?;
+            self.hands.push(hand);
+        }
         let round = Arc::new(Round {
             threads: works.len(),
             arrived: AtomicUsize::new(0),
@@ -234,46 +258,81 @@ impl Rig {
             over: AtomicBool::new(false),
         });
         let now = self.stamps.begin();
-        let take_part = |cpu: u32, work: Work<R>| {
-            pin_this_thread(cpu);
+        let (report, reports) = channel();
+        let mut all: Vec<Option<Done<R>>> = works.iter().map(|_| None).collect();
+        for (index, ((cpu, work), hand)) in works.into_iter().zip(&self.hands).enumerate() {
             let mut place = Place {
                 stamps: self.stamps,
                 round: Arc::clone(&round),
                 started: 0,
                 before: None,
-                observer: Observer::of_this_thread(Some(cpu)),
+                observer: None,
                 enough_at: now.saturating_add(self.enough),
                 longest_at: now.saturating_add(self.longest),
             };
-            let mortal = Mortal(Arc::clone(&round));
-            let was_there = is_on(cpu);
-            let result = work(&mut place);
-            let after = place.observer.read();
-            let observed = place.before.as_ref().map_or_else(Observed::default, |before| after.since(before));
-            let in_place = was_there.and_then(|then| Some(then && is_on(cpu)?));
-            drop(mortal);
-            // An end wakes the session's thread, which may share a CPU with one that still works.
-            place.meet(&round.finished, round.threads);
-            Done { result, observed, in_place }
-        };
-        let take_part = &take_part;
-        std::thread::scope(|scope| {
-            let start = |(index, (cpu, work))| {
-                let builder = std::thread::Builder::new().name(format!("rig-{index}"));
-                builder.spawn_scoped(scope, move || take_part(cpu, work))
+            let report: Sender<(usize, Done<R>)> = report.clone();
+            let work = move |observer: &Arc<Observer>| {
+                place.observer = Some(Arc::clone(observer));
+                let mortal = Mortal(Arc::clone(&place.round));
+                let was_there = is_on(cpu);
+                let result = work(&mut place);
+                let after = observer.read();
+                let observed =
+                    place.before.as_ref().map_or_else(Observed::default, |before| after.since(before));
+                let in_place = was_there.and_then(|then| Some(then && is_on(cpu)?));
+                drop(mortal);
+                // A report wakes the session's thread, which may share a CPU with one that still works.
+                place.meet(&place.round.finished, place.round.threads);
+                // A session that stopped listening has failed already.
+                let _ = report.send((index, Done { result, observed, in_place }));
             };
-            let threads: Vec<_> = works.into_iter().enumerate().map(start).collect();
-            if threads.iter().any(Result::is_err) {
+            let order = Order { cpu, work: Box::new(work) };
+            let sent = hand.orders.as_ref().is_some_and(|orders| orders.send(order).is_ok());
+            if !sent {
                 round.over.store(true, Ordering::Release);
             }
-            let gone = |_| ProbeError::Other("a measuring thread ended unexpectedly".to_owned());
-            let end = |thread: std::io::Result<std::thread::ScopedJoinHandle<_>>| {
-                thread.map_err(|error| refused("starting a thread", error))?.join().map_err(gone)
-            };
-            // All have ended before one of them is a failure.
-            let done: Vec<_> = threads.into_iter().map(end).collect();
-            done.into_iter().collect()
-        })
+        }
+        drop(report);
+        // Ends when the last thread has reported or died.
+        for (index, done) in reports {
+            all[index] = Some(done);
+        }
+        let gone = || ProbeError::Other("a measuring thread ended unexpectedly".to_owned());
+        all.into_iter().map(|done| done.ok_or_else(gone)).collect()
+    }
+}
+
+impl Hand {
+    fn new(index: usize) -> Result<Self> {
+        let (orders, inbox) = channel();
+        let thread = start_thread(format!("rig-{index}"), "starting a thread", move || work_off(&inbox))?;
+        Ok(Self { orders: Some(orders), thread: Some(thread) })
+    }
+}
+
+fn work_off(inbox: &Receiver<Order>) {
+    let mut home: Option<(u32, Arc<Observer>)> = None;
+    while let Ok(Order { cpu, work }) = inbox.recv() {
+        if home.as_ref().is_none_or(|(own, _)| *own != cpu) {
+            pin_this_thread(cpu);
+            home = None;
+        }
+        let (_, observer) = home.get_or_insert_with(|| (cpu, Arc::new(Observer::of_this_thread(Some(cpu)))));
+        work(observer);
+    }
+}
+
+impl Drop for Rig {
+    fn drop(&mut self) {
+        for hand in &mut self.hands {
+            hand.orders = None;
+        }
+        for hand in &mut self.hands {
+            if let Some(thread) = hand.thread.take() {
+                // One that panicked has already failed its round.
+                let _ = thread.join();
+            }
+        }
     }
 }
 
@@ -310,7 +369,7 @@ mod tests {
 
     #[test]
     fn threads_start_together_even_where_they_share_a_cpu_and_serve_round_after_round() {
-        let rig = rig();
+        let mut rig = rig();
         for _ in 0..3 {
             let done = rig
                 .run(works(|place, index| {
@@ -327,15 +386,15 @@ mod tests {
     #[test]
     fn a_partner_that_never_comes_is_not_waited_for_longer_than_the_bound() {
         let begun = Instant::now();
-        let rig = Rig::new(&Clock::open(), 1).expect("a real clock");
+        let mut rig = Rig::new(&Clock::open(), 1).expect("a real clock");
         let done = rig.run(works(|place, index| index == 1 || place.start())).expect("both end");
         assert!(!done[0].result, "there was no start");
         assert!(begun.elapsed() < Duration::from_secs(20));
     }
 
     #[test]
-    fn a_partner_that_dies_ends_the_round_and_the_rig_says_so() {
-        let rig = rig();
+    fn a_partner_that_dies_ends_the_round_and_the_rig_says_so_from_then_on() {
+        let mut rig = rig();
         for _ in 0..2 {
             let failed = rig.run(works(|place, index| {
                 assert!(index == 0, "planted");
@@ -344,5 +403,12 @@ mod tests {
             let error = failed.err().expect("a thread died");
             assert!(error.to_string().contains("unexpectedly"), "{error}");
         }
+    }
+
+    #[test]
+    fn a_thread_that_was_off_its_cpu_is_noticed() {
+        let observed = Observed { throttled_ns: Some(5), voluntary_switches: Some(1), ..Observed::default() };
+        assert!(was_switched_out(&observed));
+        assert!(!was_switched_out(&Observed::default()));
     }
 }

@@ -26,9 +26,9 @@ fn cpus(env: &Env) -> [u32; 2] {
 
 fn checks_with<W: Way>(partner: fn(&mut Place, &Asked) -> Seen) -> Vec<Check> {
     let env = testing::env(1 << 20);
-    let rig = Rig::new(&env.clock, env.patience).expect("a real clock");
+    let mut rig = Rig::new(&env.clock, env.patience).expect("a real clock");
     let asked = asked(2, 40);
-    let done = with_partner::<W>(&rig, cpus(&env), &asked, partner).expect("both sides live");
+    let done = with_partner::<W>(&mut rig, cpus(&env), &asked, partner).expect("both sides live");
     let mut evidence = Evidence::default();
     evidence.add(&asked, &done);
     evidence.checks()
@@ -102,9 +102,9 @@ fn a_partner_that_stops_answering_ends_the_round_and_is_no_figure() {
         Seen::default()
     }
     let env = testing::env(1 << 20);
-    let rig = Rig::new(&env.clock, 1).expect("a real clock");
+    let mut rig = Rig::new(&env.clock, 1).expect("a real clock");
     let asked = asked(1, 4);
-    let [asking, _] = with_partner::<LoadStore>(&rig, cpus(&env), &asked, stops).expect("both end");
+    let [asking, _] = with_partner::<LoadStore>(&mut rig, cpus(&env), &asked, stops).expect("both end");
     assert!(asking.result.cut_short && asking.result.windows.is_empty());
     assert!(asking.result.stalls > 0);
 }
@@ -112,9 +112,9 @@ fn a_partner_that_stops_answering_ends_the_round_and_is_no_figure() {
 #[test]
 fn a_block_in_which_a_side_was_switched_out_or_late_is_not_counted() {
     let env = testing::env(1 << 20);
-    let rig = Rig::new(&env.clock, env.patience).expect("a real clock");
+    let mut rig = Rig::new(&env.clock, env.patience).expect("a real clock");
     let asked = asked(1, 4);
-    let mut done = exchange::<CompareAndSwap>(&rig, cpus(&env), &asked).expect("both sides live");
+    let mut done = exchange::<CompareAndSwap>(&mut rig, cpus(&env), &asked).expect("both sides live");
     for side in &mut done {
         side.result.stalls = 0;
         side.observed = latlab_record::Observed::default();

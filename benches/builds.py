@@ -102,7 +102,10 @@ def main() -> None:
     asked = parser.parse_args()
     options = ["--profile", "quick", "--cpu", asked.cpu, "--only", asked.only, "--budget", asked.budget]
     with tempfile.TemporaryDirectory() as place:
-        before, after = (package(core, Path(place) / core.stem) for core in (asked.first, asked.second))
+        before, after = (
+            package(core, Path(place) / name)
+            for core, name in ((asked.first, "before"), (asked.second, "after"))
+        )
         first, second = [figures(before, options)], []
         for _ in range(asked.pairs):
             second.append(figures(after, options))

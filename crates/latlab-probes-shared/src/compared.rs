@@ -13,12 +13,14 @@ pub struct Compared {
 
 impl Compared {
     /// Takes in several.
+    #[inline]
     pub fn add(&mut self, all: u64, wrong: u64) {
         self.all += all;
         self.wrong += wrong;
     }
 
     /// Takes in one.
+    #[inline]
     pub fn one(&mut self, is_right: bool) {
         self.add(1, u64::from(!is_right));
     }

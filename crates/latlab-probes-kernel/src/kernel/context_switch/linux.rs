@@ -87,10 +87,7 @@ impl Trips<'_> {
             }
             let sent = self.token;
             let answer = if home.send(sent) { home.receive() } else { None };
-            match answer {
-                Some(answer) if answer < STOP => {}
-                _ => self.broken = true,
-            }
+            self.broken |= answer.is_none_or(|answer| answer >= STOP);
             self.answers.one(answer == Some(sent + 1));
             self.token = after(sent).max(2);
         }

@@ -145,9 +145,7 @@ def pauses(explained: Explained) -> list[str]:
         )
         for each in explained.pauses[:_MOST_PAUSES]
     ]
-    return aligned(
-        [("pauses of its runtime", "times", "time", "of wall time", "longest seen"), *cells]
-    )
+    return aligned([("pauses of its runtime", "times", "time", "of wall time", "longest seen"), *cells])
 
 
 def returned(call: CallSum, most: int) -> str:

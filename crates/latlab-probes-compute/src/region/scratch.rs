@@ -133,7 +133,7 @@ fn in_the_folder(error: StorageError) -> ProbeError {
         StorageError::System { what: asked, source } => {
             ProbeError::System { what: format!("{what}: {asked}"), source }
         }
-        other => ProbeError::Other(format!("{what}: {other}")),
+        StorageError::Refused(why) => ProbeError::Other(format!("{what}: {why}")),
     }
 }
 

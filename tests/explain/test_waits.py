@@ -285,7 +285,7 @@ def test_pauses_of_node_are_those_that_it_lists_in_all_its_threads(tmp_path: Pat
     source = tmp_path / "collected.js"
     source.write_text(NODE_COLLECTED, encoding="utf-8")
     listed = tmp_path / "listed"
-    # Its threads may only be started after the functions are watched: the kernel must not refuse them.
+    # It starts a thread once its functions are watched, which the kernel must not refuse.
     command = f"exec node --trace-gc {source} > {listed}"
     assert "pauses" not in explained(tmp_path, "sh", "-c", command, level="1", overhead="5%")
     ledger = explained(tmp_path, "sh", "-c", command, level="1", overhead="unlimited")
@@ -300,9 +300,10 @@ def test_pauses_of_node_are_those_that_it_lists_in_all_its_threads(tmp_path: Pat
     # Two threads collect, after a second in which nothing does.
     assert len(pauses_s) - 3 <= told["times"] <= len(pauses_s)
     assert len(pauses_s) >= 40
-    # The clock of a thread that is preempted at a function is read later than the kernel's, or earlier.
+    # A thread that loses its CPU as it calls a function reads its own clock later.
     assert told["seconds"] >= 0.8 * sum(sorted(pauses_s)[: told["times"]])
-    assert told["longest_s"] <= told["seconds"] <= 2 * ledger["wall_s"]
+    assert told["seconds"] <= 1.5 * sum(pauses_s) + 0.2
+    assert told["longest_s"] <= 1.5 * max(pauses_s) + 0.1
 
 
 def test_the_end_of_a_program_hangs_on_the_child_that_sleeps(tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ pub trait TimeSource {
     ///
     /// Stores are not waited for: a store is over for the program once it is in the store buffer, and draining
     /// the buffer would charge the region with work that never delays the program.
-    /// The same reading as at the start, unless a cheaper one will do.
+    ///
+    /// It is the reading of the start, unless a cheaper one will do.
     #[inline(always)]
     fn end(&self) -> u64 {
         self.begin()

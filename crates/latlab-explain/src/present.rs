@@ -290,7 +290,7 @@ fn program(first: &Watched) -> Program {
 
 fn threads(tally: &Tally, parallelism: f64, rules: &Rules, runs: f64) -> Threads {
     let cpu = tally.usage.cpu_ns();
-    let mut waits: Vec<ThreadWait> = woken::by_category(&woken::thread_waits(tally), rules)
+    let mut waits: Vec<ThreadWait> = woken::by_category(&woken::thread_waits(tally, rules), rules)
         .into_iter()
         .map(|(name, ns)| ThreadWait { name, seconds: ns / 1e9 / runs })
         .collect();

@@ -79,6 +79,12 @@ impl Child {
         self.requests.is_none()
     }
 
+    /// Ends it at once, whatever it is at.
+    pub fn kill(&mut self) {
+        // It may be gone already.
+        let _ = self.process.kill();
+    }
+
     /// Asks and waits for the answer.
     ///
     /// # Errors

@@ -77,10 +77,10 @@ pub struct Established {
 }
 
 /// Makes a path, tells `ready`, and keeps it until `stop` can be read or is closed at its other end. To be called in a process
-/// of its own with one thread: it moves into other namespaces and stays there. After an error nothing is left either.
+/// of its own with one thread: it moves into other namespaces and stays there.
 ///
 /// # Errors
-/// When namespaces are not allowed, or a step is refused; nothing is left then either.
+/// When namespaces are not allowed, or a step is refused; nothing is left then.
 pub fn keep(
     spec: &PathSpec,
     stop: BorrowedFd<'_>,

@@ -37,8 +37,8 @@ pub enum Kind<'a> {
     /// The tracepoint of this number; see [`Tracefs::id`](crate::Tracefs::id).
     Tracepoint(u64),
     /// Each time that the instruction at this offset of a program's file is executed: the kernel puts a breakpoint there while the event is open, in
-    /// the memory of the processes whose threads it counts. An offset at which no instruction begins breaks the program. Never with
-    /// [`INHERIT`](AttrFlags::INHERIT): the kernel reads the name again, as the thread's, and the program cannot start threads any more.
+    /// the memory of the processes whose threads it counts. An offset at which no instruction begins breaks the program. No
+    /// thread inherits it, whatever the flags: the kernel would read the name again, as the thread's, and the program could start no threads any more.
     Instruction {
         /// See [`instructions`].
         pmu: u32,
@@ -131,6 +131,10 @@ impl<'a> Event<'a> {
                     | SampleFormat::STACK_USER
             }
         };
+        let flags = match self.kind {
+            Kind::Instruction { .. } => self.flags - AttrFlags::INHERIT,
+            _ => self.flags,
+        };
         let mut attributes = perf_event_attr {
             type_,
             // That of Linux 4.7: what came later is not used.
@@ -139,7 +143,7 @@ impl<'a> Event<'a> {
             sample_type: (IDENTITY | detail).bits(),
             clockid: self.clock,
             sample_max_stack: self.deepest,
-            _bitfield_1: __BindgenBitfieldUnit::new((ALWAYS | self.flags).bits().to_ne_bytes()),
+            _bitfield_1: __BindgenBitfieldUnit::new((ALWAYS | flags).bits().to_ne_bytes()),
             ..perf_event_attr::default()
         };
         attributes.sample_period = self.period;

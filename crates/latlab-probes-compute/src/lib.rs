@@ -28,8 +28,12 @@ fn no_memory(env: &Env, is_enough: bool, needed: &str) -> Option<String> {
     if let MemorySource::Simulated(_) = env.memory {
         return Some("simulated memory can only be walked".to_owned());
     }
-    let may_be_used = binary_size(env.memory_bytes);
-    (!is_enough).then(|| format!("needs {needed}; {may_be_used} may be used here"))
+    (!is_enough).then(|| too_little(env, needed))
+}
+
+/// Why a probe that needs so much memory cannot run here.
+fn too_little(env: &Env, needed: &str) -> String {
+    format!("needs {needed}; {} may be used here", binary_size(env.memory_bytes))
 }
 
 /// The programs that run in child processes of the measuring process, by the id of the probe that asks them.

@@ -3,11 +3,14 @@
 use std::cell::RefCell;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use crate::{Budget, CutShort};
 #[cfg(target_os = "linux")]
-use {crate::TestFile, std::os::fd::AsRawFd, std::time::Instant};
+use {
+    crate::TestFile,
+    std::os::fd::AsRawFd,
+    std::time::{Duration, Instant},
+};
 #[cfg(unix)]
 use {
     crate::{Place, Purpose, StorageError},

@@ -18,7 +18,7 @@ pub enum StorageError {
 
 impl StorageError {
     /// Puts what was asked for before what the system answered.
-    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux is asked so far"))]
+    #[cfg_attr(not(unix), expect(dead_code, reason = "no other system is asked"))]
     pub(crate) fn asking<E: Into<std::io::Error>>(what: impl Into<String>) -> impl FnOnce(E) -> Self {
         move |error| Self::System { what: what.into(), source: error.into() }
     }

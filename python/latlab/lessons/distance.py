@@ -198,7 +198,7 @@ class Way:
         }
         # What an earlier set kept is closed: opening belongs to the time.
         self.native.ask({"Prepare": work | {"kept": False}})
-        told: list[Stamps] = self.native.ask({"Transfer": work | {"kept": kept}})["Transferred"]["stamped"]
+        told: list[Stamps] = self.native.ask({"Transfer": work | {"kept": kept}})["stamped"]
         if len(told) != count:
             raise Cannot(f"the core's client told of {len(told)} transfers, not {count}")
         begun, ended = min(each["begun"] for each in told), max(each["last_byte"] for each in told)
@@ -302,8 +302,10 @@ def _web(
     wait_s: float = 0.0,
 ) -> tuple[str, Helper]:
     """The core's own server at one end, its URL, and the core's own client at the other."""
-    asked = {"place": {"end": far, "cpus": []}, "bind": bind, "answers_after_us": round(wait_s * 1e6)}
-    listening = _core(stack, "network.web").ask({"Serve": asked})["Listening"]
+    seconds, nanos = divmod(round(wait_s * 1e9), 1_000_000_000)
+    answers_after = {"secs": seconds, "nanos": nanos}
+    asked = {"place": {"end": far, "cpus": []}, "bind": bind, "answers_after": answers_after}
+    listening = _core(stack, "network.web").ask({"Serve": asked})
     client = _core(stack, "network.client")
     client.ask({"Face": {"place": {"end": near, "cpus": []}, **listening}})
     return f"http://{listening['address']}", client

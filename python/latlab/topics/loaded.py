@@ -10,7 +10,7 @@ from latlab.findings import MemoryLoaded, MemoryLoadedCurve, MemoryLoadedDetails
 from latlab.run.model import Record
 from latlab.run.run import Run
 from latlab.view.figure import Absent, Figure, Measured, of_estimate, of_record
-from latlab.view.plot import At, Axis, Line, Plot, Ring, Rule
+from latlab.view.plot import At, Line, Plot, Ring, Rule
 from latlab.view.points import why_absent, with_figures
 from latlab.view.prose import Prose
 from latlab.view.reading import details
@@ -116,8 +116,9 @@ def plot(curves: Curves) -> Plot:
     """Linear axes from zero, as such curves are drawn: the level part, the knee and the climb."""
     idle = curves.idle
     return Plot(
-        x=Axis("what the other threads move meanwhile", "bytes_per_s"),
-        y=Axis("one dependent load", "ns", clip=_CLIP),
+        x="what the other threads move meanwhile",
+        y="one dependent load",
+        clip=_CLIP,
         lines=[
             Line(each, [At(at.load, at.latency, at.p99, _said(at)) for at in own])
             for each, own in curves.points.items()

@@ -121,7 +121,8 @@ def of_estimate(found: Estimate | float | None, unit: Unit) -> Figure:
     if estimate is None or not drawable(estimate.value):
         return Absent("the probe did not find it")
     ends = estimate.ends
-    return Measured(estimate.value, unit, ends if ends and all(map(drawable, ends)) else None)
+    known = ends is not None and all(map(drawable, ends))
+    return Measured(estimate.value, unit, _ends([estimate.value, *(ends or ())]) if known else None)
 
 
 def _ends(values: list[float]) -> tuple[float, float] | None:

@@ -4,25 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from latlab.view.figure import Figure, Measured
-
-
-@dataclass(frozen=True, slots=True)
-class Axis:
-    """An axis in equal steps from zero.
-
-    Attributes:
-        title: What lies along it.
-        unit: Which decides how its ticks are written.
-        clip: Ranges and tails beyond so many times the largest median are not drawn: they would press all
-            curves flat.
-    """
-
-    title: str
-    unit: Literal["ns", "bytes_per_s"]
-    clip: float = float("inf")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +46,23 @@ class Ring:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """A plane of lines with marks; `words` is what it shows, for who does not see it."""
+    """A plane of lines with marks: what others move along x, times along y, both in equal steps from zero.
 
-    x: Axis
-    y: Axis
+    Attributes:
+        x: Title of its axis.
+        y: Title of its axis.
+        lines: The curves.
+        words: What it shows, for who does not see it.
+        clip: Ranges and tails beyond so many times the largest median are not drawn: they would press all
+            curves flat.
+        rules: Levels.
+        rings: Places on lines.
+    """
+
+    x: str
+    y: str
     lines: Sequence[Line]
     words: str
+    clip: float = float("inf")
     rules: Sequence[Rule] = ()
     rings: Sequence[Ring] = ()

@@ -18,7 +18,7 @@ _RIGHT, _TOP = 1.08, 1.1
 def drawn(plot: Plot) -> alt.LayerChart:
     """The picture, without colours: a theme's configuration adds them."""
     points = [at for line in plot.lines for at in line.points]
-    right, top = _RIGHT * max(at.x.value for at in points), _TOP * _highest(points, plot.y.clip)
+    right, top = _RIGHT * max(at.x.value for at in points), _TOP * _highest(points, plot.clip)
     rows = [
         {
             "series": line.name,
@@ -34,8 +34,8 @@ def drawn(plot: Plot) -> alt.LayerChart:
         for number, line in enumerate(plot.lines)
         for at in line.points
     ]
-    x = linear_rate_x("x", plot.x.title, right)
-    y, tail = (linear_duration_y(field, plot.y.title, top) for field in ("value", "p99"))
+    x = linear_rate_x("x", plot.x, right)
+    y, tail = (linear_duration_y(field, plot.y, top) for field in ("value", "p99"))
     layers = curves.layers({line.name: () for line in plot.lines}, x, y, tail=tail)
     for rule in plot.rules:
         layers += _rule(rule, x, y, right)

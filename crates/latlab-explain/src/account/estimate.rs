@@ -6,13 +6,14 @@
 //! leave more than a fifth of wall time open, it is left whole as well, with what each part may be of it.
 
 mod kernel;
+mod recorded;
 mod rows;
 
 use std::collections::BTreeMap;
 
 use self::kernel::Kernel;
 use crate::Category;
-use crate::account::busy::{Busy, Exact, Seen, busy, places};
+use crate::account::busy::{Busy, Exact, Seen, busy};
 use crate::account::interval::{Range, of_share};
 use crate::account::mix::Side;
 use crate::account::sampled::{Sampled, Share};
@@ -123,7 +124,7 @@ struct Estimate<'a> {
     tail: f64,
     /// User code of which nothing is known, at most, nanoseconds of wall time.
     unseen: f64,
-    /// See [`Estimate::before_records`].
+    /// See [`woken::before_records`].
     before_records: f64,
     /// All user code, nanoseconds of wall time: of the whole more is known than of what it consists of.
     user: Share,
@@ -137,11 +138,6 @@ fn worth_with(samples: f64, misplaced: f64) -> f64 {
     if samples > 0.0 { 1.0 / (1.0 / samples + misplaced.min(1.0).powi(2)) } else { 0.0 }
 }
 
-/// How records are known of which so much had to be divided by what the counters say.
-fn method_of(divided: f64) -> Method {
-    if divided > 0.0 { Method::Sampled } else { Method::Counted }
-}
-
 /// The ledger of these runs, with the costs of kernel work on this machine.
 pub(crate) fn ledger(tally: &Tally, rules: &Rules, costs: &Costs) -> Ledger {
     let mut estimate = Estimate {
@@ -152,12 +148,11 @@ pub(crate) fn ledger(tally: &Tally, rules: &Rules, costs: &Costs) -> Ledger {
         on_cpu: BTreeMap::new(),
         tail: 0.0,
         unseen: 0.0,
-        before_records: 0.0,
+        before_records: woken::before_records(tally, rules),
         user: Share::default(),
         kernel: Kernel::default(),
         running: 0.0,
     };
-    estimate.before_records = estimate.before_records();
     estimate.recorded();
     let contradiction = contradiction(tally);
     if contradiction.is_none() {
@@ -189,138 +184,14 @@ impl Estimate<'_> {
         self.rules.whole(category)
     }
 
-    /// Thread time in which processes were met ending: a wait in the ledger, and on a CPU.
-    fn ending(&self) -> f64 {
-        let exit = self.whole(Category::StartAndExit);
-        (self.tally.looked.thread_waits.of(exit) + self.tally.recorded.thread_waits.of(exit)) as f64
-    }
-
     /// CPU time in all, without that of processes that were met ending and that before records.
     fn cpu(&self) -> f64 {
-        let cpu = self.tally.usage.cpu_ns() as f64;
-        // What they took is in the kernel: at least the program's own code is left.
-        (cpu - self.ending() - self.before_records).max(self.tally.usage.user_ns as f64)
-    }
-
-    /// CPU time for which no thread can have been seen on a CPU, thread time: the kernel opens the events of a thread that comes to its CPU in that
-    /// thread's own time, and writes the record of it after that.
-    fn before_records(&self) -> f64 {
-        let Tally { looked, recorded, loading_ns, .. } = self.tally;
-        let sampled = looked.wall.saturating_sub(*loading_ns) as f64;
-        let seen = recorded.thread_running as f64 + sampled * self.places();
-        if recorded.wall > 0 { (self.cpu() - seen).max(0.0) } else { 0.0 }
-    }
-
-    /// CPUs that threads ran on at once, at most.
-    fn places(&self) -> f64 {
-        f64::from(places(self.tally.most_threads, self.tally.cpus))
+        (self.tally.cpu_ns(self.rules) - self.before_records).max(0.0)
     }
 
     /// CPU time that fell into the time in which threads were sampled.
     fn sampled_cpu(&self) -> f64 {
         (self.cpu() - self.tally.recorded.thread_running as f64).max(0.0)
-    }
-
-    fn recorded(&mut self) {
-        let sums = &self.tally.recorded;
-        if sums.wall == 0 {
-            return;
-        }
-        self.account.exact(self.whole(Category::StartAndExit), sums.absent as f64);
-        let each = woken::delay_of_each(self.tally);
-        let by_others = woken::caused_by_others(self.tally);
-        // Records also have on a CPU what the kernel does not count: while it served interrupts, or the host ran others.
-        let counted = (self.tally.usage.cpu_ns() as f64 / (sums.thread_running as f64).max(1.0)).min(1.0);
-        let running = sums.running as f64 * counted;
-        let before = self.running_before_records(running);
-        let stretches = (sums.all_waited.total() + sums.unknown_all_waited) as f64;
-        // Of what records call ready, first that of which the kernel knows nothing.
-        let ready = sums.ready as f64;
-        let counted = self.tally.delay.recorded_ns as f64 / (sums.thread_ready as f64).max(1.0);
-        let of_ready = (ready * (1.0 - counted)).clamp(0.0, before);
-        let of_waits = before - of_ready;
-        let (mut ends, mut left) = (0.0, of_waits);
-        // Without what came before the record, and of it what was spent ready.
-        let mut but_for = |ns: u64, stretches_of: u64| {
-            let times = stretches_of as f64;
-            let ran = (of_waits * times / stretches.max(1.0)).min(ns as f64);
-            let end = (each * times).min(ns as f64 - ran);
-            ends += end;
-            left -= ran;
-            (ns as f64 - ran, end)
-        };
-        let waits: Vec<_> =
-            sums.waits.each().map(|(reason, ns)| (reason, but_for(ns, sums.all_waited.of(reason)))).collect();
-        let (unknown, end_of_unknown) = but_for(sums.unknown, sums.unknown_all_waited);
-        for (reason, (ns, end)) in waits {
-            self.but_for_its_end(reason, ns, end * by_others, end);
-        }
-        self.unknown(unknown - end_of_unknown * by_others);
-        let more = left.clamp(0.0, ready - of_ready);
-        let ready = ready - of_ready - more;
-        let woken = ends * by_others;
-        let most = ready + (2.0 * woken).max(ends);
-        let range =
-            Range { low: ready, high: most.min(woken::recorded_delay(self.tally)).max(ready + woken) };
-        self.account.add(self.whole(Category::RunQueueWait), ready + woken, range, method_of(woken));
-        self.account.exact(self.whole(Category::InterruptsForOthers), sums.running as f64 - running);
-        self.on_cpu(running, Range { low: running, high: running }, 0.0);
-        self.before_records_on_cpu(before - left + more);
-    }
-
-    /// Wall time in which threads ran of which the record was not written yet: it ends waits, of which some found all other threads waiting, too; and
-    /// all CPUs together had at least the CPU time. `running`: by the records.
-    fn running_before_records(&self, running: f64) -> f64 {
-        let sums = &self.tally.recorded;
-        let wakes = (sums.wakes.total() + sums.unknown_wakes) as f64;
-        let alone = (sums.all_waited.total() + sums.unknown_all_waited) as f64;
-        let of_waits = self.before_records * (alone / wakes.max(1.0)).min(1.0);
-        let at_least = (self.before_records + sums.thread_running as f64) / self.places() - running;
-        of_waits.max(at_least).max(0.0)
-    }
-
-    /// Time on a CPU before records: recording's own, up to what that takes in all.
-    fn before_records_on_cpu(&mut self, ns: f64) {
-        let recording = ns.min(self.tally.recording_ns as f64);
-        let reason = self.rules.named(Category::KernelCpu, "recording of events");
-        let reason = reason.unwrap_or(self.whole(Category::KernelCpu));
-        self.running += recording;
-        self.spend(
-            (Side::Kernel, reason),
-            recording,
-            Range { low: recording, high: recording },
-            Method::Counted,
-        );
-        self.on_cpu(ns - recording, Range { low: ns - recording, high: ns - recording }, 0.0);
-    }
-
-    /// A recorded wait without what of it was spent ready, at its end; at most so much.
-    fn but_for_its_end(&mut self, reason: Reason, ns: f64, end: f64, most: f64) {
-        let range = Range { low: (ns - most.max(2.0 * end)).max(0.0), high: ns };
-        self.account.add(reason, ns - end, range, method_of(most));
-    }
-
-    /// Waits that were over before their reason could be read are taken for those of the same program that could be read in time.
-    fn unknown(&mut self, ns: f64) {
-        let mut given = 0.0;
-        for (reason, share, from) in self.tally.unread.reasons() {
-            let range = of_share(share, from).times(ns);
-            given += share;
-            self.account.add(reason, ns * share, range, Method::Sampled);
-        }
-        let rest = ns * (1.0 - given).max(0.0);
-        // Where none was read in time, they are taken for those that looks met.
-        let (looked, looks) = (&self.tally.looked, self.tally.looks as f64);
-        let met = (looked.waits.total() + looked.unknown) as f64;
-        let mut left = rest;
-        for (reason, seen) in looked.waits.each().filter(|_| rest > 0.0) {
-            let share = seen as f64 / met;
-            let range = of_share(share, looks).times(rest);
-            left -= rest * share;
-            self.account.add(reason, rest * share, range, Method::Sampled);
-        }
-        let unexplained = self.whole(Category::Unexplained);
-        self.account.exact(unexplained, left.max(0.0));
     }
 
     /// What was sampled contradicts what was counted.
@@ -498,7 +369,8 @@ impl Estimate<'_> {
     fn without_recording(&self) -> f64 {
         let all = self.cpu().max(1.0);
         let recorded = (self.tally.recorded.thread_running as f64).clamp(1.0, all);
-        let took = (self.tally.recording_ns as f64 / recorded).min(MOST_OF_RECORDED);
+        let sampled = self.tally.recording_ns as f64 - self.before_records;
+        let took = (sampled / recorded).clamp(0.0, MOST_OF_RECORDED);
         let part = recorded / all;
         part + (1.0 - part) / (1.0 - took)
     }
@@ -530,7 +402,7 @@ impl Estimate<'_> {
         let seen = 1.0 - unseen;
         // Disks, pipes and other CPUs wake in different ways: half of it may be otherwise.
         let off = most - unseen / 2.0;
-        (usage.user_ns as f64 / cpu * seen, worth_with(seen * cpu / TICK_NS, off))
+        ((usage.user_ns as f64 / cpu).min(1.0) * seen, worth_with(seen * cpu / TICK_NS, off))
     }
 
     /// Share of waits at whose end the CPU idled, by how long they then waited for it: others who have it keep its tick going.

@@ -328,6 +328,7 @@ impl Schedule {
             unread: swept.unread,
             usage: Usage { user_ns: truth.cpu, queue_ns: Some(truth.queue), ..Usage::default() },
             delay: Delay { recorded_ns, ..Delay::default() },
+            recording_ns: if way == Way::RecordedLate { truth.cpu } else { 0 },
             cpus: self.cpus,
             processes: 1,
             most_threads: swept.most,
@@ -374,6 +375,7 @@ fn assert_allowed(about: &str, tally: &Tally, truth: &Truth, ledger: &Ledger) {
     // A nanosecond of rounding.
     assert!(ledger.running_ns >= cpu / cpus - 1.0, "{about}");
     assert!(ledger.running_ns <= cpu.min(wall) + 1.0, "{about}");
+    assert!((ledger.cpu_ns - cpu).abs() <= 1.0, "{about}");
     assert!(share(ledger, Category::RunQueueWait) * wall <= queue + 1.0, "{about}");
     let sum: f64 = ledger.rows.iter().map(|row| row.share).sum();
     assert!((sum - 1.0).abs() < 1e-9 && ledger.closure.holds, "{about}");
@@ -400,8 +402,16 @@ fn missed(about: &str, tally: &Tally, truth: &Truth, ledger: &Ledger) -> (usize,
             category => truth.waits.of_category(*category, Rules::built_in()),
         };
         let true_share = ns as f64 / tally.wall_ns as f64;
-        let row = ledger.rows.iter().find(|row| row.name == *category);
-        let (told, low, high) = row.map_or((0.0, 0.0, 0.0), |row| (row.share, row.low, row.high));
+        // All of the kernel's work is recording here.
+        let is_of = |name: Category| match category {
+            Category::UserCpu => name == Category::UserCpu || name == Category::KernelCpu,
+            Category::KernelCpu => false,
+            category => name == *category,
+        };
+        let rows = ledger.rows.iter().filter(|row| is_of(row.name));
+        let (told, low, high) = rows.fold((0.0, 0.0, 0.0), |(told, low, high), row| {
+            (told + row.share, low + row.low, high + row.high)
+        });
         if told < 0.005 && true_share < 0.005 {
             continue;
         }

@@ -1,5 +1,6 @@
 //! What one or more runs of the program gave: sums that can be added up.
 
+use crate::Category;
 use crate::account::by_stage;
 use crate::account::discards::Discards;
 use crate::account::io::Io;
@@ -9,6 +10,7 @@ use crate::account::sweep::Sums;
 use crate::account::tcp::Traffic;
 use crate::account::unread::Unread;
 use crate::account::weights::Unlike;
+use crate::rules::Rules;
 
 /// The kernel's counts for the program and the children that it waited for. `None`: could not be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -140,6 +142,18 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
+    /// Thread time in which processes were met ending: a wait in the ledger, and on a CPU.
+    pub(crate) fn ending_ns(&self, rules: &Rules) -> f64 {
+        let exit = rules.whole(Category::StartAndExit);
+        (self.looked.thread_waits.of(exit) + self.recorded.thread_waits.of(exit)) as f64
+    }
+
+    /// CPU time in all, without that of processes that were met ending.
+    pub(crate) fn cpu_ns(&self, rules: &Rules) -> f64 {
+        // What they took is in the kernel: at least the program's own code is left.
+        (self.usage.cpu_ns() as f64 - self.ending_ns(rules)).max(self.usage.user_ns as f64)
+    }
+
     /// Adds another run.
     pub(crate) fn add(&mut self, other: &Self) {
         if self.runs == 0 {

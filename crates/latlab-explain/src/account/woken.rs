@@ -1,9 +1,12 @@
 //! The ends of waits: a thread that was woken is ready, not waiting, until it gets a CPU. No record tells when that was, but the kernel counts how
 //! long threads were ready, and what records of preempted threads do not account for came at the ends of waits, to each as much.
+//!
+//! Then it runs before the record of that: the kernel opens the events of a thread that comes to its CPU in that thread's own time.
 
 use std::collections::BTreeMap;
 
 use crate::Category;
+use crate::account::busy::places;
 use crate::account::sweep::Seen;
 use crate::account::tally::Tally;
 use crate::account::unread::Unread;
@@ -30,6 +33,18 @@ pub(crate) fn delay_of_each(tally: &Tally) -> f64 {
     if wakes > 0.0 { after_wake_up / wakes } else { 0.0 }
 }
 
+/// CPU time for which no thread was seen on a CPU, up to what recording takes: it ran before the records of its coming to a CPU. Thread time.
+pub(crate) fn before_records(tally: &Tally, rules: &Rules) -> f64 {
+    let (looked, recorded) = (&tally.looked, &tally.recorded);
+    if recorded.wall == 0 {
+        return 0.0;
+    }
+    // Loading a program takes CPU time, too.
+    let sampled = looked.wall as f64 * f64::from(places(tally.most_threads, tally.cpus));
+    let seen = (recorded.thread_running + recorded.absent) as f64 + sampled;
+    (tally.cpu_ns(rules) - seen).clamp(0.0, tally.recording_ns as f64)
+}
+
 /// Part of the delay after wake-ups that other programs caused, not this one's own threads: only that one can come while all of them wait. It
 /// is taken for that of preempted threads, which is recorded.
 pub(crate) fn caused_by_others(tally: &Tally) -> f64 {
@@ -40,10 +55,11 @@ pub(crate) fn caused_by_others(tally: &Tally) -> f64 {
     sums.thread_ready_for_others as f64 / (sums.thread_ready as f64).max(1.0)
 }
 
-/// Of recorded waits, what was spent ready at their ends, in thread time: by reason, and of those whose reason is not known.
-pub(crate) fn at_ends(tally: &Tally) -> (Waits, f64) {
+/// Of recorded waits, what was no waiting at their ends, in thread time: by reason, and of those whose reason is not known.
+pub(crate) fn at_ends(tally: &Tally, rules: &Rules) -> (Waits, f64) {
     let sums = &tally.recorded;
-    let each = delay_of_each(tally);
+    let wakes = (sums.wakes.total() + sums.unknown_wakes) as f64;
+    let each = delay_of_each(tally) + before_records(tally, rules) / wakes.max(1.0);
     let of = |count: u64, ns: u64| (count as f64 * each).min(ns as f64);
     let known = sums.wakes.each();
     let known = known.map(|(reason, count)| (reason, of(count, sums.thread_waits.of(reason))));
@@ -67,8 +83,8 @@ pub(crate) fn by_category(waits: &Waits, rules: &Rules) -> Vec<(Category, f64)> 
 }
 
 /// Time that all threads waited, whatever the others did, by reason.
-pub(crate) fn thread_waits(tally: &Tally) -> Waits {
-    let (ends, unknown_ends) = at_ends(tally);
+pub(crate) fn thread_waits(tally: &Tally, rules: &Rules) -> Waits {
+    let (ends, unknown_ends) = at_ends(tally, rules);
     let mut waits = Waits::new();
     for (reason, ns) in tally.looked.thread_waits.each() {
         *waits.entry(reason).or_default() += ns as f64;
@@ -208,7 +224,7 @@ mod tests {
             }
         }
         let swept = sweep.end(1200 * MS);
-        let waits = thread_waits(&tally(&swept, 0));
+        let waits = thread_waits(&tally(&swept, 0), Rules::built_in());
         let truth = 2.0 * 1200e6;
         let locks = waits[&whole(Category::Locks)];
         assert!((locks / truth - 1.0).abs() < 0.02, "{locks} of {truth}");
@@ -246,11 +262,11 @@ mod tests {
     #[test]
     fn each_wait_ends_with_as_much_time_in_the_run_queue() {
         let tally = client(2);
-        let (ends, _) = at_ends(&tally);
+        let (ends, _) = at_ends(&tally, Rules::built_in());
         for category in [Category::Network, Category::Sleep] {
             assert!((ends[&whole(category)] - 120e6).abs() < 1e-3, "{ends:?}");
         }
-        let waits = thread_waits(&tally);
+        let waits = thread_waits(&tally, Rules::built_in());
         assert!((waits[&whole(Category::Network)] - 300e6).abs() < 1e-3);
         assert!((waits[&whole(Category::Sleep)] - 180e6).abs() < 1e-3);
     }

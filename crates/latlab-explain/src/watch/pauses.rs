@@ -1,4 +1,4 @@
-//! Pauses of programs by their runtime: by its own counters those of Java ([`java`]) and of Go ([`go`]), by its functions those of V8 ([`v8`]).
+//! How often and how long a runtime stopped its program. Java ([`java`]) and Go ([`go`]) count that themselves. Of V8 ([`v8`]), functions are watched.
 
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -125,13 +125,17 @@ impl Pausing {
         }
         let program = fs::read_link(format!("/proc/{pid}/exe")).ok()?;
         let is_java = program.file_name().is_some_and(|name| name == "java");
+        // These two load what tells of pauses as they run.
+        let node = self.probes.filter(|_| v8::is_node(&program));
         let is_known = asked.program.as_ref() == Some(&program);
-        if is_known && !is_java || !has_own_program(pid) {
+        if is_known && !is_java && node.is_none() || !has_own_program(pid) {
             return None;
         }
-        let node = self.probes.filter(|_| v8::is_node(&program));
-        let found: Option<Box<dyn Counters>> = if let Some(probes) = node {
-            Engine::find(pid, &program, probes).map(|engine| Box::new(engine) as _)
+        let engine = node.and_then(|probes| Engine::find(pid, &program, probes));
+        let found: Option<Box<dyn Counters>> = if let Some(engine) = engine {
+            Some(Box::new(engine))
+        } else if is_known && !is_java {
+            None
         } else if is_java {
             Machine::find(pid).map(|machine| Box::new(machine) as _)
         } else {

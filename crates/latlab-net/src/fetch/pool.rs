@@ -137,7 +137,7 @@ impl Pool {
     }
 
     /// Waits until one request has its answer, or for so long at most; then calls `done` for each that has. Returns at once when none is
-    /// under way, or one fails. A connection that the server closed while it was idle is no failure: it is opened again.
+    /// under way.
     ///
     /// # Errors
     /// Of the first request that fails: reset, truncated, garbage, too late, or another status. A connection that the server closed while it was

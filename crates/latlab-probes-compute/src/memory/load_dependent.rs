@@ -15,7 +15,7 @@ use latlab_probes_shared::prelude::*;
 use latlab_record::Order;
 use latlab_stats::count::nearest;
 
-use crate::levels;
+use crate::{levels, too_little};
 use latlab_probes_shared::walk::{Arena, Chain, Cycle, LINE_BYTES, Layout, PAGE_BYTES};
 
 mod hierarchy;
@@ -138,8 +138,7 @@ window of loads about 20 us long: its quantiles are quantiles of window means, n
     fn plan(&self, env: &Env) -> Plan<Walk> {
         let largest = largest(env);
         if env.memory_bytes < LEAST_MEMORY {
-            let may_be_used = binary_size(env.memory_bytes);
-            return Plan::no(format!("needs 8 MiB of memory; {may_be_used} may be used here"));
+            return Plan::no(too_little(env, &format!("{} of memory", binary_size(LEAST_MEMORY))));
         }
         let plan = Plan::of(points(env, largest)).memory(2 * largest);
         if largest < levels::LEAST_RAM {

@@ -125,7 +125,8 @@ Proof: every pointer is checked once, and each block must end at the line where 
             );
         }
         let (sizes, wanted) = (Sizes::of(env), env.settings.profile.of(LOAD_BYTES));
-        let needed = format!("32 MiB of memory and 2 MiB for each of {loaders} load threads");
+        let [least, each] = [LEAST_MEMORY, LEAST_LOAD_BYTES].map(binary_size);
+        let needed = format!("{least} of memory and {each} for each of {loaders} load threads");
         let is_enough = env.memory_bytes >= LEAST_MEMORY && sizes.load >= LEAST_LOAD_BYTES;
         if let Some(reason) = no_memory(env, is_enough, &needed) {
             return Plan::no(reason);

@@ -113,7 +113,8 @@ Best is the lowest time; best_chains is the smallest number of chains within 5 %
     };
 
     fn plan(&self, env: &Env) -> Plan<Place> {
-        if let Some(reason) = no_memory(env, env.memory_bytes >= LEAST_MEMORY, "8 MiB of memory") {
+        let needed = format!("{} of memory", binary_size(LEAST_MEMORY));
+        if let Some(reason) = no_memory(env, env.memory_bytes >= LEAST_MEMORY, &needed) {
             return Plan::no(reason);
         }
         let (largest, wanted) = (largest(env), LARGEST[0]);

@@ -10,6 +10,7 @@ use latlab_probes_shared::prelude::*;
 use latlab_stats::rng::mixed;
 use latlab_storage::{Place, StorageError, evict, open_again};
 use rustix::fs::{Advice, MemfdFlags, OFlags};
+use rustix::io::Errno;
 
 use super::{Region, page_bytes};
 
@@ -146,7 +147,7 @@ fn is_on_a_device(env: &Env, place: &Place, file: &File) -> Result<()> {
         "is on another machine: the network would be measured"
     } else if known.is_some_and(|system| system.user_space) {
         "is served by a program: that program would be measured"
-    } else if open_again(file, OFlags::RDONLY | OFlags::DIRECT).is_err() {
+    } else if let Err(Errno::INVAL | Errno::OPNOTSUPP) = open_again(file, OFlags::RDONLY | OFlags::DIRECT) {
         "does not let files be read past the page cache (O_DIRECT): there may be no device below it"
     } else {
         return Ok(());

@@ -88,7 +88,8 @@ impl Running {
     }
 
     fn ask(&mut self, request: &Value) -> Result<Transferred, ProbeError> {
-        let Told { stamps, connections } = self.child.ask(request)?;
+        let of_python = |error| ProbeError::Other(format!("the Python program: {error}"));
+        let Told { stamps, connections } = self.child.ask(request).map_err(of_python)?;
         let first = stamps.iter().map(|(begun, _)| *begun).min().unwrap_or(0);
         let stamped = stamps.into_iter().map(|(begun, ended)| Stamped {
             begun: begun - first + 1,
@@ -96,5 +97,12 @@ impl Running {
             ..Stamped::default()
         });
         Ok(Transferred { stamped: stamped.collect(), connections })
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may wait for a server: nothing of it is needed any longer.
+        self.child.kill();
     }
 }

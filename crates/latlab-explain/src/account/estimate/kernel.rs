@@ -67,7 +67,8 @@ impl Estimate<'_> {
         parts.push((self.gives_back(), costs.unmap.times((touched - held).max(0.0))));
         // What was met of it is no part of the time on a CPU.
         let ending = costs.unmap.times(pages).plus(costs.process.times(self.tally.processes as f64));
-        let left = |ns: f64| (ns - self.ending()).max(0.0);
+        let met = self.tally.ending_ns(self.rules);
+        let left = |ns: f64| (ns - met).max(0.0);
         let ending = Cost { low: left(ending.low), mid: left(ending.mid), high: left(ending.high) };
         parts.push((self.whole(Category::StartAndExit), ending));
         // Giving up the CPU is part of what it was given up for.

@@ -725,6 +725,45 @@ fn what_a_thread_ran_before_the_record_of_it_is_recording_and_no_part_of_its_wai
 }
 
 #[test]
+fn what_one_kind_of_wait_cannot_have_held_before_records_the_others_held() {
+    let mut tally = ran(false);
+    records(&mut tally, 400_000_000);
+    tally.recorded.wall = SECOND;
+    tally.usage.user_ns = 470_000_000;
+    tally.recording_ns = 90_000_000;
+    for (category, ns, times) in [(Category::Pipe, 10_000_000, 3000), (Category::Sleep, 590_000_000, 1000)] {
+        let reason = rules().whole(category);
+        tally.recorded.waits.count(reason, ns);
+        tally.recorded.thread_waits.count(reason, ns);
+        tally.recorded.wakes.count(reason, times);
+        tally.recorded.all_waited.count(reason, times);
+    }
+    let ledger = closed(&tally, &costs());
+    assert!((ledger.running_ns - 470e6).abs() < 1.0 && (ledger.cpu_ns - 470e6).abs() < 1.0, "{ledger:?}");
+    assert_shares(&ledger, 1e-6, [(Category::Pipe, 0.0), (Category::Sleep, 0.53)]);
+    // The table of threads takes from each what ended it, too.
+    let waits = woken::thread_waits(&tally, rules());
+    assert!((waits[&rules().whole(Category::Sleep)] - (590e6 - 70e6 / 4.0)).abs() < 1.0, "{waits:?}");
+}
+
+#[test]
+fn where_records_have_more_than_the_kernel_counts_no_wait_was_recording() {
+    let mut tally = ran(true);
+    records(&mut tally, 500_000_000);
+    tally.recorded.wall = SECOND;
+    tally.usage.user_ns = 400_000_000;
+    tally.recording_ns = 90_000_000;
+    let sleep = rules().whole(Category::Sleep);
+    tally.recorded.waits.count(sleep, 500_000_000);
+    tally.recorded.wakes.count(sleep, 10);
+    tally.recorded.all_waited.count(sleep, 10);
+    samples(&mut tally.mix, 400, rules().whole(Category::Compute), 1e6);
+    let ledger = closed(&tally, &costs());
+    assert_shares(&ledger, 1e-6, [(Category::Sleep, 0.5), (Category::InterruptsForOthers, 0.1)]);
+    assert!((ledger.running_ns - 400e6).abs() < 1.0, "{ledger:?}");
+}
+
+#[test]
 fn a_function_of_a_quiet_part_that_was_recorded_more_has_its_share_of_the_whole_run() {
     use crate::account::weights::{Kept, Stretches};
     const MS: f64 = 1e6;

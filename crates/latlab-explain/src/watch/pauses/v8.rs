@@ -27,7 +27,7 @@ const BEGINS: &str = "_ZN2v88internal8GCTracer20StartObservablePauseE";
 const ENDS: &str = "_ZN2v88internal8GCTracer19StopObservablePauseE";
 /// Of a library's or program's symbols, while it is watched: memory, and steps. Node 20 exports 75,000.
 const MOST_OF_SYMBOLS: u64 = 64 << 20;
-const MOST_STEPS: u64 = 2 << 20;
+const MOST_STEPS: u64 = 8 << 20;
 /// Threads of one process: two descriptors each.
 const MOST_THREADS: usize = 100;
 /// Records of a thread, bytes: some hundred between two looks.
@@ -62,8 +62,10 @@ fn functions(file: &Parsed<'_>, budget: &Budget) -> Option<[u64; 2]> {
             continue;
         }
         let Ok(name) = symbol.name() else { continue };
-        if let Some(at) = [BEGINS, ENDS].iter().position(|function| name.starts_with(function)) {
-            found[at] = segments.offset(symbol.address());
+        // Parts that a compiler has cut off have a dot in their names.
+        let is = |function: &&str| name.starts_with(*function) && !name.contains('.');
+        if let Some(at) = [BEGINS, ENDS].iter().position(is) {
+            found[at] = found[at].or_else(|| segments.offset(symbol.address()));
         }
         if let [Some(begins), Some(ends)] = found {
             return Some([begins, ends]);
@@ -166,7 +168,9 @@ pub(super) struct Engine {
     /// `None`: it could not be followed.
     threads: HashMap<u32, Option<Thread>>,
     sum: Sum,
-    is_least: bool,
+    /// Whether all threads were followed from the first look on.
+    is_whole: bool,
+    has_run: bool,
 }
 
 impl Engine {
@@ -174,7 +178,8 @@ impl Engine {
     pub(super) fn find(process: u32, program: &Path, probes: Probes) -> Option<Self> {
         let (file, functions) = engine(process)?;
         let (program, threads, sum) = (program.to_owned(), HashMap::new(), Sum::default());
-        let mut engine = Self { process, program, probes, file, functions, threads, sum, is_least: true };
+        let (is_whole, has_run) = (true, false);
+        let mut engine = Self { process, program, probes, file, functions, threads, sum, is_whole, has_run };
         engine.follow();
         engine.threads.values().any(Option::is_some).then_some(engine)
     }
@@ -188,49 +193,66 @@ impl Engine {
             .filter_map(|(_, thread)| thread)
             .collect();
         for mut thread in ended {
-            self.is_least |= !thread.read(&mut self.sum);
+            self.is_whole &= thread.read(&mut self.sum);
             close_beside(thread.ring.into_events());
         }
+        let is_first = self.threads.is_empty();
         // The very file that was read, whatever has become of its path.
         let Ok(file) = CString::new(format!("/proc/self/fd/{}", self.file.as_raw_fd())) else { return };
         for tid in threads {
+            if self.threads.contains_key(&tid) {
+                continue;
+            }
             let room = self.threads.len() < MOST_THREADS;
-            let open = || Thread::of(tid, self.probes.pmu, &file, self.functions);
-            if room && !self.threads.contains_key(&tid) {
-                self.threads.insert(tid, open());
+            let thread = room.then(|| Thread::of(tid, self.probes.pmu, &file, self.functions)).flatten();
+            self.is_whole &= is_first && thread.is_some();
+            if room {
+                self.threads.insert(tid, thread);
             }
         }
     }
 
+    /// Takes the breakpoints away.
+    fn leave(&mut self) {
+        self.read();
+        let threads = self.threads.drain().filter_map(|(_, thread)| thread);
+        close_beside(threads.flat_map(|thread| thread.ring.into_events()).collect());
+    }
+
     fn read(&mut self) {
         for thread in self.threads.values_mut().flatten() {
-            self.is_least |= !thread.read(&mut self.sum);
+            self.is_whole &= thread.read(&mut self.sum);
         }
     }
 }
 
 impl Counters for Engine {
     fn look(&mut self) -> bool {
-        self.follow();
-        self.read();
-        fs::read_link(format!("/proc/{}/exe", self.process)).is_ok_and(|program| program == self.program)
+        let program = fs::read_link(format!("/proc/{}/exe", self.process));
+        let is_it = program.is_ok_and(|program| program == self.program);
+        if is_it {
+            self.follow();
+            self.read();
+        } else {
+            self.leave();
+        }
+        is_it
     }
 
     fn has_run(&mut self) {
-        self.is_least = false;
+        self.has_run = true;
     }
 
     fn told(&mut self, process: u32, _: &Rc<Budget>) -> Vec<Pauses> {
-        self.read();
-        let threads = self.threads.drain().filter_map(|(_, thread)| thread);
-        close_beside(threads.flat_map(|thread| thread.ring.into_events()).collect());
+        self.leave();
         let Sum { times, ns, longest_ns } = self.sum;
         let seconds = |ns: u64| ns as f64 / 1e9;
         let pauses = Pauses {
             process,
             runtime: "V8",
             kind: KIND.to_owned(),
-            is_least: self.is_least,
+            // Of a process that was started under watch, the first ones came before its functions were found.
+            is_least: !(self.has_run && self.is_whole),
             times,
             seconds: seconds(ns),
             longest_s: longest_ns.map(seconds),

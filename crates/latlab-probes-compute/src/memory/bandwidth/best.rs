@@ -191,7 +191,7 @@ pub(super) fn levels(header: &Header, all: &[Figure<Bandwidth>], operation: Oper
     Level::VARIANTS.iter().filter_map(of_level).collect()
 }
 
-/// Working sets of a level, and the one that is wanted.
+/// Between which working sets lie those of a level, bytes, and the one that is wanted; `None`: the level is not known.
 fn landmark(
     header: &Header,
     all: &[Figure<Bandwidth>],

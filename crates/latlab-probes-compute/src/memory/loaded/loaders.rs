@@ -153,6 +153,7 @@ struct Loader {
     turns: Arc<Turns>,
     read: Stream,
     write: Stream,
+    kernels: &'static Kernels,
     /// For reading and for writing; the thread has them while it runs.
     passes: Option<[Pass; 2]>,
     running: Option<Running>,
@@ -181,14 +182,18 @@ impl Loader {
         let read = Stream::new(&field, Operation::Read, bytes)?;
         let write = Stream::new(&field, Operation::Write, bytes / 2)?;
         let passes = Some([read.pass(kernels)?, write.pass(kernels)?]);
-        Ok(Self { cpu, turns: Arc::default(), read, write, passes, running: None })
+        Ok(Self { cpu, turns: Arc::default(), read, write, kernels, passes, running: None })
     }
 
     fn start(&mut self, run: Run, nth_run: u64, over: &Arc<Over>) -> Result<()> {
         if run.mix.writes() {
             self.write.streams.spoil(self.write.tally.at(), TURN_LINES, nth_run);
         }
-        let mut passes = self.passes.take().ok_or_else(gone)?;
+        // A thread that could not be started has taken them along.
+        let mut passes = match self.passes.take() {
+            Some(passes) => passes,
+            None => [self.read.pass(self.kernels)?, self.write.pass(self.kernels)?],
+        };
         let (cpu, turns, over) = (self.cpu, Arc::clone(&self.turns), Arc::clone(over));
         let work = move || {
             pin_this_thread(cpu);
@@ -210,6 +215,14 @@ impl Loader {
                 work,
             )?,
         });
+        Ok(())
+    }
+
+    /// Puts away what a run has left that was given up, and whose thread is over by now.
+    fn clear(&mut self) -> Result<()> {
+        if let Some(running) = self.running.take() {
+            self.passes = Some(running.thread.join().map_err(|_| gone())?.0);
+        }
         Ok(())
     }
 
@@ -252,10 +265,12 @@ impl Loaders {
         let team: Result<Vec<Loader>> = std::thread::scope(|scope| {
             let make = |(nth, cpu): (u64, &u32)| {
                 let cpu = *cpu;
-                scope.spawn(move || Loader::new(cpu, bytes, seed ^ nth, kernels))
+                let named = std::thread::Builder::new().name(format!("load-{cpu}"));
+                named.spawn_scoped(scope, move || Loader::new(cpu, bytes, seed ^ nth, kernels))
             };
             let threads: Vec<_> = (0..).zip(cpus).map(make).collect();
-            threads.into_iter().map(|thread| thread.join().map_err(|_| gone())?).collect()
+            let refused = |error| refused("starting a load thread", error);
+            threads.into_iter().map(|thread| thread.map_err(refused)?.join().map_err(|_| gone())?).collect()
         });
         Ok(Self { over: Arc::default(), team: team?, isa: kernels.isa, runs: 0, patience })
     }
@@ -266,6 +281,9 @@ impl Loaders {
 
     /// Starts the first threads; returns when all of them work.
     pub(super) fn start(&mut self, run: Run) -> Result<()> {
+        self.over.0.store(true, Ordering::Release);
+        self.wait_for("stop", |_, running| running.thread.is_finished())?;
+        self.team.iter_mut().try_for_each(Loader::clear)?;
         self.runs += 1;
         self.over.0.store(false, Ordering::Release);
         let mut first = self.team.iter_mut().take(run.threads);
@@ -405,6 +423,19 @@ mod tests {
             std::thread::sleep(Duration::from_millis(2));
             assert_eq!(loaders.counts(), then, "{mix:?}");
         }
+    }
+
+    #[test]
+    fn a_run_that_was_given_up_does_not_hold_up_the_next_one() {
+        let mut loaders = started(Mix::Write);
+        loaders.start(run(Mix::Write)).expect("they begin again");
+        let ended = stopped(&mut loaders);
+        assert_eq!((ended.idle_threads, ended.wrong_counts, ended.words.wrong), (0, 0, 0));
+        // A thread that could not be started takes its passes along.
+        loaders.team[0].passes = None;
+        loaders.start(run(Mix::Write)).expect("they begin once more");
+        let ended = stopped(&mut loaders);
+        assert_eq!((ended.idle_threads, ended.wrong_counts, ended.words.wrong), (0, 0, 0));
     }
 
     #[test]

@@ -113,8 +113,7 @@ impl Evidence {
     /// As checks of a record. `path` decides which: a cold figure needs its evictions, a direct or cold one the kernel's count.
     pub(crate) fn checks(&self, target: &Target, path: Access, direction: Direction) -> Vec<Check> {
         let mut checks = vec![written_extents(&target.test.extents)];
-        // What was written is looked at where it was read back.
-        // Of a file of the user's nobody knows what is in it.
+        // What was written is looked at where it was read back; and of a file of the user's nobody knows what is in it.
         if target.test.contents.is_some() && (direction == Direction::Read || self.looked.all > 0) {
             let held = format!("{} blocks read held what was written there", self.looked.all);
             checks.push(self.looked.check("contents verified", held));

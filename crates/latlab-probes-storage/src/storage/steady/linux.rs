@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
 use latlab_harness::{self as harness, Block, Env, ProbeError, Proof, Stamps, pin_this_thread};
-use latlab_probes_shared::{other_cpu, start_thread};
+use latlab_probes_shared::other_cpu;
 use latlab_storage::{BLOCK_BYTES, Buffer, Contents, Direction};
 use serde_json::Number;
 
@@ -44,10 +44,10 @@ impl Drop for Joined {
 }
 
 impl Filler {
-    pub(super) fn new(env: &Env, contents: Contents, mut places: Places) -> Result<Self, ProbeError> {
+    pub(super) fn new(env: &Env, contents: Contents, places: Places) -> Self {
         let buffer = || Buffer::new(usize::try_from(BLOCK).unwrap_or(usize::MAX), BLOCK_BYTES);
         let Some(cpu) = other_cpu(env) else {
-            return Ok(Self::Here { contents, places, buffer: buffer() });
+            return Self::Here { contents, places, buffer: buffer() };
         };
         let (full_to, full) = sync_channel(AHEAD);
         let (empty, empty_from) = sync_channel::<Buffer>(AHEAD);
@@ -55,18 +55,21 @@ impl Filler {
             // There is room for all of them.
             let _ = empty.try_send(buffer());
         }
+        let mut own = places.clone();
         let work = move || {
             pin_this_thread(cpu);
             while let Ok(mut buffer) = empty_from.recv() {
-                let offset = places.next();
+                let offset = own.next();
                 contents.fill(offset, buffer.bytes_mut());
                 if full_to.send((offset, buffer)).is_err() {
                     return;
                 }
             }
         };
-        let thread = start_thread("contents", "starting a thread that computes what is written", work)?;
-        Ok(Self::Beside { full, empty, current: None, _thread: Joined(Some(thread)) })
+        match std::thread::Builder::new().name("contents".to_owned()).spawn(work) {
+            Ok(thread) => Self::Beside { full, empty, current: None, _thread: Joined(Some(thread)) },
+            Err(_) => Self::Here { contents, places, buffer: buffer() },
+        }
     }
 
     /// Where the next block belongs, and its bytes.
@@ -176,7 +179,7 @@ impl Session<'_> {
         let places = Places::in_order(BLOCK, self.target.blocks(BLOCK), 0);
         let filler = match &mut self.filler {
             Some(filler) => filler,
-            none => none.insert(Filler::new(self.env, contents, places)?),
+            none => none.insert(Filler::new(self.env, contents, places)),
         };
         seen.disk.begin(&self.target, DIRECT);
         let mut written = Vec::with_capacity(2);

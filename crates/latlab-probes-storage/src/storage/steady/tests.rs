@@ -79,7 +79,7 @@ mod on_a_disk {
         let contents = Contents::new(9);
         for mut env in [testing::env(64 << 20), testing::env_of_one_cpu(64 << 20)] {
             env.home_cpu = env.cpus[0];
-            let mut filler = Filler::new(&env, contents, Places::in_order(BLOCK, 5, 3)).expect("a thread");
+            let mut filler = Filler::new(&env, contents, Places::in_order(BLOCK, 5, 3));
             for expected in [3, 4, 0, 1, 2, 3, 4, 0, 1, 2, 3] {
                 let (offset, bytes) = filler.next().expect("filled");
                 assert_eq!(offset, expected * BLOCK);
@@ -94,7 +94,7 @@ mod on_a_disk {
         let point = points(&env)[0].point;
         let mut session = Steady.open(&env, &[point]).expect("a file");
         let places = Places::in_order(BLOCK, disk::file_bytes(&env) / BLOCK, 0);
-        session.filler = Filler::new(&env, Contents::new(77), places).ok();
+        session.filler = Some(Filler::new(&env, Contents::new(77), places));
         let proof = proved_once(&mut session, &env, &point).expect("written");
         assert_eq!(testing::failed(&proof), ["contents verified"]);
     }

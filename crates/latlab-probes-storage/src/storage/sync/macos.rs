@@ -49,10 +49,20 @@ pub(super) fn laid_out(env: &Env, place: &Place, seed: u64) -> Result<Arc<OwnedF
     let mut block = vec![0; usize::try_from(BLOCK_BYTES).unwrap_or(0)];
     for at in (0..FILE_BYTES).step_by(block.len()) {
         Contents::new(seed).fill(at, &mut block);
-        pwrite(&file, &block, at).map_err(system("laying out a file"))?;
+        let written = pwrite(&file, &block, at).map_err(system("laying out a file"))?;
+        whole(written, block.len(), "laying out a file")?;
     }
     flush(Way::FullFsync, &file).map_err(system("flushing a file"))?;
     Ok(Arc::new(file))
+}
+
+/// That no byte is missing.
+fn whole(bytes: usize, wanted: usize, what: &str) -> Result<(), ProbeError> {
+    if bytes == wanted {
+        Ok(())
+    } else {
+        Err(ProbeError::Other(format!("{what}: {bytes} of {wanted} bytes")))
+    }
 }
 
 pub(super) fn flags_of(_way: Way) -> OFlags {
@@ -77,5 +87,7 @@ pub(super) fn look_what_waits(_file: BorrowedFd<'_>, (): &mut Counted) -> Result
 
 pub(super) fn read_back(file: BorrowedFd<'_>, back: &mut [u8], offset: u64) -> Result<(), ProbeError> {
     let read = retry_on_intr(|| pread(file, &mut *back, offset));
-    read.map(drop).map_err(system("reading back what was written"))
+    let what = "reading back what was written";
+    let wanted = back.len();
+    whole(read.map_err(system(what))?, wanted, what)
 }

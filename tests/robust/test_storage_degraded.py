@@ -105,9 +105,9 @@ def storage(
         told = place.run_until(lambda _: enough(), *asked, **more)
     else:
         told = place.run(*asked, **more) if more else place.called(*asked)
-    assert told.returncode == (130 if enough else 0), told.stderr
+    assert told.returncode in ({0, 130} if enough else {0}), told.stderr
     assert "fault" not in told.stderr
-    assert place.lines()[-1]["stopped_by"] == ("interrupted" if enough else "completed")
+    assert place.lines()[-1]["stopped_by"] == ("interrupted" if told.returncode else "completed")
     assert not place.deaths()
     assert names_in(directory) == before
     return told.stderr

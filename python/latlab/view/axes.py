@@ -82,49 +82,39 @@ def count_axis(field: str, title: str, values: list[int]) -> alt.X:
     )
 
 
-def _duration(low: float, high: float) -> dict[str, Any]:
-    axis = alt.Axis(values=_ticks(low, high), labelExpr=_DURATION_LABEL, labelOverlap=True, grid=True)
+def _decades(low: float, high: float, label: str) -> dict[str, Any]:
+    axis = alt.Axis(values=_ticks(low, high), labelExpr=label, labelOverlap=True, grid=True)
     return {"scale": _scale(low, high), "axis": axis}
 
 
 def duration_x(field: str, title: str, low: float, high: float) -> alt.X:
     """Nanoseconds along x."""
-    return alt.X(f"{field}:Q", title=title, **_duration(low, high))
+    return alt.X(f"{field}:Q", title=title, **_decades(low, high, _DURATION_LABEL))
 
 
 def duration_y(field: str, title: str, low: float, high: float) -> alt.Y:
     """Nanoseconds along y."""
-    return alt.Y(f"{field}:Q", title=title, **_duration(low, high))
-
-
-def _rate(low: float, high: float) -> dict[str, Any]:
-    axis = alt.Axis(values=_ticks(low, high), labelExpr=_RATE_LABEL, labelOverlap=True, grid=True)
-    return {"scale": _scale(low, high), "axis": axis}
+    return alt.Y(f"{field}:Q", title=title, **_decades(low, high, _DURATION_LABEL))
 
 
 def rate_x(field: str, title: str, low: float, high: float) -> alt.X:
     """Bytes a second along x."""
-    return alt.X(f"{field}:Q", title=title, **_rate(low, high))
+    return alt.X(f"{field}:Q", title=title, **_decades(low, high, _RATE_LABEL))
 
 
 def rate_y(field: str, title: str, low: float, high: float) -> alt.Y:
     """Bytes a second along y."""
-    return alt.Y(f"{field}:Q", title=title, **_rate(low, high))
-
-
-def _per_second(low: float, high: float) -> dict[str, Any]:
-    axis = alt.Axis(values=_ticks(low, high), labelExpr=_PER_SECOND_LABEL, labelOverlap=True, grid=True)
-    return {"scale": _scale(low, high), "axis": axis}
+    return alt.Y(f"{field}:Q", title=title, **_decades(low, high, _RATE_LABEL))
 
 
 def per_second_x(field: str, title: str, low: float, high: float) -> alt.X:
     """How often in a second, along x."""
-    return alt.X(f"{field}:Q", title=title, **_per_second(low, high))
+    return alt.X(f"{field}:Q", title=title, **_decades(low, high, _PER_SECOND_LABEL))
 
 
 def per_second_y(field: str, title: str, low: float, high: float) -> alt.Y:
     """How often in a second, along y."""
-    return alt.Y(f"{field}:Q", title=title, **_per_second(low, high))
+    return alt.Y(f"{field}:Q", title=title, **_decades(low, high, _PER_SECOND_LABEL))
 
 
 def share_y(field: str, title: str, low: float) -> alt.Y:

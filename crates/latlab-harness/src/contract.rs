@@ -88,24 +88,27 @@ impl Spec {
     }
 }
 
-#[cfg(test)]
 impl Spec {
+    /// What most probes have in common: times of operations that need nothing, saturate nothing and cannot be watched one by one.
+    pub const USUAL: Self = Self {
+        id: "",
+        tier: Tier::Memory,
+        title: "",
+        question: "",
+        method: "",
+        method_version: 1,
+        unit: Unit::Ns,
+        convention: "",
+        needs: &[],
+        touches: &[],
+        saturates: false,
+        operations: Operations::Unwatched,
+    };
+
     /// That of a probe which only tests have.
+    #[cfg(test)]
     pub(crate) const fn planted(id: &'static str) -> Self {
-        Self {
-            id,
-            tier: Tier::Memory,
-            title: "planted",
-            question: "?",
-            method: "planted",
-            method_version: 1,
-            unit: Unit::Ns,
-            convention: "",
-            needs: &[],
-            touches: &[],
-            saturates: false,
-            operations: Operations::Unwatched,
-        }
+        Self { id, title: "planted", question: "?", method: "planted", ..Self::USUAL }
     }
 }
 

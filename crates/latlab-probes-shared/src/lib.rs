@@ -12,8 +12,7 @@ use std::io::{BufRead, Write};
 use std::thread::JoinHandle;
 
 use latlab_clock::Source;
-use latlab_harness::{Env, Figure, Operations, PointResult, Probe, ProbeError, Rank, Spec, Tier};
-use latlab_record::Unit;
+use latlab_harness::{Env, Figure, PointResult, Probe, ProbeError, Rank, Spec};
 
 pub use compared::Compared;
 pub use latlab_stats::median_of as median;
@@ -24,21 +23,8 @@ const HUGE_BYTES: usize = 2 << 20;
 /// What may fail while something is measured.
 pub type Result<T, E = ProbeError> = std::result::Result<T, E>;
 
-/// What most probes have in common: times of operations that need nothing, saturate nothing and cannot be watched one by one.
-pub const USUAL: Spec = Spec {
-    id: "",
-    tier: Tier::Memory,
-    title: "",
-    question: "",
-    method: "",
-    method_version: 1,
-    unit: Unit::Ns,
-    convention: "",
-    needs: &[],
-    touches: &[],
-    saturates: false,
-    operations: Operations::Unwatched,
-};
+/// See [`Spec::USUAL`].
+pub const USUAL: Spec = Spec::USUAL;
 
 /// Headline where it is one, but in a quick run.
 pub fn rank(env: &Env, is_headline: bool, otherwise: Rank) -> Rank {

@@ -72,6 +72,11 @@ pub(crate) struct Sums {
 }
 
 impl Sums {
+    /// Waits that ended, whatever they were for.
+    pub(crate) fn all_wakes(&self) -> f64 {
+        (self.wakes.total() + self.unknown_wakes) as f64
+    }
+
     /// Adds those of another run.
     pub(crate) fn add(&mut self, other: &Self) {
         self.wall += other.wall;

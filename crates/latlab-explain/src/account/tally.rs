@@ -1,6 +1,7 @@
 //! What one or more runs of the program gave: sums that can be added up.
 
 use crate::Category;
+use crate::account::busy::places;
 use crate::account::by_stage;
 use crate::account::discards::Discards;
 use crate::account::io::Io;
@@ -146,6 +147,11 @@ impl Tally {
     pub(crate) fn ending_ns(&self, rules: &Rules) -> f64 {
         let exit = rules.whole(Category::StartAndExit);
         (self.looked.thread_waits.of(exit) + self.recorded.thread_waits.of(exit)) as f64
+    }
+
+    /// CPUs that threads ran on at once, at most.
+    pub(crate) fn places(&self) -> f64 {
+        f64::from(places(self.most_threads, self.cpus))
     }
 
     /// CPU time in all, without that of processes that were met ending.

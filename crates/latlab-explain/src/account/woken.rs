@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 
 use crate::Category;
-use crate::account::busy::places;
 use crate::account::sweep::Seen;
 use crate::account::tally::Tally;
 use crate::account::unread::Unread;
@@ -28,7 +27,7 @@ pub(crate) fn sampled_delay(tally: &Tally) -> f64 {
 /// Run-queue delay at the end of a recorded wait, on average: what records of preempted threads do not have came there.
 pub(crate) fn delay_of_each(tally: &Tally) -> f64 {
     let sums = &tally.recorded;
-    let wakes = (sums.wakes.total() + sums.unknown_wakes) as f64;
+    let wakes = sums.all_wakes();
     let after_wake_up = recorded_delay(tally) - sums.thread_ready as f64;
     if wakes > 0.0 { after_wake_up / wakes } else { 0.0 }
 }
@@ -40,7 +39,7 @@ pub(crate) fn before_records(tally: &Tally, rules: &Rules) -> f64 {
         return 0.0;
     }
     // Loading a program takes CPU time, too.
-    let sampled = looked.wall as f64 * f64::from(places(tally.most_threads, tally.cpus));
+    let sampled = looked.wall as f64 * tally.places();
     let seen = (recorded.thread_running + recorded.absent) as f64 + sampled;
     (tally.cpu_ns(rules) - seen).clamp(0.0, tally.recording_ns as f64)
 }
@@ -58,7 +57,7 @@ pub(crate) fn caused_by_others(tally: &Tally) -> f64 {
 /// Of recorded waits, what was no waiting at their ends, in thread time: by reason, and of those whose reason is not known.
 pub(crate) fn at_ends(tally: &Tally, rules: &Rules) -> (Waits, f64) {
     let sums = &tally.recorded;
-    let wakes = (sums.wakes.total() + sums.unknown_wakes) as f64;
+    let wakes = sums.all_wakes();
     let each = delay_of_each(tally) + before_records(tally, rules) / wakes.max(1.0);
     let of = |count: u64, ns: u64| (count as f64 * each).min(ns as f64);
     let known = sums.wakes.each();

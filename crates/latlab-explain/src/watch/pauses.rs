@@ -131,13 +131,12 @@ impl Pausing {
         if is_known && !is_java && node.is_none() || !has_own_program(pid) {
             return None;
         }
-        let engine = node.and_then(|probes| Engine::find(pid, &program, probes));
-        let found: Option<Box<dyn Counters>> = if let Some(engine) = engine {
-            Some(Box::new(engine))
-        } else if is_known && !is_java {
-            None
-        } else if is_java {
+        let found: Option<Box<dyn Counters>> = if is_java {
             Machine::find(pid).map(|machine| Box::new(machine) as _)
+        } else if let Some(engine) = node.and_then(|probes| Engine::find(pid, &program, probes)) {
+            Some(Box::new(engine))
+        } else if is_known {
+            None
         } else {
             self.programs.find(pid, &program).map(|process| Box::new(process) as _)
         };

@@ -3,7 +3,6 @@
 
 use super::Estimate;
 use crate::Category;
-use crate::account::busy::places;
 use crate::account::interval::{Range, of_share};
 use crate::account::mix::Side;
 use crate::account::sampled::Share;
@@ -95,11 +94,9 @@ impl Estimate<'_> {
             return Share::default();
         }
         let sums = &self.tally.recorded;
-        let wakes = (sums.wakes.total() + sums.unknown_wakes) as f64;
         let alone = (sums.all_waited.total() + sums.unknown_all_waited) as f64;
-        let places = f64::from(places(self.tally.most_threads, self.tally.cpus));
-        let least = ((ns + sums.thread_running as f64) / places - running).clamp(0.0, ns);
-        let of = (ns * (alone / wakes.max(1.0)).min(1.0)).max(least);
+        let least = ((ns + sums.thread_running as f64) / self.tally.places() - running).clamp(0.0, ns);
+        let of = (ns * (alone / sums.all_wakes().max(1.0)).min(1.0)).max(least);
         Share::within(of, Range { low: least, high: ns })
     }
 

@@ -447,6 +447,17 @@ fn records(tally: &mut Tally, wall: u64) {
     tally.recorded.thread_running = wall;
 }
 
+/// Waits of all threads that were recorded: what for, nanoseconds together, and how often.
+fn waited(tally: &mut Tally, waits: [(Category, u64, u64); 2]) {
+    for (category, ns, times) in waits {
+        let reason = rules().whole(category);
+        tally.recorded.waits.count(reason, ns);
+        tally.recorded.thread_waits.count(reason, ns);
+        tally.recorded.wakes.count(reason, times);
+        tally.recorded.all_waited.count(reason, times);
+    }
+}
+
 /// One second in which a thread ran, all of it recorded.
 fn ran(sees_kernel: bool) -> Tally {
     let mut tally = looked(100, Category::Sleep);
@@ -666,14 +677,7 @@ fn the_ends_of_recorded_waits_that_were_spent_ready_are_waiting_for_a_cpu() {
     tally.usage.user_ns = 400_000_000;
     tally.usage.queue_ns = Some(90_000_000);
     tally.delay.recorded_ns = 90_000_000;
-    for (category, ns, times) in [(Category::Network, 400_000_000, 200), (Category::Sleep, 200_000_000, 100)]
-    {
-        let reason = rules().whole(category);
-        tally.recorded.waits.count(reason, ns);
-        tally.recorded.thread_waits.count(reason, ns);
-        tally.recorded.wakes.count(reason, times);
-        tally.recorded.all_waited.count(reason, times);
-    }
+    waited(&mut tally, [(Category::Network, 400_000_000, 200), (Category::Sleep, 200_000_000, 100)]);
     samples(&mut tally.mix, 400, rules().whole(Category::Compute), 1e6);
     let ledger = closed(&tally, &costs());
     assert_shares(
@@ -695,15 +699,7 @@ fn what_a_thread_ran_before_the_record_of_it_is_recording_and_no_part_of_its_wai
         tally.usage.queue_ns = Some(20_000_000);
         tally.delay.recorded_ns = 20_000_000;
         tally.recording_ns = 60_000_000;
-        for (category, ns, times) in
-            [(Category::Pipe, 100_000_000, 3000), (Category::Sleep, 500_000_000, 1000)]
-        {
-            let reason = rules().whole(category);
-            tally.recorded.waits.count(reason, ns);
-            tally.recorded.thread_waits.count(reason, ns);
-            tally.recorded.wakes.count(reason, times);
-            tally.recorded.all_waited.count(reason, times);
-        }
+        waited(&mut tally, [(Category::Pipe, 100_000_000, 3000), (Category::Sleep, 500_000_000, 1000)]);
         samples(&mut tally.mix, 400, rules().whole(Category::Compute), 1e6);
         tally.sampled_ns = 400_000_000.0;
         let ledger = closed(&tally, &costs());
@@ -731,13 +727,7 @@ fn what_one_kind_of_wait_cannot_have_held_before_records_the_others_held() {
     tally.recorded.wall = SECOND;
     tally.usage.user_ns = 470_000_000;
     tally.recording_ns = 90_000_000;
-    for (category, ns, times) in [(Category::Pipe, 10_000_000, 3000), (Category::Sleep, 590_000_000, 1000)] {
-        let reason = rules().whole(category);
-        tally.recorded.waits.count(reason, ns);
-        tally.recorded.thread_waits.count(reason, ns);
-        tally.recorded.wakes.count(reason, times);
-        tally.recorded.all_waited.count(reason, times);
-    }
+    waited(&mut tally, [(Category::Pipe, 10_000_000, 3000), (Category::Sleep, 590_000_000, 1000)]);
     let ledger = closed(&tally, &costs());
     assert!((ledger.running_ns - 470e6).abs() < 1.0 && (ledger.cpu_ns - 470e6).abs() < 1.0, "{ledger:?}");
     assert_shares(&ledger, 1e-6, [(Category::Pipe, 0.0), (Category::Sleep, 0.53)]);

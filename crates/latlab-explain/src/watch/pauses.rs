@@ -1,6 +1,6 @@
 //! How often and how long a runtime stopped its program. Java ([`java`]) and Go ([`go`]) count that themselves. Of V8 ([`v8`]), functions are watched.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Debug;
 use std::fs;
 use std::path::PathBuf;
@@ -61,6 +61,8 @@ struct Asked {
     last: u64,
     /// The program for which the answer is known.
     program: Option<PathBuf>,
+    /// Files that have no functions of V8. What it maps later may have them.
+    searched: HashSet<Rc<str>>,
 }
 
 /// See the module.
@@ -115,7 +117,8 @@ impl Pausing {
         if self.asked.len() >= MOST_PROCESSES && !self.asked.contains_key(&pid) {
             return None;
         }
-        let asked = self.asked.entry(pid).or_insert(Asked { first: now, last: now, program: None });
+        let new = Asked { first: now, last: now, program: None, searched: HashSet::new() };
+        let asked = self.asked.entry(pid).or_insert(new);
         asked.last = now;
         if now - asked.first > ASKED_NS
             || self.found.len() >= MOST_PROCESSES
@@ -133,7 +136,9 @@ impl Pausing {
         }
         let found: Option<Box<dyn Counters>> = if is_java {
             Machine::find(pid).map(|machine| Box::new(machine) as _)
-        } else if let Some(engine) = node.and_then(|probes| Engine::find(pid, &program, probes)) {
+        } else if let Some(engine) =
+            node.and_then(|probes| Engine::find(pid, &program, probes, &mut asked.searched))
+        {
             Some(Box::new(engine))
         } else if is_known {
             None

@@ -5,7 +5,7 @@
 //! at level 1. Each thread has events of its own from the first look that meets it (the kernel cannot let threads inherit these); what came before is
 //! not known.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::{CStr, CString};
 use std::fs::{self, File};
 use std::os::fd::AsRawFd as _;
@@ -74,15 +74,19 @@ fn functions(file: &Parsed<'_>, budget: &Budget) -> Option<[u64; 2]> {
     None
 }
 
-/// The file of a process that has V8 in it, and where the functions are.
-fn engine(pid: u32) -> Option<(File, [u64; 2])> {
+/// The file of a process that has V8 in it, and where the functions are. Files that were searched already are left out, and those searched now added.
+fn engine(pid: u32, searched: &mut HashSet<Rc<str>>) -> Option<(File, [u64; 2])> {
     let budget = Rc::new(Budget::of(MOST_OF_SYMBOLS, MOST_STEPS));
     let holds_it = |path: &str| {
         let name = path.rsplit('/').next().unwrap_or(path);
         is_node(Path::new(path)) || name.starts_with("libnode.so")
     };
     maps::of(pid).iter().filter(|map| holds_it(&map.path)).find_map(|map| {
+        if searched.contains(&map.path) {
+            return None;
+        }
         let file = mapped::open(pid, map)?;
+        searched.insert(Rc::clone(&map.path));
         let image = Image::of(file.try_clone().ok()?, &budget)?;
         let parsed = image.parsed()?;
         image.read_names(&parsed);
@@ -174,9 +178,14 @@ pub(super) struct Engine {
 }
 
 impl Engine {
-    /// Watches the process from now on; `None`: it cannot be, or has no such functions.
-    pub(super) fn find(process: u32, program: &Path, probes: Probes) -> Option<Self> {
-        let (file, functions) = engine(process)?;
+    /// Watches the process from now on; `None`: it cannot be, or what it has mapped and is not in `searched` has no such functions.
+    pub(super) fn find(
+        process: u32,
+        program: &Path,
+        probes: Probes,
+        searched: &mut HashSet<Rc<str>>,
+    ) -> Option<Self> {
+        let (file, functions) = engine(process, searched)?;
         let (program, threads, sum) = (program.to_owned(), HashMap::new(), Sum::default());
         let (is_whole, has_run) = (true, false);
         let mut engine = Self { process, program, probes, file, functions, threads, sum, is_whole, has_run };
@@ -283,6 +292,6 @@ mod tests {
             assert_eq!(is_node(Path::new(path)), is, "{path}");
         }
         // This program is not.
-        assert!(engine(std::process::id()).is_none());
+        assert!(engine(std::process::id(), &mut HashSet::new()).is_none());
     }
 }

@@ -320,19 +320,6 @@ def _cells(row: Row) -> tuple[str, str, str, str, str]:
 
 
 def _parts(row: Row) -> list[tuple[str, str, str, str, str]]:
-    if row.within:
-        # Of the kernel's work counts tell something; of what they do not, any may be in it.
-        counted = [within for within in row.counted if within.share >= _PART_SHOWN]
-        return [
-            (
-                f"  {within.name}",
-                percent(within.share) if counted else "",
-                interval(within.low, within.high),
-                "",
-                "by counts" if counted else "not separable",
-            )
-            for within in counted or row.within
-        ]
     # A single part that is the whole row says nothing that the row does not.
     several = len(row.parts) > 1
     cells = [
@@ -340,6 +327,11 @@ def _parts(row: Row) -> list[tuple[str, str, str, str, str]]:
         for part in row.parts[:_MOST_PARTS]
         if part.share >= _PART_SHOWN and (several or part.share < row.share)
     ]
+    # Of the kernel's work counts tell something; of what they do not, any may be in it.
+    counted = [within for within in row.counted if within.share >= _PART_SHOWN]
+    for within in counted or row.within:
+        share, how = (percent(within.share), "by counts") if counted else ("", "not separable")
+        cells.append((f"  {within.name}", share, interval(within.low, within.high), "", how))
     for function in row.functions[:_MOST_FUNCTIONS]:
         if function.share >= _PART_SHOWN:
             name = f"{clean(function.name, most=40)} ({clean(function.object, most=24)})"

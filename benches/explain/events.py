@@ -42,7 +42,7 @@ _WAITS: Final[tuple[tuple[str, str], ...]] = (
     ),
     ("network", r"tcp_|inet_|sk_wait|unix_|sock_|skb_|udp_"),
     ("pipe", r"anon_pipe_|pipe_|fifo_open"),
-    ("sleep", r"hrtimer_nanosleep|do_nanosleep|sigsuspend|sys_pause|do_sigtimedwait|n_tty_"),
+    ("sleep", r"hrtimer_nanosleep|do_nanosleep|sigsuspend|__x64_sys_pause|do_sigtimedwait|n_tty_"),
     ("waiting-for-children", r"do_wait|kernel_wait4|wait_for_vfork|kernel_clone"),
     ("locks", r"futex|rwsem_|__vma_start_write|down_read|down_write|mutex_lock|flock|posix_lock|eventfd"),
     ("interrupts-for-others", r"synchronize_rcu|wait_rcu_gp|stop_one_cpu"),

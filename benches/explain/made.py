@@ -96,6 +96,30 @@ fn f{0}(words: &[String]) -> BTreeMap<String, Vec<usize>> {{
     )
 
 
+def pascal(place: Path) -> None:
+    """A Pascal program of 1,000 functions."""
+    one = """
+function f{0}(words: TStringList; most: integer): string;
+var at, sum: integer; numbers: array[0..63] of double;
+begin
+  sum := {0}; result := '';
+  for at := 0 to 63 do numbers[at] := sqrt(at + {0}) * most;
+  for at := 0 to words.count - 1 do
+    if length(words[at]) mod {1} = {2} then begin
+      sum := sum + at * {0}; result := result + copy(words[at], {1}, most);
+    end;
+  if (sum > most) and (numbers[sum mod 64] > {0}) then result := format('%s %d', [result, sum]);
+end;
+"""
+    bodies = "".join(one.format(at, at % 7 + 2, at % 2) for at in range(1_000))
+    calls = "".join(f"  writeln(f{at}(words, paramcount));\n" for at in range(1_000))
+    place.joinpath("functions.pas").write_text(
+        "program functions;\n{$mode objfpc}{$h+}\nuses classes, sysutils;\nvar words: TStringList;\n"
+        f"{bodies}\nbegin\n  words := TStringList.create;\n{calls}end.\n",
+        encoding="ascii",
+    )
+
+
 def modules(place: Path) -> None:
     """Some packages of Debian's Python."""
     library = Path("/usr/lib/python3.11")
@@ -169,6 +193,16 @@ def cluster(place: Path) -> None:
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
 
+def mariadb(place: Path) -> None:
+    """A new MariaDB."""
+    directory = place / "mariadb"
+    directory.mkdir()
+    os.chown(directory, 65534, 65534)
+    command = [*USER, "mariadb-install-db", "--no-defaults", f"--datadir={directory}"]
+    command += ["--auth-root-authentication-method=normal", "--skip-test-db"]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
 def postgres() -> str:
     """Where PostgreSQL's programs are."""
     return str(max(Path("/usr/lib/postgresql").glob("*/bin"), default="/usr/lib/postgresql"))
@@ -216,6 +250,29 @@ mimetype.assign = ( "" => "application/octet-stream" )
 """,
         encoding="ascii",
     )
+
+
+def names(place: Path) -> None:
+    """A thousand names with their addresses, as an unbound's configuration, and the questions for them."""
+    addresses = {f"host{at}.example.org.": f"10.0.{at // 250}.{at % 250}" for at in range(1_000)}
+    told = "".join(f'local-data: "{name} A {address}"\n' for name, address in addresses.items())
+    place.joinpath("unbound.conf").write_text(
+        f"""
+server:
+interface: 127.0.0.1
+port: 48053
+num-threads: 2
+username: ""
+chroot: ""
+directory: ""
+pidfile: ""
+use-syslog: no
+local-zone: "example.org." static
+{told}
+""",
+        encoding="ascii",
+    )
+    place.joinpath("names").write_text("".join(f"{name} A\n" for name in addresses), encoding="ascii")
 
 
 def rsyncd(place: Path) -> None:
@@ -270,6 +327,27 @@ def hello(place: Path) -> None:
     )
 
 
+def checks(place: Path) -> None:
+    """12 JavaScript modules, each with tests of its own."""
+    directory = place / "checks"
+    directory.mkdir()
+    directory.joinpath("package.json").write_text("{}\n", encoding="ascii")
+    for at in range(12):
+        directory.joinpath(f"part{at}.js").write_text(
+            "exports.sorted = (list) =>\n"
+            f"  [...list].map((n) => (n * {at + 3}) % 1009).sort((a, b) => a - b);\n",
+            encoding="ascii",
+        )
+        tests = "".join(
+            f'test("{of} numbers", () => {{\n  const found = sorted([...Array({of}).keys()]);\n'
+            f"  expect(found).toHaveLength({of});\n  expect(found).toEqual(sorted(found.keys()));\n}});\n"
+            for of in range(100, 1_000, 30)
+        )
+        directory.joinpath(f"part{at}.test.js").write_text(
+            f'const {{ sorted }} = require("./part{at}");\n{tests}', encoding="ascii"
+        )
+
+
 def project(place: Path) -> None:
     """A C program of 12 files with its Makefile."""
     directory = place / "project"
@@ -299,6 +377,18 @@ static double f%d(const double *of, int count) {
         "PARTS := $(patsubst %.c,$(OUT)/%.o,$(wildcard *.c))\n"
         "$(OUT)/program: $(PARTS)\n\tgcc -o $@ $^ -lm\n"
         "$(OUT)/%.o: %.c\n\tgcc -O2 -c -o $@ $<\n",
+        encoding="ascii",
+    )
+
+
+def cmake(place: Path) -> None:
+    """The same C program, described for CMake."""
+    directory = place / "cmake"
+    directory.mkdir()
+    directory.joinpath("CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.18)\nproject(program C)\nset(CMAKE_BUILD_TYPE Release)\n"
+        "file(GLOB parts ../project/*.c)\nadd_executable(program ${parts})\n"
+        "target_link_libraries(program m)\n",
         encoding="ascii",
     )
 
@@ -431,6 +521,25 @@ def subversion(place: Path) -> None:
     subprocess.run(["chmod", "-R", "a+rX", directory], check=True)
 
 
+def mercurial(place: Path) -> None:
+    """A Mercurial repository of 30 versions of 100 files."""
+    directory, chance = place / "mercurial", _chance()
+    environment = {**os.environ, "HGRCPATH": ""}
+    subprocess.run(["hg", "init", directory], env=environment, check=True)
+    files = [[f"line {chance.random()}" for _ in range(300)] for _ in range(100)]
+    for version in range(30):
+        for at, lines in enumerate(files):
+            for _ in range(10):
+                lines[chance.randrange(300)] = f"line {chance.random()}"
+            file = directory / str(at % 9) / f"{at}.txt"
+            file.parent.mkdir(exist_ok=True)
+            file.write_text("\n".join(lines), encoding="ascii")
+        command = ["hg", "-R", str(directory), "commit", "-q", "-A", "-m", str(version)]
+        command += ["-u", "A <a@example.org>", "-d", f"{version} 0"]
+        subprocess.run(command, env=environment, check=True)
+    subprocess.run(["chmod", "-R", "a+rX", directory], check=True)
+
+
 def drawing(place: Path) -> None:
     """A PostScript document of four pages of text and curves."""
     page = """
@@ -454,25 +563,31 @@ MAKERS: Final[dict[str, Callable[[Path], None]]] = {
         text_6,
         templates,
         functions,
+        pascal,
         modules,
         access_log,
         records,
         requests,
         commits,
         cluster,
+        mariadb,
         site,
         lighttpd,
+        names,
         rsyncd,
         web_pages,
         java,
         hello,
+        checks,
         project,
+        cmake,
         go_project,
         crates,
         tree,
         repository,
         git_settings,
         subversion,
+        mercurial,
         drawing,
     )
 }

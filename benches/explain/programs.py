@@ -1,9 +1,9 @@
-"""Sixty programs that people know, none of them written for latlab: what `explain` is tried on.
+"""Seventy-five programs that people know, none written for latlab: what `explain` is tried on.
 
-Four of each kind. Three of the four are in the part `DEVELOP`, which `explain` may be changed by; the second
-and the third of these were in the part to report until that had been run once. The fourth is in `REPORT`: its
-first run after the code is frozen is what counts. Before that only the list was looked at, and whether a
-command runs at all and for how long.
+Five of each kind. Four of the five are in the part `DEVELOP`, which `explain` may be changed by; all of these
+but the first were in the part to report until that had been run once. The fifth is in `REPORT`: its first run
+after the code is frozen is what counts. Before that only the list was looked at, and whether a command runs
+at all and for how long.
 
 In commands `{in}` is the directory of inputs (made once, always the same; see `made.py`), `{out}` one that
 is empty before each run, `{wheels}` and `{npm}` those of the packages, `{go}` Go's own sources, `{postgres}`
@@ -108,6 +108,26 @@ table = numpy.random.default_rng(1).random((8_000, 20))
 classes = (table[:, 0] * table[:, 1] > table[:, 2]).astype(int)
 print(RandomForestClassifier(30, n_jobs=2, random_state=1).fit(table, classes).score(table, classes))
 """
+_FREQUENCIES: Final = """
+[path] = System.argv()
+counts = path |> File.stream!() |> Stream.flat_map(&String.split/1) |> Enum.frequencies()
+for {word, count} <- counts |> Enum.sort_by(fn {word, count} -> {-count, word} end) |> Enum.take(20) do
+  IO.puts("#{count} #{word}")
+end
+"""
+_TALLY: Final = """
+(let [words (mapcat #(.split % " ") (line-seq (clojure.java.io/reader "{in}/6/text")))]
+  (doseq [[word n] (take 20 (sort-by (juxt (comp - val) key) (frequencies words)))]
+    (println n word)))
+"""
+_MODELS: Final = """
+set.seed(1)
+table <- data.frame(group = factor(sample(letters, 2e5, TRUE)), x = rnorm(2e5))
+table$y <- table$x * as.integer(table$group) + rnorm(2e5)
+print(aggregate(y ~ group, table, median)[1:3, ])
+print(coef(lm(y ~ x * group, table))[1:3])
+print(quantile(replicate(100, mean(sample(table$y, 1e4, TRUE)))))
+"""
 
 CORPUS: Final = (
     # ---- compilers
@@ -141,11 +161,20 @@ CORPUS: Final = (
     Program(
         "gcc -flto",
         "compiler",
-        REPORT,
+        DEVELOP,
         "compiles C programs as a whole",
         _sh("gcc -O2 -flto=1 -o {out}/program {in}/project/*.c -lm"),
         inputs=("project",),
         debian=("gcc",),
+    ),
+    Program(
+        "fpc",
+        "compiler",
+        REPORT,
+        "compiles Pascal programs",
+        ("fpc", "-O2", "-FE{out}", "{in}/functions.pas"),
+        inputs=("pascal",),
+        debian=("fpc",),
     ),
     # ---- interpreters
     Program(
@@ -192,11 +221,20 @@ CORPUS: Final = (
     Program(
         "ruby words",
         "interpreter",
-        REPORT,
+        DEVELOP,
         "counts words in a script",
         ("ruby", "--disable-gems", "-e", _COUNTS, "{in}/6/text"),
         inputs=("text_6",),
         debian=("ruby",),
+    ),
+    Program(
+        "elixir words",
+        "interpreter",
+        REPORT,
+        "counts words in a script",
+        ("env", "HOME={out}", "elixir", "-e", _FREQUENCIES, "{in}/6/text"),
+        inputs=("text_6",),
+        debian=("elixir",),
     ),
     # ---- pipelines
     Program(
@@ -235,7 +273,7 @@ CORPUS: Final = (
     Program(
         "cut | sort | join",
         "pipeline",
-        REPORT,
+        DEVELOP,
         "lists the hosts of a table with how often they asked",
         _sh(
             "cut -d, -f1 {in}/requests.csv | sort | uniq -c | awk '{ print $2, $1 }' >{out}/counts;"
@@ -243,6 +281,18 @@ CORPUS: Final = (
         ),
         inputs=("requests",),
         debian=("coreutils", "mawk"),
+    ),
+    Program(
+        "tar | lz4 | openssl",
+        "pipeline",
+        REPORT,
+        "packs a directory and encrypts it",
+        _sh(
+            "tar -C {in} -c tree | lz4 -q -5 -c"
+            " | openssl enc -aes-256-ctr -pbkdf2 -pass pass:secret -out {out}/tree.tar.lz4.enc"
+        ),
+        inputs=("tree",),
+        debian=("tar", "lz4", "openssl"),
     ),
     # ---- databases
     Program(
@@ -308,7 +358,7 @@ CORPUS: Final = (
     Program(
         "sqlite3 import",
         "database",
-        REPORT,
+        DEVELOP,
         "reads a table into a file and asks it a question",
         (
             "sqlite3",
@@ -318,6 +368,34 @@ CORPUS: Final = (
         ),
         inputs=("requests",),
         debian=("sqlite3",),
+    ),
+    Program(
+        "mariadbd",
+        "database",
+        REPORT,
+        "changes rows for others, each change safe on the disk",
+        (),
+        server=_sh(
+            "cp -r {in}/mariadb {out}/rows && exec /usr/sbin/mariadbd --no-defaults --datadir={out}/rows"
+            " --socket={out}/socket --bind-address=127.0.0.1 --port=43306"
+        ),
+        port=43306,
+        load=(
+            "mariadb-slap",
+            "--no-defaults",
+            "--host=127.0.0.1",
+            "--port=43306",
+            "--user=root",
+            "--silent",
+            "--auto-generate-sql",
+            "--auto-generate-sql-add-autoincrement",
+            "--auto-generate-sql-load-type=update",
+            "--concurrency=4",
+            "--number-of-queries=100000000",
+        ),
+        seconds=2.0,
+        inputs=("mariadb",),
+        debian=("mariadb-server",),
     ),
     # ---- servers under load
     Program(
@@ -373,7 +451,7 @@ CORPUS: Final = (
     Program(
         "lighttpd",
         "server under load",
-        REPORT,
+        DEVELOP,
         "serves files to browsers that keep their connections",
         (),
         server=("lighttpd", "-D", "-f", "{in}/lighttpd.conf"),
@@ -382,6 +460,19 @@ CORPUS: Final = (
         seconds=2.0,
         inputs=("site", "lighttpd"),
         debian=("lighttpd", "apache2-utils"),
+    ),
+    Program(
+        "unbound",
+        "server under load",
+        REPORT,
+        "tells the addresses of names, over UDP",
+        (),
+        server=("unbound", "-d", "-c", "{in}/unbound.conf"),
+        port=48053,
+        load=_sh("exec dnsperf -s 127.0.0.1 -p 48053 -d {in}/names -l 60 -c 8 -q 20"),
+        seconds=2.0,
+        inputs=("names",),
+        debian=("unbound", "dnsperf"),
     ),
     # ---- numerical libraries
     Program(
@@ -415,11 +506,19 @@ CORPUS: Final = (
     Program(
         "scipy sparse",
         "numerical library",
-        REPORT,
+        DEVELOP,
         "solves equations of a sparse matrix",
         ("env", "PYTHONPATH={wheels}", "/usr/bin/python3", "-c", _SPARSE),
         debian=("python3",),
         wheels=("scipy",),
+    ),
+    Program(
+        "R",
+        "numerical library",
+        REPORT,
+        "fits models to a table",
+        ("Rscript", "--vanilla", "-e", _MODELS),
+        debian=("r-base-core",),
     ),
     # ---- language runtimes with a collector: Java, Go
     Program(
@@ -454,11 +553,29 @@ CORPUS: Final = (
     Program(
         "jar",
         "runtime with a collector",
-        REPORT,
+        DEVELOP,
         "packs a directory, itself in Java",
         _sh("exec jar -J-Xmx64m -J-Xlog:gc*:file={out}/gc.log -cfM {out}/tree.jar -C {in} tree"),
         inputs=("tree",),
         debian=("openjdk-17-jdk-headless",),
+        collector="java",
+    ),
+    Program(
+        "clojure",
+        "runtime with a collector",
+        REPORT,
+        "counts words in a script that it compiles for Java first",
+        (
+            "/usr/bin/java",
+            "-Xmx64m",
+            "-cp",
+            "/usr/share/java/clojure.jar:/usr/share/java/spec.alpha.jar:/usr/share/java/core.specs.alpha.jar",
+            "clojure.main",
+            "-e",
+            _TALLY,
+        ),
+        inputs=("text_6",),
+        debian=("clojure", "openjdk-17-jdk-headless"),
         collector="java",
     ),
     # ---- language runtimes with a collector: JavaScript
@@ -523,11 +640,26 @@ CORPUS: Final = (
     Program(
         "terser",
         "JavaScript",
-        REPORT,
+        DEVELOP,
         "makes a program for browsers small",
         ("node", "{npm}/terser/bin/terser", "{npm}/lodash/lodash.js", "-c", "-m", "-o", "{out}/small.js"),
         debian=("nodejs",),
         npm=("terser@5", "lodash@4"),
+        collector="node",
+        polls="locks",
+    ),
+    Program(
+        "jest",
+        "JavaScript",
+        REPORT,
+        "tests the modules of a program, in two threads",
+        _sh(
+            "cd {in}/checks && exec node {npm}/jest/bin/jest.js --workerThreads --maxWorkers=2"
+            " --cacheDirectory={out}"
+        ),
+        inputs=("checks",),
+        debian=("nodejs",),
+        npm=("jest@30",),
         collector="node",
         polls="locks",
     ),
@@ -577,13 +709,31 @@ CORPUS: Final = (
     Program(
         "rsync://",
         "network client",
-        REPORT,
+        DEVELOP,
         "copies a directory from another machine",
         ("rsync", "-a", "rsync://127.0.0.1:48084/tree", "{out}/copy"),
         inputs=("tree", "rsyncd"),
         server=("rsync", "--daemon", "--no-detach", "--config", "{in}/rsyncd.conf"),
         port=48084,
         debian=("rsync",),
+    ),
+    Program(
+        "lftp mirror",
+        "network client",
+        REPORT,
+        "copies a directory from an FTP server, two files at a time",
+        (
+            "env",
+            "HOME={out}",
+            "lftp",
+            "-e",
+            "mirror --parallel=2 tree {out}/copy; exit",
+            "ftp://127.0.0.1:48021",
+        ),
+        inputs=("tree",),
+        server=("/usr/bin/python3", "-m", "pyftpdlib", "-i", "127.0.0.1", "-p", "48021", "-d", "{in}"),
+        port=48021,
+        debian=("lftp", "python3-pyftpdlib"),
     ),
     # ---- parallel builds
     Program(
@@ -645,12 +795,22 @@ CORPUS: Final = (
     Program(
         "xargs -P2 gcc",
         "parallel build",
-        REPORT,
+        DEVELOP,
         "compiles files side by side, without a Makefile",
         _sh("cd {out} && ls {in}/project/*.c | xargs -P 2 -n 1 gcc -O2 -c"),
         inputs=("project",),
         debian=("findutils", "gcc"),
         polls="waiting-for-children",
+    ),
+    Program(
+        "cmake, ninja",
+        "parallel build",
+        REPORT,
+        "looks at what a machine has and compiles a C program's files side by side",
+        _sh("cmake -G Ninja -S {in}/cmake -B {out}/build && cmake --build {out}/build --parallel 2"),
+        inputs=("project", "cmake"),
+        debian=("cmake", "ninja-build", "gcc"),
+        polls="pipe",
     ),
     # ---- file tree walkers
     Program(
@@ -687,12 +847,22 @@ CORPUS: Final = (
     Program(
         "sha256sum, cold",
         "file tree walker",
-        REPORT,
+        DEVELOP,
         "checks the files of a directory that was not read before",
         _sh("find {in}/tree -type f -exec sha256sum {} +"),
         inputs=("tree",),
         cold=("tree",),
         debian=("findutils", "coreutils"),
+    ),
+    Program(
+        "rg, cold",
+        "file tree walker",
+        REPORT,
+        "looks for a word in a directory that was not read before, with two threads",
+        ("rg", "--no-config", "-j", "2", "-i", "-w", "zy[a-z]+va", "{in}/tree"),
+        inputs=("tree",),
+        cold=("tree",),
+        debian=("ripgrep",),
     ),
     # ---- compressors
     Program(
@@ -725,11 +895,20 @@ CORPUS: Final = (
     Program(
         "7z",
         "compressor",
-        REPORT,
+        DEVELOP,
         "packs a file, with two threads",
         ("7z", "a", "-bd", "-mx=3", "-mmt=2", "{out}/text.7z", "{in}/6/text"),
         inputs=("text_6",),
         debian=("p7zip-full",),
+    ),
+    Program(
+        "mksquashfs",
+        "compressor",
+        REPORT,
+        "makes a compressed file system of a directory, with two threads",
+        ("mksquashfs", "{in}/tree", "{out}/tree.squashfs", "-processors", "2", "-no-progress", "-quiet"),
+        inputs=("tree",),
+        debian=("squashfs-tools",),
     ),
     # ---- what mostly sleeps
     Program(
@@ -759,11 +938,19 @@ CORPUS: Final = (
     Program(
         "top -b",
         "sleeper",
-        REPORT,
+        DEVELOP,
         "lists what runs, every half a second",
         ("top", "-b", "-d", "0.5", "-n", "5"),
         debian=("procps",),
         polls="sleep",
+    ),
+    Program(
+        "iostat",
+        "sleeper",
+        REPORT,
+        "says each second how busy the disks are",
+        ("iostat", "-d", "1", "3"),
+        debian=("sysstat",),
     ),
     # ---- version control
     Program(
@@ -819,7 +1006,7 @@ CORPUS: Final = (
     Program(
         "git log -p",
         "version control",
-        REPORT,
+        DEVELOP,
         "shows what was changed, of every version",
         (
             "env",
@@ -833,6 +1020,15 @@ CORPUS: Final = (
         ),
         inputs=("repository", "git_settings"),
         debian=("git",),
+    ),
+    Program(
+        "hg clone",
+        "version control",
+        REPORT,
+        "copies a repository, version by version, and checks it out",
+        ("env", "HGRCPATH=", "hg", "clone", "-q", "--pull", "{in}/mercurial", "{out}/copy"),
+        inputs=("mercurial",),
+        debian=("mercurial",),
     ),
     # ---- pictures and films
     Program(
@@ -891,7 +1087,7 @@ CORPUS: Final = (
     Program(
         "sox",
         "media",
-        REPORT,
+        DEVELOP,
         "makes a sound and packs it",
         (
             "sox",
@@ -907,8 +1103,23 @@ CORPUS: Final = (
         ),
         debian=("sox",),
     ),
+    Program(
+        "gstreamer",
+        "media",
+        REPORT,
+        "scales a film and packs it, each step in a thread of its own",
+        _sh(
+            "GST_REGISTRY={out}/registry exec gst-launch-1.0 -q"
+            " videotestsrc num-buffers=120 ! video/x-raw,width=1280,height=720 ! queue"
+            " ! videoscale ! video/x-raw,width=640,height=360 ! queue"
+            " ! theoraenc ! oggmux ! filesink location={out}/film.ogg"
+        ),
+        # Which steps there are is found out once and written down, as a rule in the home directory.
+        before=_sh("GST_REGISTRY={out}/registry gst-inspect-1.0 && chmod a+r {out}/registry"),
+        debian=("gstreamer1.0-tools", "gstreamer1.0-plugins-base"),
+    ),
 )
-"""The sixty."""
+"""The seventy-five."""
 
 
 def part(which: Part) -> list[Program]:

@@ -202,8 +202,8 @@ def test_a_share_holds_within_5_points_or_in_an_interval_that_says_something(
 def test_each_kind_is_in_both_parts_and_each_input_can_be_made(benches: dict[str, ModuleType]) -> None:
     programs, made = benches["explain.programs"], benches["explain.made"]
     kinds = [[program.kind for program in programs.part(part)] for part in ("develop", "report")]
-    assert len(programs.CORPUS) == 60
-    # Three of each kind to work with, and one to report.
-    assert sorted(kinds[0]) == sorted(3 * kinds[1])
+    assert len(programs.CORPUS) == 75
+    # Four of each kind to work with, and one to report.
+    assert sorted(kinds[0]) == sorted(4 * kinds[1])
     assert len(set(kinds[1])) == 15
     assert all(name in made.MAKERS for program in programs.CORPUS for name in program.inputs)

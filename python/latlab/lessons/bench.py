@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from latlab.run.run import Run
 
 T = TypeVar("T")
+K = TypeVar("K")
 
 PREFIX: Final = "latlab-lesson-"
 #: Why there is no figure of what needs more than the standard library.
@@ -73,14 +74,23 @@ class Cannot(Exception):  # noqa: N818 - it is an answer, not an error
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """The same work, timed several times: seconds, or what else was counted of it."""
+    """The same work, timed several times: seconds, or what else was counted of it.
 
-    values: tuple[float, ...]
+    Attributes:
+        values: In the order of the rounds; none where it could not be done.
+        why: The reason then.
+    """
+
+    values: tuple[float, ...] = ()
+    why: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.values)
 
     @property
     def median(self) -> float:
-        """The middle one."""
-        return statistics.median(self.values)
+        """The middle one; not a number where there is none."""
+        return statistics.median(self.values) if self.values else math.nan
 
     @property
     def best(self) -> float:
@@ -95,6 +105,8 @@ class Times:
             divide: By how many operations.
             published: The document's figure for the same.
         """
+        if not self.values:
+            return nothing(unit, self.why, published)
         return Cell(
             unit=unit,
             value=self.median / divide,
@@ -106,6 +118,8 @@ class Times:
 
     def over(self, other: Times, *, published: Published | None = None) -> Cell:
         """How many times as long as `other`: the ratio of both medians; the spread is that of the pairs."""
+        if not self.values or not other.values:
+            return nothing("ratio", self.why or other.why, published)
         ratio = self.median / other.median
         pairs = [mine / theirs for mine, theirs in zip(self.values, other.values, strict=False)]
         return Cell(
@@ -119,6 +133,8 @@ class Times:
 
     def rate(self, amount: float, *, published: Published | None = None) -> Cell:
         """`amount` bytes in this time."""
+        if not self.values:
+            return nothing("bytes_per_s", self.why, published)
         return Cell(
             unit="bytes_per_s",
             value=amount / self.median,
@@ -132,6 +148,21 @@ class Times:
 def nothing(unit: Unit = "s", why: str = "", published: Published | None = None) -> Cell:
     """A cell without a figure, and why."""
     return Cell(unit=unit, published=published, why=why)
+
+
+class Arms(dict[K, Times]):
+    """Times by arm; of an arm that could not be timed, times without values.
+
+    Attributes:
+        why: The reason.
+    """
+
+    def __init__(self, found: Mapping[K, Times] | None = None, why: str = "") -> None:
+        super().__init__(found or {})
+        self.why = why
+
+    def __missing__(self, arm: K) -> Times:
+        return Times(why=self.why)
 
 
 class Bench:
@@ -226,6 +257,11 @@ class Bench:
         except (LatlabError, ImportError) as error:
             self.lacks(what, clean(error, most=300))
         return None
+
+    def arms(self, what: str, work: Callable[[], Mapping[K, Times]]) -> Arms[K]:
+        """`attempt` of something that times several arms."""
+        found = self.attempt(what, work)
+        return Arms(found, self.why(what))
 
     def lacks(self, what: str, why: str) -> None:
         """Keeps what was not measured, and why."""

@@ -93,6 +93,14 @@ class Cell:
             low, high = written(self.low, self.unit), written(self.high, self.unit)
         return text if low == high else f"{text} ({low} – {high})"
 
+    def above(self, value: float) -> bool:
+        """Whether it is more than that beyond what the repeats differ."""
+        return self.low is not None and self.low > value
+
+    def below(self, value: float) -> bool:
+        """Whether it is less likewise."""
+        return self.high is not None and self.high < value
+
     def mark(self, label: str, series: str, x: float | None = None) -> Mark:
         """As a bar or a point of a picture.
 

@@ -1,0 +1,164 @@
+"""What creating a list costs."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from latlab.lessons.bench import Arms, Bench, Times
+from latlab.lessons.model import Cell, Guess, Original, Told
+from latlab.lessons.native import why_not
+from latlab.lessons.programs import list_cost
+from latlab.lessons.template import told
+
+if TYPE_CHECKING:
+    from latlab.run.run import Run
+
+QUESTION = "What’s the cost of creating a list?"
+ORIGIN = "a lesson, “Understanding Latency”: Memory Allocation is not Free"
+PROGRAMS = ("list_cost.py",)
+#: The document asks the question and never answers it with a figure, so there is no textbook to guess against.
+GUESS: Guess | None = None
+ORIGINAL_TAKES: Final = Original(
+    140, 0, "lists of up to 10 million elements are made in seven ways, nine times each"
+)
+
+WAYS: Final = {
+    "repeat": "[None] * n",
+    "copy": "old[:]",
+    "range": "list(range(n))",
+    "comprehension": "[None for _ in range(n)]",
+    "append": "append in a loop",
+    "floats": "[float(i) for i in range(n)]",
+    "lists": "[[] for _ in range(n)]",
+}
+#: What the probe python.object calls the same.
+NATIVE: Final = {"repeat": "list-multiply", "comprehension": "list-comprehension", "append": "list-append"}
+SIZES: Final = {
+    "small": (10, 1_000, 10_000),
+    "default": (10, 1_000, 100_000, 1_000_000),
+    "original": (10, 1_000, 100_000, 1_000_000, 10_000_000),
+}
+_ROUNDS: Final = {"small": 5, "default": 7, "original": 9}
+#: Elements that are made in one timing, so that it is long against the clock's 0.1 us.
+_ENOUGH: Final = 100_000
+#: Of a list of this length, what is told in words.
+_TOLD: Final = 100_000
+
+Key = tuple[str, int]
+
+
+def run(bench: Bench) -> Told:
+    """Every way at every size; then reusing, the collector, and the pages behind it."""
+    sizes, rounds = SIZES[bench.size], _ROUNDS[bench.size]
+    creating = "creating and freeing lists"
+    with _as_in_a_new_process():
+        grid = bench.attempt(creating, lambda: created(bench, sizes, rounds)) or {}
+        reuse = bench.arms("a new list against one that is kept", lambda: reused(bench, rounds))
+        garbage = bench.arms("the garbage collector", lambda: collected(bench, rounds))
+    faults = bench.attempt("page faults of a long list", lambda: faults_of(sizes[-1]))
+    what = "the native arm (probe python.object)"
+    native = bench.native(
+        what,
+        "python.object",
+        profile="quick" if bench.size == "small" else "standard",
+        budget=1.2 if bench.size == "small" else 8.0,
+    )
+    return told(
+        __name__,
+        ways=WAYS,
+        create=Arms({key: made for key, (made, _) in grid.items()}, bench.why(creating)),
+        free=Arms({key: freed for key, (_, freed) in grid.items()}, bench.why(creating)),
+        sizes=sizes,
+        n=max(size for size in sizes if size <= _TOLD),
+        filled=_TOLD,
+        reuse=reuse,
+        garbage=garbage,
+        faults=faults,
+        native={} if native is None else native_lists(native),
+        native_ways=NATIVE,
+        why_native=why_not(native, "python.object", bench.why(what)),
+    )
+
+
+@contextlib.contextmanager
+def _as_in_a_new_process() -> Iterator[None]:
+    """The collector leaves alone what was there before: a notebook's many objects would slow every list of lists."""
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
+def created(bench: Bench, sizes: tuple[int, ...], rounds: int) -> dict[Key, tuple[Times, Times]]:
+    """Seconds to create and to give back, of every way and size."""
+    making: dict[Key, list[float]] = {}
+    freeing: dict[Key, list[float]] = {}
+
+    def arm(way: str, n: int) -> Callable[[], float]:
+        def once() -> float:
+            made, freed = list_cost.create(
+                way, n, max(_ENOUGH // n, 1) if bench.size != "small" else max(_ENOUGH // 10 // n, 1)
+            )
+            making.setdefault((way, n), []).append(made)
+            freeing.setdefault((way, n), []).append(freed)
+            return made
+
+        return once
+
+    bench.times({f"{way} {n}": arm(way, n) for n in sizes for way in WAYS}, rounds)
+    return {key: (Times(tuple(making[key])), Times(tuple(freeing[key]))) for key in making}
+
+
+def reused(bench: Bench, rounds: int) -> dict[str, Times]:
+    """The same work in a new list and in one that is kept."""
+    n, times = (_TOLD, 1) if bench.size == "small" else (_TOLD, 20)
+    return bench.times(
+        {"new": lambda: list_cost.fill_new(n, times), "kept": lambda: list_cost.fill_kept(n, times)}, rounds
+    )
+
+
+def collected(bench: Bench, rounds: int) -> dict[str, Times]:
+    """The garbage collector while lists are made, and one full collection over them."""
+    n = 20_000 if bench.size == "small" else 300_000
+    return bench.times(
+        {
+            "on": lambda: list_cost.collector(n, on=True) / n,
+            "off": lambda: list_cost.collector(n, on=False) / n,
+            "collection": lambda: list_cost.collect(n) / n,
+        },
+        rounds,
+    )
+
+
+def faults_of(n: int) -> int:
+    """Pages that the kernel has to find and clear while a list of `n` elements is made.
+
+    Raises:
+        ImportError: not on this system.
+    """
+    import resource  # noqa: PLC0415 - Unix only
+
+    made: list[None] = []
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    made = [None] * n
+    found = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+    assert len(made) == n  # noqa: S101 - it is kept until here
+    return found
+
+
+def native_lists(run: Run) -> dict[Key, Cell]:
+    """By way and length, seconds."""
+    ways = {operation: way for way, operation in NATIVE.items()}
+    found = {}
+    for record in run.select("python.object", kind="batch_mean"):
+        way, n = ways.get(record.point.operation or ""), record.point.elements
+        if way is None or not n or record.value is None:
+            continue
+        low, high = record.interval or (record.value, record.value)
+        found[way, n] = Cell("s", record.value / 1e9, low / 1e9, high / 1e9, record.samples)
+    return found

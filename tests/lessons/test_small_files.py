@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from latlab import lessons
-from latlab.lessons.bench import Bench, Times
+from latlab.lessons.bench import Arms, Bench, Times
 from latlab.lessons.experiments import small_files
 from latlab.lessons.model import Result
 from latlab.lessons.programs import file_steps
@@ -48,21 +48,21 @@ def test_the_native_arm_stands_beside_the_plain_one(result: Result) -> None:
 
 
 def test_a_reason_or_unknown_is_given_where_the_published_ratio_is_far_away() -> None:
-    pair = small_files.PAIRS["default"][0]
+    pairs = small_files.PAIRS["default"]
     times = {"write_one": 0.002, "write_many": 0.15, "read_one": 0.001, "read_many": 0.01}
-    found = {name: Times((value,)) for name, value in times.items()}
-    said = " ".join(small_files.reasons(pair, found, {}, {}, {}))
+    found = Arms({name: Times((value,)) for name, value in times.items()})
+    said = " ".join(small_files.say(pairs, found).reasons)
     assert "523.9 slower" in said
     assert "unknown" in said
-    near = found | {"read_many": Times((0.5,))}
-    assert "523.9" not in " ".join(small_files.reasons(pair, near, {}, {}, {}))
+    near = Arms(found | {"read_many": Times((0.5,))})
+    assert "523.9" not in " ".join(small_files.say(pairs, near).reasons)
 
 
 def test_a_price_of_a_file_is_told_only_where_it_is_more_than_the_rounds_differ() -> None:
     pairs = small_files.PAIRS["default"]
     found = {name: Times((0.03, 0.004)) for name in ("write_one", "read_one", "read_many")}
     for many, told in (((0.031, 0.03), True), ((0.031, 0.003), False)):
-        said = " ".join(small_files.answer(pairs[0], found | {"write_many": Times(many)}, pairs[1], {}))
+        said = " ".join(small_files.say(pairs, Arms(found | {"write_many": Times(many)})).answer)
         assert ("beyond the writing of its bytes" in said) is told
 
 

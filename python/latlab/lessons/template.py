@@ -79,7 +79,7 @@ class Absent(jinja2.ChainableUndefined):
     __truediv__ = __rtruediv__ = __pow__ = __neg__ = __lt__ = __le__ = __gt__ = __ge__ = _same
 
 
-def told(lesson: str, *, series: tuple[Series, ...] = (), **values: object) -> Told:
+def told(lesson: str, series: tuple[Series, ...] = (), /, **values: object) -> Told:
     """What a lesson says.
 
     Args:

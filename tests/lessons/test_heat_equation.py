@@ -34,14 +34,15 @@ def test_of_all_steps_the_total_is_their_sum_and_the_spread_that_of_ten_at_a_tim
 
 def test_the_share_of_making_grids_is_that_of_the_times_shown() -> None:
     arm = lesson.Arm(Times((2.0, 3.0, 9.0)), Times((1.0, 2.0, 8.0)), None)
-    cell = lesson._allocation({"fresh": arm}, "fresh", {"fresh": ""})
+    cell = lesson.making_share(arm)
     assert cell.value == pytest.approx(2 / 3)
     assert (cell.low, cell.high) == pytest.approx((1 / 2, 8 / 9))
 
 
 def test_a_saving_within_the_spread_is_none() -> None:
-    fresh, swapped = lesson.Arm(Times((2.0, 2.2)), None, None), lesson.Arm(Times((1.9, 2.3)), None, None)
-    (said,) = lesson.answer(lesson.PLANS["default"], {"fresh": fresh, "swapped": swapped})[:1]
+    steps = {"published": Times(), "fresh": Times((2.0, 2.2)), "swapped": Times((1.9, 2.3))}
+    arms = {name: lesson.together([lesson.Arm(times, None, None)]) for name, times in steps.items()}
+    said, _ = lesson.say(lesson.PLANS["default"], arms).answer
     assert said.startswith("Here two grids that swap save no time beyond what the steps differ")
 
 
@@ -68,11 +69,7 @@ def test_a_published_line_is_whole_and_its_figures_agree_with_each_other(
 
 def test_the_hits_at_512_are_those_of_the_document() -> None:
     plan = lesson.PLANS["default"]
-    arms = {"swapped": lesson.Arm(Times((1.0,)), None, None)}
-    lines = {name: Times((1.0,)) for name in ("rows", "columns", "along_x", "along_y", "assign")}
-    table = lesson.profile("p", "p", "swapped", lesson.SWAPPED, plan, arms, lines, "")
-    for row in some(table.rows):
-        hits = row.cells["hits"]
+    for hits, *_ in some(lesson.profile(lesson.SWAPPED, plan, {}).values()):
         assert hits.published is not None
         assert hits.number == hits.published.value
 

@@ -165,6 +165,10 @@ class Arms(dict[K, Times]):
         return Times(why=self.why)
 
 
+#: Of what nobody timed.
+NOT_TIMED: Final = Arms[Any]()
+
+
 class Bench:
     """What a lesson's function is given.
 
@@ -344,6 +348,33 @@ class Bench:
         for name in self.turns(arms, rounds, within):
             found[name].append(arms[name]())
         return {name: Times(tuple(values)) for name, values in found.items()}
+
+    def rounds(
+        self,
+        arms: Mapping[K, tuple[str, Callable[[], T]]],
+        rounds: int,
+        within: float = math.inf,
+        *,
+        told: bool = False,
+    ) -> dict[K, list[T]]:
+        """Each arm once a round, in turns, with what it is called; one that fails has no further round.
+
+        Args:
+            arms: What each is, for the list of what is missing, and its work: see `attempt`.
+            rounds: How many at most.
+            within: Seconds; see `in_turns`.
+            told: Whether it is said when an arm begins.
+        """
+        kept: dict[K, list[T]] = {name: [] for name in arms}
+        for name in self.turns(arms, rounds, within):
+            if name in kept:
+                what, work = arms[name]
+                found = self.attempt(what, work, told=told and not kept[name])
+                if found is None:
+                    del kept[name]
+                else:
+                    kept[name].append(found)
+        return kept
 
     def turns(self, items: Iterable[T], rounds: int, within: float = math.inf) -> Iterator[T]:
         """`in_turns`, and who waits is told in which round it is."""

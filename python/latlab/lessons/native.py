@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from latlab.lessons.bench import nothing
+from latlab.lessons.bench import Bench, nothing
 from latlab.lessons.model import Cell, Published, Unit
 from latlab.units import ONCE, format_bytes
 
@@ -14,6 +14,24 @@ if TYPE_CHECKING:
 
 #: Blocks in which the plain arms read and write.
 PLAIN_BLOCK: Final = 1 << 20
+
+
+def probed(
+    bench: Bench, probes: str, what: str = "", *, profile: str = "quick", **options: float
+) -> tuple[Run | None, str]:
+    """The native arm: a run of some probes, and why the first of them has no figure, where it has none.
+
+    Args:
+        bench: Of the lesson.
+        probes: Their ids, as in `latlab measure --only`.
+        what: The arm in words; by default with the probes' ids.
+        profile: Of the run.
+        options: Of `latlab.measure`.
+    """
+    ids = probes.split(",")
+    name = what or f"the native arm (probe{'s' if len(ids) > 1 else ''} {', '.join(ids)})"
+    run = bench.native(name, probes, profile=profile, **options)
+    return run, why_not(run, ids[0], bench.why(name))
 
 
 def why_not(run: Run | None, probe: str, refused: str) -> str:

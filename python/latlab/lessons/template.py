@@ -35,6 +35,7 @@ from __future__ import annotations
 import functools
 import math
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from importlib import resources
 from typing import Any, Final
@@ -83,7 +84,7 @@ def told(lesson: str, series: tuple[Series, ...] = (), /, **values: object) -> T
     """What a lesson says.
 
     Args:
-        lesson: Whose template: the name of its package.
+        lesson: Whose template: the name of its package. The template also has its constants and functions.
         series: Values that are kept one by one.
         values: Figures, and what else the template names.
 
@@ -91,6 +92,12 @@ def told(lesson: str, series: tuple[Series, ...] = (), /, **values: object) -> T
         KeyError: the template names what it was not given.
     """
     template, names = _template(lesson)
+    own = vars(sys.modules[lesson])
+    values = {
+        name: each
+        for name, each in own.items()
+        if name.isupper() or getattr(each, "__module__", "") == lesson
+    } | values
     if missing := names - values.keys():
         raise KeyError(f"{lesson}: {', '.join(sorted(missing))}")
     figures: Figures = []
@@ -219,16 +226,15 @@ def _sentences(parts: Iterable[str], figures: Figures) -> Iterator[str]:
             yield said
 
 
-def _lines(text: str) -> tuple[list[list[str]], list[str], list[str]]:
-    """Cells of each line of a table; the lines before it, and those after."""
-    rows: list[list[str]] = []
-    around: tuple[list[str], list[str]] = ([], [])
-    for line in text.splitlines():
-        if line.startswith("|"):
-            rows.append([cell.strip() for cell in line.strip().strip("|").split("|")])
-        else:
-            around[bool(rows)].append(line)
-    return rows, *around
+def _rows(text: str) -> tuple[list[list[str]], str]:
+    """The cells of each line of a table, and what stands around it."""
+    lines = text.splitlines()
+    rows = [
+        [cell.strip() for cell in line.strip().strip("|").split("|")]
+        for line in lines
+        if line.startswith("|")
+    ]
+    return rows, "\n".join(line for line in lines if not line.startswith("|"))
 
 
 def _named(text: str, figures: Figures) -> tuple[str, str]:
@@ -246,7 +252,7 @@ def _figure(text: str, figures: Figures) -> Cell | Published | None:
 
 def _table(heading: str, text: str, figures: Figures) -> Table:
     name, title = _named(heading, figures)
-    (head, *rows), _, note = _lines(text)
+    (head, *rows), note = _rows(text)
     columns = tuple(Column(*_named(each, figures)) for each in head[1:])
     return Table(
         name.removesuffix("*"),
@@ -265,13 +271,14 @@ def _table(heading: str, text: str, figures: Figures) -> Table:
             for row in rows
         ),
         original=name.endswith("*"),
-        note=" ".join(_sentences("\n".join(note).split("\n\n"), figures)),
+        note=" ".join(_sentences(note.split("\n\n"), figures)),
     )
 
 
 def _picture(heading: str, text: str, figures: Figures) -> Picture:
-    rows, fields, caption = _lines(text)
-    options: dict[str, Any] = dict(line.split(": ", 1) for line in fields if line)
+    fields, _, rest = text.strip().partition("\n\n")
+    rows, caption = _rows(rest)
+    options: dict[str, Any] = dict(line.split(": ", 1) for line in fields.splitlines())
     options |= {name: options[name] == "yes" for name in ("log", "x_log") if name in options}
     if "stepped" in options:
         options["stepped"] = tuple(options["stepped"].split("; "))
@@ -289,6 +296,6 @@ def _picture(heading: str, text: str, figures: Figures) -> Picture:
         name,
         title,
         marks=tuple(marks),
-        caption=" ".join(_sentences("\n".join(caption).split("\n\n"), figures)),
+        caption=" ".join(_sentences(caption.split("\n\n"), figures)),
         **{"unit": "s"} | options,
     )

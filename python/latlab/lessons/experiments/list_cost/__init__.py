@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from latlab.lessons.bench import Arms, Bench, Times
 from latlab.lessons.model import Cell, Guess, Original, Told
-from latlab.lessons.native import why_not
+from latlab.lessons.native import probed
 from latlab.lessons.programs import list_cost
 from latlab.lessons.template import told
 
@@ -45,7 +45,7 @@ _ROUNDS: Final = {"small": 5, "default": 7, "original": 9}
 #: Elements that are made in one timing, so that it is long against the clock's 0.1 us.
 _ENOUGH: Final = 100_000
 #: Of a list of this length, what is told in words.
-_TOLD: Final = 100_000
+TOLD: Final = 100_000
 
 Key = tuple[str, int]
 
@@ -59,27 +59,21 @@ def run(bench: Bench) -> Told:
         reuse = bench.arms("a new list against one that is kept", lambda: reused(bench, rounds))
         garbage = bench.arms("the garbage collector", lambda: collected(bench, rounds))
     faults = bench.attempt("page faults of a long list", lambda: faults_of(sizes[-1]))
-    what = "the native arm (probe python.object)"
-    native = bench.native(
-        what,
-        "python.object",
-        profile="quick" if bench.size == "small" else "standard",
-        budget=1.2 if bench.size == "small" else 8.0,
+    small = bench.size == "small"
+    native, why_native = probed(
+        bench, "python.object", profile="quick" if small else "standard", budget=1.2 if small else 8.0
     )
     return told(
         __name__,
-        ways=WAYS,
         create=Arms({key: made for key, (made, _) in grid.items()}, bench.why(creating)),
         free=Arms({key: freed for key, (_, freed) in grid.items()}, bench.why(creating)),
         sizes=sizes,
-        n=max(size for size in sizes if size <= _TOLD),
-        filled=_TOLD,
+        n=max(size for size in sizes if size <= TOLD),
         reuse=reuse,
         garbage=garbage,
         faults=faults,
         native={} if native is None else native_lists(native),
-        native_ways=NATIVE,
-        why_native=why_not(native, "python.object", bench.why(what)),
+        why_native=why_native,
     )
 
 
@@ -116,7 +110,7 @@ def created(bench: Bench, sizes: tuple[int, ...], rounds: int) -> dict[Key, tupl
 
 def reused(bench: Bench, rounds: int) -> dict[str, Times]:
     """The same work in a new list and in one that is kept."""
-    n, times = (_TOLD, 1) if bench.size == "small" else (_TOLD, 20)
+    n, times = (TOLD, 1) if bench.size == "small" else (TOLD, 20)
     return bench.times(
         {"new": lambda: list_cost.fill_new(n, times), "kept": lambda: list_cost.fill_kept(n, times)}, rounds
     )

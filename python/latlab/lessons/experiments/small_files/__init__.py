@@ -11,10 +11,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from latlab.lessons.bench import Arms, Bench, Cannot, Times, enough_memory, timed
+from latlab.lessons.bench import NOT_TIMED, Arms, Bench, Cannot, Times, enough_memory, timed
 from latlab.lessons.cache import why_not_cold
 from latlab.lessons.model import Cell, Guess, Original, Published, Told
-from latlab.lessons.native import why_not
+from latlab.lessons.native import probed
 from latlab.lessons.programs import file_steps, small_files
 from latlab.lessons.template import told
 from latlab.units import format_bytes, format_count
@@ -86,14 +86,10 @@ def run(bench: Bench) -> Told:
     others = bench.arms("small reads, and reading again", lambda: other_habits(bench, first))
     durable = bench.arms("flushing each file (fsync)", lambda: flushed(bench, first))
     cold = bench.arms("reading what the cache was asked to forget", lambda: forgotten(bench, first))
-    what = "the native arm (probe storage.files)"
-    native = bench.native(
-        what,
-        "storage.files",
-        profile="quick" if bench.size == "small" else "standard",
-        budget=1.2 if bench.size == "small" else 10.0,
+    small = bench.size == "small"
+    native, why_native = probed(
+        bench, "storage.files", profile="quick" if small else "standard", budget=1.2 if small else 10.0
     )
-    why_native = why_not(native, "storage.files", bench.why(what))
     core = {} if native is None else native_passes(native)
     return say(
         (first, second),
@@ -108,25 +104,22 @@ def run(bench: Bench) -> Told:
     )
 
 
-_NONE: Final = Arms[str]()
-
-
 def say(
     pairs: tuple[Pair, Pair],
     found: Arms[str],
     *,
-    question: Arms[str] = _NONE,
-    steps: Arms[str] = _NONE,
-    others: Arms[str] = _NONE,
-    durable: Arms[str] = _NONE,
-    cold: Arms[str] = _NONE,
+    question: Arms[str] = NOT_TIMED,
+    steps: Arms[str] = NOT_TIMED,
+    others: Arms[str] = NOT_TIMED,
+    durable: Arms[str] = NOT_TIMED,
+    cold: Arms[str] = NOT_TIMED,
     core: Mapping[str, Cell] = MappingProxyType({}),
     why_native: str = "",
 ) -> Told:
     """What these figures say."""
     own = {"pair": pairs[0], "second": pairs[1], "part": part_of(pairs[0]), "found": found}
     own |= {"question": question, "steps": steps, "others": others, "durable": durable, "cold": cold}
-    return told(__name__, **own, core=core, why_native=why_native, published=PUBLISHED, apart=APART)
+    return told(__name__, **own, core=core, why_native=why_native)
 
 
 def passes(bench: Bench, pair: Pair) -> dict[str, Times]:

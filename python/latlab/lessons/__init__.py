@@ -5,8 +5,10 @@
     latlab.lessons.small_files(size="original")   # the document's sizes
     latlab.lessons.run("small-files", plain=True) # standard library only: less evidence
 
-**How a lesson is written.** One file `experiments/<id>.py` and one line in :data:`LESSONS`; its page is
-`docs/lessons/<id>.md`, its test `tests/lessons/test_<id>.py`. The file has
+**How a lesson is written.** One folder `experiments/<id>/` and one line in :data:`LESSONS`; its page is
+`docs/lessons/<id>.md`, its test `tests/lessons/test_<id>.py`. What it measures is in the folder's
+`__init__.py`, what it says in `lesson.md.j2`, whose form stands in :mod:`latlab.lessons.template`; six
+lessons still have the older form, in which Python makes both. The file has
 
 - `QUESTION` (the document's opening question), `ORIGIN` (which document), `PROGRAMS` (files in `programs/`
   that are run and shown, the document's experiment first), `GUESS` or None, and `ORIGINAL_TAKES` (how long
@@ -16,9 +18,10 @@
   1. the plain arm: a program in `programs/`, standard library only, as a Python user would write it. It is
      labelled `python` and is less evidence. Work that may fail goes through `bench.attempt("what it is",
      work)`, which returns None and keeps the reason: no room, no compiler, no permission; the rest of the
-     lesson goes on. Comparisons go through `bench.times`, which alternates the order;
-  2. the native arm: `bench.native("what it is", "probe.glob")` returns a run, or None with the reason kept;
-  3. tables in the document's form (`original=True`), each cell with its unit, its spread, and the published
+     lesson goes on; `bench.arms` returns times that are absent with that reason. Comparisons go through
+     `bench.times`, which alternates the order, or `bench.rounds`, where each arm may fail by itself;
+  2. the native arm: `native.probed(bench, "probe.glob")` returns a run, or None, with the reason;
+  3. tables in the document's form (marked `*`), each cell with its unit, its spread, and the published
      figure exactly as it is printed there; a cell without a figure says why;
   4. reasons with causes that were measured here; `Misled` where the document misleads; `Answer` for each
      of its other questions; and what to try next.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from latlab.lessons.bench import Arms, Bench, Times
@@ -92,19 +92,11 @@ def created(bench: Bench, sizes: tuple[int, ...], rounds: int) -> dict[Key, tupl
     """Seconds to create and to give back, of every way and size."""
     making: dict[Key, list[float]] = {}
     freeing: dict[Key, list[float]] = {}
-
-    def arm(way: str, n: int) -> Callable[[], float]:
-        def once() -> float:
-            made, freed = list_cost.create(
-                way, n, max(_ENOUGH // n, 1) if bench.size != "small" else max(_ENOUGH // 10 // n, 1)
-            )
-            making.setdefault((way, n), []).append(made)
-            freeing.setdefault((way, n), []).append(freed)
-            return made
-
-        return once
-
-    bench.times({f"{way} {n}": arm(way, n) for n in sizes for way in WAYS}, rounds)
+    enough = _ENOUGH // 10 if bench.size == "small" else _ENOUGH
+    for way, n in bench.turns([(way, n) for n in sizes for way in WAYS], rounds):
+        made, freed = list_cost.create(way, n, max(enough // n, 1))
+        making.setdefault((way, n), []).append(made)
+        freeing.setdefault((way, n), []).append(freed)
     return {key: (Times(tuple(making[key])), Times(tuple(freeing[key]))) for key in making}
 
 

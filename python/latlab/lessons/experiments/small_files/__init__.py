@@ -117,9 +117,20 @@ def say(
     why_native: str = "",
 ) -> Told:
     """What these figures say."""
-    own = {"pair": pairs[0], "second": pairs[1], "part": part_of(pairs[0]), "found": found}
-    own |= {"question": question, "steps": steps, "others": others, "durable": durable, "cold": cold}
-    return told(__name__, **own, core=core, why_native=why_native)
+    return told(
+        __name__,
+        pair=pairs[0],
+        second=pairs[1],
+        part=part_of(pairs[0]),
+        found=found,
+        question=question,
+        steps=steps,
+        others=others,
+        durable=durable,
+        cold=cold,
+        core=core,
+        why_native=why_native,
+    )
 
 
 def passes(bench: Bench, pair: Pair) -> dict[str, Times]:

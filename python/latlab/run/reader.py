@@ -20,6 +20,8 @@ from latlab.run.fold import without_shape
 from latlab.text import clean
 
 if TYPE_CHECKING:
+    import zstandard
+
     from latlab.run.run import Run
 
 SUFFIX: Final = ".latlab.jsonl"
@@ -131,17 +133,12 @@ def _expanded(data: bytes, shown: str, limits: Limits) -> bytes:
             if data.startswith(magic):
                 raise RunFileError(f"{shown} is compressed with {name}: unpack it first")
         return data
-    try:
-        import zstandard  # noqa: PLC0415 - optional
-    except ImportError:
-        raise RunFileError(
-            f"{shown} is compressed: run `unzstd`, or `pip install zstandard`, first"
-        ) from None
-    decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
+    import zstandard  # noqa: PLC0415 - only for packed files
+
     parts: list[bytes] = []
     total = 0
     try:
-        with decompressor.stream_reader(data, read_across_frames=True) as stream:
+        with decompressor().stream_reader(data, read_across_frames=True) as stream:
             # In steps: the size that a frame announces is the file's word, not a fact.
             while part := stream.read(MIB):
                 parts.append(part)
@@ -154,6 +151,13 @@ def _expanded(data: bytes, shown: str, limits: Limits) -> bytes:
     if not parts:
         raise RunFileError(f"{shown} is empty: nothing was measured into it")
     return b"".join(parts)
+
+
+def decompressor() -> zstandard.ZstdDecompressor:
+    """One that takes no more memory than its bounds allow."""
+    import zstandard  # noqa: PLC0415 - only for packed files
+
+    return zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
 
 
 def _parsed(data: bytes, shown: str, limits: Limits) -> _Lines:

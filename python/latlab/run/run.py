@@ -390,7 +390,7 @@ def load(run: str | os.PathLike[str] = "last") -> Run:
         UserError: there is no such run.
         RunFileError: its file cannot be read as a run; one line says why.
     """
-    from latlab.run import reader, store  # noqa: PLC0415 - the store needs sqlite
+    from latlab.run import reader, store  # noqa: PLC0415 - they know each other
 
     return reader.read(store.Store().resolve(run))
 

@@ -82,7 +82,7 @@ def _tilde(path: Path) -> str:
 
 
 def _in_store(path: Path) -> bool:
-    from latlab.run.store import default_folder  # noqa: PLC0415 - imports sqlite
+    from latlab.run.store import default_folder  # noqa: PLC0415 - only where a run was kept
 
     return path.parent == default_folder()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from latlab.errors import UserError
 from latlab.text import clean
@@ -138,6 +138,17 @@ def parse_cpus(text: str) -> tuple[int, ...]:
             raise wrong
         cpus.update(range(first, last + 1))
     return tuple(sorted(cpus))
+
+
+def format_cpus(cpus: Iterable[int]) -> str:
+    """`0-3,8`: as `taskset -c` reads them."""
+    parts: list[list[int]] = []
+    for cpu in sorted(set(cpus)):
+        if parts and cpu == parts[-1][-1] + 1:
+            parts[-1][1:] = [cpu]
+        else:
+            parts.append([cpu])
+    return ",".join("-".join(map(str, part)) for part in parts)
 
 
 def _split(text: str | float, what: str, example: str) -> tuple[float, str]:

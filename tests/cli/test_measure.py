@@ -173,7 +173,7 @@ def test_dropping_caches_is_refused_to_all_but_root_and_said_to_root(
     assert "every program of this machine reads from the disk again" in told.stderr
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(UserError, match="only root may empty"):
-        may_drop_caches("--drop-caches")
+        may_drop_caches(True)
 
 
 def test_a_file_is_asked_for_by_its_absolute_path(called: Command, place: Path) -> None:

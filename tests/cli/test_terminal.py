@@ -7,13 +7,13 @@ import re
 
 import pytest
 
-from latlab.cli.arguments import ranges
-from latlab.cli.nearest import nearest
 from latlab.cli.terminal.header import machine_parts
 from latlab.cli.terminal.progress import Plain, live_line, progress_on, status_text
 from latlab.cli.terminal.screen import Line, Screen, say, screen_of
+from latlab.nearest import nearest
 from latlab.run.core import Plan
 from latlab.run.model import Machine
+from latlab.units import format_cpus
 
 EVENT = {
     "event": "progress",
@@ -163,6 +163,6 @@ def test_the_nearest_name_is_found(word: str, found: str | None) -> None:
 
 
 def test_numbers_are_written_as_ranges() -> None:
-    assert ranges([0, 1, 2, 3, 8]) == "0-3,8"
-    assert ranges([5]) == "5"
-    assert ranges([]) == ""
+    assert format_cpus([0, 1, 2, 3, 8]) == "0-3,8"
+    assert format_cpus([5]) == "5"
+    assert format_cpus([]) == ""

@@ -38,6 +38,7 @@ MODULES = [
     "latlab.installed",
     "latlab.text",
     "latlab.masking",
+    "latlab.nearest",
     "latlab.units",
     "latlab.stages",
     "latlab.run",

@@ -42,10 +42,10 @@ def command(words: tuple[str, ...], out: str | None, *, anonymous: bool) -> None
       latlab chart ladder *.latlab.jsonl           how 2 to 30 machines differ
       latlab chart ladder *.latlab.jsonl -o class.pdf
     """
-    from latlab.cli.arguments import checked_output  # noqa: PLC0415 - not needed for --help
     from latlab.cli.runs import loaded  # noqa: PLC0415 - see above
+    from latlab.run.settings import checked_output  # noqa: PLC0415 - not needed for --help
 
-    target = checked_output(out, _ENDINGS, may_exist=True)
+    target = None if out is None else checked_output(out, _ENDINGS)
     from latlab.charts import CHARTS  # noqa: PLC0415 - imports altair: 0.3 s
 
     names = [chart.ID for chart in CHARTS]
@@ -101,7 +101,7 @@ def _parted(words: Sequence[str], names: Sequence[str]) -> tuple[str | None, lis
     if len(words) == 1 or all(map(_is_run, words)):
         return None, list(words)
     # One of the two ends was meant to be a chart.
-    from latlab.cli.nearest import nearest  # noqa: PLC0415 - only after a mistake
+    from latlab.nearest import nearest  # noqa: PLC0415 - only after a mistake
 
     meant = words[0] if _is_run(words[-1]) else words[-1]
     guess = nearest(meant, names)

@@ -47,11 +47,11 @@ def command(directory: str | None, *, listen: bool, as_json: bool) -> None:
     """
     import msgspec  # noqa: PLC0415 - not needed for --help
 
-    from latlab.cli.arguments import checked_directory  # noqa: PLC0415 - see above
     from latlab.doctor import examine, load_average  # noqa: PLC0415 - see above
     from latlab.run.core import describe  # noqa: PLC0415 - loads the extension
+    from latlab.run.settings import checked_folder, named  # noqa: PLC0415 - not needed for --help
 
-    directory = checked_directory(directory)
+    directory = None if directory is None else named("--dir", checked_folder, directory)
     here = describe(directory)
     # Before listening, which is a busy thread too.
     load = load_average()

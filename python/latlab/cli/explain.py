@@ -293,9 +293,9 @@ class _Files(NamedTuple):
         Raises:
             UserError: One cannot be written, or two are the same.
         """
-        from latlab.cli.arguments import checked_output  # noqa: PLC0415 - not needed for --help
+        from latlab.run.settings import checked_output  # noqa: PLC0415 - not needed for --help
 
-        targets = [checked_output(name, (), may_exist=True) for name in names]
+        targets = [None if name is None else checked_output(name) for name in names]
         named = [target.absolute() for target in targets if target is not None]
         if len(set(named)) < len(named):
             raise UserError("explain: --json, --html, --trace and --firefox: name a file of its own for each")

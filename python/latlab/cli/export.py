@@ -38,11 +38,10 @@ def command(run: str, out: str, *, anonymous: bool) -> None:
       latlab export last -o run.csv
       latlab export last --anonymous -o mine.latlab.jsonl
     """
-    from latlab.cli.arguments import checked_output  # noqa: PLC0415 - not needed for --help
     from latlab.cli.runs import loaded  # noqa: PLC0415 - see above
+    from latlab.run.settings import checked_output  # noqa: PLC0415 - not needed for --help
 
-    target = checked_output(out, _ENDINGS, may_exist=True)
-    assert target is not None  # noqa: S101 - the option is required
+    target = checked_output(out, _ENDINGS)
     found = loaded(run)
     _write(found.anonymous() if anonymous else found, target)
     sys.stderr.write(f"wrote {target}\n")

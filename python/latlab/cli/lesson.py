@@ -76,8 +76,8 @@ def command(name: str | None, directory: str | None, urls: tuple[str, ...], **as
     from urllib.parse import urlsplit  # noqa: PLC0415 - not needed for --help
 
     from latlab import lessons  # noqa: PLC0415 - see above
-    from latlab.cli.arguments import checked_directory  # noqa: PLC0415 - see above
     from latlab.cli.terminal.screen import say, screen_of, talk  # noqa: PLC0415 - see above
+    from latlab.run.settings import checked_folder, named  # noqa: PLC0415 - see above
     from latlab.text import clean  # noqa: PLC0415 - see above
 
     if name is None:
@@ -91,7 +91,7 @@ def command(name: str | None, directory: str | None, urls: tuple[str, ...], **as
     lesson = _named(name)
     if asked["original"] and asked["small"]:
         raise UserError("--original or --small, not both")
-    place = checked_directory(directory)
+    place = None if directory is None else named("--dir", checked_folder, directory)
     lessons.checked_urls(lesson, urls)
     if urls:
         hosts = dict.fromkeys(urlsplit(url).netloc.rpartition("@")[2] for url in urls)
@@ -126,7 +126,7 @@ def command(name: str | None, directory: str | None, urls: tuple[str, ...], **as
 
 def _named(name: str) -> Lesson:
     from latlab import lessons  # noqa: PLC0415 - not needed for --help
-    from latlab.cli.nearest import nearest  # noqa: PLC0415 - see above
+    from latlab.nearest import nearest  # noqa: PLC0415 - see above
 
     if name not in lessons.LESSONS:
         guess = nearest(name, lessons.LESSONS)
@@ -138,12 +138,12 @@ def _named(name: str) -> Lesson:
 def _target(form: str, path: str) -> Path | None:
     from importlib.util import find_spec  # noqa: PLC0415 - not needed for --help
 
-    from latlab.cli.arguments import checked_output  # noqa: PLC0415 - see above
+    from latlab.run.settings import checked_output  # noqa: PLC0415 - see above
 
     # What a lesson found in minutes must not be lost for want of a package.
     if not all(map(find_spec, _PACKAGES.get(form, ()))):
         raise UserError(f"--{form} needs the extra: pip install 'latlab[export]'")
-    return None if form == "json" and path == "-" else checked_output(path, _FORMS[form], may_exist=True)
+    return None if form == "json" and path == "-" else checked_output(path, _FORMS[form])
 
 
 def _asked(lesson: Lesson) -> str:

@@ -97,7 +97,7 @@ class Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command, or a message that names the nearest one."""
         if args[0] not in COMMANDS:
-            from latlab.cli.nearest import nearest  # noqa: PLC0415 - only after a mistake
+            from latlab.nearest import nearest  # noqa: PLC0415 - only after a mistake
 
             guess = nearest(args[0], COMMANDS)
             hint = f"did you mean {guess}?" if guess else "latlab --help lists the commands"

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import secrets
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,7 +67,7 @@ class Wishes:
 @click.option("--skip", metavar="GLOBS", multiple=True, help="Leave these probes out.")
 @click.option(
     "--dir",
-    "directory",
+    "dir",
     metavar="DIR",
     help="Measure the file system of this directory. [default: your cache folder]",
 )
@@ -164,9 +162,13 @@ class Wishes:
     is_flag=True,
     help="Print what would be run, read and written, and for how long; run nothing.",
 )
-def command(**asked: Any) -> int:  # noqa: ANN401 - click hands over one dict; `settings_from` gives it types
+@click.pass_context
+def command(context: click.Context, /, **asked: Any) -> int:  # noqa: ANN401 - click hands over one dict
     """Measure this machine: print the ladder, save one run file, write one HTML report."""
-    settings = settings_from(asked)
+    from latlab.run.settings import SETTINGS, checked_output, make_settings  # noqa: PLC0415 - not needed for --help
+
+    options = {option.name: option.opts[0] for option in context.command.params if option.name}
+    settings = make_settings(options, **{name: asked[name] for name in SETTINGS})
     plan = checked_plan(settings)
     if not asked["quiet"]:
         _warn(settings)
@@ -174,7 +176,7 @@ def command(**asked: Any) -> int:  # noqa: ANN401 - click hands over one dict; `
         _show_plan(plan, as_json=asked["as_json"])
         return 0
     wishes = Wishes(
-        out=_checked_out(asked["out"]),
+        out=None if asked["out"] is None else checked_output(asked["out"], may_exist=False),
         as_json=asked["as_json"],
         report=not asked["no_report"] and not asked["as_json"],
         quiet=asked["quiet"],
@@ -187,57 +189,6 @@ def command(**asked: Any) -> int:  # noqa: ANN401 - click hands over one dict; `
     except KeyboardInterrupt:
         return _interrupted_while_shown(run)
     return _exit_code(run)
-
-
-def settings_from(asked: dict[str, Any]) -> Settings:
-    """The settings of a run from what was typed.
-
-    Raises:
-        UserError: Something of it is no size, time, CPU, probe or directory.
-    """
-    from latlab import units  # noqa: PLC0415 - not needed for --help
-    from latlab.cli.arguments import checked_cpus, checked_directory, checked_globs  # noqa: PLC0415 - see above
-    from latlab.run.away import (  # noqa: PLC0415 - see above
-        checked_requests,
-        checked_secret_file,
-        checked_url,
-    )
-    from latlab.run.core import list_probes  # noqa: PLC0415 - loads the extension
-    from latlab.run.model import Settings  # noqa: PLC0415 - see above
-    from latlab.run.settings import (  # noqa: PLC0415 - see above
-        checked_delay,
-        checked_file,
-        checked_folder,
-        checked_rate,
-        may_drop_caches,
-    )
-
-    cpus = _typed("--cpu", units.parse_cpus, asked["cpus"])
-    budget = _typed("--budget", units.parse_seconds, asked["budget"])
-    max_bytes = _typed("--max-bytes", units.parse_size, asked["max_bytes"])
-    seed = _typed("--seed", units.parse_count, asked["seed"])
-    directory = checked_directory(asked["directory"])
-    ids = [probe.id for probe in list_probes()] if asked["only"] or asked["skip"] else []
-    return Settings(
-        profile=asked["profile"],
-        only=checked_globs("--only", asked["only"], ids),
-        skip=checked_globs("--skip", asked["skip"], ids),
-        dir=directory,
-        budget_s=budget,
-        max_bytes=max_bytes,
-        cpus=checked_cpus(cpus, _allowed_cpus()),
-        seed=secrets.randbits(32) if seed is None else seed,
-        gentle=asked["gentle"],
-        file=checked_file(asked["file"], "--file"),
-        first_touch=checked_folder(asked["first_touch"], "--first-touch"),
-        drop_caches=asked["drop_caches"] and may_drop_caches("--drop-caches"),
-        delay_ms=checked_delay(asked["delay_ms"], "--delay", asked["distance"]),
-        rate_mbit=checked_rate(asked["rate_mbit"], "--rate"),
-        distance=asked["distance"],
-        url=checked_url(asked["url"], "--url"),
-        secret_file=checked_secret_file(asked["secret_file"], "--secret-file", asked["url"]),
-        requests_per_s=checked_requests(asked["requests_per_s"], "--requests"),
-    )
 
 
 def _warn(settings: Settings) -> None:
@@ -264,34 +215,11 @@ def checked_plan(settings: Settings) -> Plan:
         planned = plan(settings)
     except ValueError as error:
         raise UserError(f"these settings cannot be measured: {error}") from None
-    if planned.unmatched:
-        raise UserError(f"no probe matches {', '.join(planned.unmatched)}; latlab list shows the ids")
     if not planned.probes:
         raise UserError(
             "nothing is left to run: --only, --skip and --gentle leave no probe; latlab list shows all"
         )
     return planned
-
-
-def _typed(option: str, parse: Any, text: str | None) -> Any:  # noqa: ANN401 - whatever `parse` returns
-    if text is None:
-        return None
-    try:
-        return parse(text)
-    except UserError as error:
-        raise UserError(f"{option}: {error}") from None
-
-
-def _allowed_cpus() -> list[int]:
-    if hasattr(os, "sched_getaffinity"):
-        return sorted(os.sched_getaffinity(0))
-    return list(range(os.cpu_count() or 1))
-
-
-def _checked_out(out: str | None) -> Path | None:
-    from latlab.cli.arguments import checked_output  # noqa: PLC0415 - not needed for --help
-
-    return checked_output(out, (), may_exist=False)
 
 
 def _show_plan(plan: Plan, *, as_json: bool) -> None:

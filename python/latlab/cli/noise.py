@@ -108,26 +108,22 @@ def _self_test_lines(found: object, screen: Screen) -> list[Line]:
 
 
 def _seconds(text: str | None, *, default: float) -> float:
-    from latlab.units import parse_seconds  # noqa: PLC0415 - not needed for --help
+    from latlab.run.settings import named  # noqa: PLC0415 - not needed for --help
+    from latlab.units import parse_seconds  # noqa: PLC0415 - see above
 
     if text is None:
         return default
-    try:
-        seconds = parse_seconds(text)
-    except UserError as error:
-        raise UserError(f"SECONDS: {error}") from None
+    seconds = named("SECONDS", parse_seconds, text)
     if seconds > _LONGEST_S:
         raise UserError(f"SECONDS: {text!r} is more than an hour, the longest that can be kept in memory")
     return seconds
 
 
 def _threshold_ns(text: str) -> float:
-    from latlab.units import parse_seconds  # noqa: PLC0415 - not needed for --help
+    from latlab.run.settings import named  # noqa: PLC0415 - not needed for --help
+    from latlab.units import parse_seconds  # noqa: PLC0415 - see above
 
-    try:
-        threshold_ns = parse_seconds(text) * 1e9
-    except UserError as error:
-        raise UserError(f"--threshold: {error}") from None
+    threshold_ns = named("--threshold", parse_seconds, text) * 1e9
     least, most = _THRESHOLDS_NS
     if not least <= threshold_ns <= most:
         raise UserError(f"--threshold: {text!r} is not between 100 ns, near what looking takes, and 1 s")
@@ -137,15 +133,9 @@ def _threshold_ns(text: str) -> float:
 def _cpu(text: str | None) -> int | None:
     if text is None:
         return None
-    from latlab.cli.arguments import checked_cpus  # noqa: PLC0415 - not needed for --help
-    from latlab.run.core import describe  # noqa: PLC0415 - loads the extension
-    from latlab.units import parse_cpus  # noqa: PLC0415 - not needed for --help
+    from latlab.run.settings import checked_cpus, named  # noqa: PLC0415 - not needed for --help
 
-    try:
-        cpus = parse_cpus(text)
-    except UserError as error:
-        raise UserError(f"--cpu: {error}") from None
+    cpus = named("--cpu", checked_cpus, text)
     if len(cpus) != 1:
         raise UserError(f"--cpu: {text!r} is more than one CPU; one thread listens on one")
-    checked_cpus(cpus, describe().machine.integers("limits.allowed_cpus"))
     return cpus[0]

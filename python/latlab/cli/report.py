@@ -35,11 +35,10 @@ def command(run: str, out: str) -> None:
       latlab report last -o report.pdf      to print (needs latlab[export])
       latlab report last -o report.md
     """
-    from latlab.cli.arguments import checked_output  # noqa: PLC0415 - not needed for --help
     from latlab.cli.runs import loaded  # noqa: PLC0415 - see above
+    from latlab.run.settings import checked_output  # noqa: PLC0415 - not needed for --help
 
-    target = checked_output(out, _ENDINGS, may_exist=True)
-    assert target is not None  # noqa: S101 - the option is required
+    target = checked_output(out, _ENDINGS)
     write_report(loaded(run), target)
     sys.stderr.write(f"wrote {target}\n")
 

@@ -44,9 +44,10 @@ def command(bind: str | None, secret_file: str | None, *, as_json: bool) -> None
     """
     from latlab.cli.terminal.screen import talk  # noqa: PLC0415 - not needed for --help
     from latlab.run.away import read_secret  # noqa: PLC0415 - not needed for --help
+    from latlab.run.settings import named  # noqa: PLC0415 - see above
 
     address = None if bind is None else _checked_address(bind)
-    secret = None if secret_file is None else read_secret(secret_file, "--secret-file")
+    secret = None if secret_file is None else named("--secret-file", read_secret, secret_file)
     server = _started(address, secret)
     try:
         _print(server.listening, as_json=as_json)

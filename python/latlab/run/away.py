@@ -5,7 +5,6 @@ from __future__ import annotations
 import ipaddress
 import os
 import stat
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
@@ -23,50 +22,30 @@ _LONGEST_URL: Final = 8_000
 _MOST_SECRET_BYTES: Final = 4096
 
 
-def checked_url(value: str | None, name: str) -> str | None:
-    """An HTTP or HTTPS URL as it was written; `name` is the option that names it.
+def checked_url(value: str) -> str:
+    """An HTTP or HTTPS URL as it was written.
 
     Raises:
         UserError: it is none that can be asked.
     """
-    if value is None:
-        return None
     shown = clean(value, most=200)
     if len(value) > _LONGEST_URL or not all("!" <= letter <= "~" for letter in value):
-        raise UserError(
-            f"{name}: {shown!r} is no URL: it is too long, or has a character that a URL cannot have"
-        )
+        raise UserError(f"{shown!r} is no URL: it is too long, or has a character that a URL cannot have")
     try:
         parts = urlsplit(value)
         host, port = parts.hostname, parts.port
     except ValueError as error:
-        raise UserError(f"{name}: {shown!r} is no URL: {clean(error)}") from None
+        raise UserError(f"{shown!r} is no URL: {clean(error)}") from None
     if parts.scheme not in {"http", "https"} or not value.startswith(f"{parts.scheme}://"):
-        raise UserError(f"{name}: {shown!r} begins neither with http:// nor with https://")
+        raise UserError(f"{shown!r} begins neither with http:// nor with https://")
     if parts.username is not None or "@" in parts.netloc:
-        raise UserError(
-            f"{name}: a URL that names a user is not asked: latlab would store it in the run file"
-        )
+        raise UserError("a URL that names a user is not asked: latlab would store it in the run file")
     if not host or port == 0:
-        raise UserError(f"{name}: {shown!r} has no {'host' if not host else 'port that can be asked'}")
+        raise UserError(f"{shown!r} has no {'host' if not host else 'port that can be asked'}")
     return value
 
 
-def checked_secret_file(value: str | os.PathLike[str] | None, name: str, url: str | None) -> str | None:
-    """The file with a secret, as an absolute path; `name` is the option that names it.
-
-    Raises:
-        UserError: it cannot be read, others can read it, or nobody is to be told it.
-    """
-    if value is None:
-        return None
-    if url is None:
-        raise UserError(f"{name}: there is no server that wants a secret: --url names one")
-    read_secret(value, name)
-    return os.fspath(Path(value).absolute())
-
-
-def read_secret(file: str | os.PathLike[str], name: str) -> bytes:
+def read_secret(file: str | os.PathLike[str]) -> bytes:
     """What a file holds, without the space around it.
 
     Raises:
@@ -78,22 +57,22 @@ def read_secret(file: str | os.PathLike[str], name: str) -> bytes:
             mode = os.fstat(opened.fileno()).st_mode
             secret = opened.read(_MOST_SECRET_BYTES + 1)
     except (OSError, ValueError) as error:
-        raise UserError(f"{name}: {shown!r}: {clean(getattr(error, 'strerror', None) or error)}") from None
+        raise UserError(f"{shown!r}: {clean(getattr(error, 'strerror', None) or error)}") from None
     if os.name == "posix" and stat.S_IMODE(mode) & 0o077:
-        raise UserError(f"{name}: others can read {shown!r}; chmod 600 {shown}")
+        raise UserError(f"others can read {shown!r}; chmod 600 {shown}")
     if len(secret) > _MOST_SECRET_BYTES:
-        raise UserError(f"{name}: {shown!r} is longer than {_MOST_SECRET_BYTES} bytes")
+        raise UserError(f"{shown!r} is longer than {_MOST_SECRET_BYTES} bytes")
     return secret.strip()
 
 
-def checked_requests(value: int | None, name: str) -> int | None:
-    """Requests a second; `name` is the option that names them.
+def checked_requests(value: int) -> int:
+    """Requests a second.
 
     Raises:
         UserError: there are none, or more than one thread sends.
     """
-    if value is not None and not 1 <= value <= MOST_REQUESTS:
-        raise UserError(f"{name}: {value} requests a second cannot be sent: it is 1 to {MOST_REQUESTS:,}")
+    if not 1 <= value <= MOST_REQUESTS:
+        raise UserError(f"{value} requests a second cannot be sent: it is 1 to {MOST_REQUESTS:,}")
     return value
 
 

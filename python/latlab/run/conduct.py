@@ -33,11 +33,11 @@ from typing import Any, Final
 
 import msgspec
 
-from latlab.errors import LatlabError, UserError, WorkerError
+from latlab.errors import LatlabError, WorkerError
 from latlab.masking import masked_url
 from latlab.run import events, model
 from latlab.run.agreement import AGREED, LEAST_S, widest
-from latlab.run.core import list_probes, plan, sweep
+from latlab.run.core import list_probes, sweep
 from latlab.run.death import OomKills, cause_of_death, last_words, oom_kills
 from latlab.run.events import (
     Begin,
@@ -184,9 +184,6 @@ def measure(  # noqa: PLR0917 - in a notebook `measure("memory.*")` is natural
         secret_file=secret_file,
         requests_per_s=requests_per_s,
     )
-    unmatched = plan(settings).unmatched
-    if unmatched:
-        raise UserError(f"no probe matches {clean(unmatched[0], most=100)!r}: `latlab list` shows their ids")
     listener, close = (progress, None) if progress is not None else _cell_listener()
     try:
         return conduct(settings, out=out, listener=listener, anonymous=anonymous)

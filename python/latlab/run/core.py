@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from fnmatch import fnmatchcase
 from typing import Any
 
 import msgspec
@@ -79,6 +80,11 @@ def core() -> Any:  # noqa: ANN401 - an extension module
 def list_probes() -> list[ProbeInfo]:
     """Every probe, in the order in which they run."""
     return msgspec.json.decode(core().list_probes(), type=list[ProbeInfo])
+
+
+def matches(probe: str, glob: str) -> bool:
+    """Whether a glob names a probe, as the core reads it: the beginning of an id up to a dot does too."""
+    return fnmatchcase(probe, glob) or probe.startswith(f"{glob}.")
 
 
 def plan(settings: model.Settings) -> Plan:

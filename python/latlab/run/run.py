@@ -10,13 +10,13 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self, overload
 
 import msgspec
 
 from latlab.run import model
+from latlab.run.core import matches
 from latlab.run.fold import folded
 from latlab.run.model import Footer, Header, Level, Machine, Record
 from latlab.text import clean, listed
@@ -103,7 +103,7 @@ class Records(Sequence[Record]):
         return Records(
             record
             for record in self._items
-            if _named(record.probe, probe)
+            if matches(record.probe, probe)
             and kind in {None, record.kind}
             and unit in {None, record.unit}
             and all(_matches(getattr(record.point, name), wanted) for name, wanted in point.items())
@@ -393,11 +393,6 @@ def load(run: str | os.PathLike[str] = "last") -> Run:
     from latlab.run import reader, store  # noqa: PLC0415 - they know each other
 
     return reader.read(store.Store().resolve(run))
-
-
-def _named(probe: str, glob: str) -> bool:
-    """As the core reads a glob: the beginning of an id up to a dot matches too."""
-    return fnmatchcase(probe, glob) or probe.startswith(f"{glob}.")
 
 
 def _matches(value: object, wanted: object) -> bool:

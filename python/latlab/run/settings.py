@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
-from collections.abc import Iterable
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from latlab.errors import UserError
+from latlab.nearest import nearest
 from latlab.run import model
-from latlab.run.away import checked_requests, checked_secret_file, checked_url
+from latlab.run.away import checked_requests, checked_url, read_secret
+from latlab.run.core import list_probes, matches
 from latlab.text import clean
-from latlab.units import parse_cpus, parse_seconds, parse_size
+from latlab.units import format_cpus, parse_count, parse_cpus, parse_seconds, parse_size
+
+T = TypeVar("T")
 
 PROFILES: Final = ("quick", "standard", "thorough")
 #: Distances with a name; the core knows how long they are.
@@ -25,56 +31,43 @@ LOWEST_RATE_MBIT: Final = 0.1
 HIGHEST_RATE_MBIT: Final = 10_000.0
 
 
-def make_settings(
-    *,
-    only: str | Iterable[str] | None = None,
-    skip: str | Iterable[str] | None = None,
-    profile: str = "standard",
-    dir: str | os.PathLike[str] | None = None,  # noqa: A002
-    budget: float | str | None = None,
-    max_bytes: int | str | None = None,
-    cpus: str | Iterable[int] | None = None,
-    seed: int | None = None,
-    gentle: bool = False,
-    file: str | os.PathLike[str] | None = None,
-    first_touch: str | os.PathLike[str] | None = None,
-    drop_caches: bool = False,
-    delay_ms: float | None = None,
-    rate_mbit: float | None = None,
-    distance: str | None = None,
-    url: str | None = None,
-    secret_file: str | os.PathLike[str] | None = None,
-    requests_per_s: int | None = None,
-) -> model.Settings:
+def make_settings(options: Mapping[str, str] | None = None, /, **asked: Any) -> model.Settings:  # noqa: ANN401 - each is checked
     """Settings from what people write.
+
+    Args:
+        options: What an argument is called where it was typed, if not by its name here: `--cpu` for `cpus`.
+        **asked: Those of `latlab.measure` that say what is measured. None is as if it was not given.
 
     Raises:
         UserError: one of them is not possible; one line says which and what would be.
+        TypeError: there is no such setting.
     """
-    if profile not in PROFILES:
-        raise UserError(f"there is no profile {clean(profile, most=60)!r}; there are {', '.join(PROFILES)}")
-    if seed is not None and not 0 <= seed <= model.LARGEST_INTEGER:
-        raise UserError("the seed must be from 0 to 2^64 - 1")
-    return model.Settings(
-        profile=profile,
-        only=_globs(only, "only"),
-        skip=_globs(skip, "skip"),
-        dir=_directory(dir),
-        budget_s=None if budget is None else parse_seconds(budget),
-        max_bytes=None if max_bytes is None else parse_size(max_bytes),
-        cpus=_cpus(cpus),
-        seed=int.from_bytes(os.urandom(6)) if seed is None else seed,
-        gentle=gentle,
-        file=checked_file(file, "file"),
-        first_touch=checked_folder(first_touch, "first_touch"),
-        drop_caches=drop_caches and may_drop_caches("drop_caches"),
-        delay_ms=checked_delay(delay_ms, "delay_ms", distance),
-        rate_mbit=checked_rate(rate_mbit, "rate_mbit"),
-        distance=checked_distance(distance, "distance"),
-        url=checked_url(url, "url"),
-        secret_file=checked_secret_file(secret_file, "secret_file", url),
-        requests_per_s=checked_requests(requests_per_s, "requests_per_s"),
-    )
+    if unknown := asked.keys() - _CHECKS.keys():
+        raise TypeError(f"there is no setting {', '.join(sorted(unknown))}")
+    given = {name: value for name, value in asked.items() if value is not None}
+    called = dict(options or {})
+    if {"delay_ms", "distance"} <= given.keys():
+        raise UserError(f"{called.get('delay_ms', 'delay_ms')}: a distance is a delay too: give one of them")
+    if "secret_file" in given and "url" not in given:
+        name = called.get("secret_file", "secret_file")
+        raise UserError(f"{name}: there is no server that wants a secret: --url names one")
+    found: dict[str, Any] = {
+        _FIELDS.get(name, name): named(called.get(name, name), _CHECKS[name], value)
+        for name, value in given.items()
+    }
+    return model.Settings(**({"seed": int.from_bytes(os.urandom(6))} | found))
+
+
+def named(name: str, check: Callable[[Any], T], value: Any) -> T:  # noqa: ANN401 - whatever `check` takes
+    """What a check makes of a value; an error begins with the name of what was asked for.
+
+    Raises:
+        UserError: the check's.
+    """
+    try:
+        return check(value)
+    except UserError as error:
+        raise UserError(f"{name}: {error}") from None
 
 
 #: What dropping caches does to everybody else, in one sentence.
@@ -90,157 +83,214 @@ _KINDS: Final = (
 )
 
 
-def checked_file(value: str | os.PathLike[str] | None, name: str) -> str | None:
-    """A regular file that exists and can be read, as an absolute path; `name` is the option that names it.
+def checked_file(value: str | os.PathLike[str]) -> str:
+    """A regular file that exists and can be read, as an absolute path.
 
     Raises:
         UserError: it is none: missing, a directory, a device, a symbolic link, or not to be read.
     """
-    if value is None:
-        return None
     shown = clean(os.fspath(value), most=300)
     if not os.fspath(value):
-        raise UserError(f"{name}: an empty name is no file")
+        raise UserError("an empty name is no file")
     path = Path(value).absolute()
     try:
         found = path.lstat()
     except FileNotFoundError:
-        raise UserError(f"{name}: there is no file {shown!r}") from None
+        raise UserError(f"there is no file {shown!r}") from None
     except (OSError, ValueError) as error:
-        raise UserError(f"{name}: {shown!r}: {clean(getattr(error, 'strerror', None) or error)}") from None
+        raise UserError(f"{shown!r}: {clean(getattr(error, 'strerror', None) or error)}") from None
     for is_kind, what in _KINDS:
         if is_kind(found.st_mode):
-            raise UserError(f"{name}: {shown!r} is {what}")
+            raise UserError(f"{shown!r} is {what}")
     if not stat.S_ISREG(found.st_mode):
-        raise UserError(f"{name}: {shown!r} is no regular file")
+        raise UserError(f"{shown!r} is no regular file")
     if not found.st_size:
-        raise UserError(f"{name}: {shown!r} is empty: there is nothing to read")
+        raise UserError(f"{shown!r} is empty: there is nothing to read")
     if not os.access(path, os.R_OK):
-        raise UserError(f"{name}: {shown!r} may not be read by this user")
+        raise UserError(f"{shown!r} may not be read by this user")
     return os.fspath(path)
 
 
-def checked_folder(value: str | os.PathLike[str] | None, name: str) -> str | None:
-    """A folder that exists and can be listed, as an absolute path; `name` is the option that names it.
+def checked_folder(value: str | os.PathLike[str]) -> str:
+    """A folder that exists, as an absolute path.
 
     Raises:
         UserError: it is none.
     """
-    if value is None:
-        return None
-    shown = clean(os.fspath(value), most=300)
+    if not os.fspath(value):
+        raise UserError("an empty name is no directory; . is the current one")
+    shown = clean(os.fspath(value), most=200)
     try:
         path = Path(value)
-        if not os.fspath(value) or not path.exists():
-            raise UserError(f"{name}: there is no directory {shown!r}")
+        if not path.exists():
+            raise UserError(f"there is no directory {shown!r}")
         if not path.is_dir():
-            raise UserError(f"{name}: {shown!r} is a file, not a directory")
-        if not os.access(path, os.R_OK | os.X_OK):
-            raise UserError(f"{name}: {shown!r} may not be read by this user")
+            raise UserError(f"{shown!r} is a file, not a directory")
         return os.fspath(path.resolve())
     except (OSError, ValueError) as error:
-        raise UserError(f"{name}: {shown!r}: {clean(getattr(error, 'strerror', None) or error)}") from None
+        raise UserError(f"{shown!r}: {clean(getattr(error, 'strerror', None) or error)}") from None
 
 
-def may_drop_caches(name: str) -> bool:
-    """True; `name` is the option that asked for it.
+def checked_output(
+    value: str | os.PathLike[str], endings: Sequence[str] = (), *, may_exist: bool = True
+) -> Path:
+    """A file that can be written, with one of these endings. Leaves nothing behind.
 
     Raises:
-        UserError: this user may not, or this system cannot.
+        UserError: It cannot, or it exists and may not be overwritten.
     """
+    target = Path(value)
+    shown = clean(os.fspath(value), most=200)
+    if endings and not target.name.lower().endswith(tuple(endings)):
+        raise UserError(f"{shown!r}: write a name that ends in {' or '.join(endings)}")
+    try:
+        if target.is_dir():
+            raise UserError(f"{shown!r} is a directory; name a file in it")
+        if target.exists():
+            if not may_exist:
+                raise UserError(f"{shown!r} exists already: name another file, or remove it first")
+            if not os.access(target, os.W_OK):
+                raise UserError(f"{shown!r} cannot be written: {os.strerror(errno.EACCES)}")
+        folder = target.parent
+        if not folder.is_dir():
+            raise UserError(f"{shown!r}: there is no directory {clean(folder, most=200)!r}")
+        # The only proof that a file can be made is to make one: permissions say nothing on a read-only file
+        # system.
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except (OSError, ValueError) as error:
+        raise UserError(
+            f"{shown!r} cannot be written: {clean(getattr(error, 'strerror', None) or error)}"
+        ) from None
+    return target
+
+
+def _listable_folder(value: str | os.PathLike[str]) -> str:
+    folder = checked_folder(value)
+    if not os.access(folder, os.R_OK | os.X_OK):
+        raise UserError(f"{clean(os.fspath(value), most=200)!r} may not be read by this user")
+    return folder
+
+
+def may_drop_caches(asked: bool) -> bool:
+    """Whether it was asked for.
+
+    Raises:
+        UserError: it was, and this user may not, or this system cannot.
+    """
+    if not asked:
+        return False
     if not _DROP_CACHES.exists():
-        raise UserError(f"{name}: this system has no {_DROP_CACHES}: caches can be dropped on Linux only")
+        raise UserError(f"this system has no {_DROP_CACHES}: caches can be dropped on Linux only")
     if os.geteuid() != 0 or not os.access(_DROP_CACHES, os.W_OK):
-        raise UserError(f"{name}: only root may empty the machine's caches ({DROPPED}): leave it out")
+        raise UserError(f"only root may empty the machine's caches ({DROPPED}): leave it out")
     return True
 
 
-def checked_delay(value: float | None, name: str, distance: str | None) -> float | None:
-    """A delay of a round trip, ms; `name` is the option that names it.
+def checked_cpus(value: str | Iterable[int]) -> tuple[int, ...]:
+    """CPUs that this process may run on, ascending.
 
     Raises:
-        UserError: it is none that can be emulated, or there is a distance besides.
+        UserError: there is none, or one is not among them.
     """
-    if value is None:
-        return None
-    if distance is not None:
-        raise UserError(f"{name}: a distance is a delay too: give one of them")
+    cpus = parse_cpus(value) if isinstance(value, str) else tuple(sorted(set(value)))
+    if not cpus:
+        raise UserError("name at least one CPU, such as 0,2-3")
+    allowed = allowed_cpus()
+    missing = [cpu for cpu in cpus if cpu not in allowed]
+    if missing:
+        noun = f"CPU {missing[0]}" if len(missing) == 1 else f"CPUs {', '.join(map(str, missing[:8]))}"
+        raise UserError(f"{noun} cannot be used; this process may run on {format_cpus(allowed)}")
+    return cpus
+
+
+def allowed_cpus() -> set[int]:
+    """Those that this process may run on."""
+    return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
+
+
+def _profile(value: str) -> str:
+    if value not in PROFILES:
+        raise UserError(f"there is no profile {clean(value, most=60)!r}; there are {', '.join(PROFILES)}")
+    return value
+
+
+def _seed(value: int | str) -> int:
+    seed = parse_count(value) if isinstance(value, str) else value
+    if not 0 <= seed <= model.LARGEST_INTEGER:
+        raise UserError("a seed is from 0 to 2^64 - 1")
+    return seed
+
+
+def _globs(value: str | Iterable[str]) -> tuple[str, ...]:
+    """Globs of probe ids, each of which matches something; commas separate several."""
+    written = [value] if isinstance(value, str) else value
+    globs = tuple(glob.strip() for text in written for glob in text.split(","))
+    ids = [probe.id for probe in list_probes()] if globs else []
+    for glob in globs:
+        if not glob:
+            raise UserError("an empty glob matches no probe; latlab list shows the ids")
+        if any(matches(name, glob) for name in ids):
+            continue
+        guess = nearest(glob, ids)
+        hint = f"did you mean {guess}?" if guess else "latlab list shows the ids"
+        what = "matches no probe" if set(glob) & set("*?[") else "is no probe"
+        raise UserError(f"{clean(glob, most=100)!r} {what}; {hint}")
+    return globs
+
+
+def _delay(value: float) -> float:
+    """A delay of a round trip, ms."""
     if not SHORTEST_DELAY_MS <= value <= LONGEST_DELAY_MS:
         raise UserError(
-            f"{name}: {value:g} ms cannot be emulated: a round trip takes "
+            f"{value:g} ms cannot be emulated: a round trip takes "
             f"{SHORTEST_DELAY_MS:g} to {LONGEST_DELAY_MS:g} ms; without this option what the loopback takes"
         )
     return value
 
 
-def checked_rate(value: float | None, name: str) -> float | None:
-    """A rate of a path, Mbit/s; `name` is the option that names it.
-
-    Raises:
-        UserError: it is none that can be emulated.
-    """
-    if value is not None and not LOWEST_RATE_MBIT <= value <= HIGHEST_RATE_MBIT:
+def _rate(value: float) -> float:
+    """A rate of a path, Mbit/s."""
+    if not LOWEST_RATE_MBIT <= value <= HIGHEST_RATE_MBIT:
         raise UserError(
-            f"{name}: {value:g} Mbit/s cannot be emulated: {LOWEST_RATE_MBIT:g} to {HIGHEST_RATE_MBIT:g} can"
+            f"{value:g} Mbit/s cannot be emulated: {LOWEST_RATE_MBIT:g} to {HIGHEST_RATE_MBIT:g} can"
         )
     return value
 
 
-def checked_distance(value: str | None, name: str) -> str | None:
-    """A distance that has a name; `name` is the option that names it.
-
-    Raises:
-        UserError: there is none of this name.
-    """
-    if value is not None and value not in DISTANCES:
-        shown = clean(value, most=60)
-        raise UserError(f"{name}: there is no distance {shown!r}; there are {', '.join(DISTANCES)}")
+def _distance(value: str) -> str:
+    if value not in DISTANCES:
+        raise UserError(f"there is no distance {clean(value, most=60)!r}; there are {', '.join(DISTANCES)}")
     return value
 
 
-def _globs(value: str | Iterable[str] | None, name: str) -> tuple[str, ...]:
-    if value is None:
-        return ()
-    globs = [
-        glob.strip() for text in ([value] if isinstance(value, str) else value) for glob in text.split(",")
-    ]
-    if not all(globs):
-        raise UserError(f"{name}: an empty glob matches no probe; write one such as memory.*")
-    return tuple(globs)
+def _secret_file(value: str | os.PathLike[str]) -> str:
+    read_secret(value)
+    return os.fspath(Path(value).absolute())
 
 
-def _directory(value: str | os.PathLike[str] | None) -> str | None:
-    if value is None:
-        return None
-    shown = clean(os.fspath(value), most=300)
-    try:
-        path = Path(value)
-        if path.is_dir():
-            return os.fspath(path.resolve())
-        reason = "is not a folder" if path.exists() else "does not exist"
-    except (OSError, ValueError) as error:
-        reason = f"cannot be used: {clean(getattr(error, 'strerror', None) or error)}"
-    raise UserError(f"{shown!r} {reason}: name a folder on the disk that is meant")
-
-
-def _cpus(value: str | Iterable[int] | None) -> tuple[int, ...] | None:
-    if value is None:
-        return None
-    cpus = parse_cpus(value) if isinstance(value, str) else tuple(sorted(set(value)))
-    if not cpus:
-        raise UserError("cpus: name at least one CPU, such as 0,2-3")
-    allowed = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(cpus)
-    missing = [cpu for cpu in cpus if cpu not in allowed]
-    if missing:
-        raise UserError(f"CPU {missing[0]} may not be used by this process: {_ranges(allowed)} may")
-    return cpus
-
-
-def _ranges(numbers: Iterable[int]) -> str:
-    out: list[list[int]] = []
-    for number in sorted(numbers):
-        if out and number == out[-1][-1] + 1:
-            out[-1] = [out[-1][0], number]
-        else:
-            out.append([number])
-    return ",".join("-".join(map(str, part)) for part in out)
+_CHECKS: Final[Mapping[str, Callable[[Any], object]]] = {
+    "profile": _profile,
+    "only": _globs,
+    "skip": _globs,
+    "dir": checked_folder,
+    "file": checked_file,
+    "first_touch": _listable_folder,
+    "drop_caches": may_drop_caches,
+    "budget": parse_seconds,
+    "max_bytes": parse_size,
+    "cpus": checked_cpus,
+    "seed": _seed,
+    "gentle": bool,
+    "delay_ms": _delay,
+    "rate_mbit": _rate,
+    "distance": _distance,
+    "url": checked_url,
+    "secret_file": _secret_file,
+    "requests_per_s": checked_requests,
+}
+"""How each setting is checked, by its name in `latlab.measure`."""
+_FIELDS: Final = {"budget": "budget_s"}
+"""Where the run file has another name."""
+SETTINGS: Final = tuple(_CHECKS)
+"""Their names."""

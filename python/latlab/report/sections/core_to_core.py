@@ -11,7 +11,7 @@ from latlab.report.figures import figure
 from latlab.report.probes import Probes
 from latlab.run.findings import findings, positive
 from latlab.run.run import Run
-from latlab.units import format_ns
+from latlab.units import format_cpus, format_ns
 
 _CAPTION = (
     "Both halves are the same pairs. The stronger the colour, the longer the way; a cross marks a pair that"
@@ -54,7 +54,7 @@ def _clusters(run: Run) -> tuple[str, ...]:
         named = []
         for cluster in clusters[:_MOST_CLUSTERS]:
             within = positive(cluster, "within_ns")
-            name = f"CPUs {_ranges(cluster.integers('cpus'))}"
+            name = f"CPUs {format_cpus(cluster.integers('cpus'))}"
             named.append(f"{name} ({format_ns(within)} apart)" if within is not None else name)
         more = len(clusters) - len(named)
         between = positive(entry, "between_ns")
@@ -64,16 +64,3 @@ def _clusters(run: Run) -> tuple[str, ...]:
         if entry.flag("sampled"):
             lines.append("There are too many pairs to measure all: these are a sample of them.")
     return tuple(lines)
-
-
-def _ranges(cpus: list[int]) -> str:
-    """`0-3,8`: as `taskset -c` reads them."""
-    parts: list[str] = []
-    numbers = sorted(set(cpus))
-    while numbers:
-        last = 0
-        while last + 1 < len(numbers) and numbers[last + 1] == numbers[last] + 1:
-            last += 1
-        parts.append(f"{numbers[0]}-{numbers[last]}" if last else f"{numbers[0]}")
-        numbers = numbers[last + 1 :]
-    return ",".join(parts)

@@ -15,6 +15,7 @@ from tests.some import some
 from latlab.charts import CHARTS, Chart, named, standalone
 from latlab.errors import UserError
 from latlab.run.run import Run
+from latlab.topics import TOPICS
 from latlab.view.points import MOST_POINTS
 from latlab.view.theme import DARK, LIGHT, Palette
 
@@ -35,15 +36,14 @@ def inline_data(spec: object) -> Iterator[list[dict[str, Any]]]:
             yield from inline_data(value)
 
 
-def test_every_file_that_is_a_chart_is_listed_under_its_own_name(root: Path) -> None:
-    begins = {"charts": "\nID = ", "topics": "\nTOPIC: "}
-    files = {
-        path.stem
-        for folder, line in begins.items()
-        for path in (root / "python/latlab" / folder).glob("*.py")
-        if line in path.read_text(encoding="utf-8")
-    }
-    assert files == {chart.ID for chart in CHARTS}
+def test_every_file_that_is_a_chart_or_a_topic_is_listed_under_its_own_name(root: Path) -> None:
+    def files(folder: str, line: str) -> set[str]:
+        paths = (root / "python/latlab" / folder).glob("*.py")
+        return {path.stem for path in paths if line in path.read_text(encoding="utf-8")}
+
+    of_topics = {chart.id for topic in TOPICS for chart in topic.charts}
+    assert files("topics", "\nTOPIC: ") == {topic.id for topic in TOPICS}
+    assert files("charts", "\nID = ") | of_topics == {chart.ID for chart in CHARTS}
 
 
 def test_every_title_is_a_question() -> None:

@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.some import some
 
-from latlab.charts import poke_histogram, pokes, pokes_data
-from latlab.charts.pokes_data import normal_share, single_pokes, size_name, slower_than, survival, thinned
+from latlab.charts import poke_histogram, pokes
 from latlab.run.run import Run
+from latlab.view import distribution
+from latlab.view.distribution import normal_share, single_pokes, size_name, slower_than, survival, thinned
 
 
 def test_a_staircase_begins_with_all_pokes_and_ends_with_the_slowest_one(run: Run) -> None:
@@ -105,7 +106,7 @@ def test_a_histogram_of_pokes_of_no_length_at_all_is_still_drawn(run: Run) -> No
 def test_pokes_that_took_no_step_of_a_coarse_clock_stand_at_half_a_step(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pokes_data, "counts", lambda record: [(0.0005, 900), (1000.0, 100)])
+    monkeypatch.setattr(distribution, "counts", lambda record: [(0.0005, 900), (1000.0, 100)])
     first = single_pokes(run, "read")[0]
     summary = msgspec.structs.replace(first.summary, p50=0.0, max=1000.0) if first.summary else None
     coarse = msgspec.structs.replace(first, resolution_ns=1000.0, summary=summary)

@@ -7,15 +7,14 @@ import pytest
 from tests.some import some
 
 from latlab.charts import (
+    named,
     storage_blocks,
-    storage_depth,
     storage_files,
     storage_pokes,
-    storage_random,
-    storage_rate,
 )
 from latlab.run.model import Record
 from latlab.run.run import Run
+from latlab.topics import storage_random, storage_rate
 
 
 def test_bandwidth_is_all_bytes_over_all_time_though_most_calls_were_answered_by_what_was_read_ahead(
@@ -53,10 +52,10 @@ def test_random_blocks_are_drawn_alone_and_in_company(run: Run) -> None:
 
 
 def test_rate_rises_with_depth_and_latency_is_that_of_the_smallest_block(run: Run) -> None:
-    reads = storage_depth.lines(run)["read 4 KiB"]
-    rates = [storage_depth.rate(record) or 0.0 for record in reads]
+    reads = storage_random.kinds(run)["read 4 KiB"]
+    rates = [storage_random.rate(record) or 0.0 for record in reads]
     assert rates == sorted(rates)
-    assert list(storage_depth.latencies(run)) == ["read 4 KiB", "write 4 KiB"]
+    assert list(storage_random.of_smallest(storage_random.kinds(run))) == ["read 4 KiB", "write 4 KiB"]
 
 
 @pytest.mark.parametrize("rate", [None, "many", -1, float("inf")])
@@ -65,11 +64,11 @@ def test_a_depth_without_a_rate_is_not_drawn(run: Run, rate: object) -> None:
         msgspec.structs.replace(record, findings={"rate_per_s": rate})
         for record in run["storage.read.random"]
     ]
-    assert storage_depth.chart(Run(run.header, records)) is None
+    assert named("storage_depth").chart(Run(run.header, records)) is None
 
 
 def test_service_is_a_part_of_the_response(run: Run) -> None:
-    lines = storage_rate.lines(run)
+    lines = storage_rate.lines(storage_rate.records(run))
     for inner, outer in some(zip(lines["service, median"], lines["response, median"], strict=True)):
         assert inner.value <= outer.value
 
@@ -95,7 +94,7 @@ def test_few_random_moments_are_no_nominal_rate_and_whoever_did_all_that_were_du
 def test_what_disturbed_a_response_disturbed_the_service_within_it(run: Run) -> None:
     record = storage_rate.records(run)[-1]
     noisy = msgspec.structs.replace(record, flags=("disturbed",))
-    lines = storage_rate.lines(Run(run.header, [noisy]))
+    lines = storage_rate.lines([noisy])
     assert lines["service, median"][0].disturbed
     assert lines["response, median"][0].disturbed
 
@@ -123,13 +122,12 @@ def refused(record: Record) -> Record:
 
 
 @pytest.mark.parametrize(
-    "chart",
-    [storage_blocks, storage_random, storage_depth, storage_rate, storage_pokes, storage_files],
-    ids=lambda chart: chart.ID,
+    "name",
+    ["blocks", "random", "depth", "rate", "pokes", "files"],
 )
-def test_a_failed_proof_leaves_its_reason_and_no_line(chart: object, run: Run) -> None:
+def test_a_failed_proof_leaves_its_reason_and_no_line(name: str, run: Run) -> None:
     records = [refused(r) if r.checks else r for r in run.records if r.probe.startswith("storage.")]
     records = [record for record in records if record.error is None]
-    bad = Run(run.header, records)
-    assert chart.chart(bad) is None  # type: ignore[attr-defined]
-    assert "this directory is in memory" in chart.absence(bad)  # type: ignore[attr-defined]
+    bad, chart = Run(run.header, records), named(f"storage_{name}")
+    assert chart.chart(bad) is None
+    assert "this directory is in memory" in (chart.absence(bad) or "")

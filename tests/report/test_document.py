@@ -23,14 +23,14 @@ from latlab.report.sections import (
     network_transfer,
     storage_blocks,
     storage_files,
-    storage_random,
-    storage_rate,
     storage_reread,
     unmeasured,
 )
+from latlab.report.sections.topic import TopicSection
 from latlab.run.model import Json, Record, Summary
 from latlab.run.run import Run
 from latlab.text import clean
+from latlab.topics import TOPICS, storage_random, storage_rate
 
 Rate = tuple[float, float, float]
 """Of all repeats, of the slowest and of the fastest, bytes a second."""
@@ -55,7 +55,7 @@ def strings(part: object) -> list[str]:
 def test_every_file_that_is_a_section_is_part_of_the_report(root: Path, document: Document) -> None:
     package = root / "python/latlab"
     files = {path.stem for path in package.glob("report/sections/*.py")} - {"__init__", "topic"}
-    files |= {path.stem for path in package.glob("topics/*.py")} - {"__init__", "surprises"}
+    files |= {topic.id for topic in TOPICS}
     assert files == {section.id for section in document.sections}
 
 
@@ -419,7 +419,7 @@ def test_the_depth_that_is_told_is_the_least_with_nearly_the_highest_rate(
         return msgspec.structs.replace(one, point=point, findings={"rate_per_s": rate})
 
     records = [at(1, 1e4), at(4, 9.6e4), at(16, 1e5)]
-    sentences = storage_random.section(Run(run.header, records), described).sentences
+    sentences = TopicSection(storage_random.TOPIC).section(Run(run.header, records), described).sentences
     assert "With 4 under way the disk reads 96,000 a second instead of 10,000" in sentences[1]
 
 
@@ -429,7 +429,7 @@ def test_a_queue_that_needs_the_deepest_that_was_tried_is_not_called_saturated(
     derived = run.select("storage.read.random", kind="derived")[0]
     found: Json = {"saturation": [{"block_bytes": 4096, "depth": 64, "rate_per_s": 9e4, "reached": False}]}
     records = [*run["storage.read.random"][:3], msgspec.structs.replace(derived, findings=found)]
-    listing, *_ = storage_random.section(Run(run.header, records), described).listings
+    listing, *_ = TopicSection(storage_random.TOPIC).section(Run(run.header, records), described).listings
     assert listing.table.rows == (("read", 4096.0, 64.0, 9e4, "no: more depth may give more"),)
 
 
@@ -445,7 +445,7 @@ def test_a_disk_sleeps_only_where_intervals_say_so(
         return msgspec.structs.replace(record, summary=summary)
 
     records = [of(10, 1.3), of(100, 1.0)]
-    sentences = storage_rate.section(Run(run.header, records), described).sentences
+    sentences = TopicSection(storage_rate.TOPIC).section(Run(run.header, records), described).sentences
     assert any("falls asleep" in text for text in sentences) is sleeps
 
 

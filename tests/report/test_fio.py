@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.some import some
 
-from latlab.report import fio
+from latlab.run import fio
 from latlab.run.model import Point
 from latlab.run.run import Run
 

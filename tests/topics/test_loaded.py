@@ -6,17 +6,20 @@ import re
 import msgspec
 import pytest
 
-from latlab.charts.topic import TopicChart
+from latlab.charts import named
 from latlab.findings import MemoryLoaded, MemoryLoadedCurve
 from latlab.run.run import Run
 from latlab.topics import loaded
-from latlab.topics.loaded import TOPIC, Curves
+from latlab.topics.loaded import CHART, TOPIC, Curves
 from latlab.view import vega
 from latlab.view.figure import Absent, Measured
+from latlab.view.plot import Ends
+
+ENDS = Ends(0.0, 1e12, 0.0, 1e6)
 
 
 def of(run: Run) -> Curves:
-    found = TOPIC.of(run)
+    found = CHART.of(run)
     assert isinstance(found, Curves)
     return found
 
@@ -51,7 +54,7 @@ def test_a_load_that_is_not_known_is_no_point(run: Run) -> None:
         msgspec.structs.replace(record, findings={"load_bytes_per_s": "much"})
         for record in run["memory.loaded"]
     ]
-    assert TOPIC.of(Run(run.header, records)) == Absent("only memory without load was measured")
+    assert CHART.of(Run(run.header, records)) == Absent("only memory without load was measured")
 
 
 def test_a_knee_is_marked_only_on_a_line_that_is_drawn(run: Run) -> None:
@@ -68,7 +71,7 @@ def test_a_knee_is_marked_only_on_a_line_that_is_drawn(run: Run) -> None:
         ],
     )
     assert of(changed).knees == {}
-    assert "No knee was found" in TopicChart(TOPIC).alt_text(changed)
+    assert "No knee was found" in named("loaded").alt_text(changed)
 
 
 def test_windows_that_lost_their_cpu_do_not_press_the_curves_flat(run: Run) -> None:
@@ -76,12 +79,13 @@ def test_windows_that_lost_their_cpu_do_not_press_the_curves_flat(run: Run) -> N
     last = records[-2]
     assert last.summary is not None
     slow = msgspec.structs.replace(last, summary=msgspec.structs.replace(last.summary, p99=4e6))
-    drawn = vega.drawn(TOPIC.plot(of(Run(run.header, [*records[:-2], slow]))))
+    drawn = vega.drawn(loaded.plot(of(Run(run.header, [*records[:-2], slow]))))
+    assert drawn is not None
     assert drawn.to_dict()["layer"][0]["encoding"]["y"]["scale"]["domain"][1] < 1000
 
 
 def test_without_a_knee_nothing_is_said_of_one(run: Run) -> None:
-    told, alone = (TOPIC.prose(found).sentences for found in (of(run), of(run)._replace(knees={})))
+    told, alone = (loaded.prose(found).sentences for found in (of(run), of(run)._replace(knees={})))
     assert len(told) == 2
     assert alone == told[:1]
 
@@ -89,15 +93,15 @@ def test_without_a_knee_nothing_is_said_of_one(run: Run) -> None:
 def test_what_is_not_known_idle_is_not_compared(run: Run) -> None:
     busy = of(run)
     busy = busy._replace(points={name: own[1:] for name, own in busy.points.items()})
-    assert TOPIC.prose(busy).sentences == ()
-    assert TOPIC.plot(busy).rules == []
+    assert loaded.prose(busy).sentences == ()
+    assert not [mark for mark in loaded.plot(busy).marks(ENDS) if mark.kind == "rule"]
 
 
 def test_a_disturbed_end_is_said_and_has_no_factor(run: Run) -> None:
     found = of(run)
     (name, points), *_ = found.points.items()
     last = points[-1]._replace(latency=dataclasses.replace(points[-1].latency, disturbed=True))
-    first, doubt = TOPIC.prose(found._replace(points={name: [*points[:-1], last]})).sentences
+    first, doubt = loaded.prose(found._replace(points={name: [*points[:-1], last]})).sentences
     assert "times as long" not in first
     assert doubt.startswith("Other programs used the CPUs meanwhile")
 
@@ -132,7 +136,7 @@ def test_the_slowest_of_several_curves_is_told_and_each_note_once(run: Run) -> N
     derived = msgspec.structs.replace(
         run.select("memory.loaded", kind="derived")[0], findings=msgspec.to_builtins(found)
     )
-    assert TOPIC.notes_of(Run(run.header, [derived])) == ("no knee",)
+    assert list(TOPIC.evidence_of(Run(run.header, [derived]))) == ["no knee."]
 
 
 def test_a_point_has_the_range_that_its_rounds_tell(run: Run) -> None:

@@ -41,21 +41,18 @@ from latlab.charts import (
     python,
     reuse,
     storage_blocks,
-    storage_depth,
     storage_files,
     storage_first_touch,
     storage_pokes,
-    storage_random,
-    storage_rate,
     storage_steady,
     stride,
     tail_causes,
     translation,
 )
-from latlab.charts.topic import TopicChart
+from latlab.charts.topic import charts_of
 from latlab.errors import UserError
 from latlab.run.run import Run
-from latlab.topics import loaded
+from latlab.topics import MEMORY, STORAGE
 from latlab.view.drawing import AnyChart, unchecked
 from latlab.view.table import Cell, Column, Quantity, Table
 from latlab.view.theme import LIGHT, config
@@ -100,7 +97,7 @@ CHARTS: tuple[Chart, ...] = (
     stride,
     prefetch,
     parallelism,
-    TopicChart(loaded.TOPIC),
+    *charts_of(MEMORY),
     core_to_core,
     faults,
     allocation,
@@ -109,9 +106,7 @@ CHARTS: tuple[Chart, ...] = (
     python,
     kernel,
     storage_blocks,
-    storage_random,
-    storage_depth,
-    storage_rate,
+    *charts_of(STORAGE),
     storage_pokes,
     storage_files,
     storage_first_touch,

@@ -8,12 +8,12 @@ from typing import Any, Literal
 
 import altair as alt
 
-from latlab.charts.pokes_data import counts
 from latlab.run.findings import findings, positive
 from latlab.run.model import Record
 from latlab.run.run import Run
 from latlab.units import format_bytes, format_ns, format_percent
 from latlab.view.axes import duration_x
+from latlab.view.distribution import counts
 from latlab.view.drawing import inline, layered
 from latlab.view.points import why_absent, with_figures
 from latlab.view.table import Column, Table

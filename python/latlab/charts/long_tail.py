@@ -8,11 +8,11 @@ from typing import Any
 import altair as alt
 
 from latlab.charts import tail_data
-from latlab.charts.pokes_data import normal_share, survival, thinned
 from latlab.run.model import Record
 from latlab.run.run import Run
 from latlab.units import format_ns
 from latlab.view.axes import DURATION_FROM_ZERO, duration_x, share_y
+from latlab.view.distribution import normal_share, survival, thinned
 from latlab.view.drawing import inline, layered
 from latlab.view.table import Column, Table
 from latlab.view.theme import DASHES

@@ -5,10 +5,10 @@ from __future__ import annotations
 import altair as alt
 import msgspec
 
-from latlab.charts import stairs
 from latlab.run.model import Channel, Record
 from latlab.run.run import Run
 from latlab.units import format_count
+from latlab.view import distribution, stairs
 from latlab.view.points import why_absent, with_figures
 from latlab.view.table import Table
 
@@ -64,7 +64,7 @@ def chart(run: Run) -> alt.HConcatChart | None:
     """One panel a rate on the same axes, both logarithmic."""
     panels = {
         f"{format_count(record.point.rate_per_s)} a second": {
-            name: stairs.steps(view) for name, view in views(record).items()
+            name: distribution.steps(view) for name, view in views(record).items()
         }
         for record in drawn(run)
     }
@@ -84,9 +84,9 @@ def by_name(run: Run) -> dict[str, Record]:
 def alt_text(run: Run) -> str:
     """What the picture shows, for a screen reader."""
     text = "Staircase charts, both axes logarithmic: share of requests that take at least a time, by rate. "
-    return text + stairs.in_words(by_name(run)) + "."
+    return text + distribution.in_words(by_name(run)) + "."
 
 
 def table(run: Run) -> Table:
     """Points of every staircase."""
-    return stairs.table(by_name(run), "a request takes")
+    return distribution.table(by_name(run), "a request takes")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import altair as alt
 
-from latlab.charts import stairs
 from latlab.run.model import Record
 from latlab.run.run import Run
+from latlab.view import distribution, stairs
 from latlab.view.points import why_absent, with_figures
 from latlab.view.table import Table
 
@@ -44,7 +44,7 @@ def absence(run: Run) -> str | None:
 def chart(run: Run) -> alt.HConcatChart | None:
     """One panel a path: what moves to the right is slower."""
     panels = {
-        PATHS[path]: {load(record): stairs.steps(record, _MOST_STEPS) for record in own}
+        PATHS[path]: {load(record): distribution.steps(record, _MOST_STEPS) for record in own}
         for path, own in by_path(run).items()
     }
     names = list(dict.fromkeys(load(r) for own in by_path(run).values() for r in own))
@@ -63,9 +63,9 @@ def alt_text(run: Run) -> str:
         "Staircase charts, both axes logarithmic: share of round trips that take at least a time, without and"
         " with load. "
     )
-    return text + stairs.in_words(by_name(run)) + "."
+    return text + distribution.in_words(by_name(run)) + "."
 
 
 def table(run: Run) -> Table:
     """Points of every staircase."""
-    return stairs.table(by_name(run), "a round trip takes")
+    return distribution.table(by_name(run), "a round trip takes")

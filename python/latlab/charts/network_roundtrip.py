@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import altair as alt
 
-from latlab.charts import stairs
 from latlab.run.model import Record
 from latlab.run.operations import PLACEMENTS
 from latlab.run.run import Run
+from latlab.view import distribution, stairs
 from latlab.view.points import why_absent, with_figures
 from latlab.view.table import Table
 
@@ -55,7 +55,7 @@ def absence(run: Run) -> str | None:
 def chart(run: Run) -> alt.HConcatChart | None:
     """One panel a transport on the same axes: what moves to the right is slower."""
     panels = {
-        TRANSPORTS[transport]: {placement(record): stairs.steps(record, _MOST_STEPS) for record in own}
+        TRANSPORTS[transport]: {placement(record): distribution.steps(record, _MOST_STEPS) for record in own}
         for transport, own in small(run).items()
     }
     names = [place for place in PLACEMENTS.values() if any(place in own for own in panels.values())]
@@ -78,9 +78,9 @@ def alt_text(run: Run) -> str:
         "Staircase charts, both axes logarithmic: share of round trips that take at least a time, by"
         " transport and placement. "
     )
-    return text + stairs.in_words(by_name(run)) + "."
+    return text + distribution.in_words(by_name(run)) + "."
 
 
 def table(run: Run) -> Table:
     """Points of every staircase."""
-    return stairs.table(by_name(run), "a round trip takes")
+    return distribution.table(by_name(run), "a round trip takes")

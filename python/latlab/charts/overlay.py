@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, TypeAlias, TypeVar
 
 import altair as alt
@@ -24,11 +25,8 @@ from latlab.charts import (
     pokes,
     pokes_read_write,
     reuse,
-    stairs,
     storage_blocks,
     storage_pokes,
-    storage_random,
-    storage_rate,
     tail_data,
     translation,
 )
@@ -42,21 +40,25 @@ from latlab.charts.many import (
     difference,
     shared_with_neighbours,
 )
-from latlab.charts.pokes_data import single_pokes, size_name
-from latlab.charts.storage import file_name, path_name
 from latlab.errors import UserError
 from latlab.run.model import Record
 from latlab.run.operations import keys_of
 from latlab.run.run import Run
 from latlab.run.rung import Rung
+from latlab.topics import TOPICS
+from latlab.topics.disk import file_name, path_name
 from latlab.units import format_bytes, format_count, format_ns, format_rate, format_stated
-from latlab.view import curves
-from latlab.view.axes import count_axis, duration_x, duration_y, per_second_x, rate_y, size_axis, widened
+from latlab.view import curves, distribution, stairs, vega
+from latlab.view.axes import count_axis, duration_x, duration_y, rate_y, size_axis, widened
+from latlab.view.distribution import single_pokes, size_name
 from latlab.view.drawing import inline, layered, unchecked
 from latlab.view.points import Spot, drawable
 from latlab.view.table import Cell, Column, Quantity, Table
 from latlab.view.theme import LIGHT, config
+from latlab.view.topic import CurvesOfSeveral, StairsOfSeveral
 
+#: Charts that topics draw.
+TOPIC_CHARTS: Final = [chart for topic in TOPICS for chart in topic.charts]
 Picture: TypeAlias = alt.LayerChart | alt.ConcatChart
 _Drawn = TypeVar("_Drawn", Sequence[Spot], Record)
 _PANEL_WIDTH, _PANEL_HEIGHT, _MOST_PANELS = 330, 250, 8
@@ -127,6 +129,26 @@ def _tail(run: Run) -> dict[str, Record]:
     return {} if record is None else {tail_data.name_of(record): record}
 
 
+def _curves_of_topics() -> dict[str, _Curves]:
+    found = {}
+    for chart in TOPIC_CHARTS:
+        own = chart.several
+        if isinstance(own, CurvesOfSeveral):
+            x = _counts(own.x.title) if own.x.unit == "count" else partial(vega.x_axis, own.x)
+            y = partial(vega.y_axis, own.y, "value")
+            found[chart.id] = _Curves(own.lines, x, y, Column(own.at, own.x.quantity), own.y.quantity)
+    return found
+
+
+def _stairs_of_topics() -> dict[str, _Stairs]:
+    charts = {chart.id: chart.several for chart in TOPIC_CHARTS}
+    return {
+        name: _Stairs(own.records, own.title)
+        for name, own in charts.items()
+        if isinstance(own, StairsOfSeveral)
+    }
+
+
 CURVES: Final[dict[str, _Curves]] = {
     bandwidth.ID: _Curves(
         bandwidth.lines,
@@ -166,13 +188,7 @@ CURVES: Final[dict[str, _Curves]] = {
     storage_blocks.ID: _Curves(
         _blocks, _sizes("block"), _rates("bytes a second"), Column("block", "bytes"), "bytes_per_s"
     ),
-    storage_rate.ID: _Curves(
-        storage_rate.lines,
-        lambda values: per_second_x("x", "requests due in a second", *widened(values, down=1.4, up=1.4)),
-        _times("one request"),
-        Column("requests a second", "count"),
-        "ns",
-    ),
+    **_curves_of_topics(),
 }
 STAIRS: Final[dict[str, _Stairs]] = {
     pokes.ID: _Stairs(
@@ -184,7 +200,7 @@ STAIRS: Final[dict[str, _Stairs]] = {
         "a poke takes at least this long",
     ),
     long_tail.ID: _Stairs(_tail, "takes at least this long"),
-    storage_random.ID: _Stairs(storage_random.distributions, "a block of 4 KiB takes at least this long"),
+    **_stairs_of_topics(),
     storage_pokes.ID: _Stairs(
         lambda run: {
             f"{path_name(path)}, {file_name(record.point.file_bytes)}": record
@@ -563,7 +579,9 @@ def _compared_stairs(name: str, own: Mapping[str, Record], same: float) -> Part:
 def _stair_panels(name: str, machines: Sequence[Machine], own: Sequence[Part]) -> alt.ConcatChart:
     records = _records(name, machines)
     names = [machine.name for machine in machines]
-    panels = {part: {who: stairs.steps(record) for who, record in of.items()} for part, of in records.items()}
+    panels = {
+        part: {who: distribution.steps(record) for who, record in of.items()} for part, of in records.items()
+    }
     ends = stairs.span({f"{part} {who}": s for part, of in panels.items() for who, s in of.items()})
     drawn: list[Any] = []
     for part in own:

@@ -7,11 +7,11 @@ from typing import Any
 
 import altair as alt
 
-from latlab.charts.pokes_data import counts, normal_share, single_pokes, size_name, slower_than
 from latlab.run.model import Record
 from latlab.run.run import Run
 from latlab.units import format_count, format_ns, format_percent
 from latlab.view.axes import decades, duration_x
+from latlab.view.distribution import counts, normal_share, single_pokes, size_name, slower_than
 from latlab.view.drawing import inline, layered
 from latlab.view.points import drawable, why_absent
 from latlab.view.table import Column, Table

@@ -6,12 +6,12 @@ from typing import Any
 
 import altair as alt
 
-from latlab.charts.pokes_data import normal_share, single_pokes, size_name, slower_than, survival, thinned
 from latlab.run.ladder import instrument
 from latlab.run.model import Record
 from latlab.run.run import Run
 from latlab.units import format_ns
 from latlab.view.axes import duration_x, share_y
+from latlab.view.distribution import normal_share, single_pokes, size_name, slower_than, survival, thinned
 from latlab.view.drawing import inline, layered
 from latlab.view.points import drawable, why_absent
 from latlab.view.table import Column, Table

@@ -7,10 +7,10 @@ from typing import Any
 
 import altair as alt
 
-from latlab.charts.storage import PATHS, path_name, timed
 from latlab.run.findings import findings, found, positive
 from latlab.run.model import Record
 from latlab.run.run import Run
+from latlab.topics.disk import PATHS, path_name, timed
 from latlab.units import format_bytes, format_rate
 from latlab.view import curves
 from latlab.view.axes import rate_y, size_axis, widened

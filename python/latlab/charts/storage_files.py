@@ -7,10 +7,10 @@ from typing import Any
 
 import altair as alt
 
-from latlab.charts.storage import timed
 from latlab.run.findings import found, positive
 from latlab.run.model import Machine, Record
 from latlab.run.run import Run
+from latlab.topics.disk import timed
 from latlab.units import format_bytes, format_count, format_ns
 from latlab.view.axes import DURATION_FROM_ZERO
 from latlab.view.drawing import inline, layered

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import altair as alt
 
-from latlab.charts import stairs
-from latlab.charts.pokes_data import thinned
-from latlab.charts.storage import timed
 from latlab.run.model import Record
 from latlab.run.run import Run
+from latlab.topics.disk import timed
 from latlab.units import format_bytes
+from latlab.view import distribution, stairs
+from latlab.view.distribution import thinned
 from latlab.view.points import why_absent
 from latlab.view.table import Table
 
@@ -41,7 +41,7 @@ def chart(run: Run) -> alt.HConcatChart | None:
     """One panel a size on the same axes: what moves to the right is slower."""
     panels = {
         f"blocks of {format_bytes(size)}": {
-            word: thinned(stairs.steps(record), _MOST_STEPS) for word, record in pair.items()
+            word: thinned(distribution.steps(record), _MOST_STEPS) for word, record in pair.items()
         }
         for size, pair in readings(run).items()
     }
@@ -63,9 +63,9 @@ def alt_text(run: Run) -> str:
         "Staircase charts, both axes logarithmic: share of blocks that take at least a time, first reading"
         " and second. "
     )
-    return text + stairs.in_words(by_name(run)) + "."
+    return text + distribution.in_words(by_name(run)) + "."
 
 
 def table(run: Run) -> Table:
     """Points of every staircase."""
-    return stairs.table(by_name(run), "a block takes")
+    return distribution.table(by_name(run), "a block takes")

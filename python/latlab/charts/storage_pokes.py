@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import altair as alt
 
-from latlab.charts import stairs
-from latlab.charts.storage import PATHS, file_name, path_name, timed
 from latlab.run.model import Record
 from latlab.run.run import Run
+from latlab.topics.disk import PATHS, file_name, path_name, timed
+from latlab.view import distribution, stairs
 from latlab.view.points import why_absent
 from latlab.view.table import Table
 
@@ -53,7 +53,7 @@ def absence(run: Run) -> str | None:
 def chart(run: Run) -> alt.HConcatChart | None:
     """One panel a path on the same axes: what moves to the right is slower."""
     panels = {
-        path_name(path): {file_name(r.point.file_bytes): stairs.steps(r) for r in own}
+        path_name(path): {file_name(r.point.file_bytes): distribution.steps(r) for r in own}
         for path, own in pokes(run).items()
     }
     return stairs.beside(panels, names(run), ("a poke takes at least", "share of pokes"), _HEIGHT)
@@ -74,9 +74,9 @@ def alt_text(run: Run) -> str:
         "Staircase charts, both axes logarithmic: share of pokes that take at least a time, by file"
         " and path. "
     )
-    return text + stairs.in_words(by_name(run)) + "."
+    return text + distribution.in_words(by_name(run)) + "."
 
 
 def table(run: Run) -> Table:
     """Points of every staircase."""
-    return stairs.table(by_name(run), "a poke takes")
+    return distribution.table(by_name(run), "a poke takes")

@@ -8,10 +8,10 @@ from typing import Any
 
 import altair as alt
 
-from latlab.charts.storage import timed
 from latlab.run.findings import found, positive
 from latlab.run.model import Record
 from latlab.run.run import Run
+from latlab.topics.disk import timed
 from latlab.units import format_digits, format_rate
 from latlab.view.axes import linear_rate_y
 from latlab.view.curves import HEIGHT, WIDTH, series_encodings

@@ -9,12 +9,12 @@ from typing import Any, Final, cast
 import altair as alt
 
 from latlab.charts import tail_data
-from latlab.charts.pokes_data import PROBE as POKES
 from latlab.run.disturbances import UNEXPLAINED, cause_name
 from latlab.run.model import Record, TailSample
 from latlab.run.run import Run
 from latlab.units import format_count, format_ns, format_percent
 from latlab.view.axes import duration_x
+from latlab.view.distribution import PROBE as POKES
 from latlab.view.drawing import inline, layered
 from latlab.view.points import drawable
 from latlab.view.table import Column, Table

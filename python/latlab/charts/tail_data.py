@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from latlab.charts.pokes_data import PROBE as POKES
-from latlab.charts.pokes_data import size_name
 from latlab.run.disturbances import PROBE as LISTENING
 from latlab.run.model import Record
 from latlab.run.run import Run
+from latlab.view.distribution import PROBE as POKES
+from latlab.view.distribution import size_name
 from latlab.view.points import drawable
 
 #: Fewer operations have no tail to speak of: p99 has ten samples beyond it.

@@ -10,11 +10,13 @@ from altair.utils import schemapi
 from latlab.errors import UserError
 from latlab.lessons import drawing
 from latlab.lessons.model import Picture, Result, Table
-from latlab.report.document import Code, Document, Figure, Listing, Notice, Section, cleaned
+from latlab.report.document import Code, Document, Figure, Section, cleaned
 from latlab.report.figures import figure
 from latlab.units import format_seconds
 from latlab.view import table as tables
 from latlab.view.drawing import plain_spec
+from latlab.view.prose import Notice
+from latlab.view.table import Listing
 from latlab.view.theme import LIGHT, config
 
 

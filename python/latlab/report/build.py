@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from latlab.report.document import Document, Notice, cleaned
+from latlab.report.document import Document, cleaned
 from latlab.report.probes import Probes, known
 from latlab.report.sections import SECTIONS
 from latlab.run.run import Run
 from latlab.units import format_bytes
+from latlab.view.prose import Notice
 
 
 def build(run: Run, probes: Probes | None = None) -> Document:

@@ -8,12 +8,11 @@ duty.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from latlab.text import clean
-from latlab.view.table import Table
-
-Severity = Literal["note", "caution", "warning"]
+from latlab.view.prose import Notice
+from latlab.view.table import Listing, Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,31 +34,6 @@ class Figure:
     alt: str
     caption: str
     table: Table
-
-
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """A table that is shown as such.
-
-    Attributes:
-        title: What it shows.
-        table: Its cells.
-        notes: What must be known to read it, a line each.
-    """
-
-    title: str
-    table: Table
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Notice:
-    """Something to know before trusting a figure."""
-
-    severity: Severity
-    title: str
-    text: str
-    remedy: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,11 +104,6 @@ class Document:
     notices: tuple[Notice, ...]
     sections: tuple[Section, ...]
     colophon: str
-
-
-def sentence(text: str) -> str:
-    """The text with the point that ends it, once."""
-    return text if text.rstrip().endswith((".", "!", "?", ":")) else f"{text.rstrip()}."
 
 
 T = TypeVar("T")

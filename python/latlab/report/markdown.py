@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 
 from latlab.report.cells import is_number, shown
-from latlab.report.document import Code, Document, Figure, Method, Notice, Section
+from latlab.report.document import Code, Document, Figure, Method, Section
+from latlab.view.prose import Notice
 from latlab.view.table import Table
 
 # What Markdown or the HTML inside it would obey, anywhere in a line.

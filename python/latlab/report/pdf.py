@@ -9,7 +9,8 @@ from typing import Any
 from latlab.charts.picture import convert
 from latlab.errors import UserError
 from latlab.report.cells import figure_and_spread, is_number, shown
-from latlab.report.document import Document, Figure, Listing, Section
+from latlab.report.document import Document, Figure, Section
+from latlab.view.table import Listing
 from latlab.view.theme import LIGHT, config
 
 # Higher charts are made smaller: with many rows up to half of a page, so that they can still be read.

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from latlab.findings import MemoryLoaded, MemoryLoadedCurve, MemoryLoadedDetails
 from latlab.run.model import Record
 from latlab.run.run import Run
+from latlab.view.evidence import evidence
 from latlab.view.figure import Absent, Figure, Measured, of_estimate, of_record
-from latlab.view.plot import At, Line, Plot, Ring, Rule
-from latlab.view.points import why_absent, with_figures
-from latlab.view.prose import Prose
-from latlab.view.reading import details
+from latlab.view.plot import Axis, Ends, Mark, Plane, rings
+from latlab.view.points import Spot, why_absent, with_figures
+from latlab.view.prose import Prose, sentence
+from latlab.view.reading import concluded, details
 from latlab.view.table import Column, Main, Table, of_figures
-from latlab.view.topic import Surprise, Topic
+from latlab.view.topic import Chart, Surprise, Topic
 
 _MOST_CURVES: Final = 6
 #: Times the slowest median. A p99 of windows that lost their CPU would flatten all curves; the table has it.
@@ -67,8 +68,9 @@ def name(read_percent: int, threads: int) -> str:
     return f"{read_percent} % reads, {threads} thread{'' if threads == 1 else 's'}"
 
 
-def measured(run: Run, found: MemoryLoaded | None) -> Curves | Absent:
+def measured(run: Run) -> Curves | Absent:
     """Points from their records, which know range, samples and doubt; knees from the findings."""
+    found = concluded(run, MemoryLoaded)
     records = with_figures(run, MemoryLoaded.PROBE, "batch_mean")
     idle = [at for record in records if not record.point.threads and (at := _point(record, _NO_LOAD))]
     kinds: dict[tuple[int, int], list[Point]] = {}
@@ -112,21 +114,42 @@ def _knee(curve: MemoryLoadedCurve) -> tuple[Measured, Measured] | None:
     return None if isinstance(load, Absent) or isinstance(latency, Absent) else (load, latency)
 
 
-def plot(curves: Curves) -> Plot:
+def plot(curves: Curves) -> Plane:
     """Linear axes from zero, as such curves are drawn: the level part, the knee and the climb."""
-    idle = curves.idle
-    return Plot(
-        x="what the other threads move meanwhile",
-        y="one dependent load",
-        clip=_CLIP,
-        lines=[
-            Line(each, [At(at.load, at.latency, at.p99, _said(at)) for at in own])
-            for each, own in curves.points.items()
-        ],
-        rules=[Rule("idle", idle)] if isinstance(idle, Measured) else [],
-        rings=[Ring("knee", each, *knee) for each, knee in curves.knees.items()],
-        words=_words(curves),
+    return Plane(
+        x=Axis("what the other threads move meanwhile", "bytes_per_s", up=1.08, zero=True),
+        y=Axis("one dependent load", "ns", up=1.1, zero=True, clip=_CLIP),
+        lines={each: [_spot(each, at) for at in own] for each, own in curves.points.items()},
+        tails=True,
+        marks=lambda ends: _marks(curves, ends),
+        about=_words(curves),
+        said="",
     )
+
+
+def _spot(each: str, at: Point) -> Spot:
+    now = at.latency
+    says = f"{each}: {_said(at)}"
+    return Spot(at.load.value, now.value, now.low, now.high, now.samples, now.disturbed, at.p99.value, says)
+
+
+def _marks(curves: Curves, ends: Ends) -> Iterator[Mark]:
+    """A level for latency without load; a ring at each knee, the first with its name."""
+    idle = curves.idle
+    if isinstance(idle, Measured):
+        row = {"x": ends.right, "value": idle.value, "name": f"idle: {idle.bare}"}
+        yield Mark("rule", [row], {"y": "value"}, {"style": "reported"})
+        look = {"style": "note", "align": "right", "dx": -4, "dy": 10}
+        yield Mark("text", [row], {"x": "x", "y": "value", "text": "name:N"}, look)
+    knees = [
+        {"x": load.value, "value": latency.value, "text": f"knee, {each}: {latency.bare} at {load}"}
+        for each, (load, latency) in curves.knees.items()
+        if load.value <= ends.right and latency.value <= ends.top
+    ]
+    yield from rings(knees, 200)
+    if knees:
+        look = {"style": "name", "dy": 21}
+        yield Mark("text", knees, {"x": "x", "y": "value", "text": "name:N"}, look, first="knee")
 
 
 def _said(at: Point) -> str:
@@ -174,15 +197,19 @@ def prose(curves: Curves) -> Prose:
     )
 
 
-def notes(found: MemoryLoaded) -> Iterable[str]:
-    """Why a curve has no knee."""
-    return (curve.note for curve in found.curves if curve.note)
+def _evidence(run: Run) -> Iterator[str]:
+    """Why a curve has no knee, each reason once, and what holds for every probe."""
+    found = concluded(run, MemoryLoaded)
+    yield from map(
+        sentence, dict.fromkeys(curve.note for curve in found.curves if curve.note) if found else ()
+    )
+    yield from evidence(run, MemoryLoaded.PROBE)
 
 
-def surprise(found: MemoryLoaded) -> Surprise | None:
+def surprise(found: MemoryLoaded | None) -> Surprise | None:
     """The curve on which a load becomes slowest."""
     told = []
-    for curve in found.curves:
+    for curve in found.curves if found else ():
         idle, full = of_estimate(curve.idle_ns, "ns"), of_estimate(curve.saturated_ns, "ns")
         peak, factor = of_estimate(curve.peak_bytes_per_s, "bytes_per_s"), full / idle
         if isinstance(peak, Measured) and isinstance(factor, Measured) and factor.value >= _LEAST_FACTOR:
@@ -194,17 +221,29 @@ def surprise(found: MemoryLoaded) -> Surprise | None:
     return Surprise("load-makes-memory-slow", 1.5 * math.log2(most), text)
 
 
-TOPIC: Final = Topic(
+def _prose(run: Run) -> tuple[str, ...]:
+    found = measured(run)
+    return () if isinstance(found, Absent) else prose(found).sentences
+
+
+TITLE: Final = "How much slower is memory while others use it?"
+CHART: Final = Chart(
     id="loaded",
-    title="How much slower is memory while others use it?",
-    reads=MemoryLoaded,
-    measured=measured,
-    plot=plot,
+    title=TITLE,
     caption="One CPU follows a chain of dependent loads while the others move data, faster from point to"
     " point. Left end: nobody else. Ring: where waiting begins to climb. Thin line: 99 of 100 windows of"
     " loads were faster; where it is missing, it lies above the chart or there were too few windows.",
+    probe=MemoryLoaded.PROBE,
+    measured=measured,
+    picture=plot,
     table=table,
-    prose=prose,
-    notes=notes,
-    surprise=surprise,
+)
+TOPIC: Final = Topic(
+    id="loaded",
+    title=TITLE,
+    probes=(MemoryLoaded.PROBE,),
+    charts=(CHART,),
+    prose=_prose,
+    evidence=_evidence,
+    surprise=lambda run: surprise(concluded(run, MemoryLoaded)),
 )

@@ -432,7 +432,7 @@ RULES: tuple[Rule, ...] = (
     _faults_have_two_prices,
     _sleeps_are_late,
     _false_sharing_costs,
-    lambda facts: loaded.TOPIC.surprise_of(facts.run),
+    lambda facts: loaded.TOPIC.surprise(facts.run),
     _the_cpu_is_taken_away,
     _clocks_differ,
     _neighbours_were_heard,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeGuard
 
-from latlab.run.model import Record
+from latlab.run.model import Channel, Record
 from latlab.run.run import Run
 from latlab.units import format_stated
 
@@ -34,6 +34,8 @@ class Spot:
         high: Upper end likewise.
         samples: Values behind it.
         disturbed: Something else ran while it was measured.
+        tail: Its slow end, where it has one.
+        says: What is said of it, where that is not its place and its value.
     """
 
     x: float
@@ -42,6 +44,8 @@ class Spot:
     high: float
     samples: int
     disturbed: bool
+    tail: float | None = None
+    says: str = ""
 
     @property
     def ends(self) -> tuple[float, float] | None:
@@ -98,6 +102,12 @@ def _joined(where: float, draws: list[Record]) -> Spot:
         samples=sum(record.samples for record in draws),
         disturbed=any(is_disturbed(record) for record in draws),
     )
+
+
+def quantile(of: Record | Channel | None, name: str) -> float | None:
+    """A figure of its summary; none where it has none."""
+    value: float | None = getattr(of.summary, name) if of is not None and of.summary is not None else None
+    return value
 
 
 def began_at(record: Record) -> float:

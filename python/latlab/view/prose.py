@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
 
 from latlab.view.figure import Absent, Figure
+
+Severity: TypeAlias = Literal["note", "caution", "warning"]
 
 _PLACE: Final = re.compile(r"\{\{ (\w+)(\.bare)? \}\}")
 
@@ -33,3 +36,18 @@ class Prose:
     def _written(self, place: re.Match[str]) -> str:
         value = self._values[place[1]]
         return str(getattr(value, "bare") if place[2] else value)  # noqa: B009 - words have none
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something to know before trusting a figure."""
+
+    severity: Severity
+    title: str
+    text: str
+    remedy: str = ""
+
+
+def sentence(text: str) -> str:
+    """The text with the point that ends it, once."""
+    return text if text.rstrip().endswith((".", "!", "?", ":")) else f"{text.rstrip()}."

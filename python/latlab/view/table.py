@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeVar
 
 from latlab.units import ONCE
 from latlab.view.figure import Figure, Measured
@@ -12,6 +12,8 @@ from latlab.view.figure import Figure, Measured
 #: What a column holds, which decides how a value is written: `bytes` as `4 KiB`, `ns` as `1.06 ns`.
 Quantity = Literal["text", "bytes", "ns", "bytes_per_s", "count", "number", "share", "seconds"]
 Cell = str | float | int | None
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +32,30 @@ class Table:
     rows: tuple[tuple[Cell, ...], ...] = field(default=())
 
 
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A table that is shown as such.
+
+    Attributes:
+        title: What it shows.
+        table: Its cells.
+        notes: What must be known to read it, a line each.
+    """
+
+    title: str
+    table: Table
+    notes: tuple[str, ...] = ()
+
+
 def range_cells(low: float, high: float) -> tuple[Cell, Cell]:
     """Two cells for the ends of an interval; `measured once` where both are the figure itself."""
     return (low, high) if low < high else (ONCE, None)
+
+
+def table_of(items: Iterable[T], *columns: tuple[str, Quantity, Callable[[T], Cell]]) -> Table:
+    """A row for each item: a column is its heading, what its values are, and its value of an item."""
+    heads = tuple(Column(title, quantity) for title, quantity, _ in columns)
+    return Table(heads, tuple(tuple(value(item) for _, _, value in columns) for item in items))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-from latlab.findings import Found
+from latlab.run.model import Record
 from latlab.run.run import Run
+from latlab.view import evidence
 from latlab.view.figure import Absent
-from latlab.view.plot import Plot
-from latlab.view.prose import Prose
-from latlab.view.reading import concluded
-from latlab.view.table import Table
+from latlab.view.plot import Axis, Picture
+from latlab.view.points import Spot, why_absent
+from latlab.view.prose import Notice
+from latlab.view.table import Listing, Table
 
-F = TypeVar("F", bound=Found)
-T = TypeVar("T")
+D = TypeVar("D")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,43 +34,108 @@ class Surprise:
 
 
 @dataclass(frozen=True, slots=True)
-class Topic(Generic[F, T]):
-    """What a topic's file offers.
+class CurvesOfSeveral:
+    """How a chart's curves of several runs are laid over one another: a panel a curve, a line a machine.
 
     Attributes:
-        id: Name of its chart and anchor of its section.
+        lines: The curves of one run, by name.
+        x: Across.
+        y: Upwards.
+        at: What x is called in a table.
+        value: What y is called there.
+    """
+
+    lines: Callable[[Run], Mapping[str, Sequence[Spot]]]
+    x: Axis
+    y: Axis
+    at: str
+    value: str = "median"
+
+
+@dataclass(frozen=True, slots=True)
+class StairsOfSeveral:
+    """The same of distributions: the records of one run, by name, and the title of the axis of times."""
+
+    records: Callable[[Run], Mapping[str, Record]]
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chart(Generic[D]):
+    """A picture that answers a question, and the figures behind it.
+
+    Attributes:
+        id: Its name.
         title: The question.
-        reads: What its probe concludes.
-        measured: What is shown, of a run and these conclusions; or why there is nothing.
-        plot: The picture.
         caption: How to read it.
-        table: The figures behind it.
-        prose: The answer.
-        notes: Why the figures can be believed, beyond what holds for every probe.
-        surprise: What is surprising in the conclusions, if something is.
+        probe: Whose figures it shows: says why there are none.
+        measured: What is shown of a run, or why there is nothing; empty where the probe says why.
+        picture: The picture of that.
+        table: The figures of that.
+        several: What is drawn of several runs; None where they say nothing side by side.
     """
 
     id: str
     title: str
-    reads: type[F]
-    measured: Callable[[Run, F | None], T | Absent]
-    plot: Callable[[T], Plot]
     caption: str
-    table: Callable[[T], Table]
-    prose: Callable[[T], Prose]
-    notes: Callable[[F], Iterable[str]]
-    surprise: Callable[[F], Surprise | None]
+    probe: str
+    measured: Callable[[Run], D | Absent]
+    picture: Callable[[D], Picture]
+    table: Callable[[D], Table]
+    several: CurvesOfSeveral | StairsOfSeveral | None = None
 
-    def of(self, run: Run) -> T | Absent:
+    def of(self, run: Run) -> D | Absent:
         """What is shown of a run, or why there is nothing."""
-        return self.measured(run, concluded(run, self.reads))
+        return self.measured(run) or Absent(why_absent(run, self.probe))
 
-    def surprise_of(self, run: Run) -> Surprise | None:
-        """What is surprising in a run."""
-        found = concluded(run, self.reads)
-        return None if found is None else self.surprise(found)
 
-    def notes_of(self, run: Run) -> tuple[str, ...]:
-        """The notes on a run, each once."""
-        found = concluded(run, self.reads)
-        return () if found is None else tuple(dict.fromkeys(self.notes(found)))
+def _nothing(_run: Run) -> tuple[()]:
+    return ()
+
+
+def _no_surprise(_run: Run) -> None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """What a topic's file offers; of what it leaves out there is nothing.
+
+    Attributes:
+        id: Anchor of its section.
+        title: The question.
+        probes: Whose figures it shows.
+        charts: Its pictures, the one that answers the question first.
+        shown: What there must be for the section to have figures; where None, one of its charts.
+        prose: The answer, two sentences at most.
+        listings: Tables.
+        points: Short statements.
+        notices: What to distrust.
+        evidence: Why the figures can be believed; given the run and the probes.
+        surprise: What is surprising, if something is.
+    """
+
+    id: str
+    title: str
+    probes: tuple[str, ...]
+    charts: tuple[Chart[Any], ...] = ()
+    shown: Callable[[Run], object] | None = None
+    prose: Callable[[Run], Iterable[str]] = _nothing
+    listings: Callable[[Run], Iterable[Listing]] = _nothing
+    points: Callable[[Run], Iterable[str]] = _nothing
+    notices: Callable[[Run], Iterable[Notice]] = _nothing
+    evidence: Callable[[Run], Iterable[str]] | None = None
+    surprise: Callable[[Run], Surprise | None] = _no_surprise
+
+    def absence(self, run: Run) -> str:
+        """Why there is no figure; empty where there is one."""
+        if self.shown is not None:
+            return "" if self.shown(run) else why_absent(run, self.probes[0])
+        absences = [found.why if isinstance(found := chart.of(run), Absent) else "" for chart in self.charts]
+        return absences[0] if all(absences) else ""
+
+    def evidence_of(self, run: Run) -> tuple[str, ...]:
+        """Why its figures can be believed, a line each."""
+        if self.evidence is not None:
+            return tuple(self.evidence(run))
+        return tuple(line for probe in self.probes for line in evidence.evidence(run, probe))

@@ -1,83 +1,199 @@
-"""Plots as Vega-Lite: for HTML, notebooks and pictures."""
+"""Pictures as Vega-Lite: for HTML, notebooks and files."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
 
 import altair as alt
 
-from latlab.view import curves
-from latlab.view.axes import linear_duration_y, linear_rate_x
-from latlab.view.drawing import inline, layered
-from latlab.view.plot import At, Plot, Ring, Rule
+from latlab.view import axes, bars, curves, stairs
+from latlab.view.distribution import steps
+from latlab.view.drawing import AnyChart, inline, layered
+from latlab.view.plot import Axis, Bars, Drawing, Ends, Mark, Picture, Plane, Row, Stairs, Unit
+from latlab.view.points import Spot
 
-#: Room beyond the last mark.
-_RIGHT, _TOP = 1.08, 1.1
+_DRAWN: Final[dict[Unit, tuple[Callable[..., alt.X], Callable[..., alt.Y]]]] = {
+    "bytes_per_s": (axes.rate_x, axes.rate_y),
+    "ns": (axes.duration_x, axes.duration_y),
+    "per_s": (axes.per_second_x, axes.per_second_y),
+}
 
 
-def drawn(plot: Plot) -> alt.LayerChart:
-    """The picture, without colours: a theme's configuration adds them."""
-    points = [at for line in plot.lines for at in line.points]
-    right, top = _RIGHT * max(at.x.value for at in points), _TOP * _highest(points, plot.clip)
-    rows = [
+def drawn(picture: Picture) -> AnyChart | None:
+    """The picture, without colours: a theme's configuration adds them. None where it would be empty."""
+    if isinstance(picture, Drawing):
+        return picture.draw()
+    if isinstance(picture, Stairs):
+        return _stairs(picture)
+    if isinstance(picture, Bars):
+        return bars.drawn(picture)
+    if isinstance(picture, Plane):
+        return _plane(picture, [picture], first=True)
+    panels = [
+        _plane(plane, picture.planes, first=all(plane.y != other.y for other in picture.planes[:number]))
+        for number, plane in enumerate(picture.planes)
+    ]
+    whole: alt.HConcatChart = alt.hconcat(*panels, spacing=picture.spacing)
+    return whole.resolve_scale(color="independent", shape="independent") if picture.own_colours else whole
+
+
+def x_axis(axis: Axis, values: Iterable[float]) -> alt.X:
+    """An axis across that holds these values."""
+    places = [*values, *axis.ticks]
+    left, right = _ends_of(axis, places)
+    if axis.unit == "count":
+        drawn = axes.count_axis("x", axis.title, list(axis.ticks) or sorted({round(at) for at in places}))
+        drawn["scale"]["domain"] = [left, right]
+        return drawn
+    if axis.unit == "bytes":
+        return axes.size_axis("x", axis.title, left, right)
+    if axis.zero:
+        return axes.linear_rate_x("x", axis.title, right)
+    return _DRAWN[axis.unit][0]("x", axis.title, left, right)
+
+
+def y_axis(axis: Axis, field: str, bottom: float, top: float, *, titled: bool = True) -> alt.Y:
+    """An axis upwards between these ends."""
+    title = axis.title if titled else ""
+    if axis.zero:
+        linear = axes.linear_duration_y if axis.unit == "ns" else axes.linear_rate_y
+        return linear(field, title, top)
+    return _DRAWN[axis.unit][1](field, title, bottom, top)
+
+
+def _ends_of(axis: Axis, values: Sequence[float]) -> tuple[float, float]:
+    if axis.zero:
+        return 0.0, axis.up * max(values)
+    if axis.unit == "count":
+        return min(values) / axis.down, max(values) * axis.up
+    return axes.widened(values, down=axis.down, up=axis.up)
+
+
+def _plane(plane: Plane, planes: Sequence[Plane], *, first: bool) -> alt.LayerChart:
+    places = [spot.x for other in planes if other.x == plane.x for spot in other.spots()]
+    heights = _heights([spot for other in planes if other.y == plane.y for spot in other.spots()], plane)
+    ends = Ends(*_ends_of(plane.x, [*places, *plane.x.ticks]), *_ends_of(plane.y, heights))
+    x = x_axis(plane.x, places)
+    y, tail = (
+        y_axis(plane.y, field, ends.bottom, ends.top, titled=first) for field in ("value", "p99")
+    )  # fmt: skip
+    names = list(plane.names or plane.lines)
+    color, shape = curves.series_encodings(names, plane.columns)
+    on: dict[str, Any] = {"x": {"x": x}, "y": {"value": y}, "color": color, "shape": shape}
+    marks = list(plane.marks(ends))
+    under, over = ([_mark(mark, on) for mark in marks if mark.under is below] for below in (True, False))
+    if plane.slow is not None:
+        layers, rows = _two_quantiles(plane, names, x, y, tail)
+    else:
+        layers = curves.layers(
+            dict.fromkeys(names, ()), x, y, columns=plane.columns, tail=tail if plane.tails else None
+        )
+        rows = _rows(plane, ends.top)
+    return layered(
+        [*under, *layers, *over],
+        data=inline(rows),
+        width=plane.width,
+        height=plane.height,
+        title=plane.title,
+    )
+
+
+def _heights(spots: Sequence[Spot], plane: Plane) -> list[float]:
+    """What the axis upwards has to hold: medians, and ranges and tails as far as they are drawn."""
+    if plane.slow is not None:
+        return [spot.value for spot in spots]
+    if not plane.y.zero:
+        return [end for spot in spots for end in (spot.low, spot.high)]
+    most = plane.y.clip * max(spot.value for spot in spots)
+    tails = [spot.tail for spot in spots if spot.tail is not None and spot.tail <= most]
+    return [*(spot.value for spot in spots), *(min(spot.high, most) for spot in spots), *tails]
+
+
+def _rows(plane: Plane, top: float) -> list[Row]:
+    return [
         {
-            "series": line.name,
+            "series": name,
             "number": number,
-            "x": at.x.value,
-            "value": at.y.value,
-            "low": at.y.low,
-            "high": at.y.high,
-            "p99": at.tail.value if (at.tail.value or 0.0) <= top else None,
-            "doubt": int(at.y.disturbed),
-            "text": f"{line.name}: {at.says}",
+            "x": spot.x,
+            "value": spot.value,
+            "low": spot.low,
+            "high": spot.high,
+            **({"p99": spot.tail if (spot.tail or 0.0) <= top else None} if plane.tails else {}),
+            "doubt": int(spot.disturbed),
+            "text": spot.says or f"{name}, {plane.says(spot)}",
         }
-        for number, line in enumerate(plot.lines)
-        for at in line.points
-    ]
-    x = linear_rate_x("x", plot.x, right)
-    y, tail = (linear_duration_y(field, plot.y, top) for field in ("value", "p99"))
-    layers = curves.layers({line.name: () for line in plot.lines}, x, y, tail=tail)
-    for rule in plot.rules:
-        layers += _rule(rule, x, y, right)
-    inside = [ring for ring in plot.rings if ring.x.value <= right and ring.y.value <= top]
-    layers += _rings(inside, x, y) if inside else []
-    return layered(layers, data=inline(rows), width=curves.WIDTH, height=curves.HEIGHT)
-
-
-def _highest(points: Sequence[At], clip: float) -> float:
-    """The largest median, range or tail that is drawn."""
-    median = max(at.y.value for at in points)
-    most = clip * median
-    tails = [at.tail.value for at in points if at.tail.value is not None and at.tail.value <= most]
-    return max([median, *(min(at.y.high, most) for at in points), *tails])
-
-
-def _rule(rule: Rule, x: alt.X, y: alt.Y, right: float) -> list[alt.Chart]:
-    row = {"x": right, "value": rule.y.value, "name": f"{rule.name}: {rule.y.bare}"}
-    base = alt.Chart(inline([row]))
-    return [
-        base.mark_rule(style="reported").encode(y=y),
-        base.mark_text(style="note", align="right", dx=-4, dy=10).encode(x=x, y=y, text=alt.Text("name:N")),
+        for number, (name, curve) in enumerate(plane.lines.items())
+        for spot in curve
     ]
 
 
-def _rings(rings: Sequence[Ring], x: alt.X, y: alt.Y) -> list[alt.Chart]:
+def _two_quantiles(
+    plane: Plane, names: list[str], x: alt.X, y: alt.Y, at_p99: alt.Y
+) -> tuple[list[alt.Chart], list[Row]]:
+    """The median filled, the slower quantile thin and hollow; the hover is of both."""
     rows = [
         {
-            "x": ring.x.value,
-            "value": ring.y.value,
-            "text": f"{ring.name}, {ring.line}: {ring.y.bare} at {ring.x}",
+            "series": name,
+            "number": names.index(name),
+            "x": spot.x,
+            "value": spot.value if which == "p50" else None,
+            "p99": spot.value if which == "p99" else None,
+            "text": f"{name}, "
+            + plane.hover.format(x=plane.x.write(spot.x), y=f"{which} {plane.y.write(spot.value)}"),
         }
-        for ring in rings
+        for which, lines in (("p50", plane.lines), ("p99", plane.slow or {}))
+        for name, spots in lines.items()
+        for spot in spots
     ]
-    base = alt.Chart(inline(rows))
-    return [
-        base.mark_point(shape="circle", size=200, filled=False, style="crossed").encode(
-            x=x, y=y, tooltip=alt.Tooltip("text:N")
+    color, shape = curves.series_encodings(names, plane.columns)
+    tip = alt.Tooltip("text:N")
+    slowest = alt.Chart().transform_filter("isNumber(datum.p99)")
+    median = alt.Chart().transform_filter("isNumber(datum.value)")
+    layers = [
+        slowest.mark_line(strokeWidth=0.9, opacity=0.9).encode(x=x, y=at_p99, color=color),
+        slowest.mark_point(size=34, filled=False, opacity=1).encode(
+            x=x, y=at_p99, color=color, shape=shape, tooltip=tip
         ),
-        base.transform_window(order="row_number()")
-        .transform_filter("datum.order == 1")
-        .transform_calculate(name=f"'{rings[0].name}'")
-        .mark_text(style="name", dy=21)
-        .encode(x=x, y=y, text=alt.Text("name:N")),
+        *(
+            line.transform_filter("isNumber(datum.value)").encode(x=x, y=y, color=color)
+            for line in curves.dashed_lines(len(names))
+        ),
+        median.mark_point(size=34, filled=True, opacity=1).encode(
+            x=x, y=y, color=color, shape=shape, tooltip=tip
+        ),
     ]
+    return layers, rows
+
+
+def _mark(mark: Mark, on: dict[str, Any]) -> alt.Chart:
+    """A layer; a field without a type is on the plane's axis or legend."""
+    base = alt.Chart(inline(mark.rows))
+    if mark.only:
+        base = base.transform_filter(mark.only)
+    if mark.first:
+        base = base.transform_window(order="row_number()").transform_filter("datum.order == 1")
+        base = base.transform_calculate(name=f"'{mark.first}'")
+    shaped: alt.Chart = getattr(base, f"mark_{mark.kind}")(**mark.look)
+    return shaped.encode(**{channel: _encoded(channel, field, on) for channel, field in mark.at.items()})
+
+
+def _encoded(channel: str, field: str, on: dict[str, Any]) -> Any:  # noqa: ANN401 - Altair's channels
+    if ":" in field:
+        return getattr(alt, {"x2": "X2", "y2": "Y2"}.get(channel, channel.capitalize()))(field)
+    own = on[channel]
+    return own[field] if isinstance(own, dict) else own
+
+
+def _stairs(picture: Stairs) -> AnyChart | None:
+    if not picture.stairs:
+        return None
+    panels: dict[str, dict[str, stairs.Steps]] = {}
+    for stair in picture.stairs:
+        panels.setdefault(stair.panel, {})[stair.name] = steps(stair.record, picture.most)
+    names = list(picture.names) or list(dict.fromkeys(stair.name for stair in picture.stairs))
+    titles = (picture.x, picture.y)
+    if list(panels) == [""]:
+        ends = stairs.span(panels[""])
+        return stairs.panel(panels[""], names, titles, ends, curves.WIDTH, picture.height)
+    return stairs.beside(panels, names, titles, picture.height)

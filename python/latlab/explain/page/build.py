@@ -21,14 +21,15 @@ from latlab.explain.prove import Proof
 from latlab.explain.table import facts
 from latlab.explain.verdict import signal_name
 from latlab.installed import version
-from latlab.report.document import Document, Figure, Listing, Notice, Section, cleaned
+from latlab.report.document import Document, Figure, Section, cleaned
 from latlab.run.core import describe
 from latlab.run.model import Machine
 from latlab.run.run import Run
 from latlab.text import clean
 from latlab.units import format_ns
 from latlab.view.drawing import plain_spec
-from latlab.view.table import Column, Table
+from latlab.view.prose import Notice
+from latlab.view.table import Column, Listing, Table
 
 _UNJUDGED: Final = Judgement()
 _ABOUT_PAUSES: Final = {

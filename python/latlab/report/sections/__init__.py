@@ -39,8 +39,6 @@ from latlab.report.sections import (
     storage_files,
     storage_first_touch,
     storage_pokes,
-    storage_random,
-    storage_rate,
     storage_reread,
     storage_steady,
     storage_sync,
@@ -50,7 +48,7 @@ from latlab.report.sections import (
 )
 from latlab.report.sections.topic import TopicSection
 from latlab.run.run import Run
-from latlab.topics import loaded
+from latlab.topics import MEMORY, STORAGE
 
 
 class SectionModule(Protocol):
@@ -72,7 +70,7 @@ SECTIONS: tuple[SectionModule, ...] = (
     prefetch,
     parallelism,
     alignment,
-    TopicSection(loaded.TOPIC),
+    *map(TopicSection, MEMORY),
     core_to_core,
     false_sharing,
     faults,
@@ -83,8 +81,7 @@ SECTIONS: tuple[SectionModule, ...] = (
     python,
     kernel,
     storage_blocks,
-    storage_random,
-    storage_rate,
+    *map(TopicSection, STORAGE),
     storage_pokes,
     storage_sync,
     storage_files,

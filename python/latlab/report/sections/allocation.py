@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from latlab.charts import allocation as chart
-from latlab.report.document import Listing, Section, sentence
-from latlab.report.evidence import evidence
+from latlab.report.document import Section
 from latlab.report.figures import figure
 from latlab.report.probes import Probes
 from latlab.run.findings import findings, positive
 from latlab.run.run import Run
 from latlab.units import format_bytes, format_ns
-from latlab.view.table import Cell, Column, Table
+from latlab.view.evidence import evidence
+from latlab.view.prose import sentence
+from latlab.view.table import Cell, Column, Listing, Table
 
 _SMALL = 32
 _CAPTION = (

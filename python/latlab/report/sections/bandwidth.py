@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from latlab.charts import bandwidth as chart
 from latlab.charts import bandwidth_threads
-from latlab.report.document import Listing, Section, sentence
-from latlab.report.evidence import evidence
+from latlab.report.document import Section
 from latlab.report.figures import figure
 from latlab.report.probes import Probes
 from latlab.run.findings import findings, positive
 from latlab.run.run import Run
 from latlab.units import format_bytes, format_digits, format_rate
-from latlab.view.table import Column, Table
+from latlab.view.evidence import evidence
+from latlab.view.prose import sentence
+from latlab.view.table import Column, Listing, Table
 
 _CAPTION = "Bands are 95 % intervals. What a byte counts differs by operation: see the lines below."
 _THREADS_CAPTION = "Threads have arrays of their own; a working set is what all of them touch together."

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from latlab.charts import clocks as chart
-from latlab.report.document import Section, sentence
-from latlab.report.evidence import evidence
+from latlab.report.document import Section
 from latlab.report.figures import figure
 from latlab.report.probes import Probes
 from latlab.run.run import Run
 from latlab.units import format_digits, format_ns
+from latlab.view.evidence import evidence
+from latlab.view.prose import sentence
 
 _CAPTION = (
     "A clock that steps by more than it costs cannot time what is shorter than its step, however"

@@ -6,12 +6,12 @@ import statistics
 
 from latlab.charts import core_to_core as chart
 from latlab.report.document import Section
-from latlab.report.evidence import evidence
 from latlab.report.figures import figure
 from latlab.report.probes import Probes
 from latlab.run.findings import findings, positive
 from latlab.run.run import Run
 from latlab.units import format_cpus, format_ns
+from latlab.view.evidence import evidence
 
 _CAPTION = (
     "Both halves are the same pairs. The stronger the colour, the longer the way; a cross marks a pair that"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from latlab.report.document import Notice, Section, sentence
+from latlab.report.document import Section
 from latlab.report.probes import Probes
 from latlab.run.run import Run
+from latlab.view.prose import Notice, sentence
 
 _ORDER = ("warning", "caution", "note")
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from latlab.report.document import Listing, Section
-from latlab.report.evidence import evidence
+from latlab.report.document import Section
 from latlab.report.probes import Probes
 from latlab.run.findings import findings, positive, stated
 from latlab.run.model import Record
 from latlab.run.run import Run
 from latlab.units import format_bytes, format_digits, format_ns
+from latlab.view.evidence import evidence
 from latlab.view.points import is_disturbed, why_absent, with_figures
-from latlab.view.table import Cell, Column, Table
+from latlab.view.table import Cell, Column, Listing, Table
 
 PROBE = "memory.false_sharing"
 _COLUMNS = (

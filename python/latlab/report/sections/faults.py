@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from latlab.charts import faults as chart
 from latlab.report.document import Section
-from latlab.report.evidence import evidence
 from latlab.report.figures import figure
 from latlab.report.probes import Probes
 from latlab.run.run import Run
 from latlab.units import format_bytes, format_ns, format_percent
+from latlab.view.evidence import evidence
 
 _PAGE = 4096
 #: A mode of fewer faults is a tail.

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from latlab.charts import hierarchy as chart
-from latlab.report.document import Listing, Section
-from latlab.report.evidence import evidence
+from latlab.report.document import Section
 from latlab.report.figures import figure
 from latlab.report.probes import Probes
 from latlab.run.ladder import curve_findings
@@ -12,7 +11,8 @@ from latlab.run.model import Level
 from latlab.run.run import Run
 from latlab.text import listed
 from latlab.units import format_bytes, format_ns, format_span
-from latlab.view.table import Column, Table
+from latlab.view.evidence import evidence
+from latlab.view.table import Column, Listing, Table
 
 _CAPTION = (
     "Shaded: between which working sets the curve says that a level ends. Dotted: where the CPU"

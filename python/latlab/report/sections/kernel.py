@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from latlab.charts import kernel as chart
 from latlab.report.document import Section
-from latlab.report.evidence import evidence
 from latlab.report.figures import figure
 from latlab.report.probes import Probes
 from latlab.run.operations import operation_rungs
 from latlab.run.run import Run
 from latlab.text import listed
 from latlab.units import format_ns, format_ns_as_asked
+from latlab.view.evidence import evidence
 from latlab.view.points import with_figures
 
 _CAPTION = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from latlab.charts import ladder as chart
-from latlab.report.document import Listing, Section, sentence
+from latlab.report.document import Section
 from latlab.report.figures import figure
 from latlab.report.probes import Probes
 from latlab.run.ladder import ladder
@@ -11,7 +11,8 @@ from latlab.run.run import Run
 from latlab.run.rung import Rung, apart, flagged
 from latlab.topics.surprises import surprises
 from latlab.units import format_count, format_ns, format_span
-from latlab.view.table import Column, Table
+from latlab.view.prose import sentence
+from latlab.view.table import Column, Listing, Table
 
 _COLUMNS = (
     Column("level"),

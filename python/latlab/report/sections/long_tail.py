@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Final
 
 from latlab.charts import long_tail, over_time, tail_causes, tail_data
-from latlab.report.document import Listing, Section
+from latlab.report.document import Section
 from latlab.report.figures import figure
 from latlab.report.probes import Probes
 from latlab.run.model import Record
@@ -15,7 +15,7 @@ from latlab.stats import tails
 from latlab.stats.tails import PowerLaw
 from latlab.units import format_count, format_factor, format_ns, format_percent
 from latlab.view.points import drawable
-from latlab.view.table import Cell, Column, Table
+from latlab.view.table import Cell, Column, Listing, Table
 
 #: Records in the table: those with most operations, one of a probe.
 _MOST_RECORDS = 10

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from latlab.report.document import Listing, Section
+from latlab.report.document import Section
 from latlab.report.probes import Probes
 from latlab.run.model import Machine
 from latlab.run.run import Run
 from latlab.units import format_bytes
-from latlab.view.table import Column, Table
+from latlab.view.table import Column, Listing, Table
 
 _UNKNOWN = "unknown"
 _MOST_CPUS = 16

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from latlab.charts.network_transfers import ALL_PATHS as PATHS
-from latlab.report.document import Listing, Section
-from latlab.report.evidence import evidence
+from latlab.report.document import Section
 from latlab.report.probes import Probes
 from latlab.run.model import Record
 from latlab.run.run import Run
+from latlab.view.evidence import evidence
 from latlab.view.points import why_absent, with_figures
-from latlab.view.table import Column, Table
+from latlab.view.table import Column, Listing, Table
 
 _PROBE = "network.connect"
 _TITLE = "What does setting up a connection cost?"

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from latlab.charts import network_http as chart
-from latlab.report.document import Listing, Section
-from latlab.report.evidence import evidence
+from latlab.report.document import Section
 from latlab.report.figures import figure
 from latlab.report.probes import Probes
 from latlab.run.findings import found
 from latlab.run.model import Record
 from latlab.run.run import Run
 from latlab.units import format_count, format_digits, format_ns
-from latlab.view.table import Column, Table
+from latlab.view.evidence import evidence
+from latlab.view.table import Column, Listing, Table
 
 _CAPTION = (
     "The same requests, counted in two ways. Open loop: from when each was due, as its user waits. Closed"

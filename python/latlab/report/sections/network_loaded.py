@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from latlab.charts import network_loaded as chart
-from latlab.report.document import Listing, Section, sentence
-from latlab.report.evidence import evidence
+from latlab.report.document import Section
 from latlab.report.figures import figure
 from latlab.report.probes import Probes
 from latlab.run.findings import found, positive
 from latlab.run.model import Record
 from latlab.run.run import Run
 from latlab.units import format_count, format_rate
+from latlab.view.evidence import evidence
 from latlab.view.points import is_disturbed, with_figures
-from latlab.view.table import Column, Table
+from latlab.view.prose import sentence
+from latlab.view.table import Column, Listing, Table
 
 _CAPTION = (
     "Messages of 64 B by TCP, there and back, one after the other, without and with streams to the same side."

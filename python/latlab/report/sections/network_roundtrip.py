@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from latlab.charts import network_roundtrip as chart
-from latlab.report.document import Listing, Section
-from latlab.report.evidence import evidence
+from latlab.report.document import Section
 from latlab.report.figures import figure
 from latlab.report.probes import Probes
 from latlab.run.findings import findings
@@ -12,8 +11,9 @@ from latlab.run.model import Record
 from latlab.run.operations import PLACEMENTS, operation_rungs
 from latlab.run.run import Run
 from latlab.units import format_bytes_as_asked, format_ns
+from latlab.view.evidence import evidence
 from latlab.view.points import with_figures
-from latlab.view.table import Column, Table
+from latlab.view.table import Column, Listing, Table
 
 _CAPTION = (
     "Messages of 64 B, there and back. Two CPUs, both sleep: each message wakes an idle CPU, twice in a round"

@@ -5,8 +5,7 @@ from __future__ import annotations
 from latlab.charts import network_concurrency, network_phases, network_workers
 from latlab.charts import network_transfers as transfers
 from latlab.charts.network_transfers import CONNECTIONS, PATHS, PROBE
-from latlab.report.document import Listing, Notice, Section
-from latlab.report.evidence import evidence
+from latlab.report.document import Section
 from latlab.report.figures import figure
 from latlab.report.probes import Probes
 from latlab.run.findings import ends, findings, positive, stated
@@ -14,7 +13,9 @@ from latlab.run.model import Machine
 from latlab.run.run import Run
 from latlab.text import clean
 from latlab.units import format_bytes, format_digits, format_rate, format_span
-from latlab.view.table import Cell, Column, Table
+from latlab.view.evidence import evidence
+from latlab.view.prose import Notice
+from latlab.view.table import Cell, Column, Listing, Table
 
 _TITLE = "What does a file cost that comes over the network, and how many should come at once?"
 _PHASES = (

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from latlab.charts import nodes as chart
-from latlab.report.document import Listing, Section
-from latlab.report.evidence import evidence
+from latlab.report.document import Section
 from latlab.report.figures import figure
 from latlab.report.probes import Probes
 from latlab.run.findings import findings, positive, stated
 from latlab.run.run import Run
 from latlab.units import format_count, format_digits, format_ns, format_percent
-from latlab.view.table import Cell, Column, Table
+from latlab.view.evidence import evidence
+from latlab.view.table import Cell, Column, Listing, Table
 
 _CAPTION = "Lengths are times. A way whose page faults are not known has one colour."
 _COLUMNS = (

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from latlab.charts import noise_causes, noise_spectrum, noise_timeline
-from latlab.report.document import Listing, Section
-from latlab.report.evidence import evidence
+from latlab.report.document import Section
 from latlab.report.figures import figure
 from latlab.report.probes import Probes
 from latlab.run import disturbances
@@ -13,8 +12,9 @@ from latlab.run.model import Record
 from latlab.run.noise import Noise
 from latlab.run.run import Run
 from latlab.units import format_count, format_seconds
+from latlab.view.evidence import evidence
 from latlab.view.points import why_absent
-from latlab.view.table import Cell, Column, Table
+from latlab.view.table import Cell, Column, Listing, Table
 
 _CAUSES_CAPTION = (
     "Each gap counts for the cause that covers most of it. What no evidence names is unexplained and has a"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from latlab.charts import parallelism as chart
 from latlab.report.document import Section
-from latlab.report.evidence import evidence
 from latlab.report.figures import figure
 from latlab.report.probes import Probes
 from latlab.run.run import Run
 from latlab.units import format_ns
+from latlab.view.evidence import evidence
 
 _CAPTION = (
     "Each chain is a list of its own, every load of it waiting for the one before. What is not on a falling"

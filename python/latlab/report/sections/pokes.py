@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from latlab.charts import poke_histogram, pokes_read_write
 from latlab.charts import pokes as chart
-from latlab.charts.pokes_data import normal_share, single_pokes, size_name, slower_than
-from latlab.report.document import Listing, Section
-from latlab.report.evidence import evidence
+from latlab.report.document import Section
 from latlab.report.figures import figure
 from latlab.report.probes import Probes
 from latlab.run.causes import slow_causes
 from latlab.run.model import Record
 from latlab.run.run import Run
 from latlab.units import format_count, format_ns
+from latlab.view.distribution import normal_share, single_pokes, size_name, slower_than
+from latlab.view.evidence import evidence
+from latlab.view.table import Listing
 
 _SLOW_NS = 10_000.0
 _CAPTION = (

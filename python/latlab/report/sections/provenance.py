@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from latlab.report.document import Listing, Section, sentence
+from latlab.report.document import Section
 from latlab.report.probes import Probes
 from latlab.run.run import Run
 from latlab.units import format_count, format_seconds
-from latlab.view.table import Column, Table
+from latlab.view.prose import sentence
+from latlab.view.table import Column, Listing, Table
 
 
 def section(run: Run, probes: Probes) -> Section:  # noqa: ARG001 - every section is called alike

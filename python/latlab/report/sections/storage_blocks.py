@@ -5,18 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from latlab.charts import storage_blocks as chart
-from latlab.charts import storage_random
-from latlab.charts.storage import PATHS_EXPLAINED, path_name, timed
-from latlab.report.disk import commands, device_times, disk_evidence, notices, sound
-from latlab.report.document import Listing, Section
+from latlab.report.document import Section
 from latlab.report.figures import figure
 from latlab.report.probes import Probes
 from latlab.run.findings import findings, positive
 from latlab.run.model import Record
 from latlab.run.run import Run
+from latlab.topics import storage_random
+from latlab.topics.disk import (
+    PATHS_EXPLAINED,
+    commands,
+    device_times,
+    disk_evidence,
+    notices,
+    path_name,
+    sound,
+    timed,
+)
 from latlab.units import format_bytes, format_ns, format_percent, format_rate, format_seconds, format_stated
 from latlab.view.points import Spot
-from latlab.view.table import Cell, Column, Table
+from latlab.view.table import Cell, Column, Listing, Table
 
 _PROBES = (chart.READ, chart.WRITE)
 _CAPTION = (

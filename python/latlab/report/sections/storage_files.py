@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from latlab.charts import storage_files as chart
-from latlab.charts.storage import timed
-from latlab.report.disk import commands, disk_evidence, notices, sound
-from latlab.report.document import Listing, Section
+from latlab.report.document import Section
 from latlab.report.figures import figure
 from latlab.report.probes import Probes
 from latlab.run.findings import findings, positive
 from latlab.run.run import Run
+from latlab.topics.disk import commands, disk_evidence, notices, sound, timed
 from latlab.units import format_digits, format_ns
-from latlab.view.table import Cell, Column, Table
+from latlab.view.table import Cell, Column, Listing, Table
 
 _CAPTION = (
     "The same 10 MB, one file after the other. A bar is the sum of its phases, each a mean of all repeats"

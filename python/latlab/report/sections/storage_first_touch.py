@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from latlab.charts import storage_first_touch as chart
-from latlab.charts.storage import timed
-from latlab.report.disk import disk_evidence, notices
-from latlab.report.document import Listing, Section, sentence
+from latlab.report.document import Section
 from latlab.report.figures import figure
 from latlab.report.probes import Probes
 from latlab.run.findings import findings, found, positive
 from latlab.run.run import Run
+from latlab.topics.disk import disk_evidence, notices, timed
 from latlab.units import format_bytes, format_count
-from latlab.view.table import Cell, Column, Table
+from latlab.view.prose import sentence
+from latlab.view.table import Cell, Column, Listing, Table
 
 _CAPTION = (
     "The same blocks, read for the first time in this run and again right after. Where the lines part, first"

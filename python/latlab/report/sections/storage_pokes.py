@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from latlab.charts import storage_pokes as chart
-from latlab.charts.storage import file_name, path_name
-from latlab.report.disk import commands, device_times, disk_evidence, notices, sound, tail_words
-from latlab.report.document import Listing, Section
+from latlab.report.document import Section
 from latlab.report.figures import figure
 from latlab.report.probes import Probes
 from latlab.run.findings import findings
 from latlab.run.model import Record
 from latlab.run.run import Run
+from latlab.topics.disk import (
+    commands,
+    device_times,
+    disk_evidence,
+    file_name,
+    notices,
+    path_name,
+    sound,
+    tail_words,
+)
 from latlab.units import format_digits, format_ns
-from latlab.view.table import Column, Table
+from latlab.view.table import Column, Listing, Table
 
 _CAPTION = (
     "A poke goes to a random place, reads one byte and writes one byte there. Warm: the page cache holds the"

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from latlab.charts.storage import file_name, timed
-from latlab.report.disk import commands, disk_evidence, notices, sound
-from latlab.report.document import Listing, Section
+from latlab.report.document import Section
 from latlab.report.probes import Probes
 from latlab.run.model import Record
 from latlab.run.run import Run
+from latlab.topics.disk import commands, disk_evidence, file_name, notices, sound, timed
 from latlab.units import format_digits, format_ns
 from latlab.view.points import why_absent
-from latlab.view.table import Cell, Column, Table
+from latlab.view.table import Cell, Column, Listing, Table
 
 PROBE = "storage.reread"
 _COLUMNS = (

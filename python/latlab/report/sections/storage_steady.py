@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from latlab.charts import storage_steady as chart
-from latlab.report.disk import commands, disk_evidence, notices
-from latlab.report.document import Section, sentence
+from latlab.report.document import Section
 from latlab.report.figures import figure
 from latlab.report.probes import Probes
 from latlab.run.findings import found, positive
 from latlab.run.model import Record
 from latlab.run.run import Run
+from latlab.topics.disk import commands, disk_evidence, notices
 from latlab.units import format_percent
+from latlab.view.prose import sentence
 
 #: No level of fewer seconds is called sustained, whatever a run file says.
 LEAST_S = 20.0

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from latlab.charts.storage import timed
-from latlab.report.disk import commands, device_times, disk_evidence, notices, sound, tail_words
-from latlab.report.document import Listing, Notice, Section, sentence
+from latlab.report.document import Section
 from latlab.report.probes import Probes
 from latlab.run.findings import findings, found
 from latlab.run.model import Record
 from latlab.run.run import Run
+from latlab.topics.disk import commands, device_times, disk_evidence, notices, sound, tail_words, timed
 from latlab.units import format_digits, format_ns
 from latlab.view.points import why_absent
-from latlab.view.table import Cell, Column, Table
+from latlab.view.prose import Notice, sentence
+from latlab.view.table import Cell, Column, Listing, Table
 
 PROBE = "storage.sync"
 _OPERATIONS = {

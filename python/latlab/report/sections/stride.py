@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from latlab.charts import stride as chart
 from latlab.report.document import Section
-from latlab.report.evidence import evidence
 from latlab.report.figures import figure
 from latlab.report.probes import Probes
 from latlab.run.run import Run
 from latlab.units import format_ns
+from latlab.view.evidence import evidence
 
 _CAPTION = (
     "The same array, the same number of accesses; only their order differs. The gap is what"

@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from latlab.report.document import Section, sentence
-from latlab.report.evidence import evidence
+from latlab.report.document import Section
 from latlab.report.figures import figure
 from latlab.report.probes import Probes
 from latlab.run.run import Run
-from latlab.view.figure import Absent
 from latlab.view.topic import Topic
 
 
 class TopicSection:
     """What a section's file offers."""
 
-    def __init__(self, topic: Topic[Any, Any]) -> None:
+    def __init__(self, topic: Topic) -> None:
         self._topic = topic
 
     def section(self, run: Run, probes: Probes) -> Section:
         """The section for this run; it says why when it has nothing to show."""
-        topic, found = self._topic, self._topic.of(run)
+        topic = self._topic
         return Section(
             id=topic.id,
             title=topic.title,
-            sentences=() if isinstance(found, Absent) else topic.prose(found).sentences,
-            figures=figure(run, topic.id, topic.caption),
-            evidence=(*map(sentence, topic.notes_of(run)), *evidence(run, topic.reads.PROBE)),
-            methods=probes.methods_of(topic.reads.PROBE),
-            absence=found.why if isinstance(found, Absent) else "",
+            sentences=tuple(topic.prose(run)),
+            listings=tuple(topic.listings(run)),
+            figures=tuple(own for chart in topic.charts for own in figure(run, chart.id, chart.caption)),
+            points=tuple(topic.points(run)),
+            notices=tuple(topic.notices(run)),
+            evidence=topic.evidence_of(run),
+            methods=probes.methods_of(*topic.probes),
+            absence=topic.absence(run),
         )

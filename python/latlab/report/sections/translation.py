@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from latlab.charts import translation as chart
 from latlab.report.document import Section
-from latlab.report.evidence import evidence
 from latlab.report.figures import figure
 from latlab.report.probes import Probes
 from latlab.run.ladder import curve_findings
 from latlab.run.run import Run
 from latlab.units import format_bytes, format_count, format_ns
+from latlab.view.evidence import evidence
 
 _CAPTION = (
     "Both chains visit the same number of cache lines; only the number of pages differs, so the"

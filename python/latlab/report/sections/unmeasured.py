@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 
-from latlab.report.document import Listing, Section
+from latlab.report.document import Section
 from latlab.report.probes import Probes
 from latlab.run.model import Record
 from latlab.run.run import Run
 from latlab.units import format_count
-from latlab.view.table import Column, Table
+from latlab.view.table import Column, Listing, Table
 
 _COLUMNS = (Column("probe"), Column("where"), Column("why"), Column("points", "count"))
 _MOST_POINTS_NAMED = 3

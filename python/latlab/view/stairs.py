@@ -7,25 +7,14 @@ from typing import Any
 
 import altair as alt
 
-from latlab.charts.pokes_data import survival, thinned
-from latlab.run.model import Record
 from latlab.units import format_ns
 from latlab.view.axes import duration_x, share_y
 from latlab.view.curves import dashed_lines, series_encodings
 from latlab.view.drawing import inline, layered
-from latlab.view.table import Column, Table
 
 Steps = Sequence[tuple[float, float]]
-#: Points of one staircase that are embedded.
-_MOST_STEPS = 160
-_TABLE_STEPS = 40
 #: Pixels of all panels side by side, of the y axis's labels, and between two panels.
 _WIDTH, _AXIS, _SPACING = 720, 80, 20
-
-
-def steps(record: Record, most: int = _MOST_STEPS) -> list[tuple[float, float]]:
-    """`(ns, share that takes at least as long)` of a record's operations, ascending, no more than so many."""
-    return thinned(survival(record), most)
 
 
 def span(stairs: Mapping[str, Steps]) -> tuple[float, float, float]:
@@ -118,23 +107,3 @@ def _marks(name: str, own: Steps) -> list[dict[str, Any]]:
         rows.append({"series": name, "x": at, "share": reached, "text": text})
     at, share = own[-1]
     return [*rows, {"series": name, "x": at, "share": share, "text": f"{name}: slowest {format_ns(at)}"}]
-
-
-def in_words(records: Mapping[str, Record]) -> str:
-    """`read, depth 1: median 55.0 µs, slowest 2.10 ms; ...`."""
-    parts = []
-    for name, record in records.items():
-        typical = record.summary.p50 if record.summary else None
-        parts.append(f"{name}: median {format_ns(typical)}, slowest {format_ns(steps(record)[-1][0])}")
-    return "; ".join(parts)
-
-
-def table(records: Mapping[str, Record], what: str) -> Table:
-    """Points of every staircase, fewer than are drawn."""
-    columns = (Column("series"), Column(f"{what} at least", "ns"), Column("share", "share"))
-    rows = tuple(
-        (name, at, share)
-        for name, record in records.items()
-        for at, share in thinned(survival(record), _TABLE_STEPS)
-    )
-    return Table(columns, rows)

@@ -6,15 +6,10 @@ import msgspec
 import pytest
 from tests.some import some
 
-from latlab.charts import (
-    named,
-    storage_blocks,
-    storage_files,
-    storage_pokes,
-)
+from latlab.charts import named
 from latlab.run.model import Record
 from latlab.run.run import Run
-from latlab.topics import storage_random, storage_rate
+from latlab.topics import storage_blocks, storage_files, storage_pokes, storage_random, storage_rate
 
 
 def test_bandwidth_is_all_bytes_over_all_time_though_most_calls_were_answered_by_what_was_read_ahead(
@@ -100,8 +95,9 @@ def test_what_disturbed_a_response_disturbed_the_service_within_it(run: Run) -> 
 
 
 def test_pokes_stand_from_the_nearest_path_to_the_farthest(run: Run) -> None:
-    assert list(storage_pokes.pokes(run)) == ["buffered-warm", "buffered-cold", "direct"]
-    assert storage_pokes.names(run) == ["empty file (no I/O)", "1 kB", "1 MB", "1 GB"]
+    pokes = storage_pokes.pokes(run)
+    assert list(dict.fromkeys(r.point.path for r in pokes)) == ["buffered-warm", "buffered-cold", "direct"]
+    assert storage_pokes.stairs(pokes).names == ["empty file (no I/O)", "1 kB", "1 MB", "1 GB"]
 
 
 def test_phases_add_up_to_the_file(run: Run) -> None:
@@ -110,10 +106,10 @@ def test_phases_add_up_to_the_file(run: Run) -> None:
 
 
 def test_one_file_is_compared_only_where_there_are_many_too(run: Run) -> None:
-    assert list(storage_files.compared(run)) == ["write", "read-warm", "read-cold"]
+    assert list(storage_files.compared(storage_files.passes(run))) == ["write", "read-warm", "read-cold"]
     alone = Run(run.header, run.select("storage.files", files=1))
-    assert storage_files.chart(alone) is None
-    assert storage_files.absence(alone) == "one file and many files were not both measured"
+    assert named("storage_files").chart(alone) is None
+    assert named("storage_files").absence(alone) == "one file and many files were not both measured"
 
 
 def refused(record: Record) -> Record:

@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from latlab.charts import storage_first_touch, storage_steady
-from latlab.report.sections import storage_steady as report
+from latlab.charts import named
 from latlab.run.model import Record
 from latlab.run.run import Run
+from latlab.topics import storage_first_touch, storage_steady
 
 
 def stream(run: Run, operation: str, **changed: Any) -> Record:  # noqa: ANN401 - findings are free
@@ -32,7 +32,7 @@ def test_levels_lie_end_to_end_over_the_bytes_that_were_moved(run: Run) -> None:
 
 def test_a_few_hundred_points_are_embedded_however_long_it_took(run: Run) -> None:
     record = stream(run, "read", slices=[1e9 + number for number in range(7000)], regimes=[])
-    drawn = storage_steady.chart(Run(run.header, [record]))
+    drawn = named("storage_steady").chart(Run(run.header, [record]))
     assert drawn is not None
     assert len(drawn.to_dict()["data"]["values"]) <= 200
 
@@ -41,7 +41,7 @@ def test_a_few_hundred_points_are_embedded_however_long_it_took(run: Run) -> Non
     "bad", [None, "fast", [], [1e9, None], [1e9, -1.0], [1e9, True], [float("inf")], [0.0]]
 )
 def test_slices_that_cannot_be_are_not_drawn(run: Run, bad: object) -> None:
-    assert storage_steady.chart(Run(run.header, [stream(run, "read", slices=bad)])) is None
+    assert named("storage_steady").chart(Run(run.header, [stream(run, "read", slices=bad)])) is None
 
 
 @pytest.mark.parametrize("bad", [None, 7, [{"from_bytes": -1}], [{"from_bytes": 1e99, "bytes_per_s": 1.0}]])
@@ -51,7 +51,7 @@ def test_levels_that_cannot_be_are_left_out(run: Run, bad: object) -> None:
 
 def test_the_word_sustained_needs_the_run_to_say_so_and_twenty_seconds(run: Run) -> None:
     steady = stream(run, "read")
-    assert report.is_sustained(steady)
+    assert storage_steady.is_sustained(steady)
     assert isinstance(steady.findings, dict)
     for changed in (
         {"sustained": False},
@@ -59,14 +59,14 @@ def test_the_word_sustained_needs_the_run_to_say_so_and_twenty_seconds(run: Run)
         {"slices": steady.findings["slices"][:79]},
         {"slice_s": None},
     ):
-        assert not report.is_sustained(stream(run, "read", **changed)), changed
+        assert not storage_steady.is_sustained(stream(run, "read", **changed)), changed
 
 
 def test_both_readings_stand_on_one_panel_for_each_size(run: Run) -> None:
     readings = storage_first_touch.readings(run)
     assert list(readings) == [4096, 1 << 20]
     assert all(list(pair) == ["first", "second"] for pair in readings.values())
-    drawn = storage_first_touch.chart(run)
+    drawn = named("storage_first_touch").chart(run)
     assert drawn is not None
     rows = [row for panel in drawn.to_dict()["hconcat"] for row in panel["data"]["values"]]
     assert len(rows) <= 4 * 70
@@ -74,4 +74,4 @@ def test_both_readings_stand_on_one_panel_for_each_size(run: Run) -> None:
 
 def test_a_first_reading_alone_is_not_compared(run: Run) -> None:
     alone = Run(run.header, run.select("storage.first_touch", operation="first"))
-    assert storage_first_touch.chart(alone) is None
+    assert named("storage_first_touch").chart(alone) is None

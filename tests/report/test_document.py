@@ -21,16 +21,13 @@ from latlab.report.sections import (
     long_tail,
     network_throughput,
     network_transfer,
-    storage_blocks,
-    storage_files,
-    storage_reread,
     unmeasured,
 )
 from latlab.report.sections.topic import TopicSection
 from latlab.run.model import Json, Record, Summary
 from latlab.run.run import Run
 from latlab.text import clean
-from latlab.topics import TOPICS, storage_random, storage_rate
+from latlab.topics import TOPICS, storage_blocks, storage_files, storage_random, storage_rate, storage_reread
 
 Rate = tuple[float, float, float]
 """Of all repeats, of the slowest and of the fastest, bytes a second."""
@@ -381,7 +378,7 @@ def test_whether_reading_beats_writing_is_decided_from_both_sides_beyond_their_r
         for record in run.select(probe, path="direct"):
             found: dict[str, Json] = {"bytes_per_s": whole, "bytes_per_s_between_blocks": list(repeats)}
             records.append(msgspec.structs.replace(record, findings=found))
-    listings = storage_blocks.section(Run(run.header, records), described).listings
+    listings = TopicSection(storage_blocks.TOPIC).section(Run(run.header, records), described).listings
     (row,) = [row for own in listings for row in own.table.rows if row[0] == "reading beats writing"]
     assert row[1] == verdict
 
@@ -400,7 +397,9 @@ def test_what_30_gb_would_take_has_the_spread_of_the_repeats(document: Document)
 def test_memory_that_answers_takes_no_30_gb_of_a_disk(run: Run, described: Probes) -> None:
     def said(machine: Json) -> dict[tuple[object, object], str]:
         changed = msgspec.structs.replace(run.header, machine=type(run.machine)({**run.machine, **machine}))
-        listing, *_ = storage_blocks.section(Run(changed, run.records), described).listings
+        listing, *_ = (
+            TopicSection(storage_blocks.TOPIC).section(Run(changed, run.records), described).listings
+        )
         return {(row[0], row[1]): str(row[-1]) for row in listing.table.rows}
 
     small, large = said({}), said({"memory": {"total_bytes": 64 << 30}})
@@ -457,7 +456,7 @@ def test_how_many_times_as_long_small_files_take_has_its_spread(run: Run, descri
         return msgspec.structs.replace(record, findings={**record.findings, "block_means_ns": means})
 
     records = [with_repeats(record) for record in run["storage.files"]]
-    first, *_ = storage_files.section(Run(run.header, records), described).sentences
+    first, *_ = TopicSection(storage_files.TOPIC).section(Run(run.header, records), described).sentences
     assert re.search(r"takes [\d,.]+ times as long as one file \(5 to 20 between repeats\); most", first)
 
 
@@ -510,7 +509,7 @@ def test_figures_that_break_a_rule_are_no_headline(run: Run, described: Probes) 
         else record
         for record in run.records
     ]
-    blocks = storage_blocks.section(Run(run.header, records, run.footer), described)
+    blocks = TopicSection(storage_blocks.TOPIC).section(Run(run.header, records, run.footer), described)
     assert not blocks.sentences
     assert blocks.notices[0].severity == "warning"
     assert "first run like the second: 2 and 1 GB/s." in blocks.notices[0].text
@@ -552,7 +551,8 @@ def test_a_rule_that_one_point_breaks_withholds_what_is_made_of_that_point_and_n
         else record
         for record in run.records
     ]
-    module = {"storage_files": storage_files, "storage_reread": storage_reread}[name]
+    topic = {"storage_files": storage_files.TOPIC, "storage_reread": storage_reread.TOPIC}[name]
+    module = TopicSection(topic)
     shown = module.section(Run(run.header, records, run.footer), described)
     text = " ".join(shown.sentences)
     assert withheld not in text

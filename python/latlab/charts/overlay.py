@@ -25,8 +25,6 @@ from latlab.charts import (
     pokes,
     pokes_read_write,
     reuse,
-    storage_blocks,
-    storage_pokes,
     tail_data,
     translation,
 )
@@ -46,7 +44,6 @@ from latlab.run.operations import keys_of
 from latlab.run.run import Run
 from latlab.run.rung import Rung
 from latlab.topics import TOPICS
-from latlab.topics.disk import file_name, path_name
 from latlab.units import format_bytes, format_count, format_ns, format_rate, format_stated
 from latlab.view import curves, distribution, stairs, vega
 from latlab.view.axes import count_axis, duration_x, duration_y, rate_y, size_axis, widened
@@ -84,6 +81,7 @@ class _Curves:
     y: Callable[[float, float], alt.Y]
     column: Column
     quantity: Quantity
+    value: str = "median"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,14 +114,6 @@ def _rates(title: str) -> Callable[[float, float], alt.Y]:
     return lambda low, high: rate_y("value", title, low, high)
 
 
-def _blocks(run: Run) -> dict[str, Sequence[Spot]]:
-    return {
-        f"{verb}, {path}": curve
-        for probe, verb in storage_blocks.PANELS.items()
-        for path, curve in storage_blocks.lines(run, probe).items()
-    }
-
-
 def _tail(run: Run) -> dict[str, Record]:
     record = tail_data.record_of(run)
     return {} if record is None else {tail_data.name_of(record): record}
@@ -136,7 +126,9 @@ def _curves_of_topics() -> dict[str, _Curves]:
         if isinstance(own, CurvesOfSeveral):
             x = _counts(own.x.title) if own.x.unit == "count" else partial(vega.x_axis, own.x)
             y = partial(vega.y_axis, own.y, "value")
-            found[chart.id] = _Curves(own.lines, x, y, Column(own.at, own.x.quantity), own.y.quantity)
+            found[chart.id] = _Curves(
+                own.lines, x, y, Column(own.at, own.x.quantity), own.y.quantity, own.value
+            )
     return found
 
 
@@ -185,9 +177,6 @@ CURVES: Final[dict[str, _Curves]] = {
         Column("array", "bytes"),
         "ns",
     ),
-    storage_blocks.ID: _Curves(
-        _blocks, _sizes("block"), _rates("bytes a second"), Column("block", "bytes"), "bytes_per_s"
-    ),
     **_curves_of_topics(),
 }
 STAIRS: Final[dict[str, _Stairs]] = {
@@ -201,14 +190,6 @@ STAIRS: Final[dict[str, _Stairs]] = {
     ),
     long_tail.ID: _Stairs(_tail, "takes at least this long"),
     **_stairs_of_topics(),
-    storage_pokes.ID: _Stairs(
-        lambda run: {
-            f"{path_name(path)}, {file_name(record.point.file_bytes)}": record
-            for path, own in storage_pokes.pokes(run).items()
-            for record in own
-        },
-        "a poke takes at least this long",
-    ),
     network_roundtrip.ID: _Stairs(
         lambda run: {
             f"{network_roundtrip.TRANSPORTS[transport]}, {network_roundtrip.placement(record)}": record
@@ -355,7 +336,7 @@ def table(name: str, machines: Sequence[Machine]) -> Table:
         Column("what"),
         Column("at"),
         Column("machine"),
-        Column("value" if name in STAIRS or name == storage_blocks.ID else "median", quantity),
+        Column(CURVES[name].value if name in CURVES else "value" if name in STAIRS else "median", quantity),
         Column("its interval from", quantity),
         Column("to", quantity),
         Column("disturbed"),

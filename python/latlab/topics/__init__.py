@@ -4,8 +4,29 @@ from __future__ import annotations
 
 from typing import Final
 
-from latlab.topics import loaded, storage_random, storage_rate
+from latlab.topics import (
+    loaded,
+    storage_blocks,
+    storage_files,
+    storage_first_touch,
+    storage_pokes,
+    storage_random,
+    storage_rate,
+    storage_reread,
+    storage_steady,
+    storage_sync,
+)
 
 MEMORY: Final = (loaded.TOPIC,)
-STORAGE: Final = (storage_random.TOPIC, storage_rate.TOPIC)
+STORAGE: Final = (
+    storage_blocks.TOPIC,
+    storage_random.TOPIC,
+    storage_rate.TOPIC,
+    storage_pokes.TOPIC,
+    storage_sync.TOPIC,
+    storage_files.TOPIC,
+    storage_reread.TOPIC,
+    storage_first_touch.TOPIC,
+    storage_steady.TOPIC,
+)
 TOPICS: Final = (*MEMORY, *STORAGE)

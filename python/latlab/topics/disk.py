@@ -15,7 +15,7 @@ from latlab.run.run import Run
 from latlab.run.sanity import Broken, broken_rules, stopped
 from latlab.text import clean
 from latlab.units import format_bytes, format_count
-from latlab.view.evidence import evidence
+from latlab.view import evidence as of_any
 from latlab.view.points import Spot, drawable, is_disturbed, with_figures
 from latlab.view.prose import Notice, sentence
 from latlab.view.table import Cell, Column, Listing, Table
@@ -70,11 +70,11 @@ def file_name(size: int | None) -> str:
 _TOLD = ("extents written", "evicted", "direct", "counted by the kernel", "device counted")
 
 
-def disk_evidence(run: Run, *probes: str) -> tuple[str, ...]:
+def evidence(run: Run, *probes: str) -> tuple[str, ...]:
     """Samples and proofs of the probes, in the proofs' own words, and which engine moved the bytes."""
     lines: list[str] = []
     for probe in probes:
-        lines += [f"{probe}: {line}" if len(probes) > 1 else line for line in evidence(run, probe)]
+        lines += [f"{probe}: {line}" if len(probes) > 1 else line for line in of_any.evidence(run, probe)]
     records = [record for probe in probes for record in timed(run, probe)]
     told: dict[str, str] = {}
     for record in records:

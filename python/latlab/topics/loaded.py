@@ -226,10 +226,9 @@ def _prose(run: Run) -> tuple[str, ...]:
     return () if isinstance(found, Absent) else prose(found).sentences
 
 
-TITLE: Final = "How much slower is memory while others use it?"
 CHART: Final = Chart(
     id="loaded",
-    title=TITLE,
+    title="How much slower is memory while others use it?",
     caption="One CPU follows a chain of dependent loads while the others move data, faster from point to"
     " point. Left end: nobody else. Ring: where waiting begins to climb. Thin line: 99 of 100 windows of"
     " loads were faster; where it is missing, it lies above the chart or there were too few windows.",
@@ -239,10 +238,7 @@ CHART: Final = Chart(
     table=table,
 )
 TOPIC: Final = Topic(
-    id="loaded",
-    title=TITLE,
-    probes=(MemoryLoaded.PROBE,),
-    charts=(CHART,),
+    CHART,
     prose=_prose,
     evidence=_evidence,
     surprise=lambda run: surprise(concluded(run, MemoryLoaded)),

@@ -7,22 +7,13 @@ from functools import partial
 from typing import Final, TypeAlias
 
 from latlab.run.findings import findings, found, positive
-from latlab.run.model import Record
+from latlab.run.model import Machine, Record
 from latlab.run.run import Run
-from latlab.topics.disk import (
-    commands,
-    device_times,
-    disk_evidence,
-    latency,
-    notices,
-    sound,
-    tail_words,
-    timed,
-)
+from latlab.topics import disk
 from latlab.units import format_bytes, format_count, format_ns
 from latlab.view.plot import Axis, Beside, Plane, Stair, Stairs
 from latlab.view.points import Spot, is_disturbed, quantile
-from latlab.view.table import Cell, Column, Listing, Table, table_of
+from latlab.view.table import Listing, Table, listed, table_of
 from latlab.view.topic import Chart, StairsOfSeveral, Topic
 
 READ, WRITE = "storage.read.random", "storage.write.random"
@@ -44,7 +35,7 @@ def distributions(run: Run) -> dict[str, Record]:
     drawn: dict[str, Record] = {}
     for probe, verb in _VERBS.items():
         for depth in _DEPTHS:
-            for record in timed(run, probe):
+            for record in disk.timed(run, probe):
                 fits = record.point.block_bytes == _BLOCK and (record.point.queue_depth or 1) == depth
                 if fits and record.histogram is not None:
                     drawn.setdefault(f"{verb}, depth {depth}", record)
@@ -65,7 +56,7 @@ def kinds(run: Run) -> Kinds:
     """Records by block size and operation, ascending in depth; the smallest blocks first."""
     own: dict[tuple[int, str], list[Record]] = {}
     for probe, verb in _VERBS.items():
-        for record in timed(run, probe):
+        for record in disk.timed(run, probe):
             if record.point.queue_depth and record.point.block_bytes and rate(record) is not None:
                 own.setdefault((record.point.block_bytes, verb), []).append(record)
     return {
@@ -123,7 +114,7 @@ def _by_depth(own: Kinds) -> Beside:
 
 def _at(records: Sequence[Record], which: str) -> Iterator[Spot]:
     for record in records:
-        spot = latency(record, record.point.queue_depth or 1, which)
+        spot = disk.latency(record, record.point.queue_depth or 1, which)
         if spot is not None:
             yield spot
 
@@ -154,12 +145,12 @@ def _depths_table(own: Kinds) -> Table:
 def prose(run: Run) -> Iterator[str]:
     """One at a time, then as many as do nearly as much as any number: beyond, requests only wait."""
     alone = distributions(run).get("read, depth 1")
-    if alone is None or alone.value is None or not sound(run, [alone]):
+    if alone is None or alone.value is None or not disk.sound(run, [alone]):
         return
     p99 = quantile(alone, "p99")
     slow = f", one in a hundred takes {format_ns(p99)} or longer" if p99 else ""
     yield f"A random block of 4 KiB is read in {format_ns(alone.value)}{slow}."
-    depths = sound(run, kinds(run).get("read 4 KiB", []))
+    depths = disk.sound(run, kinds(run).get("read 4 KiB", []))
     if len(depths) < 2:  # noqa: PLR2004 - nothing to compare
         return
     best, one = max(rate(record) or 0.0 for record in depths), depths[0]
@@ -175,49 +166,45 @@ def prose(run: Run) -> Iterator[str]:
 
 
 def _listings(run: Run) -> Iterator[Listing]:
-    columns = (
-        Column("operation"),
-        Column("block", "bytes"),
-        Column("from depth", "count"),
-        Column("blocks a second there", "count"),
-        Column("deeper ones were tried"),
+    def known(entry: Machine) -> bool:
+        return all(positive(entry, name) for name in ("block_bytes", "depth", "rate_per_s"))
+
+    yield from listed(
+        "From which depth the disk gives nine tenths of the highest rate measured",
+        [
+            (verb, entry)
+            for probe, verb in _VERBS.items()
+            for entry in findings(run, probe).sections("saturation")
+            if known(entry)
+        ],
+        ("operation", "text", lambda at: at[0]),
+        ("block", "bytes", lambda at: positive(at[1], "block_bytes")),
+        ("from depth", "count", lambda at: positive(at[1], "depth")),
+        ("blocks a second there", "count", lambda at: positive(at[1], "rate_per_s")),
+        ("deeper ones were tried", "text", lambda at: _TRIED.get(at[1].flag("reached"))),
     )
-    rows: list[tuple[Cell, ...]] = []
-    for probe, verb in _VERBS.items():
-        for entry in findings(run, probe).sections("saturation"):
-            figures = [positive(entry, name) for name in ("block_bytes", "depth", "rate_per_s")]
-            if None not in figures:
-                rows.append((verb, *figures, _TRIED.get(entry.flag("reached"))))
-    if rows:
-        title = "From which depth the disk gives nine tenths of the highest rate measured"
-        yield Listing(title, Table(columns, tuple(rows)))
-    yield from device_times(run, READ, WRITE)
+    yield from disk.device_times(run, READ, WRITE)
 
 
 def _evidence(run: Run) -> Iterator[str]:
     drawn = distributions(run)
-    yield from tail_words(drawn.get("read, depth 1"))
-    yield from disk_evidence(run, READ, WRITE)
-    yield from commands(drawn.values())
+    yield from disk.tail_words(drawn.get("read, depth 1"))
+    yield from disk.evidence(run, READ, WRITE)
+    yield from disk.commands(drawn.values())
 
 
-TITLE: Final = "How often is a random block of the disk slow?"
 TOPIC: Final = Topic(
-    id="storage_random",
-    title=TITLE,
-    probes=(READ, WRITE),
-    charts=(
-        Chart(
-            id="storage_random",
-            title=TITLE,
-            caption="Past the page cache. Shapes stand at 1 in 10, 1 in 100 and so on, and at the slowest"
-            " block.",
-            probe=READ,
-            measured=distributions,
-            picture=_stairs,
-            table=lambda own: _stairs(own).table("a block takes"),
-            several=StairsOfSeveral(distributions, "a block of 4 KiB takes at least this long"),
-        ),
+    Chart(
+        id="storage_random",
+        title="How often is a random block of the disk slow?",
+        caption="Past the page cache. Shapes stand at 1 in 10, 1 in 100 and so on, and at the slowest block.",
+        probe=READ,
+        measured=distributions,
+        picture=_stairs,
+        table=lambda own: _stairs(own).table("a block takes"),
+        several=StairsOfSeveral(distributions, "a block of 4 KiB takes at least this long"),
+    ),
+    others=(
         Chart(
             id="storage_depth",
             title="How many requests should be under way at once?",
@@ -230,8 +217,9 @@ TOPIC: Final = Topic(
             table=_depths_table,
         ),
     ),
+    probes=(READ, WRITE),
     prose=prose,
     listings=_listings,
-    notices=lambda run: notices(run, READ, WRITE),
+    notices=lambda run: disk.notices(run, READ, WRITE),
     evidence=_evidence,
 )

@@ -9,7 +9,7 @@ from typing import Final
 from latlab.run.findings import found, positive
 from latlab.run.model import Channel, Record
 from latlab.run.run import Run
-from latlab.topics.disk import commands, device_times, disk_evidence, latency, notices, sound, timed
+from latlab.topics import disk
 from latlab.units import format_count, format_ns
 from latlab.view.plot import Axis, Plane, yes_or_no
 from latlab.view.points import Spot, drawable, is_disturbed, quantile
@@ -31,7 +31,7 @@ _SERIES: Final = {
 
 def records(run: Run) -> list[Record]:
     """Points with a rate, ascending."""
-    own = [record for record in timed(run, PROBE) if record.point.rate_per_s]
+    own = [record for record in disk.timed(run, PROBE) if record.point.rate_per_s]
     return sorted(own, key=lambda record: record.point.rate_per_s or 0)
 
 
@@ -57,7 +57,7 @@ def lines(own: Sequence[Record]) -> dict[str, list[Spot]]:
     out: dict[str, list[Spot]] = {}
     for name, (which, inner) in _SERIES.items():
         for record in own:
-            spot = (_inner if inner else latency)(record, float(record.point.rate_per_s or 1), which)
+            spot = (_inner if inner else disk.latency)(record, float(record.point.rate_per_s or 1), which)
             if spot is not None:
                 out.setdefault(name, []).append(spot)
     return out
@@ -102,7 +102,7 @@ def _table(own: Sequence[Record]) -> Table:
 
 def prose(run: Run) -> Iterator[str]:
     """The slowest rate against the fastest that was kept up with."""
-    own = [record for record in sound(run, records(run)) if kept_up(record)]
+    own = [record for record in disk.sound(run, records(run)) if kept_up(record)]
     if not own:
         return
     first, last = own[0], own[-1]
@@ -125,35 +125,29 @@ def _evidence(run: Run) -> Iterator[str]:
             f"One at a time, in a short trial, the disk read {format_count(round(alone))} blocks a second;"
             " rates beyond that are not asked for."
         )
-    yield from disk_evidence(run, PROBE)
-    yield from commands(own[len(own) // 2 : len(own) // 2 + 1])
+    yield from disk.evidence(run, PROBE)
+    yield from disk.commands(own[len(own) // 2 : len(own) // 2 + 1])
 
 
-TITLE: Final = "What does a request wait at a given rate?"
 TOPIC: Final = Topic(
-    id="storage_rate",
-    title=TITLE,
-    probes=(PROBE,),
-    charts=(
-        Chart(
-            id="storage_rate",
-            title=TITLE,
-            caption="Requests come at random moments (Poisson), whether or not earlier ones are done."
-            " Response: since a request was due, with its waiting. Service: since it was handed over.",
-            probe=PROBE,
-            measured=records,
-            picture=_plane,
-            table=_table,
-            several=CurvesOfSeveral(
-                lambda run: lines(records(run)),
-                Axis("requests due in a second", "per_s", 1.4, 1.4),
-                Axis("one request", "ns"),
-                "requests a second",
-            ),
+    Chart(
+        id="storage_rate",
+        title="What does a request wait at a given rate?",
+        caption="Requests come at random moments (Poisson), whether or not earlier ones are done."
+        " Response: since a request was due, with its waiting. Service: since it was handed over.",
+        probe=PROBE,
+        measured=records,
+        picture=_plane,
+        table=_table,
+        several=CurvesOfSeveral(
+            lambda run: lines(records(run)),
+            Axis("requests due in a second", "per_s", 1.4, 1.4),
+            Axis("one request", "ns"),
+            "requests a second",
         ),
     ),
     prose=prose,
-    listings=lambda run: device_times(run, PROBE),
-    notices=lambda run: notices(run, PROBE),
+    listings=lambda run: disk.device_times(run, PROBE),
+    notices=lambda run: disk.notices(run, PROBE),
     evidence=_evidence,
 )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import altair as alt
 
+from latlab.units import format_ns
 from latlab.view.axes import DURATION_FROM_ZERO
 from latlab.view.drawing import inline, layered
 from latlab.view.plot import Bar, Bars, Row
@@ -55,7 +56,7 @@ def _panel(
                     }
                 )
             at += length
-        sums.append({"row": bar.row, "to": at, "text": bar.figure})
+        sums.append({"row": bar.row, "to": at, "text": format_ns(at)})
     axis = alt.Axis(grid=False, ticks=False, domain=False, labels=first, labelPadding=6, labelLimit=190)
     y = alt.Y("row:N", title=None, sort=None, scale=alt.Scale(domain=names, paddingInner=0.35), axis=axis)
     x = alt.X(

@@ -216,6 +216,7 @@ class Stairs:
         about: What it shows, for who does not see it; its figures follow.
         names: Order of the legend; as they come where empty.
         most: Points of one staircase that are embedded.
+        fewer: So many of these, where a page has room for no more.
         height: Pixels.
     """
 
@@ -225,6 +226,7 @@ class Stairs:
     about: str
     names: Sequence[str] = ()
     most: int = distribution.MOST_STEPS
+    fewer: int | None = None
     height: int = 320
 
     @property
@@ -242,10 +244,9 @@ class Stairs:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A bar of parts: its row, the figure beside it, its parts in order, and what is said of each."""
+    """A bar of times: its row, its parts, and what is said of each; beside it stands their sum."""
 
     row: str
-    figure: str
     parts: Mapping[str, float]
     says: Callable[[str, float], str]
 

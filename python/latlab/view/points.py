@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TypeGuard
+from functools import partial
+from typing import Literal, TypeGuard
 
 from latlab.run.model import Channel, Record
 from latlab.run.run import Run
@@ -15,6 +16,7 @@ from latlab.units import format_stated
 #: Points of one line that are embedded: more than a screen can show, few enough to keep the page small.
 MOST_POINTS = 400
 
+_CALLED = {"std": "std. deviation", "p50": "median", "p999": "p99.9", "p9999": "p99.99", "max": "slowest"}
 _SMALLEST, _LARGEST = 1e-9, 1e18
 
 
@@ -108,6 +110,13 @@ def quantile(of: Record | Channel | None, name: str) -> float | None:
     """A figure of its summary; none where it has none."""
     value: float | None = getattr(of.summary, name) if of is not None and of.summary is not None else None
     return value
+
+
+def quantiles(
+    *names: str,
+) -> Iterator[tuple[str, Literal["ns"], Callable[[Record | Channel | None], float | None]]]:
+    """Columns of a table of records, for each of these figures one."""
+    return ((_CALLED.get(name, name), "ns", partial(quantile, name=name)) for name in names)
 
 
 def began_at(record: Record) -> float:

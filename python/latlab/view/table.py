@@ -58,6 +58,13 @@ def table_of(items: Iterable[T], *columns: tuple[str, Quantity, Callable[[T], Ce
     return Table(heads, tuple(tuple(value(item) for _, _, value in columns) for item in items))
 
 
+def listed(
+    title: str, items: Sequence[T], *columns: tuple[str, Quantity, Callable[[T], Cell]]
+) -> tuple[Listing, ...]:
+    """Such a table to be shown; none without items."""
+    return (Listing(title, table_of(items, *columns)),) if items else ()
+
+
 @dataclass(frozen=True, slots=True)
 class Main:
     """The column of the figure that a table is about: its range follows it, samples and doubt end the row."""

@@ -102,23 +102,25 @@ class Topic:
     """What a topic's file offers; of what it leaves out there is nothing.
 
     Attributes:
+        chart: The picture that answers its question; name, question and probe are the topic's.
+        others: Further pictures.
         id: Anchor of its section.
         title: The question.
         probes: Whose figures it shows.
-        charts: Its pictures, the one that answers the question first.
         shown: What there must be for the section to have figures; where None, one of its charts.
         prose: The answer, two sentences at most.
         listings: Tables.
         points: Short statements.
         notices: What to distrust.
-        evidence: Why the figures can be believed; given the run and the probes.
+        evidence: Why the figures can be believed; where None, what holds for every probe.
         surprise: What is surprising, if something is.
     """
 
-    id: str
-    title: str
-    probes: tuple[str, ...]
-    charts: tuple[Chart[Any], ...] = ()
+    chart: Chart[Any] | None = None
+    others: tuple[Chart[Any], ...] = ()
+    id: str = ""
+    title: str = ""
+    probes: tuple[str, ...] = ()
     shown: Callable[[Run], object] | None = None
     prose: Callable[[Run], Iterable[str]] = _nothing
     listings: Callable[[Run], Iterable[Listing]] = _nothing
@@ -126,6 +128,18 @@ class Topic:
     notices: Callable[[Run], Iterable[Notice]] = _nothing
     evidence: Callable[[Run], Iterable[str]] | None = None
     surprise: Callable[[Run], Surprise | None] = _no_surprise
+
+    def __post_init__(self) -> None:
+        """Takes from its chart what was not given."""
+        if self.chart is not None:
+            own = {"id": self.chart.id, "title": self.chart.title, "probes": (self.chart.probe,)}
+            for name, value in own.items():
+                object.__setattr__(self, name, getattr(self, name) or value)
+
+    @property
+    def charts(self) -> tuple[Chart[Any], ...]:
+        """All of its pictures."""
+        return () if self.chart is None else (self.chart, *self.others)
 
     def absence(self, run: Run) -> str:
         """Why there is no figure; empty where there is one."""

@@ -8,7 +8,7 @@ from typing import Any, Final
 import altair as alt
 
 from latlab.view import axes, bars, curves, stairs
-from latlab.view.distribution import steps
+from latlab.view.distribution import steps, thinned
 from latlab.view.drawing import AnyChart, inline, layered
 from latlab.view.plot import Axis, Bars, Drawing, Ends, Mark, Picture, Plane, Row, Stairs, Unit
 from latlab.view.points import Spot
@@ -190,7 +190,8 @@ def _stairs(picture: Stairs) -> AnyChart | None:
         return None
     panels: dict[str, dict[str, stairs.Steps]] = {}
     for stair in picture.stairs:
-        panels.setdefault(stair.panel, {})[stair.name] = steps(stair.record, picture.most)
+        drawn = steps(stair.record, picture.most)
+        panels.setdefault(stair.panel, {})[stair.name] = thinned(drawn, picture.fewer or picture.most)
     names = list(picture.names) or list(dict.fromkeys(stair.name for stair in picture.stairs))
     titles = (picture.x, picture.y)
     if list(panels) == [""]:

@@ -472,7 +472,7 @@ def _reading_ahead(native: Run | None) -> tuple[str, str] | None:
     """Whether reading beats writing, from the figures of both probes."""
     if native is None:
         return None
-    from latlab.report.sections.storage_blocks import reading_beats_writing  # noqa: PLC0415 - it imports altair
+    from latlab.topics.storage_blocks import reading_beats_writing  # noqa: PLC0415 - with all topics
 
     return reading_beats_writing(native)
 

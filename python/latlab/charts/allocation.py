@@ -14,6 +14,7 @@ from latlab.units import format_bytes, format_ns
 from latlab.view import curves
 from latlab.view.axes import duration_y, size_axis, widened
 from latlab.view.drawing import inline, layered
+from latlab.view.plot import as_table
 from latlab.view.points import Spot, spots, why_absent, with_figures
 from latlab.view.table import Column, Table
 
@@ -130,4 +131,4 @@ def alt_text(run: Run) -> str:
 
 def table(run: Run) -> Table:
     """Every point of every curve."""
-    return curves.as_table(lines(run), Column("size", "bytes"), "ns")
+    return as_table(lines(run), Column("size", "bytes"), "ns")

@@ -9,6 +9,7 @@ from latlab.units import format_bytes, format_rate
 from latlab.view import curves
 from latlab.view.axes import count_axis, rate_y, widened
 from latlab.view.drawing import layered
+from latlab.view.plot import as_table
 from latlab.view.points import Spot, spots, why_absent, with_figures
 from latlab.view.table import Column, Table
 
@@ -67,4 +68,4 @@ def alt_text(run: Run) -> str:
 
 def table(run: Run) -> Table:
     """Every point of every curve."""
-    return curves.as_table(lines(run), Column("threads", "count"), "bytes_per_s")
+    return as_table(lines(run), Column("threads", "count"), "bytes_per_s")

@@ -13,6 +13,7 @@ from latlab.units import format_bytes_as_asked, format_rate
 from latlab.view import curves
 from latlab.view.axes import count_axis, rate_y, size_axis, widened
 from latlab.view.drawing import layered
+from latlab.view.plot import as_table
 from latlab.view.points import Spot, spots, why_absent, with_figures
 from latlab.view.table import Column, Table
 
@@ -116,4 +117,4 @@ def alt_text(run: Run) -> str:
 
 def table(run: Run) -> Table:
     """Every point of the curves of connections."""
-    return curves.as_table(by_streams(run), Column("connections", "count"), "bytes_per_s")
+    return as_table(by_streams(run), Column("connections", "count"), "bytes_per_s")

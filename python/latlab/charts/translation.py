@@ -10,6 +10,7 @@ from latlab.units import format_count, format_ns
 from latlab.view import curves
 from latlab.view.axes import count_axis, duration_y, widened
 from latlab.view.drawing import inline, layered
+from latlab.view.plot import as_table
 from latlab.view.points import Spot, drawable, spots, why_absent, with_figures
 from latlab.view.table import Column, Table
 
@@ -118,4 +119,4 @@ def alt_text(run: Run) -> str:
 
 def table(run: Run) -> Table:
     """Every point of every curve."""
-    return curves.as_table(lines(run), Column("lines", "count"), "ns")
+    return as_table(lines(run), Column("lines", "count"), "ns")

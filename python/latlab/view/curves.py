@@ -8,7 +8,6 @@ import altair as alt
 
 from latlab.view.drawing import inline
 from latlab.view.points import Spot
-from latlab.view.table import Column, Quantity, Table, range_cells
 from latlab.view.theme import DASHES, SHAPES
 
 WIDTH = 720
@@ -114,29 +113,3 @@ def in_words(curves: Curves, describe: Callable[[Spot], str]) -> str:
         ends = [describe(curve[0])] + ([describe(curve[-1])] if len(curve) > 1 else [])
         parts.append(f"{name}: {' to '.join(ends)}")
     return "; ".join(parts)
-
-
-def as_table(curves: Curves, x: Column, quantity: Quantity) -> Table:
-    """Every spot of every curve."""
-    columns = (
-        Column("series"),
-        x,
-        Column("median", quantity),
-        Column("95 % from", quantity),
-        Column("95 % to", quantity),
-        Column("samples", "count"),
-        Column("disturbed"),
-    )
-    rows = tuple(
-        (
-            name,
-            spot.x,
-            spot.value,
-            *range_cells(spot.low, spot.high),
-            spot.samples,
-            "yes" if spot.disturbed else "no",
-        )
-        for name, curve in curves.items()
-        for spot in curve
-    )
-    return Table(columns, rows)

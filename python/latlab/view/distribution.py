@@ -6,8 +6,6 @@ import math
 from collections.abc import Mapping
 from functools import lru_cache
 
-import numpy as np
-
 from latlab.errors import RunFileError
 from latlab.run.model import Record
 from latlab.run.run import Run
@@ -91,6 +89,8 @@ def thinned(steps: list[tuple[float, float]], most: int = MOST_POINTS) -> list[t
     """At most `most` of the steps, evenly along the curve as it looks on log axes; both ends stay."""
     if len(steps) <= most:
         return steps
+    import numpy as np  # noqa: PLC0415 - a screen that draws nothing does without
+
     points = np.log(np.asarray(steps))
     along = np.concatenate(([0.0], np.cumsum(np.abs(np.diff(points, axis=0)).sum(axis=1))))
     chosen = np.unique(np.searchsorted(along, np.linspace(0.0, along[-1], most)).clip(0, len(steps) - 1))

@@ -39,6 +39,7 @@ MODULES = [
     "latlab.text",
     "latlab.masking",
     "latlab.nearest",
+    "latlab.paths",
     "latlab.units",
     "latlab.stages",
     "latlab.run",

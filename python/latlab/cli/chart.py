@@ -43,7 +43,7 @@ def command(words: tuple[str, ...], out: str | None, *, anonymous: bool) -> None
       latlab chart ladder *.latlab.jsonl -o class.pdf
     """
     from latlab.cli.runs import loaded  # noqa: PLC0415 - see above
-    from latlab.run.settings import checked_output  # noqa: PLC0415 - not needed for --help
+    from latlab.paths import checked_output  # noqa: PLC0415 - not needed for --help
 
     target = None if out is None else checked_output(out, _ENDINGS)
     from latlab.charts import CHARTS  # noqa: PLC0415 - imports altair: 0.3 s

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from latlab.errors import LatlabError
+from latlab.errors import LatlabError, named
 
 if TYPE_CHECKING:
     from latlab.run.model import Machine
@@ -48,8 +48,8 @@ def command(directory: str | None, *, listen: bool, as_json: bool) -> None:
     import msgspec  # noqa: PLC0415 - not needed for --help
 
     from latlab.doctor import examine, load_average  # noqa: PLC0415 - see above
+    from latlab.paths import checked_folder  # noqa: PLC0415 - not needed for --help
     from latlab.run.core import describe  # noqa: PLC0415 - loads the extension
-    from latlab.run.settings import checked_folder, named  # noqa: PLC0415 - not needed for --help
 
     directory = None if directory is None else named("--dir", checked_folder, directory)
     here = describe(directory)

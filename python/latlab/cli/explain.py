@@ -293,7 +293,7 @@ class _Files(NamedTuple):
         Raises:
             UserError: One cannot be written, or two are the same.
         """
-        from latlab.run.settings import checked_output  # noqa: PLC0415 - not needed for --help
+        from latlab.paths import checked_output  # noqa: PLC0415 - not needed for --help
 
         targets = [None if name is None else checked_output(name) for name in names]
         named = [target.absolute() for target in targets if target is not None]

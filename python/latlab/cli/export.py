@@ -39,7 +39,7 @@ def command(run: str, out: str, *, anonymous: bool) -> None:
       latlab export last --anonymous -o mine.latlab.jsonl
     """
     from latlab.cli.runs import loaded  # noqa: PLC0415 - see above
-    from latlab.run.settings import checked_output  # noqa: PLC0415 - not needed for --help
+    from latlab.paths import checked_output  # noqa: PLC0415 - not needed for --help
 
     target = checked_output(out, _ENDINGS)
     found = loaded(run)

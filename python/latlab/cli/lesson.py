@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from latlab.errors import UserError
+from latlab.errors import UserError, named
 
 if TYPE_CHECKING:
     from latlab.lessons import Lesson, Result
@@ -77,7 +77,7 @@ def command(name: str | None, directory: str | None, urls: tuple[str, ...], **as
 
     from latlab import lessons  # noqa: PLC0415 - see above
     from latlab.cli.terminal.screen import say, screen_of, talk  # noqa: PLC0415 - see above
-    from latlab.run.settings import checked_folder, named  # noqa: PLC0415 - see above
+    from latlab.paths import checked_folder  # noqa: PLC0415 - see above
     from latlab.text import clean  # noqa: PLC0415 - see above
 
     if name is None:
@@ -138,7 +138,7 @@ def _named(name: str) -> Lesson:
 def _target(form: str, path: str) -> Path | None:
     from importlib.util import find_spec  # noqa: PLC0415 - not needed for --help
 
-    from latlab.run.settings import checked_output  # noqa: PLC0415 - see above
+    from latlab.paths import checked_output  # noqa: PLC0415 - see above
 
     # What a lesson found in minutes must not be lost for want of a package.
     if not all(map(find_spec, _PACKAGES.get(form, ()))):

@@ -165,7 +165,8 @@ class Wishes:
 @click.pass_context
 def command(context: click.Context, /, **asked: Any) -> int:  # noqa: ANN401 - click hands over one dict
     """Measure this machine: print the ladder, save one run file, write one HTML report."""
-    from latlab.run.settings import SETTINGS, checked_output, make_settings  # noqa: PLC0415 - not needed for --help
+    from latlab.paths import checked_output  # noqa: PLC0415 - not needed for --help
+    from latlab.run.settings import SETTINGS, make_settings  # noqa: PLC0415 - not needed for --help
 
     options = {option.name: option.opts[0] for option in context.command.params if option.name}
     settings = make_settings(options, **{name: asked[name] for name in SETTINGS})

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from latlab.errors import UserError
+from latlab.errors import UserError, named
 
 if TYPE_CHECKING:
     from latlab.cli.terminal.screen import Line, Screen
@@ -108,7 +108,6 @@ def _self_test_lines(found: object, screen: Screen) -> list[Line]:
 
 
 def _seconds(text: str | None, *, default: float) -> float:
-    from latlab.run.settings import named  # noqa: PLC0415 - not needed for --help
     from latlab.units import parse_seconds  # noqa: PLC0415 - see above
 
     if text is None:
@@ -120,7 +119,6 @@ def _seconds(text: str | None, *, default: float) -> float:
 
 
 def _threshold_ns(text: str) -> float:
-    from latlab.run.settings import named  # noqa: PLC0415 - not needed for --help
     from latlab.units import parse_seconds  # noqa: PLC0415 - see above
 
     threshold_ns = named("--threshold", parse_seconds, text) * 1e9
@@ -133,7 +131,7 @@ def _threshold_ns(text: str) -> float:
 def _cpu(text: str | None) -> int | None:
     if text is None:
         return None
-    from latlab.run.settings import checked_cpus, named  # noqa: PLC0415 - not needed for --help
+    from latlab.run.settings import checked_cpus  # noqa: PLC0415 - not needed for --help
 
     cpus = named("--cpu", checked_cpus, text)
     if len(cpus) != 1:

@@ -36,7 +36,7 @@ def command(run: str, out: str) -> None:
       latlab report last -o report.md
     """
     from latlab.cli.runs import loaded  # noqa: PLC0415 - see above
-    from latlab.run.settings import checked_output  # noqa: PLC0415 - not needed for --help
+    from latlab.paths import checked_output  # noqa: PLC0415 - not needed for --help
 
     target = checked_output(out, _ENDINGS)
     write_report(loaded(run), target)

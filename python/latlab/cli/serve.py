@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from latlab.errors import UserError
+from latlab.errors import UserError, named
 
 if TYPE_CHECKING:
     from latlab._core import Server
@@ -44,7 +44,6 @@ def command(bind: str | None, secret_file: str | None, *, as_json: bool) -> None
     """
     from latlab.cli.terminal.screen import talk  # noqa: PLC0415 - not needed for --help
     from latlab.run.away import read_secret  # noqa: PLC0415 - not needed for --help
-    from latlab.run.settings import named  # noqa: PLC0415 - see above
 
     address = None if bind is None else _checked_address(bind)
     secret = None if secret_file is None else named("--secret-file", read_secret, secret_file)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import errno
 import os
-import stat
-import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from latlab.errors import UserError
+from latlab.errors import UserError, named
 from latlab.nearest import nearest
+from latlab.paths import checked_file, checked_folder
 from latlab.run import model
 from latlab.run.away import checked_requests, checked_url, read_secret
 from latlab.run.core import list_probes, matches
@@ -58,111 +56,9 @@ def make_settings(options: Mapping[str, str] | None = None, /, **asked: Any) -> 
     return model.Settings(**({"seed": int.from_bytes(os.urandom(6))} | found))
 
 
-def named(name: str, check: Callable[[Any], T], value: Any) -> T:  # noqa: ANN401 - whatever `check` takes
-    """What a check makes of a value; an error begins with the name of what was asked for.
-
-    Raises:
-        UserError: the check's.
-    """
-    try:
-        return check(value)
-    except UserError as error:
-        raise UserError(f"{name}: {error}") from None
-
-
 #: What dropping caches does to everybody else, in one sentence.
 DROPPED: Final = "every program of this machine reads from the disk again for a while"
 _DROP_CACHES: Final = Path("/proc/sys/vm/drop_caches")
-_KINDS: Final = (
-    (stat.S_ISLNK, "a symbolic link: name the file that it leads to"),
-    (stat.S_ISDIR, "a directory: name a file in it, or measure its disk with --dir"),
-    (stat.S_ISBLK, "a device: only regular files are read"),
-    (stat.S_ISCHR, "a device: only regular files are read"),
-    (stat.S_ISFIFO, "a pipe: only regular files are read"),
-    (stat.S_ISSOCK, "a socket: only regular files are read"),
-)
-
-
-def checked_file(value: str | os.PathLike[str]) -> str:
-    """A regular file that exists and can be read, as an absolute path.
-
-    Raises:
-        UserError: it is none: missing, a directory, a device, a symbolic link, or not to be read.
-    """
-    shown = clean(os.fspath(value), most=300)
-    if not os.fspath(value):
-        raise UserError("an empty name is no file")
-    path = Path(value).absolute()
-    try:
-        found = path.lstat()
-    except FileNotFoundError:
-        raise UserError(f"there is no file {shown!r}") from None
-    except (OSError, ValueError) as error:
-        raise UserError(f"{shown!r}: {clean(getattr(error, 'strerror', None) or error)}") from None
-    for is_kind, what in _KINDS:
-        if is_kind(found.st_mode):
-            raise UserError(f"{shown!r} is {what}")
-    if not stat.S_ISREG(found.st_mode):
-        raise UserError(f"{shown!r} is no regular file")
-    if not found.st_size:
-        raise UserError(f"{shown!r} is empty: there is nothing to read")
-    if not os.access(path, os.R_OK):
-        raise UserError(f"{shown!r} may not be read by this user")
-    return os.fspath(path)
-
-
-def checked_folder(value: str | os.PathLike[str]) -> str:
-    """A folder that exists, as an absolute path.
-
-    Raises:
-        UserError: it is none.
-    """
-    if not os.fspath(value):
-        raise UserError("an empty name is no directory; . is the current one")
-    shown = clean(os.fspath(value), most=200)
-    try:
-        path = Path(value)
-        if not path.exists():
-            raise UserError(f"there is no directory {shown!r}")
-        if not path.is_dir():
-            raise UserError(f"{shown!r} is a file, not a directory")
-        return os.fspath(path.resolve())
-    except (OSError, ValueError) as error:
-        raise UserError(f"{shown!r}: {clean(getattr(error, 'strerror', None) or error)}") from None
-
-
-def checked_output(
-    value: str | os.PathLike[str], endings: Sequence[str] = (), *, may_exist: bool = True
-) -> Path:
-    """A file that can be written, with one of these endings. Leaves nothing behind.
-
-    Raises:
-        UserError: It cannot, or it exists and may not be overwritten.
-    """
-    target = Path(value)
-    shown = clean(os.fspath(value), most=200)
-    if endings and not target.name.lower().endswith(tuple(endings)):
-        raise UserError(f"{shown!r}: write a name that ends in {' or '.join(endings)}")
-    try:
-        if target.is_dir():
-            raise UserError(f"{shown!r} is a directory; name a file in it")
-        if target.exists():
-            if not may_exist:
-                raise UserError(f"{shown!r} exists already: name another file, or remove it first")
-            if not os.access(target, os.W_OK):
-                raise UserError(f"{shown!r} cannot be written: {os.strerror(errno.EACCES)}")
-        folder = target.parent
-        if not folder.is_dir():
-            raise UserError(f"{shown!r}: there is no directory {clean(folder, most=200)!r}")
-        # The only proof that a file can be made is to make one: permissions say nothing on a read-only file
-        # system.
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except (OSError, ValueError) as error:
-        raise UserError(
-            f"{shown!r} cannot be written: {clean(getattr(error, 'strerror', None) or error)}"
-        ) from None
-    return target
 
 
 def _listable_folder(value: str | os.PathLike[str]) -> str:

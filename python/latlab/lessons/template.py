@@ -9,7 +9,7 @@
     ## Next                                       - what to try
     ## Charts                                     - the name of a chart of the native arm's run
     ## Tables
-    ### name: What it shows                       `name*` where the document has this table
+    ### name: What it shows                       `name*`: the document's; `name!`: stays without rows
     | first heading | column: Its heading |
     | row: Its title | {{ figure }} |             an empty cell has no figure and no reason
     A note.
@@ -117,7 +117,7 @@ def told(lesson: str, series: tuple[Series, ...] = (), /, **values: object) -> T
     pictures = (_picture(*part, figures) for part in _parts(parts.get("Pictures", ""), "### ") if part[0])
     return Told(
         answer=tuple(_sentences(parts[""].split("\n\n"), figures)),
-        tables=tuple(table for table in tables if table.rows),
+        tables=tuple(table for table in tables if table is not None),
         pictures=tuple(picture for picture in pictures if picture.marks),
         reasons=items("Why"),
         misled=tuple(Misled(*pair) for pair in pairs("What misled the source")),
@@ -250,12 +250,14 @@ def _figure(text: str, figures: Figures) -> Cell | Published | None:
     return figures[int(place[1])]
 
 
-def _table(heading: str, text: str, figures: Figures) -> Table:
+def _table(heading: str, text: str, figures: Figures) -> Table | None:
     name, title = _named(heading, figures)
     (head, *rows), note = _rows(text)
+    if not (rows or name.endswith("!")):
+        return None
     columns = tuple(Column(*_named(each, figures)) for each in head[1:])
     return Table(
-        name.removesuffix("*"),
+        name.rstrip("*!"),
         title,
         head[0],
         columns,

@@ -74,15 +74,16 @@ def test_what_a_few_slow_pokes_make_of_a_mean_is_not_taken_for_pythons_steps() -
     quick = lesson.Poked((40e-9,) * 99, 0)
     slowed = lesson.Poked((*(50e-9,) * 98, 20e-3), 0)
     found = {("memory", 0): quick, ("memory", 10**3): slowed, ("memory", 10**6): slowed}
-    (reason,) = lesson.reasons(found, None)
+    (reason,) = lesson.say(found).reasons
     assert "1 KB, 50.0 ns, that is 80 %" in reason
 
 
 def test_a_histogram_counts_every_poke_in_its_range_once() -> None:
     poked = lesson.Poked(tuple(sorted([1e-7] * 5 + [9.9e-7] * 3 + [5e-6] * 2)), 0)
-    below, above = (lesson.histogram(poked, "x", below=side) for side in (True, False))
-    assert sum(mark.value for mark in below.marks if mark.series == "measured") == 8
-    assert sum(mark.value for mark in above.marks if mark.series == "measured") == 2
+    pictures = {each.name: each for each in lesson.say({("memory", 10**6): poked}).pictures}
+    for name, pokes_in_it in (("histogram_below", 8), ("histogram_from", 2)):
+        marks = [mark.value for mark in pictures[name].marks if mark.series == "measured"]
+        assert sum(marks) == pokes_in_it
 
 
 def test_every_figure_of_the_notebook_is_drawn(result: Result) -> None:
@@ -139,8 +140,16 @@ def test_a_file_that_could_not_be_written_whole_is_taken_away_at_once(
 
 def test_how_often_is_said_with_two_digits() -> None:
     poked = lesson.Poked(tuple([1e-6] * 33 + [20e-6] * 67), 0)
-    table = lesson.ten_microseconds({("file", 10**9): poked}, None)
-    assert table.cell("file_1000000000", "one_in").value == "1 in 1.5"
+    tables = {each.name: each for each in lesson.say({("file", 10**9): poked}).tables}
+    assert tables["ten_microseconds"].cell("file_1000000000", "one_in").value == "1 in 1.5"
+
+
+def test_where_nothing_was_poked_the_lesson_says_so() -> None:
+    said = lesson.say({}, why=lambda what: f"no {what}")
+    assert said.answer == ("Nothing was measured here, so there is no answer from this machine.",)
+    assert not said.pictures
+    original = next(each for each in said.tables if each.name == "original")
+    assert original.cell("bytes_1000", "file_mean").why == "no pokes in a file of 1KB"
 
 
 def test_what_moves_and_what_calculates_are_shares_of_the_pokes_shown(result: Result) -> None:

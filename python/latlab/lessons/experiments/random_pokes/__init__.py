@@ -8,32 +8,19 @@ import math
 import platform
 import statistics
 import time
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from latlab.lessons import words
-from latlab.lessons.bench import Bench, Cannot, Times, available_memory, nothing
+from latlab.lessons.bench import Bench, Cannot, Times, available_memory
 from latlab.lessons.machine import machine
-from latlab.lessons.model import (
-    Answer,
-    Cell,
-    Column,
-    Guess,
-    Mark,
-    Misled,
-    Original,
-    Picture,
-    Published,
-    Row,
-    Series,
-    Table,
-    Told,
-    written,
-)
+from latlab.lessons.model import Cell, Column, Guess, Original, Published, Row, Series, Size, Table, Told
 from latlab.lessons.native import cell_of, why_not
 from latlab.lessons.programs import pokes
-from latlab.units import format_bytes, format_count, format_ns, format_percent, format_seconds
+from latlab.lessons.template import told
+from latlab.units import format_bytes, format_count, format_ns, format_seconds
 
 if TYPE_CHECKING:
     from latlab.run.model import Record
@@ -84,7 +71,11 @@ KEPT: Final = 1000
 SLOW_S: Final = 10e-6
 #: Where the histogram is cut in two, as there.
 CUT_S: Final = 1e-6
-_PLACES: Final = ("memory", "file")
+_NONE: Final[Mapping[Any, Any]] = MappingProxyType({})
+_CLOCKS: Final = "the steps of two clocks"
+_SEQUENCE: Final = "writing integers one after the other"
+_BATCHES: Final = "pokes in batches, around the caches"
+_NATIVE: Final = "the native arm (probes memory.poke, memory.parallelism, storage.poke)"
 
 
 @dataclass(frozen=True)
@@ -114,8 +105,42 @@ class Poked:
         """How many took ten microseconds or more."""
         return sum(value >= SLOW_S for value in self.seconds)
 
+    @property
+    def zeros(self) -> float:
+        """Share that took no time."""
+        return sum(value == 0 for value in self.seconds) / len(self.seconds)
+
+    @property
+    def far(self) -> float:
+        """Where the mean and four deviations are."""
+        return self.mean + 4 * self.std
+
+    @property
+    def beyond(self) -> float:
+        """Share beyond that."""
+        return sum(value > self.far for value in self.seconds) / len(self.seconds)
+
+    @property
+    def normal(self) -> statistics.NormalDist:
+        """Of the same mean and deviation."""
+        return statistics.NormalDist(self.mean, max(self.std, 1e-12))
+
 
 Found = dict[tuple[str, int], Poked]
+
+
+class Ends(NamedTuple):
+    """Bytes of a small and of a large memory, and seconds a poke in each."""
+
+    small: int
+    near: float
+    large: int
+    far: float
+
+    @property
+    def moving(self) -> float:
+        """The share of a poke in the large one that is moving data."""
+        return max(1 - self.near / self.far, 0.0)
 
 
 def run(bench: Bench) -> Told:
@@ -123,58 +148,104 @@ def run(bench: Bench) -> Told:
     found: Found = {}
     created: dict[int, tuple[float, float]] = {}
     for size in SIZES[bench.size]:
-        name = NAMES[size]
-        made = bench.attempt(
-            f"pokes in a file of {name}", functools.partial(poked_file, bench, size, created)
-        )
+        made = bench.attempt(pokes_in("file", size), functools.partial(poked_file, bench, size, created))
         if made is not None:
             created[size], found["file", size] = made
-        memory = bench.attempt(f"pokes in memory of {name}", functools.partial(poked_memory, bench, size))
+        memory = bench.attempt(pokes_in("memory", size), functools.partial(poked_memory, bench, size))
         if memory is not None:
             found["memory", size] = memory
-    clocks = bench.attempt("the steps of two clocks", lambda: clock_steps(bench)) or {}
-    sequence = bench.attempt("writing integers one after the other", lambda: sequential(bench)) or {}
-    batches = bench.attempt("pokes in batches, around the caches", lambda: batched(bench)) or {}
-    what = "the native arm (probes memory.poke, memory.parallelism, storage.poke)"
+    clocks = bench.attempt(_CLOCKS, lambda: clock_steps(bench))
+    sequence = bench.attempt(_SEQUENCE, lambda: sequential(bench))
+    batches = bench.attempt(_BATCHES, lambda: batched(bench))
+    small = bench.size == "small"
     native = bench.native(
-        what,
-        "memory.poke" if bench.size == "small" else "memory.poke,memory.parallelism,storage.poke",
+        _NATIVE,
+        "memory.poke" if small else "memory.poke,memory.parallelism,storage.poke",
         profile="quick",
-        budget=1.5 if bench.size == "small" else 15.0,
+        budget=1.5 if small else 15.0,
     )
-    refused = bench.why(what)
-    tables = [
-        original(bench, found),
-        creation(bench, created),
-        sequential_table(bench, sequence),
-        summary(found, sequence, created, native, refused),
-        bottleneck(batches, native, refused, bench.why("pokes in batches, around the caches")),
-        ten_microseconds(found, native),
-        distribution(found),
-        clock_table(clocks, bench.why("the steps of two clocks")),
-        batch_table(batches, native, refused, bench.why("pokes in batches, around the caches")),
-        native_table(native, refused),
-        system(),
-    ]
-    return Told(
-        answer=answer(found, native),
-        tables=tuple(tables),
-        pictures=tuple(pictures(found)),
-        reasons=tuple(reasons(found, native)),
-        misled=tuple(misled(found, clocks, sequence)),
-        answers=tuple(answers(found, created, batches, native)),
-        further=(
-            "latlab noise: every gap of a CPU with its cause, for ten seconds",
-            "latlab measure --only memory.poke,storage.poke --profile thorough: 10 GB too, and what the tails look like",
-            "latlab lesson random-pokes --pdf pokes.pdf: every figure in one file",
-            "latlab lesson latency-ladder: the sizes around the caches as levels",
-        ),
-        charts=("poke_histogram", "pokes", "long_tail"),
-        series=tuple(
+    said = say(found, created, clocks or {}, sequence or {}, batches or {}, native, bench.why, bench.size)
+    return replace(said, tables=(*said.tables, system()))
+
+
+def pokes_in(place: str, size: int) -> str:
+    """What is measured, in words."""
+    return f"pokes in {'a file' if place == 'file' else place} of {NAMES[size]}"
+
+
+def say(
+    found: Found,
+    created: Mapping[int, tuple[float, float]] = _NONE,
+    clocks: Mapping[str, list[float]] = _NONE,
+    sequence: Mapping[int, Times] = _NONE,
+    batches: Mapping[int, list[float]] = _NONE,
+    native: Run | None = None,
+    why: Callable[[str], str] = lambda _: "",
+    asked: Size = "default",
+) -> Told:
+    """What these figures say.
+
+    Args:
+        found: Pokes by place and size.
+        created: Seconds to get a block of each file, and to write them all.
+        clocks: Steps of each.
+        sequence: Seconds to write so many integers.
+        batches: Means of batches by size.
+        native: The native arm's run.
+        why: Why something was not measured, by its name.
+        asked: The size of the lesson.
+    """
+    found_causes = causes(native)
+    integers = f"{format_count(10**9)} integers in memory"
+    return told(
+        __name__,
+        tuple(
             Series(f"{place}_largest_{size}", "s", poked.seconds[-KEPT:])
             for (place, size), poked in found.items()
         ),
+        found=found,
+        memory=[poked for (place, size), poked in found.items() if place == "memory" and size],
+        largest=max((size for place, size in found if place == "memory"), default=0),
+        created=created,
+        files={size: seconds for size, (_, seconds) in created.items() if size >= BLOCK},
+        clocks={name: step(steps) for name, steps in clocks.items() if steps},
+        sequence=sequence,
+        batches={size: Times(tuple(means)) for size, means in batches.items()},
+        ends={"python": python_ends(batches), "native": native_ends(native)},
+        disk=disk(native),
+        warm=warm(native),
+        native=list(native_rows(native)),
+        native_batches=native_batches(native),
+        causes=found_causes,
+        switches=sum(number for name, number in found_causes.items() if "switch" in name),
+        parallel=parallel(native),
+        asked=asked,
+        why={
+            (place, size): why(pokes_in(place, size)) or not_asked(asked, size)
+            for size in NAMES
+            for place in ("memory", "file")
+        },
+        why_integers=why(integers) or why(_SEQUENCE) or "8 GB: only with --original, where they fit",
+        why_clocks=why(_CLOCKS),
+        why_batches=why(_BATCHES),
+        why_refused=why(_NATIVE),
+        why_native={
+            probe: why_not(native, probe, why(_NATIVE))
+            for probe in ("memory.poke", "memory.parallelism", "storage.poke")
+        },
+        duration=format_seconds,
     )
+
+
+def not_asked(asked: Size, size: int) -> str:
+    """Why a size was not tried."""
+    if size in SIZES[asked]:
+        return "it was not reached"
+    return f"{NAMES[size]}: {'only with --original, where it fits' if size > 10**9 else 'not with --small'}"
+
+
+# --------------------------------------------------------------------------------------
+# what is done
 
 
 def poked_file(
@@ -279,235 +350,81 @@ def batched(bench: Bench) -> dict[int, list[float]]:
     return found
 
 
-# ----------------------------------------------------------------------------------------------------------
-# what is told
+# --------------------------------------------------------------------------------------
+# what follows from it
 
 
-def original(bench: Bench, found: Found) -> Table:
-    """Mean and deviation, the notebook's table."""
-    heads = (
-        Column("memory_mean", "mem mean"),
-        Column("memory_std", "mem std"),
-        Column("file_mean", "disk mean"),
-        Column("file_std", "disk std"),
-    )
-    rows = []
-    for size in NAMES:
-        quoted = PUBLISHED.get(size)
-        cells = {}
-        for number, head in enumerate(heads):
-            place = head.name.partition("_")[0]
-            published = Published(quoted[number], float(quoted[number])) if quoted else None
-            poked = found.get((place, size))
-            if poked is None:
-                cells[head.name] = nothing(
-                    "s",
-                    bench.why(f"pokes in {'a file' if place == 'file' else 'memory'} of {NAMES[size]}")
-                    or _not_asked(bench, size),
-                    published,
-                )
-            else:
-                value = poked.mean if head.name.endswith("mean") else poked.std
-                cells[head.name] = Cell(
-                    "s", value, published=published, why=f"of {len(poked.seconds):,} pokes, each timed alone"
-                )
-        rows.append(Row(f"bytes_{size}", NAMES[size], cells))
-    return Table(
-        "original",
-        f"Mean and deviation of {POKES[bench.size]:,} random pokes",
-        "block size",
-        heads,
-        tuple(rows),
-        original=True,
-        note="As the notebook calls it, “disk” is a file in the page cache: no disk is asked. With the clock and Python's own steps in each; the row Zero is those alone. The cold disk is in a table below. Published figures are seconds, as printed there.",
+def quoted(text: str | None) -> Published | None:
+    """A figure of the notebook, which may be followed by its unit."""
+    return Published(text, float(text.split()[0])) if text else None
+
+
+def step(steps: list[float]) -> Cell:
+    """How far a clock moves."""
+    ordered = sorted(steps)
+    why = "from one reading to the next that differs"
+    return Cell("s", ordered[len(ordered) // 2], ordered[0], ordered[-1], len(ordered), why=why)
+
+
+def python_ends(batches: Mapping[int, list[float]]) -> Ends | None:
+    """The smallest size that is more than a byte, and the largest."""
+    return _ends({size: statistics.median(means) for size, means in batches.items() if size})
+
+
+def native_ends(native: Run | None) -> Ends | None:
+    """The same of the native arm's batches."""
+    return _ends(
+        {
+            size: record.value / 1e9
+            for record in _batches_of(native)
+            if (size := record.point.working_set_bytes) and record.value
+        }
     )
 
 
-def _not_asked(bench: Bench, size: int) -> str:
-    """Why a size was not tried."""
-    if size in SIZES[bench.size]:
-        return "it was not reached"
+def _ends(found: Mapping[int, float]) -> Ends | None:
+    if len(found) < 2:
+        return None
+    return Ends(min(found), found[min(found)], max(found), found[max(found)])
+
+
+def _batches_of(native: Run | None) -> list[Record]:
     return (
-        f"{NAMES[size]}: only with --original, where it fits"
-        if size > 10**9
-        else f"{NAMES[size]}: not with --small"
+        []
+        if native is None
+        else list(native.select("memory.poke", kind="batch_mean", operation="read-write"))
     )
 
 
-def creation(bench: Bench, created: dict[int, tuple[float, float]]) -> Table:
-    """What creating the files took."""
-    rows = []
-    for size in NAMES:
-        quoted, made = CREATED.get(size), created.get(size)
-        cells = {}
-        for number, name in enumerate(("block", "write")):
-            published = Published(quoted[number], float(quoted[number].split()[0])) if quoted else None
-            cells[name] = (
-                nothing(
-                    "s",
-                    bench.why(f"pokes in a file of {NAMES[size]}") or _not_asked(bench, size),
-                    published,
-                )
-                if made is None
-                else Cell("s", made[number], published=published, why="once, not flushed")
-            )
-        block, many = (BLOCK, size // BLOCK) if size >= BLOCK else (1, size)
-        blocks = f"{many:,} {'block' if many == 1 else 'blocks'}"
-        each = "1 byte" if block == 1 else f"{block:,} bytes"
-        rows.append(Row(f"bytes_{size}", f"{NAMES[size]}: {blocks} of {each}", cells))
-    return Table(
-        "creation",
-        "Creating the files",
-        "file",
-        (Column("block", "creating a block"), Column("write", "writing all blocks")),
-        tuple(rows),
-        original=True,
-    )
+def native_batches(native: Run | None) -> list[tuple[int, Cell]]:
+    """Bytes of memory, and what a poke in a batch takes there."""
+    return [(record.point.working_set_bytes or 0, cell_of(record)) for record in _batches_of(native)]
 
 
-def sequential_table(bench: Bench, sequence: dict[int, Times]) -> Table:
-    """Time per element, which the notebook calls per byte, and time per byte."""
-    counts = sorted({*sequence, *SEQUENTIAL})
-    rows = []
-    for elements in counts:
-        text = SEQUENTIAL.get(elements)
-        published = Published(text, float(text)) if text else None
-        times = sequence.get(elements)
-        absent = (
-            bench.why(f"{format_count(elements)} integers in memory")
-            or bench.why("writing integers one after the other")
-            or "8 GB: only with --original, where they fit"
-            if elements == 10**9
-            else "not at this size"
-        )
-        if times is None:
-            cells = {
-                "element": nothing("s", absent, published),
-                "byte": nothing("s", absent),
-                "rate": nothing("bytes_per_s", absent),
-            }
-        else:
-            cells = {
-                "element": times.cell(divide=elements, published=published),
-                "byte": times.cell(divide=8 * elements),
-                "rate": times.rate(8 * elements),
-            }
-        there = f"; there “{elements / 1e6:.3f} MB”" if text else ""
-        rows.append(
-            Row(
-                f"elements_{elements}",
-                f"{format_count(elements)} integers, {format_bytes(8 * elements, decimal=True)}{there}",
-                cells,
-            )
-        )
-    return Table(
-        "sequential",
-        "Consecutive memory writes",
-        "written",
-        (
-            Column("element", "time an integer (there: “per byte”)"),
-            Column("byte", "time a byte"),
-            Column("rate", "rate"),
-        ),
-        tuple(rows),
-        original=True,
-        note="An integer has eight bytes. New memory each time: page faults are in it.",
-    )
-
-
-def summary(
-    found: Found,
-    sequence: dict[int, Times],
-    created: dict[int, tuple[float, float]],
-    native: Run | None,
-    refused: str,
-) -> Table:
-    """The notebook's ranges and blanks, tested and filled."""
-    memory = [poked for (place, size), poked in found.items() if place == "memory" and size]
-    span = [poked.median for poked in memory]
-    published, largest = Published("100MB/sec", 1e8), max(sequence, default=0)
-    single, many = parallel(native)
-    rows = (
-        _here(
-            "memory_range",
-            "memory, random: there from 1e-9 to 1e-6 s",
-            _range(span, "Python's steps and the clock are in it", "memory was not poked"),
-        ),
-        *_of_the_disk(native, why_not(native, "storage.poke", refused)),
-        _here(
-            "memory_rate",
-            "memory throughput: there 100 MB/s",
-            sequence[largest].rate(8 * largest, published=published)
-            if sequence
-            else nothing("bytes_per_s", "nothing was written", published),
-        ),
-        *_of_the_file({size: took for size, took in created.items() if size >= BLOCK}),
-        _here(
-            "overlap_ratio",
-            "misses under way at once: one at a time over many",
-            Cell("ratio", single / many, why="medians of the probe memory.parallelism")
-            if single and many
-            else nothing("ratio", why_not(native, "memory.parallelism", refused)),
-        ),
-    )
-    heads = (Column("here", "here"),)
-    return Table("summary", "The notebook's summary, tested and filled", "what", heads, rows)
-
-
-def _here(name: str, title: str, cell: Cell) -> Row:
-    return Row(name, title, {"here": cell})
-
-
-def _of_the_disk(native: Run | None, absent: str) -> tuple[Row, Row]:
+def disk(native: Run | None) -> tuple[Cell, Cell] | None:
     """The time of a poke past the page cache, and its range."""
     cold = {
         record.point.path or "": record
         for record in ([] if native is None else native.select("storage.poke", kind="per_op"))
         if record.point.file_bytes and record.value
     }
-    disk = next((cold[path] for path in ("buffered-cold", "direct") if path in cold), None)
-    latency, ends = nothing("s", absent), nothing("text", absent)
-    if disk is not None and disk.summary is not None:
-        span = f"{format_ns(disk.summary.min)} – {format_ns(disk.summary.max)}"
-        latency, ends = cell_of(disk), Cell("text", span, why="fastest and slowest poke of the probe")
-    return (
-        _here("disk_latency", "SSD random access latency (blank there)", latency),
-        _here("disk_range", "SSD, random: there from 1e-5 to 1e-1 s", ends),
-    )
+    record = next((cold[path] for path in ("buffered-cold", "direct") if path in cold), None)
+    if record is None or record.summary is None:
+        return None
+    span = f"{format_ns(record.summary.min)} – {format_ns(record.summary.max)}"
+    return cell_of(record), Cell("text", span, why="fastest and slowest poke of the probe")
 
 
-def _of_the_file(created: dict[int, tuple[float, float]]) -> tuple[Row, Row]:
-    """The rate at which the largest file was written, and what a terabyte would take."""
-    published, thousand = Published("1GB/sec", 1e9), Published("~1000 seconds", 1000.0)
-    title = "SSD throughput (there 1GB/sec; the disk's is blank)"
-    terabyte = "1 TB at that rate: there ~1000 seconds"
-    if not created:
-        why = "no file was created"
-        return (
-            _here("disk_rate", title, nothing("bytes_per_s", why, published)),
-            _here("terabyte", terabyte, nothing("s", why, thousand)),
+def warm(native: Run | None) -> tuple[float, int] | None:
+    """What a poke takes in a large file that the native arm brought in page by page: seconds, and its bytes."""
+    found = [
+        (record.value / 1e9, record.point.file_bytes)
+        for record in (
+            [] if native is None else native.select("storage.poke", kind="per_op", path="buffered-warm")
         )
-    size = max(created)
-    rate = size / created[size][1]
-    why = "once, into the page cache; latlab lesson block-size has the disk"
-    return (
-        _here(
-            "disk_rate",
-            f"{title}: the file just created, not flushed",
-            Cell("bytes_per_s", rate, published=published, why=why),
-        ),
-        _here(
-            "terabyte",
-            terabyte,
-            Cell("s", 1e12 / rate, published=thousand, why="reckoned from the rate above"),
-        ),
-    )
-
-
-def _range(values: list[float], why: str, absent: str) -> Cell:
-    if not values:
-        return nothing("text", absent)
-    return Cell("text", f"{format_ns(min(values) * 1e9)} – {format_ns(max(values) * 1e9)} (medians)", why=why)
+        if record.value and record.point.file_bytes and record.point.file_bytes > 10**6
+    ]
+    return found[-1] if found else None
 
 
 def parallel(native: Run | None) -> tuple[float | None, float | None]:
@@ -522,54 +439,6 @@ def parallel(native: Run | None) -> tuple[float | None, float | None]:
     return None, None
 
 
-def ten_microseconds(found: Found, native: Run | None) -> Table:
-    """The question in the notebook's summary, answered by counting."""
-    rows = []
-    for (place, size), poked in found.items():
-        count = len(poked.seconds)
-        cells = {
-            "slow": Cell("count", float(poked.slow), why="counted"),
-            "one_in": Cell(
-                "text",
-                f"1 in {words.plain(count / poked.slow)}" if poked.slow else f"none of {format_count(count)}",
-                published=Published("every ~10,000", 10_000.0) if size == 0 else None,
-                why="counted",
-            ),
-            "switches": nothing("count", "not counted on this system")
-            if poked.switches is None
-            else Cell("count", float(poked.switches), why="all context switches of the process meanwhile"),
-        }
-        rows.append(Row(f"{place}_{size}", f"{place}, {NAMES[size]}", cells))
-    counted = causes(native)
-    for name, number in counted.items():
-        rows.append(
-            Row(
-                f"cause_{name.replace(' ', '_').replace('-', '_')}",
-                f"native arm: {name}",
-                {
-                    "slow": Cell(
-                        "count",
-                        float(number),
-                        why="samples of memory.poke of 10 us and more, each with its cause",
-                    )
-                },
-            )
-        )
-    heads = (
-        Column("slow", "10 us and more"),
-        Column("one_in", "how often"),
-        Column("switches", "context switches"),
-    )
-    return Table(
-        "ten_microseconds",
-        "Pokes of ten microseconds and more",
-        "pokes",
-        heads,
-        tuple(rows),
-        note="A context switch of this process that falls between two time stamps makes a slow poke; most fall elsewhere, in drawing places and in the loop. Where there are fewer switches than slow pokes, switches cannot be the reason of all.",
-    )
-
-
 def causes(native: Run | None) -> dict[str, int]:
     """What the probe found behind slow pokes: name and how many."""
     if native is None:
@@ -580,213 +449,23 @@ def causes(native: Run | None) -> dict[str, int]:
     return {} if found is None else dict(found.counts)
 
 
-def distribution(found: Found) -> Table:
-    """Quantiles, zeros, and what a normal of the same mean and deviation would have."""
-    rows = []
-    for (place, size), poked in found.items():
-        values = poked.seconds
-        normal = _normal(poked)
-        beyond = sum(value > poked.mean + 4 * poked.std for value in values) / len(values)
-        cells = {
-            "zeros": Cell(
-                "share",
-                sum(value == 0 for value in values) / len(values),
-                published=ZEROS if (place, size) == ("memory", 10**9) else None,
-                why="counted",
-            ),
-            "median": Cell("s", poked.median, why=f"of {len(values):,}"),
-            "largest": Cell("s", values[-1], why=f"of {len(values):,}"),
-            "beyond": Cell("share", beyond, why="counted"),
-            "normal": Cell("share", 1 - normal.cdf(poked.mean + 4 * poked.std), why="by the formula"),
-        }
-        rows.append(Row(f"{place}_{size}", f"{place}, {NAMES[size]}", cells))
-    heads = (
-        Column("zeros", "took no time"),
-        Column("median", "median"),
-        Column("largest", "largest"),
-        Column("beyond", "beyond mean + 4 deviations"),
-        Column("normal", "a normal has there"),
-    )
-    return Table(
-        "distribution",
-        "The distribution beside a normal with the same mean and deviation",
-        "pokes",
-        heads,
-        tuple(rows),
-        note=f"The {KEPT:,} largest of each are in the JSON, under series.",
-    )
-
-
-def _normal(poked: Poked) -> statistics.NormalDist:
-    return statistics.NormalDist(poked.mean, max(poked.std, 1e-12))
-
-
-def clock_table(clocks: dict[str, list[float]], why: str) -> Table:
-    """What the clocks can resolve."""
-    names = {"time": "time.time(), as there", "perf_counter": "time.perf_counter()"}
-    rows = []
-    for name, title in names.items():
-        steps = sorted(clocks.get(name, ()))
-        cell = (
-            Cell(
-                "s",
-                steps[len(steps) // 2],
-                steps[0],
-                steps[-1],
-                len(steps),
-                why="from one reading to the next that differs",
+def native_rows(native: Run | None) -> Iterator[tuple[str, str, int, Cell, Cell, Cell]]:
+    """Each poke of the native arm alone: place, path, bytes; median, mean, deviation."""
+    for probe, place in (("memory.poke", "memory"), ("storage.poke", "file")):
+        records = [] if native is None else native.select(probe, kind="per_op", operation="read-write")
+        for record in sorted(records, key=_by_path):
+            size = record.point.working_set_bytes if place == "memory" else record.point.file_bytes
+            if record.value is None or record.summary is None:
+                continue
+            mean, std = (
+                Cell("s", (value or 0.0) / 1e9, why=f"of {record.samples:,} pokes")
+                for value in (record.summary.mean, record.summary.std)
             )
-            if steps
-            else nothing("s", why)
-        )
-        rows.append(Row(name, title, {"step": cell}))
-    return Table(
-        "clocks",
-        "How fine the clocks are in Python",
-        "clock",
-        (Column("step", "step"),),
-        tuple(rows),
-        note="A step holds the call that reads the clock.",
-    )
-
-
-def batch_table(batches: dict[int, list[float]], native: Run | None, refused: str, why: str) -> Table:
-    """The sequel: means of batches, sizes around the caches."""
-    rows = []
-    for size, means in batches.items():
-        ordered = sorted(means)
-        cell = Cell("s", statistics.median(ordered), ordered[0], ordered[-1], len(ordered))
-        rows.append(Row(f"bytes_{size}", "one byte" if size == 0 else format_bytes(size), {"python": cell}))
-    for record in (
-        [] if native is None else native.select("memory.poke", kind="batch_mean", operation="read-write")
-    ):
-        size = record.point.working_set_bytes or 0
-        rows.append(
-            Row(
-                f"native_{size}",
-                f"native, {'nothing' if size == 0 else format_bytes(size, decimal=True)}",
-                {"native": cell_of(record)},
-            )
-        )
-    if not rows:
-        rows = [Row("none", "any size", {"python": nothing("s", why or refused)})]
-    return Table(
-        "batches",
-        "The sequel: pokes in batches",
-        "memory",
-        (Column("python", "Python, a poke"), Column("native", "native, a poke")),
-        tuple(rows),
-        note="Means of 1,000 pokes: shorter than a time stamp, and without the tail.",
-    )
-
-
-def bottleneck(batches: dict[int, list[float]], native: Run | None, refused: str, why: str) -> Table:
-    """What of a poke is calculating, and what is moving data: in Python, and below it."""
-    rows = []
-    for name, title, ends, absent in (
-        ("python", "Python", _python_ends(batches), why or "too few sizes"),
-        ("native", "native", _native_ends(native), why_not(native, "memory.poke", refused)),
-    ):
-        if ends is None:
-            rows += [
-                Row(f"{name}_small", f"{title}: a poke in the cache", {"here": nothing("s", absent)}),
-                Row(f"{name}_large", f"{title}: a poke in much memory", {"here": nothing("s", absent)}),
-                Row(f"{name}_moving", f"{title}: of that, moving data", {"here": nothing("share", absent)}),
-            ]
-            continue
-        (small, near), (large, far) = ends
-        told = "mean over a batch, median of batches"
-        rows += [
-            Row(
-                f"{name}_small",
-                f"{title}: a poke in {written(small, 'bytes')}",
-                {"here": Cell("s", near, why=told)},
-            ),
-            Row(
-                f"{name}_large",
-                f"{title}: a poke in {written(large, 'bytes')}",
-                {"here": Cell("s", far, why=told)},
-            ),
-            Row(
-                f"{name}_moving",
-                f"{title}: of that, moving data",
-                {
-                    "here": Cell(
-                        "share", max(1 - near / far, 0.0), why="what the larger takes more, of the two above"
-                    )
-                },
-            ),
-        ]
-    return Table(
-        "bottleneck",
-        "Moving data against calculating",
-        "what",
-        (Column("here", "here"),),
-        tuple(rows),
-        note="In the cache next to the core a poke is its instructions; what it takes more in much memory is moving data.",
-    )
-
-
-Ends = tuple[tuple[int, float], tuple[int, float]]
-
-
-def _python_ends(batches: dict[int, list[float]]) -> Ends | None:
-    """The smallest size that is more than a byte, and the largest: bytes, seconds a poke."""
-    sizes = sorted(size for size in batches if size)
-    if len(sizes) < 2:
-        return None
-    near, far = (statistics.median(batches[size]) for size in (sizes[0], sizes[-1]))
-    return (sizes[0], near), (sizes[-1], far)
-
-
-def _native_ends(native: Run | None) -> Ends | None:
-    """The same of the native arm's batches."""
-    found = {
-        record.point.working_set_bytes: record.value / 1e9
-        for record in (
-            [] if native is None else native.select("memory.poke", kind="batch_mean", operation="read-write")
-        )
-        if record.point.working_set_bytes and record.value
-    }
-    if len(found) < 2:
-        return None
-    return (min(found), found[min(found)]), (max(found), found[max(found)])
+            yield place, record.point.path or "", size or 0, cell_of(record), mean, std
 
 
 def _by_path(record: Record) -> tuple[str, int]:
     return record.point.path or "", record.point.working_set_bytes or record.point.file_bytes or 0
-
-
-def native_table(native: Run | None, refused: str) -> Table:
-    """The native arm, each poke alone."""
-    rows = []
-    for probe, place in (("memory.poke", "memory"), ("storage.poke", "file")):
-        records = [] if native is None else native.select(probe, kind="per_op", operation="read-write")
-        for record in sorted(records, key=_by_path):
-            size = record.point.working_set_bytes if probe == "memory.poke" else record.point.file_bytes
-            summary_of = record.summary
-            if record.value is None or summary_of is None:
-                continue
-            path = f", {record.point.path}" if record.point.path else ""
-            mean = Cell("s", (summary_of.mean or 0.0) / 1e9, why=f"of {record.samples:,} pokes")
-            std = Cell("s", (summary_of.std or 0.0) / 1e9, why=f"of {record.samples:,} pokes")
-            rows.append(
-                Row(
-                    f"{place}_{size}{path.replace(', ', '_').replace('-', '_')}",
-                    f"{place}{path}, {format_bytes(size or 0, decimal=True)}",
-                    {"median": cell_of(record), "mean": mean, "std": std},
-                )
-            )
-    if not rows:
-        rows = [Row("none", "any size", {"median": nothing("s", why_not(native, "memory.poke", refused))})]
-    return Table(
-        "native",
-        "The native arm, each poke timed alone",
-        "where",
-        (Column("median", "median"), Column("mean", "mean"), Column("std", "deviation")),
-        tuple(rows),
-        note="Cold and direct pokes wait for the disk; warm ones are answered by the page cache.",
-    )
 
 
 def system() -> Table:
@@ -813,254 +492,6 @@ def system() -> Table:
     )
 
 
-def answer(found: Found, native: Run | None) -> tuple[str, ...]:
-    """The short answer: the 10 us question, then memory against files."""
-    zero = found.get(("memory", 0))
-    said = []
-    if zero is not None:
-        often = f"{zero.slow} of {len(zero.seconds):,} pokes of nothing took 10 us or more here"
-        switches = (
-            f"; context switches of the process meanwhile: {zero.switches}"
-            if zero.switches is not None
-            else ""
-        )
-        said.append(f"{often}{switches}.")
-    counted = causes(native)
-    if counted:
-        total = sum(counted.values())
-        said.append(
-            f"The native arm knows the causes of its own {total}: "
-            + ", ".join(f"{format_percent(number / total)} {name}" for name, number in counted.items())
-            + "."
-        )
-    memory, file = found.get(("memory", 10**6)), found.get(("file", 10**6))
-    if memory is not None and file is not None:
-        said.append(
-            f"A poke of 1 MB takes {format_ns(memory.median * 1e9)} in memory and {format_ns(file.median * 1e9)} in a file that is in the cache (medians), {words.plain(file.median / memory.median)} times as long."
-        )
-    return tuple(said) or ("Nothing was measured here, so there is no answer from this machine.",)
-
-
-def reasons(found: Found, native: Run | None) -> list[str]:
-    """Causes, with their size here."""
-    said = []
-    zero = found.get(("memory", 0))
-    small = found.get(("memory", 10**3))
-    if zero is not None and small is not None:
-        said.append(
-            f"A poke of nothing already takes {format_ns(zero.median * 1e9)}: two readings of the clock. Of a poke in 1 KB, {format_ns(small.median * 1e9)}, that is {format_percent(min(zero.median / small.median, 1.0))}; the rest is Python's own steps (medians: a mean is that of the few slowest, too)."
-        )
-    file, memory = found.get(("file", 10**6)), found.get(("memory", 10**6))
-    if file is not None and memory is not None:
-        said.append(
-            f"A file in the page cache costs four calls of the kernel for a poke (seek, read, seek, write): {format_ns((file.median - memory.median) * 1e9)} more than memory (medians). No disk is in that."
-        )
-    largest = max((size for place, size in found if place == "memory"), default=0)
-    if largest > 10**6 and memory is not None:
-        more = found["memory", largest].median - memory.median
-        if more > 0:
-            said.append(
-                f"A poke in {NAMES[largest]} of memory takes {format_ns(more * 1e9)} more than in 1 MB (medians): misses of the caches and of the address translation."
-            )
-    said += _large_pieces(found, native)
-    counted = causes(native)
-    if counted:
-        switches = sum(number for name, number in counted.items() if "switch" in name)
-        total = sum(counted.values())
-        said.append(
-            f"“Maybe a context switch?” {format_percent(switches / total)} of the native arm's {total} pokes of 10 us and more were one. The others, by their evidence: "
-            + ", ".join(f"{name} ({number})" for name, number in counted.items() if "switch" not in name)
-            + "."
-        )
-    single, many = parallel(native)
-    if single and many:
-        said.append(
-            f"Latency is not bandwidth: a miss alone takes {format_ns(single)}, and {format_ns(many)} each where many are under way at once, {words.plain(single / many)} times as many a second."
-        )
-    return said
-
-
-def _large_pieces(found: Found, native: Run | None) -> list[str]:
-    """A large file that is dear to poke although it is in the cache."""
-    small, large = found.get(("file", 10**6)), found.get(("file", 10**9))
-    if small is None or large is None:
-        return []
-    middles = [poked.median for poked in (small, large)]
-    warm = [
-        record
-        for record in (
-            [] if native is None else native.select("storage.poke", kind="per_op", path="buffered-warm")
-        )
-        if (record.point.file_bytes or 0) > 10**6 and record.value
-    ]
-    if middles[1] < 3 * middles[0] or not warm:
-        return []
-    return [
-        f"A poke in the file of 1 GB takes {format_ns(middles[1] * 1e9)} (median), in that of 1 MB {format_ns(middles[0] * 1e9)}. The native arm, whose file is brought in"
-        f" page by page, has {format_ns(warm[-1].value)} for {format_bytes(warm[-1].point.file_bytes, decimal=True)}: it is not the size. A file that was written in large blocks can lie in the cache in pieces of up to 2 MiB, and"
-        " some file systems go through all of a piece to write one byte (see the method of storage.poke)."
-    ]
-
-
-def misled(found: Found, clocks: dict[str, list[float]], sequence: dict[int, Times]) -> list[Misled]:
-    """Where the notebook misleads."""
-    said = []
-    largest = max(sequence, default=0)
-    if largest:
-        times = sequence[largest]
-        said.append(
-            Misled(
-                "Its “Average time per byte” divides by integers of eight bytes, and so it comes to “memory: 100 MB/s”.",
-                f"6.9e-09 an integer is 8.6e-10 a byte, 1.2 GB/s there. Here: {format_ns(times.median / largest * 1e9)} an integer, {format_ns(times.median / largest / 8 * 1e9)} a byte, {words.rate(8 * largest / times.median)}. Its “1000 MB” are 8 GB.",
-            )
-        )
-    if clocks:
-        steps = {name: sorted(values)[len(values) // 2] for name, values in clocks.items()}
-        zero = found.get(("memory", 0))
-        told = (
-            f" A poke of nothing takes {format_ns(zero.median * 1e9)} here (median)."
-            if zero is not None
-            else ""
-        )
-        said.append(
-            Misled(
-                "It times accesses of nanoseconds with time.time(), whose steps it gives as a microsecond, and reads a mean of 1.38e-07 from them.",
-                f"Here time.time() moves by {format_ns(steps['time'] * 1e9)} and perf_counter by {format_ns(steps['perf_counter'] * 1e9)}, the call included.{told} A single access to a cache cannot be seen so; the batches below can.",
-            )
-        )
-    said += [
-        Misled(
-            "It calls a column “disk”.",
-            "The files were written just before, so the page cache answers. Cold pokes of the native arm are in a table of their own.",
-        ),
-        Misled(
-            "Its pokes come from a library that is not part of it, and it does not say whether one value is one access or a batch.",
-            "A mean over a batch has no tail: one slow access of 10 us in a batch of 1,000 is 10 ns in the mean. Both are shown here, each called what it is.",
-        ),
-        Misled("It compares with a normal distribution.", _normal_told(found)),
-        Misled(
-            "It leaves blanks: “SSD random access latency is”, “Disk: (fill in)”.",
-            "The table of its summary has them, measured here where the native arm ran.",
-        ),
-        Misled(
-            "It writes 10 GB in 8.9 s in one place and 1 GB in 13.8 s in another.",
-            "The second is its own measurement of that day. A write that is not flushed ends in memory: its time says little of the disk.",
-        ),
-    ]
-    return said
-
-
-def _normal_told(found: Found) -> str:
-    for key in (("memory", 10**9), ("memory", 10**6), ("memory", 10**3)):
-        if key in found:
-            poked = found[key]
-            share = sum(value > poked.mean + 4 * poked.std for value in poked.seconds) / len(poked.seconds)
-            return f"Beyond the mean and four deviations lie {format_percent(share)} of the pokes in memory of {NAMES[key[1]]} here; a normal has 0.0032 % there, and nothing at all where the largest is ({format_ns(poked.seconds[-1] * 1e9)})."
-    return "Latencies have long tails: see the table of the distribution."
-
-
-def answers(
-    found: Found,
-    created: dict[int, tuple[float, float]],
-    batches: dict[int, list[float]],
-    native: Run | None,
-) -> list[Answer]:
-    """What else it says."""
-    said = []
-    memory = [
-        poked.median
-        for (place, size), poked in sorted(found.items(), key=lambda each: each[0][1])
-        if place == "memory" and size
-    ]
-    if len(memory) > 1:
-        said.append(
-            Answer(
-                "Does random access degrade with the size of the block?",
-                f"In memory from {format_ns(memory[0] * 1e9)} to {format_ns(memory[-1] * 1e9)} (medians, Python's steps in each).",
-            )
-        )
-    sizes = [size for size in created if size >= BLOCK]
-    if sizes:
-        size = max(sizes)
-        said.append(
-            Answer(
-                "How long would 1 TB take to write?",
-                f"At the rate of the file just created, {format_seconds(1e12 * created[size][1] / size)}; flushed it is longer (latlab lesson block-size).",
-            )
-        )
-    shares = [
-        f"{title} {format_percent(max(1 - near / far, 0.0))} ({format_ns(near * 1e9)} in {written(small, 'bytes')}, {format_ns(far * 1e9)} in {written(large, 'bytes')})"
-        for title, ends in (("in Python", _python_ends(batches)), ("below Python", _native_ends(native)))
-        if ends is not None
-        for (small, near), (large, far) in (ends,)
-    ]
-    if shares:
-        said.append(
-            Answer(
-                "Is “the main bottleneck moving data around, not calculation”?",
-                f"Of a random poke, moving data is {'; '.join(shares)}. It depends on who calculates: the slower the program's own steps, the less its data matters.",
-            )
-        )
-    said.append(
-        Answer(
-            "Latencies typically have long tails: use log-log graphs?",
-            "Yes: on linear axes the few slow pokes lie on the axis itself. Both are drawn.",
-        )
-    )
-    return said
-
-
-# ----------------------------------------------------------------------------------------------------------
-# pictures
-
-
-def pictures(found: Found) -> list[Picture]:
-    """Histogram, 1-CDF linear and log-log beside a normal, and all sizes in one figure."""
-    key = next((key for key in (("memory", 10**9), ("memory", 10**6)) if key in found), None)
-    if key is None:
-        return []
-    poked, name = found[key], f"memory of {NAMES[key[1]]}"
-    return [
-        Picture(
-            "all_sizes",
-            "How often does a poke take longer, in memory and in files of each size?",
-            "lines",
-            "1-CDF: pokes that take longer",
-            "share",
-            tuple(_all_sizes(found)),
-            x_axis="delay, logarithmic",
-            x_unit="s",
-            caption="Both axes logarithmic. The row Zero is the clock alone.",
-        ),
-        histogram(poked, name, below=True),
-        histogram(poked, name, below=False),
-        Picture(
-            "ccdf_linear",
-            f"1-CDF of {name}, linear",
-            "lines",
-            "1-CDF: pokes that take longer",
-            "share",
-            tuple(_ccdf_marks(poked, below=CUT_S)),
-            log=False,
-            x_axis="delay",
-            x_unit="s",
-            x_log=False,
-            caption="Beside a normal with the same mean and deviation, of which a part lies below the fastest poke. What is slower than the end of the axis is left out.",
-        ),
-        Picture(
-            "ccdf_loglog",
-            f"1-CDF of {name}, log-log",
-            "lines",
-            "1-CDF: pokes that take longer",
-            "share",
-            tuple(_ccdf_marks(poked, below=math.inf)),
-            x_axis="delay, logarithmic",
-            x_unit="s",
-            caption="The normal has the same mean and deviation. It ends where less than one poke of all would be slower; what was measured goes on as long as there are pokes.",
-        ),
-    ]
-
-
 def ccdf(values: tuple[float, ...], most: int = 60, *, log: bool = True) -> list[tuple[float, float]]:
     """`(delay, share that takes longer)` of sorted values, at shares that lie evenly on such an axis."""
     count = len(values)
@@ -1075,60 +506,31 @@ def ccdf(values: tuple[float, ...], most: int = 60, *, log: bool = True) -> list
     return sorted(points.items())
 
 
-def _all_sizes(found: Found) -> list[Mark]:
-    marks = []
-    for (place, size), poked in sorted(found.items(), key=lambda each: (each[0][0] != "memory", each[0][1])):
-        if place == "file" and size == 0:
-            continue
-        name = "Zero" if size == 0 else f"{NAMES[size]} {place}"
-        marks += [Mark(name, share, name, x) for x, share in ccdf(poked.seconds, 40)]
-    return marks
+def curves(poked: Poked, below: float = math.inf) -> list[tuple[str, float, float]]:
+    """1-CDF up to a delay, for linear axes where there is one: `(curve, delay, share that takes longer)`.
 
-
-def _ccdf_marks(poked: Poked, *, below: float) -> list[Mark]:
-    # What is cut is drawn on linear axes.
+    `measured`, and of the `normal` while that is one poke of all.
+    """
     measured = [(x, share) for x, share in ccdf(poked.seconds, log=below == math.inf) if x <= below]
-    marks = [Mark("measured", share, "measured", x) for x, share in measured]
-    normal, least = _normal(poked), 1 / len(poked.seconds)
     top = min(below, poked.mean + 5 * poked.std)
     low = measured[0][0] if measured else top / 100
-    for number in range(41):
-        x = low * (top / low) ** (number / 40) if top > low else top
-        share = 1 - normal.cdf(x)
-        if share >= least:
-            marks.append(Mark("normal", share, "a normal of the same mean and deviation", x))
-    return marks
+    places = [low * (top / low) ** (number / 40) if top > low else top for number in range(41)]
+    shares = [(x, 1 - poked.normal.cdf(x)) for x in places]
+    normal = [(x, share) for x, share in shares if share >= 1 / len(poked.seconds)]
+    return [("measured", *point) for point in measured] + [("normal", *point) for point in normal]
 
 
-def histogram(poked: Poked, name: str, *, below: bool) -> Picture:
-    """The notebook's two histograms: below the cut, and above it."""
-    low, high, bins = (0.0, CUT_S, 20) if below else (CUT_S, 10 * CUT_S, 10)
+def histogram(poked: Poked, low: float, high: float, bins: int) -> list[tuple[str, float, float]]:
+    """Each bin: from where to where, pokes in it, and what a normal would have."""
     width, count = (high - low) / bins, len(poked.seconds)
     counts = [0] * bins
     for value in poked.seconds:
         place = int((value - low) / width)
         if value >= low and place < bins:
             counts[place] += 1
-    normal = _normal(poked)
-    marks = []
+    found = []
     for number, own in enumerate(counts):
         start, end = low + number * width, low + (number + 1) * width
         label = f"{format_ns(start * 1e9)} – {format_ns(end * 1e9)}"
-        marks.append(Mark(label, float(own), "measured"))
-        marks.append(
-            Mark(
-                label,
-                count * (normal.cdf(end) - normal.cdf(start)),
-                "a normal of the same mean and deviation",
-            )
-        )
-    side = "below" if below else "from"
-    return Picture(
-        f"histogram_{side}",
-        f"Histogram of {name}, {side} 1 us",
-        "bars",
-        "pokes",
-        "count",
-        tuple(marks),
-        log=False,
-    )
+        found.append((label, float(own), count * (poked.normal.cdf(end) - poked.normal.cdf(start))))
+    return found

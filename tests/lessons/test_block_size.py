@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.some import some
 
-from latlab.lessons.bench import Times
+from latlab.lessons.bench import Arms, Times
 from latlab.lessons.experiments import block_size as lesson
 from latlab.lessons.model import Result
 from latlab.lessons.programs import block_size
@@ -49,7 +49,7 @@ def curve(reads: dict[int, tuple[float, ...]], writes: dict[int, tuple[float, ..
 
 def test_a_rule_is_true_or_false_only_beyond_the_spread_of_the_repeats() -> None:
     apart = curve({1000: (1.0, 1.1), 10**6: (1.0, 1.2)}, {1000: (2.0, 2.2), 10**6: (3.0, 3.1)})
-    assert [lesson.verdicts(apart)[rule][0] for rule in ("large_write", "large_read_cold", "reading")] == [
+    assert [lesson.verdicts(apart)[rule][0] for rule in ("large_write", "large_read", "reading")] == [
         "true"
     ] * 3
     mixed = curve({1000: (1.0, 3.0), 10**6: (900.0, 4000.0)}, {1000: (2.0, 2.2), 10**6: (2000.0, 2200.0)})
@@ -68,12 +68,11 @@ def test_each_probe_decides_its_own_side_of_a_rule(monkeypatch: pytest.MonkeyPat
         select=lambda probe, kind: [record for record in records if record.probe == probe], absent=()
     )
     monkeypatch.setattr(lesson, "_reading_ahead", lambda native: ("false", "writing was ahead"))
-    table = lesson.rule_table({}, run, "", "")
-    assert [table.cell(row, "native").value for row in ("large_read", "large_write", "reading")] == [
-        "undecided (storage.read.sequential)",
-        "true (storage.write.sequential)",
-        "false (writing was ahead)",
-    ]
+    assert lesson.native_rules(run) == {
+        "large_read": ("undecided", "storage.read.sequential"),
+        "large_write": ("true", "storage.write.sequential"),
+        "reading": ("false", "writing was ahead"),
+    }
 
 
 def test_the_sweet_spot_is_the_smallest_size_with_nine_tenths_of_the_best() -> None:
@@ -121,9 +120,9 @@ def test_what_the_repeats_do_not_bear_out_is_not_said(
         for layout in ("rows", "columns")
         for state in ("cold", "warm")
     }
-    answers = lesson.answers(lesson.claim_table(files, {}, None, "", ""), column)
-    assert next(each for each in answers if "guard" in each.question).answer.startswith(said[0])
-    assert said[1] in lesson.reasons({}, {}, column, None)[-1]
+    found = lesson.say(files, {}, Arms(column))
+    assert next(each for each in found.answers if "guard" in each.question).answer.startswith(said[0])
+    assert said[1] in found.reasons[-1]
 
 
 def test_power_is_said_or_unknown() -> None:

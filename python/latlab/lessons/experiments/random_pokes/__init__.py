@@ -271,12 +271,9 @@ def poked_file(
     block = BLOCK if size >= BLOCK else 1
     try:
         made = pokes.create_file(path, size, block)
-        before = _switches()
-        seconds = pokes.poke_file(path, size, POKES[bench.size])
-        after = _switches()
+        return made, _poked(lambda: pokes.poke_file(path, size, POKES[bench.size]))
     finally:
         path.unlink(missing_ok=True)
-    return made, Poked(tuple(sorted(seconds)), None if before is None or after is None else after - before)
 
 
 def poked_memory(bench: Bench, size: int) -> Poked:
@@ -290,8 +287,12 @@ def poked_memory(bench: Bench, size: int) -> Poked:
         raise Cannot(
             f"{format_bytes(size, decimal=True)} do not fit: {format_bytes(available)} of memory are free"
         )
+    return _poked(lambda: pokes.poke_memory(size, POKES[bench.size]))
+
+
+def _poked(poke: Callable[[], list[float]]) -> Poked:
     before = _switches()
-    seconds = pokes.poke_memory(size, POKES[bench.size])
+    seconds = poke()
     after = _switches()
     return Poked(tuple(sorted(seconds)), None if before is None or after is None else after - before)
 

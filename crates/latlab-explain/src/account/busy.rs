@@ -1,11 +1,18 @@
 //! Wall time in which at least one thread ran, and in which none ran but one was ready, from samples of `/proc` and exact counters.
 //!
-//! Exact are the CPU time C of all threads, their run-queue delay Q and the number P of CPUs. `/proc` shows running and ready threads alike: of n
-//! runnable threads at most min(n, P) run. The samples' runnable thread time is scaled to C + Q. Each of the min(n, P) places then had a thread
-//! for the same part of the time, independently of the others, such that all places together had one for C. Where other programs cannot have had
-//! all CPUs, one place surely had one, unless that alone were more than C.
+//! Exact are the CPU time C of all threads, their run-queue delay Q and the number P of CPUs. `/proc` shows running and ready threads alike: the
+//! samples' runnable thread time is scaled to C + Q. Beside n of them a sample met m runnable threads of other programs (`/proc/loadavg`), which
+//! have m CPUs at most: P - m of the n surely run. Were any P of the n + m as likely to have the CPUs as the next, n P / (n + m) would run. The
+//! odds of all samples are changed by one factor, such that the threads ran for C; where even those that surely run had less, all waited at once
+//! for the rest, as under a limit on CPU time.
+//!
+//! If none surely runs, none does with the probability that the hypergeometric distribution gives: two threads that lose one CPU in turn never
+//! both wait. That is a scheduler that balances CPUs. The interval also allows for one that does not, where each CPU is lost independently; and,
+//! as m is of one moment, for any m.
 //!
 //! Whatever the samples say, C / P ≤ running ≤ min(C, wall) and ready ≤ Q. Of a single thread both are exact without a sample.
+
+use std::collections::BTreeMap;
 
 use crate::account::interval::{Range, Z};
 use crate::account::sampled::Share;
@@ -27,7 +34,7 @@ pub(crate) struct Exact {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen<'a> {
     /// See [`crate::account::sweep::Sums::by_runnable`].
-    pub by_runnable: &'a [Vec<u64>; 2],
+    pub by_runnable: &'a BTreeMap<(u32, u32), u64>,
     /// All of it, nanoseconds.
     pub wall: f64,
     /// Samples that it is known from.
@@ -47,36 +54,52 @@ pub(crate) struct Busy {
     pub uncounted: f64,
 }
 
-/// Running and ready wall time, and their standard errors.
+/// Running and ready wall time, and the standard error of both.
 #[derive(Clone, Copy, Debug)]
 struct Estimate {
     running: f64,
     ready: f64,
     error: f64,
+    /// Where CPUs are lost independently of each other, as much more is `ready` and less is `running`.
+    unbalanced: f64,
     uncounted: f64,
 }
 
 /// Divides the time in which threads were sampled.
 pub(crate) fn busy(seen: &Seen<'_>, exact: &Exact) -> Busy {
     let cpus = f64::from(places(seen.most_threads, exact.cpus));
-    let running = Range { low: (exact.cpu / cpus).min(seen.wall), high: exact.cpu.min(seen.wall) };
-    let estimate = estimate(seen, exact, seen.threads());
     let off = seen.error_of_threads();
-    let [fewer, more] = [-off, off].map(|off| self::estimate(seen, exact, seen.threads() + off));
-    let error = Z * estimate.error;
-    let clamp = |ns: f64, range: Range| ns.clamp(range.low, range.high.max(range.low));
-    let of = |ns: f64, fewer: f64, more: f64, range: Range| {
-        let least = clamp(fewer.min(more).min(ns) - error, range);
-        let most = clamp(fewer.max(more).max(ns) + error, range);
-        Share::within(clamp(ns, range), Range { low: least, high: most })
+    let estimate = estimate(seen, exact, seen.threads());
+    let unknown = Seen { by_runnable: &beside_unknown(seen.by_runnable, exact.cpus), ..*seen };
+    let all = [-off, 0.0, off]
+        .map(|off| [seen, &unknown].map(|seen| self::estimate(seen, exact, seen.threads() + off)));
+    let all = || all.iter().flatten().copied();
+    let of = |ns: f64, low: f64, high: f64, allowed: Range| {
+        let clamp = |ns: f64| ns.clamp(allowed.low, allowed.high.max(allowed.low));
+        let error = Z * estimate.error;
+        Share::within(clamp(ns), Range { low: clamp(low - error), high: clamp(high + error) })
     };
-    let running = of(estimate.running, fewer.running, more.running, running);
-    let left = seen.wall - running.of;
+    let least = |of: &dyn Fn(Estimate) -> f64| all().map(of).fold(f64::INFINITY, f64::min);
+    let most = |of: &dyn Fn(Estimate) -> f64| all().map(of).fold(0.0, f64::max);
+    let allowed = Range { low: (exact.cpu / cpus).min(seen.wall), high: exact.cpu.min(seen.wall) };
+    let low = least(&|each| each.running - each.unbalanced);
+    let running = of(estimate.running, low, most(&|each| each.running), allowed);
     // One thread alone is ready for as long as was counted; of several, the others may run meanwhile.
-    let least = if seen.most_threads > 1 { 0.0 } else { exact.queue.min(left) };
-    let ready = Range { low: least, high: (exact.queue + exact.uncounted).min(left) };
-    let ready = of(estimate.ready, fewer.ready, more.ready, ready);
+    let least_ready = if seen.most_threads > 1 { 0.0 } else { exact.queue.min(seen.wall - running.of) };
+    let delay = exact.queue + exact.uncounted;
+    let allowed = Range { low: least_ready, high: delay.min(seen.wall - running.range_ns().low) };
+    let high = most(&|each| each.ready + each.unbalanced);
+    let ready = of(estimate.ready.min(seen.wall - running.of), least(&|each| each.ready), high, allowed);
     Busy { running, ready, uncounted: estimate.uncounted.min(ready.of) }
+}
+
+/// The same where it is not known how many threads of other programs were runnable: they may have had all CPUs.
+fn beside_unknown(by_runnable: &BTreeMap<(u32, u32), u64>, cpus: u32) -> BTreeMap<(u32, u32), u64> {
+    let mut unknown = BTreeMap::new();
+    for ((threads, _), ns) in by_runnable {
+        *unknown.entry((*threads, cpus)).or_default() += ns;
+    }
+    unknown
 }
 
 /// CPUs that threads ran on at once, at most.
@@ -86,6 +109,7 @@ pub(crate) fn places(most_threads: u32, cpus: u32) -> u32 {
 
 /// If runnable threads were there for so much thread time.
 fn estimate(seen: &Seen<'_>, exact: &Exact, threads: f64) -> Estimate {
+    let cpus = places(seen.most_threads, exact.cpus);
     let counted = exact.cpu + exact.queue;
     let total = threads.clamp(counted, counted + exact.uncounted);
     let of_seen = seen.threads();
@@ -93,40 +117,58 @@ fn estimate(seen: &Seen<'_>, exact: &Exact, threads: f64) -> Estimate {
         // No sample met a runnable thread: there was one at a time.
         let running = exact.cpu.min(seen.wall);
         let ready = exact.queue.min(seen.wall - running);
-        let error = running - running / f64::from(places(seen.most_threads, exact.cpus));
-        return Estimate { running, ready, error, uncounted: 0.0 };
+        let error = running - running / f64::from(cpus);
+        return Estimate { running, ready, error, unbalanced: 0.0, uncounted: 0.0 };
     }
     let scale = total / of_seen;
-    let cpus = places(seen.most_threads, exact.cpus);
     let sum = |of: &dyn Fn(Met) -> f64| seen.met().map(|met| of(met) * met.ns).sum::<f64>();
-    let places = |met: Met| met.places(cpus);
-    let room = scale * sum(&places);
-    let certain = scale * sum(&|met| f64::from(u8::from(met.has_a_cpu)));
-    // Where even that is more than the CPU time, a CPU that others could not have was not given at once.
-    let is_certain = certain <= exact.cpu;
-    let surely = |met: Met| if is_certain && met.has_a_cpu { 1.0 } else { 0.0 };
-    let of_certain = if is_certain { certain } else { 0.0 };
-    let free = (1.0 - (exact.cpu - of_certain) / (room - of_certain).max(f64::MIN_POSITIVE)).clamp(0.0, 1.0);
-    let runs = |met: Met| {
-        let surely = surely(met);
-        surely + (1.0 - surely) * (1.0 - free.powf(met.places(cpus)))
-    };
+    let room = sum(&|met| met.most(cpus));
+    let given = Given::fitted(seen, cpus, exact.cpu / scale);
+    let runs = |met: Met| 1.0 - met.none_runs(cpus, given);
     // Threads were there for less time than the counters know: more often, or more at once.
-    let missed = (exact.cpu / room).max(1.0);
+    let missed = (exact.cpu / (scale * room)).max(1.0);
     let running = scale * missed * sum(&runs);
-    let busy = scale * sum(&|_| 1.0);
-    let ready = (busy - running).max(0.0);
+    let ready = (scale * sum(&|_| 1.0) - running).max(0.0);
+    let unbalanced =
+        scale * missed * sum(&|met| met.lost_independently(cpus, given) - met.none_runs(cpus, given));
     // A ratio of what each sample says of wall time to what it says of thread time, which is known.
-    let ratio = sum(&runs) / sum(&places);
-    let squared = |met: Met| (runs(met) - ratio * places(met)).powi(2);
+    let threads = |met: Met| met.run_at_once(cpus, given);
+    let ratio = sum(&runs) / sum(&threads).max(f64::MIN_POSITIVE);
+    let squared = |met: Met| (runs(met) - ratio * threads(met)).powi(2);
     let each = seen.wall / seen.samples.max(1.0);
     // As if one more sample had met one thread, and one more as many as there can be.
-    let one_more = |threads| squared(Met { threads: f64::from(threads), has_a_cpu: false, ns: each });
+    let one_more = |threads| squared(Met { threads: f64::from(threads), others: f64::from(cpus), ns: each });
     let unseen = one_more(1) + one_more(seen.most_threads);
     let error = scale * missed * (each * sum(&squared) + each * each * unseen).sqrt();
     let excess = total - counted;
     let uncounted = if excess > 0.0 { ready * excess / (exact.queue + excess) } else { 0.0 };
-    Estimate { running, ready, error, uncounted }
+    Estimate { running, ready, error, unbalanced, uncounted }
+}
+
+/// What the CPU time says of all samples.
+#[derive(Clone, Copy, Debug)]
+struct Given {
+    /// The part of its CPUs that a thread had where other programs could not have them.
+    surely: f64,
+    /// How other programs do where CPUs are contested: 0 they have none, 0.5 each thread is as likely to run as the next, 1 they have all.
+    others: f64,
+}
+
+impl Given {
+    /// Such that threads ran for `cpu`, as far as the samples allow.
+    fn fitted(seen: &Seen<'_>, cpus: u32, cpu: f64) -> Self {
+        let runs = |given: Self| seen.met().map(|met| met.run_at_once(cpus, given) * met.ns).sum::<f64>();
+        let surely = runs(Self { surely: 1.0, others: 1.0 });
+        if surely >= cpu {
+            return Self { surely: cpu / surely.max(f64::MIN_POSITIVE), others: 1.0 };
+        }
+        let (mut low, mut high) = (0.0, 1.0);
+        for _ in 0..50 {
+            let others = f64::midpoint(low, high);
+            if runs(Self { surely: 1.0, others }) > cpu { low = others } else { high = others }
+        }
+        Self { surely: 1.0, others: high }
+    }
 }
 
 /// Some samples that met the same.
@@ -134,25 +176,68 @@ fn estimate(seen: &Seen<'_>, exact: &Exact, threads: f64) -> Estimate {
 struct Met {
     /// Runnable threads.
     threads: f64,
-    /// Other programs could not have all CPUs.
-    has_a_cpu: bool,
+    /// Those of other programs.
+    others: f64,
     /// Wall time that they stand for.
     ns: f64,
 }
 
 impl Met {
-    /// CPUs that the threads may have at once.
-    fn places(self, cpus: u32) -> f64 {
+    /// Threads that run at once where other programs want no CPU.
+    fn most(self, cpus: u32) -> f64 {
         self.threads.min(f64::from(cpus))
+    }
+
+    /// Of those, the ones that run although other programs have as many CPUs as they can.
+    fn surely(self, cpus: u32) -> f64 {
+        self.threads.min((f64::from(cpus) - self.others).max(0.0))
+    }
+
+    /// Threads that run at once.
+    fn run_at_once(self, cpus: u32, given: Given) -> f64 {
+        let (surely, most) = (self.surely(cpus), self.most(cpus));
+        if surely >= most {
+            return given.surely * surely;
+        }
+        let alike = self.threads * f64::from(cpus) / (self.threads + self.others);
+        let own = (alike - surely) / (most - surely);
+        let [own, others] = [own * (1.0 - given.others), (1.0 - own) * given.others];
+        given.surely * surely + (most - surely) * own / (own + others).max(f64::MIN_POSITIVE)
+    }
+
+    /// The probability that none runs.
+    fn none_runs(self, cpus: u32, given: Given) -> f64 {
+        if self.surely(cpus) > 0.0 {
+            return 1.0 - given.surely;
+        }
+        let running = self.run_at_once(cpus, given);
+        if running <= 0.0 {
+            return 1.0;
+        }
+        // Beside so many others, of which each is as likely to run.
+        let others = self.threads * (f64::from(cpus) / running - 1.0);
+        let has_another = |taken: f64| ((others - taken) / (self.threads + others - taken)).max(0.0);
+        (0..cpus).map(|taken| has_another(f64::from(taken))).product()
+    }
+
+    /// The same if each CPU is lost independently of the others.
+    fn lost_independently(self, cpus: u32, given: Given) -> f64 {
+        if self.surely(cpus) > 0.0 {
+            return 1.0 - given.surely;
+        }
+        let most = self.most(cpus);
+        (1.0 - self.run_at_once(cpus, given) / most).max(0.0).powf(most)
     }
 }
 
 impl Seen<'_> {
     /// What was sampled while threads were runnable.
     fn met(&self) -> impl Iterator<Item = Met> {
-        self.by_runnable.iter().zip([false, true]).flat_map(|(sums, has_a_cpu)| {
-            let met = (0_u32..).zip(sums).skip(1);
-            met.map(move |(threads, ns)| Met { threads: f64::from(threads), has_a_cpu, ns: *ns as f64 })
+        let runnable = self.by_runnable.iter().filter(|((threads, _), _)| *threads > 0);
+        runnable.map(|((threads, others), ns)| Met {
+            threads: f64::from(*threads),
+            others: f64::from(*others),
+            ns: *ns as f64,
         })
     }
 
@@ -177,27 +262,56 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// A second of which `cpu_ms` and `queue_ms` were counted, with one and two threads met for so long, on CPUs that others could not all have.
-    fn told(cpu_ms: u64, queue_ms: u64, met_ms: [u64; 2]) -> (f64, f64) {
-        let [one, two] = met_ms.map(|ms| ms * MS);
-        let by_runnable = [Vec::new(), vec![1000 * MS - one - two, one, two]];
+    /// A second on two CPUs of which `cpu_ms` and `queue_ms` were counted, with so many threads met beside so many of other programs for so long.
+    fn told(cpu_ms: u64, queue_ms: u64, met_ms: &[((u32, u32), u64)]) -> Busy {
+        let met = met_ms.iter().map(|(met, ms)| (*met, ms * MS));
+        let runnable = met_ms.iter().map(|(_, ms)| ms).sum::<u64>();
+        let by_runnable = met.chain([((0, 0), (1000 - runnable) * MS)]).collect();
         let seen =
             Seen { by_runnable: &by_runnable, wall: (1000 * MS) as f64, samples: 200.0, most_threads: 2 };
         let [cpu, queue] = [cpu_ms, queue_ms].map(|ms| (ms * MS) as f64);
-        let busy = busy(&seen, &Exact { cpu, queue, uncounted: 0.0, cpus: 2 });
-        (busy.running.of / MS as f64, busy.ready.of / MS as f64)
+        busy(&seen, &Exact { cpu, queue, uncounted: 0.0, cpus: 2 })
+    }
+
+    fn assert_told(busy: &Busy, running_ms: f64, ready_ms: f64) {
+        let of_ms = |ns: f64| ns / MS as f64;
+        let (running, ready) = (of_ms(busy.running.of), of_ms(busy.ready.of));
+        assert!((running - running_ms).abs() < 0.1 && (ready - ready_ms).abs() < 0.1, "{running} {ready}");
     }
 
     #[test]
-    fn threads_that_others_leave_a_cpu_run_as_far_as_they_had_it() {
-        // One at a time: whatever is thought of the others, it ran for as long as was counted, and stood in line for the rest.
-        let (running, ready) = told(700, 100, [800, 0]);
-        assert!((running - 700.0).abs() < 1e-6 && (ready - 100.0).abs() < 1e-6, "{running} {ready}");
-        // Two at a time, of which one has the CPU: none is ever without a runner.
-        let (running, ready) = told(800, 800, [0, 800]);
-        assert!((running - 800.0).abs() < 1e-6 && ready.abs() < 1e-6, "{running} {ready}");
-        // Less was counted than even that: each place had a thread a quarter of the time.
-        let (running, ready) = told(400, 1200, [0, 800]);
-        assert!((running - 350.0).abs() < 1e-6 && (ready - 450.0).abs() < 1e-6, "{running} {ready}");
+    fn one_thread_at_a_time_runs_for_its_cpu_time_whatever_others_were_met() {
+        for others in 0..4 {
+            assert_told(&told(700, 100, &[((1, others), 800)]), 700.0, 100.0);
+        }
+    }
+
+    #[test]
+    fn two_threads_that_lose_one_cpu_in_turn_to_another_program_never_both_wait() {
+        // One other thread: two of three run, and one of them is always this program's.
+        assert_told(&told(800, 400, &[((2, 1), 600)]), 600.0, 0.0);
+    }
+
+    #[test]
+    fn threads_that_others_leave_a_cpu_never_all_wait_however_little_cpu_time_is_left() {
+        // They sit on one CPU together, and the other program has the other one.
+        assert_told(&told(610, 590, &[((2, 1), 600)]), 600.0, 0.0);
+    }
+
+    #[test]
+    fn any_of_the_runnable_threads_have_the_cpus() {
+        // Two others: of the six ways to choose two of four threads, one leaves both here without a CPU.
+        let found = told(600, 600, &[((2, 2), 600)]);
+        assert_told(&found, 500.0, 100.0);
+        // Where CPUs are lost independently of each other, one of four.
+        assert!(found.ready.range_ns().high >= 150.0 * MS as f64, "{found:?}");
+        // Others that weigh more or less: it is the CPU time that says how much.
+        assert_told(&told(600, 600, &[((2, 3), 600)]), 500.0, 100.0);
+    }
+
+    #[test]
+    fn threads_that_no_other_program_keeps_from_a_cpu_all_wait_for_one_at_once() {
+        // A limit on CPU time lets all run, or none.
+        assert_told(&told(300, 300, &[((2, 0), 300)]), 150.0, 150.0);
     }
 }

@@ -256,7 +256,7 @@ impl Schedule {
     /// Some time of it, observed in this way.
     pub(crate) fn observed(mut self, way: Way) -> (Tally, Truth) {
         let mut sweep = Sweep::begin(Rules::built_in(), 0, MAIN, self.cpus);
-        sweep.beside(self.others);
+        sweep.beside(Some(self.others));
         let mut truth = Truth::default();
         let (mut looks, mut next, mut recorded_ns) = (0, 0, 0);
         let mut recording = false;

@@ -4,7 +4,7 @@
 //! they wait: the main thread's own, if that is outside the program, otherwise the first of all by [`Category::wait_order`]. Pure: time is
 //! what the caller says it is.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::account::by_stage::{self, ByStage};
 use crate::account::lanes::Doing;
@@ -42,8 +42,8 @@ pub(crate) struct Sums {
     pub running: u64,
     /// The same, times the threads that ran.
     pub thread_running: u64,
-    /// Sampled: wall time by how many threads were runnable, none first; while other programs may have had all CPUs, and while they could not.
-    pub by_runnable: [Vec<u64>; 2],
+    /// Sampled: wall time by how many threads were runnable, and by how many of other programs.
+    pub by_runnable: BTreeMap<(u32, u32), u64>,
     /// None ran, one was ready.
     pub ready: u64,
     /// Ready threads, whatever the others did.
@@ -82,11 +82,8 @@ impl Sums {
         self.wall += other.wall;
         self.running += other.running;
         self.thread_running += other.thread_running;
-        for (sums, others) in self.by_runnable.iter_mut().zip(&other.by_runnable) {
-            sums.resize(sums.len().max(others.len()), 0);
-            for (sum, ns) in sums.iter_mut().zip(others) {
-                *sum += ns;
-            }
+        for (met, ns) in &other.by_runnable {
+            *self.by_runnable.entry(*met).or_default() += ns;
         }
         self.ready += other.ready;
         self.thread_ready += other.thread_ready;
@@ -289,7 +286,7 @@ impl<'a> Sweep<'a> {
             rules,
             main,
             cpus,
-            others: u32::MAX,
+            others: cpus,
             source: Source::Looked,
             threads: HashMap::new(),
             whole: Group { since: now, ..Group::default() },
@@ -436,12 +433,7 @@ impl<'a> Sweep<'a> {
         let sums = &mut self.sums[self.source as usize];
         sums.wall += past;
         if self.source == Source::Looked {
-            let runnable = self.whole.running as usize;
-            let by_runnable = &mut sums.by_runnable[usize::from(self.others < self.cpus)];
-            if by_runnable.len() <= runnable {
-                by_runnable.resize(runnable + 1, 0);
-            }
-            by_runnable[runnable] += past;
+            *sums.by_runnable.entry((self.whole.running, self.others)).or_default() += past;
             sums.thread_running += past * u64::from(self.whole.running);
         } else {
             let unsure = u32::try_from(self.unsure.threads.len()).unwrap_or(u32::MAX);
@@ -692,9 +684,9 @@ impl<'a> Sweep<'a> {
         }
     }
 
-    /// So many threads of other programs are runnable in the sample that comes next.
-    pub(crate) fn beside(&mut self, others: u32) {
-        self.others = others;
+    /// So many threads of other programs are runnable in the sample that comes next; as many as there are CPUs where it is not known.
+    pub(crate) fn beside(&mut self, others: Option<u32>) {
+        self.others = others.unwrap_or(self.cpus);
     }
 
     /// What all threads did since the look before: `(thread, process, state)`. Threads that are not named are gone.

@@ -599,7 +599,7 @@ impl<'a> Watching<'a> {
         }
         self.hear(false);
         if !self.states.is_empty() {
-            self.sweep.beside(self.looker.others().unwrap_or(u32::MAX));
+            self.sweep.beside(self.looker.others());
             self.sweep.look(now, &self.states);
             self.looks += 1;
         }

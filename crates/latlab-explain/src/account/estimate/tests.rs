@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::rows::MOST_TEXT;
@@ -47,7 +48,7 @@ fn looked(busy: u64, waits: Category) -> Tally {
     tally.looked.wall = SECOND;
     tally.looked.running = ns;
     tally.looked.thread_running = ns;
-    tally.looked.by_runnable[0] = vec![SECOND - ns, ns];
+    tally.looked.by_runnable = BTreeMap::from([((0, 0), SECOND - ns), ((1, 0), ns)]);
     tally.looked.waits.count(rules().whole(waits), SECOND - ns);
     tally.looked.thread_waits.count(rules().whole(waits), SECOND - ns);
     tally.looked.wakes.count(rules().whole(waits), u64::from(busy < 100));
@@ -201,7 +202,7 @@ fn threads_cannot_have_run_for_longer_than_their_cpu_time() {
     // Four threads, one of them on a CPU or ready nearly all the time, and a tenth of a second of CPU time between them.
     let mut tally = looked(90, Category::Locks);
     tally.most_threads = 4;
-    tally.looked.by_runnable[0] = vec![SECOND / 10, 0, 9 * SECOND / 10];
+    tally.looked.by_runnable = BTreeMap::from([((0, 0), SECOND / 10), ((2, 0), 9 * SECOND / 10)]);
     tally.usage.user_ns = SECOND / 10;
     tally.usage.queue_ns = Some(17 * SECOND / 10);
     let found = closed(&tally, &costs());
@@ -840,7 +841,7 @@ fn what_recording_takes_is_the_kernels_only_where_it_was_recorded() {
     let mut tally = looked(90, Category::Sleep);
     tally.wall_ns = SECOND;
     (tally.looked.running, tally.looked.thread_running) = (800_000_000, 800_000_000);
-    tally.looked.by_runnable[0] = vec![100_000_000, 800_000_000];
+    tally.looked.by_runnable = BTreeMap::from([((0, 0), 100_000_000), ((1, 0), 800_000_000)]);
     tally.looked.wall = 900_000_000;
     records(&mut tally, 100_000_000);
     tally.looked.waits = crate::Counted::default();

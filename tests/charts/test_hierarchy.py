@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import msgspec
 
-from latlab.charts import hierarchy
+from latlab.charts import named
 from latlab.run.run import Run
+from latlab.topics import hierarchy
 
 
 def test_the_three_page_modes_are_three_curves(run: Run) -> None:
@@ -12,7 +13,7 @@ def test_the_three_page_modes_are_three_curves(run: Run) -> None:
 
 def test_the_shaded_spans_are_the_brackets_that_the_run_found(run: Run) -> None:
     assert hierarchy.brackets(run)["L1"] == (45056, 53248)
-    spec = hierarchy.chart(run)
+    spec = named("hierarchy").chart(run)
     assert spec is not None
     assert "L3 ends" in spec.to_json()
 
@@ -20,7 +21,7 @@ def test_the_shaded_spans_are_the_brackets_that_the_run_found(run: Run) -> None:
 def test_a_disturbed_point_is_marked_and_the_table_says_so(run: Run) -> None:
     marked = [spot for curve in hierarchy.lines(run).values() for spot in curve if spot.disturbed]
     assert len(marked) == 1
-    rows = hierarchy.table(run).rows
+    rows = named("hierarchy").table(run).rows
     assert [row[1] for row in rows if row[-1] == "yes"] == [marked[0].x]
 
 
@@ -42,4 +43,4 @@ def test_a_record_whose_proof_failed_is_no_point_of_the_curve(run: Run) -> None:
     check = msgspec.structs.replace(first.checks[0], ok=False)
     failed = msgspec.structs.replace(first, checks=(check,))
     assert hierarchy.lines(Run(run.header, (failed,))) == {}
-    assert "proof of work failed" in (hierarchy.absence(Run(run.header, (failed,))) or "")
+    assert "proof of work failed" in (named("hierarchy").absence(Run(run.header, (failed,))) or "")

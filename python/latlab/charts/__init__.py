@@ -6,18 +6,14 @@ says why when there is nothing to draw.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Final, Protocol
 
 import altair as alt
 
 from latlab.charts import (
-    allocation,
-    bandwidth,
-    bandwidth_threads,
     clocks,
     core_to_core,
     faults,
-    hierarchy,
     kernel,
     ladder,
     long_tail,
@@ -33,24 +29,31 @@ from latlab.charts import (
     noise_spectrum,
     noise_timeline,
     over_time,
-    parallelism,
     poke_histogram,
     pokes,
     pokes_read_write,
     prefetch,
     python,
-    reuse,
     stride,
     tail_causes,
-    translation,
 )
 from latlab.charts.topic import charts_of
 from latlab.errors import UserError
 from latlab.run.run import Run
-from latlab.topics import MEMORY, STORAGE
+from latlab.topics import (
+    STORAGE,
+    allocation,
+    bandwidth,
+    hierarchy,
+    loaded,
+    parallelism,
+    reuse,
+    translation,
+)
 from latlab.view.drawing import AnyChart, unchecked
 from latlab.view.table import Cell, Column, Quantity, Table
 from latlab.view.theme import LIGHT, config
+from latlab.view.topic import Topic
 
 __all__ = ["CHARTS", "Cell", "Chart", "Column", "Quantity", "Table", "named", "standalone"]
 
@@ -74,10 +77,11 @@ class Chart(Protocol):
         """The figures behind it."""
 
 
-CHARTS: tuple[Chart, ...] = (
+#: Modules of a chart, and topics that have charts.
+_PARTS: Final[tuple[Chart | Topic, ...]] = (
     ladder,
-    hierarchy,
-    translation,
+    hierarchy.TOPIC,
+    translation.TOPIC,
     pokes,
     pokes_read_write,
     poke_histogram,
@@ -87,20 +91,19 @@ CHARTS: tuple[Chart, ...] = (
     noise_causes,
     noise_timeline,
     noise_spectrum,
-    bandwidth,
-    bandwidth_threads,
+    bandwidth.TOPIC,
     stride,
     prefetch,
-    parallelism,
-    *charts_of(MEMORY),
+    parallelism.TOPIC,
+    loaded.TOPIC,
     core_to_core,
     faults,
-    allocation,
+    allocation.TOPIC,
     nodes,
-    reuse,
+    reuse.TOPIC,
     python,
     kernel,
-    *charts_of(STORAGE),
+    *STORAGE,
     network_roundtrip,
     network_throughput,
     network_loaded,
@@ -110,6 +113,7 @@ CHARTS: tuple[Chart, ...] = (
     network_http,
     clocks,
 )
+CHARTS: Final[tuple[Chart, ...]] = tuple(charts_of(_PARTS))
 
 
 def named(name: str) -> Chart:

@@ -15,18 +15,13 @@ from typing import Any, Final, TypeAlias, TypeVar
 import altair as alt
 
 from latlab.charts import (
-    bandwidth,
-    hierarchy,
     ladder,
     long_tail,
     named,
     network_roundtrip,
-    parallelism,
     pokes,
     pokes_read_write,
-    reuse,
     tail_data,
-    translation,
 )
 from latlab.charts.many import (
     SAME,
@@ -46,7 +41,7 @@ from latlab.run.rung import Rung
 from latlab.topics import TOPICS
 from latlab.units import format_bytes, format_count, format_ns, format_rate, format_stated
 from latlab.view import curves, distribution, stairs, vega
-from latlab.view.axes import count_axis, duration_x, duration_y, rate_y, size_axis, widened
+from latlab.view.axes import count_axis, duration_x, widened
 from latlab.view.distribution import single_pokes, size_name
 from latlab.view.drawing import inline, layered, unchecked
 from latlab.view.points import Spot, drawable
@@ -92,10 +87,6 @@ class _Stairs:
     title: str
 
 
-def _sizes(title: str) -> Callable[[Sequence[float]], alt.X]:
-    return lambda values: size_axis("x", title, *widened(values, down=1.3, up=1.3))
-
-
 def _counts(title: str) -> Callable[[Sequence[float]], alt.X]:
     def axis(values: Sequence[float]) -> alt.X:
         ticks = [2**power for power in range(0, 40, 2) if min(values) <= 2**power <= max(values)]
@@ -104,14 +95,6 @@ def _counts(title: str) -> Callable[[Sequence[float]], alt.X]:
         return drawn
 
     return axis
-
-
-def _times(title: str) -> Callable[[float, float], alt.Y]:
-    return lambda low, high: duration_y("value", title, low, high)
-
-
-def _rates(title: str) -> Callable[[float, float], alt.Y]:
-    return lambda low, high: rate_y("value", title, low, high)
 
 
 def _tail(run: Run) -> dict[str, Record]:
@@ -141,44 +124,7 @@ def _stairs_of_topics() -> dict[str, _Stairs]:
     }
 
 
-CURVES: Final[dict[str, _Curves]] = {
-    bandwidth.ID: _Curves(
-        bandwidth.lines,
-        _sizes("working set"),
-        _rates("bytes a second, one thread"),
-        Column("working set", "bytes"),
-        "bytes_per_s",
-    ),
-    hierarchy.ID: _Curves(
-        hierarchy.lines,
-        _sizes("working set"),
-        _times("one dependent load, median"),
-        Column("working set", "bytes"),
-        "ns",
-    ),
-    translation.ID: _Curves(
-        translation.lines,
-        _counts("lines visited"),
-        _times("one dependent load, median"),
-        Column("lines", "count"),
-        "ns",
-    ),
-    parallelism.ID: _Curves(
-        parallelism.lines,
-        _counts("independent chains of loads"),
-        _times("one access, all chains together"),
-        Column("chains", "count"),
-        "ns",
-    ),
-    reuse.ID: _Curves(
-        reuse.lines,
-        _sizes("size of the array"),
-        _times("one iteration, median"),
-        Column("array", "bytes"),
-        "ns",
-    ),
-    **_curves_of_topics(),
-}
+CURVES: Final[dict[str, _Curves]] = _curves_of_topics()
 STAIRS: Final[dict[str, _Stairs]] = {
     pokes.ID: _Stairs(
         lambda run: {f"read, {size_name(record)}": record for record in single_pokes(run, "read")},

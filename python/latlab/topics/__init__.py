@@ -5,7 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from latlab.topics import (
+    allocation,
+    bandwidth,
+    hierarchy,
     loaded,
+    parallelism,
+    reuse,
     storage_blocks,
     storage_files,
     storage_first_touch,
@@ -15,9 +20,18 @@ from latlab.topics import (
     storage_reread,
     storage_steady,
     storage_sync,
+    translation,
 )
 
-MEMORY: Final = (loaded.TOPIC,)
+MEMORY: Final = (
+    hierarchy.TOPIC,
+    translation.TOPIC,
+    bandwidth.TOPIC,
+    parallelism.TOPIC,
+    loaded.TOPIC,
+    allocation.TOPIC,
+    reuse.TOPIC,
+)
 STORAGE: Final = (
     storage_blocks.TOPIC,
     storage_random.TOPIC,

@@ -38,6 +38,7 @@ class Axis:
         unit: Of its values.
         down: Room below the smallest value, as a factor of it.
         up: Room above the largest likewise.
+        names: Room for names above that, likewise.
         zero: In equal steps from zero; a logarithm otherwise.
         clip: Ranges and slow ends beyond so many times the largest median are not drawn: they would press
             all curves flat.
@@ -48,6 +49,7 @@ class Axis:
     unit: Unit
     down: float = 1.25
     up: float = 1.25
+    names: float = 1.0
     zero: bool = False
     clip: float = float("inf")
     ticks: tuple[int, ...] = ()
@@ -77,7 +79,7 @@ class Ends(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Something beside the curves: rings, rules, spans, names.
+    """Something beside the curves: rings, rules, spans, names; nothing without rows.
 
     Attributes:
         kind: `point`, `rule`, `rect`, `text`, `line`, `area`, `bar` or `tick`.
@@ -105,7 +107,14 @@ def rings(rows: Sequence[Row], size: int, **name: Any) -> list[Mark]:  # noqa: A
     marks = [Mark("point", rows, {"x": "x", "y": "value", "tooltip": "text:N"}, look)]
     if name:
         marks.append(Mark("text", rows, {"x": "x", "y": "value", "text": "name:N"}, {"style": "name"} | name))
-    return marks if rows else []
+    return marks
+
+
+def labelled(kind: str, rows: Sequence[Row], style: str, /, **name: Any) -> list[Mark]:  # noqa: ANN401 - how it looks
+    """Spans (`rect`) or rules at `x` below the curves, `name` beside each at the height `y`."""
+    at = {"x": "x", "x2": "x2:Q"} if kind == "rect" else {"x": "x"}
+    text = {"x": "x", "y": "y:Q", "text": "name:N"}
+    return [Mark(kind, rows, at, {"style": style}, under=True), Mark("text", rows, text, name, under=True)]
 
 
 def _no_marks(_ends: Ends) -> Iterable[Mark]:
@@ -122,7 +131,7 @@ class Plane:
         lines: The curves, ascending in x.
         hover: What is said of a point, with places for `{x}` and `{y}`.
         about: What it shows, for who does not see it.
-        said: What is said there of the ends of each curve; nothing where empty.
+        said: What is said there of the ends of each curve, `{s}` unless x is one; nothing where empty.
         after: What is said there at the end.
         marks: What else is drawn.
         slow: A slower quantile of the same curves, thin and hollow; then without ranges.
@@ -164,9 +173,12 @@ class Plane:
         parts = []
         for name, curve in self.lines.items():
             spots = [curve[0], curve[-1]] if len(curve) > 1 else curve
-            told = [self.said.format(x=self.x.write(spot.x), y=self.y.write(spot.value)) for spot in spots]
-            parts.append(f"{name}: {' to '.join(told)}")
+            parts.append(f"{name}: {' to '.join(map(self._told, spots))}")
         return "; ".join(parts)
+
+    def _told(self, spot: Spot) -> str:
+        plural = "" if spot.x == 1 else "s"
+        return self.said.format(x=self.x.write(spot.x), y=self.y.write(spot.value), s=plural)
 
     @property
     def words(self) -> str:

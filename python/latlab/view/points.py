@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, TypeGuard
+from typing import Any, Literal, TypeGuard
 
 from latlab.run.model import Channel, Record
 from latlab.run.run import Run
@@ -85,6 +85,20 @@ def spots(records: Iterable[Record], x: Callable[[Record], float | None]) -> lis
         if where is not None:
             places[where].append(record)
     return [_joined(where, places[where]) for where in sorted(places)]
+
+
+def series(
+    records: Iterable[Record],
+    names: Mapping[Any, str],
+    key: Callable[[Record], object],
+    x: Callable[[Record], float | None],
+) -> dict[str, list[Spot]]:
+    """Curves in the order of `names`, which has their names by key; those without points are left out."""
+    own: dict[object, list[Record]] = defaultdict(list)
+    for record in records:
+        own[key(record)].append(record)
+    curves = {name: spots(own[which], x) for which, name in names.items() if which in own}
+    return {name: curve for name, curve in curves.items() if curve}
 
 
 def _joined(where: float, draws: list[Record]) -> Spot:

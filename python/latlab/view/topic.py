@@ -60,6 +60,10 @@ class StairsOfSeveral:
     title: str
 
 
+def _itself(picture: Any) -> Any:  # noqa: ANN401 - a picture where none is made of it
+    return picture
+
+
 @dataclass(frozen=True, slots=True)
 class Chart(Generic[D]):
     """A picture that answers a question, and the figures behind it.
@@ -69,9 +73,9 @@ class Chart(Generic[D]):
         title: The question.
         caption: How to read it.
         probe: Whose figures it shows: says why there are none.
-        measured: What is shown of a run, or why there is nothing; empty where the probe says why.
-        picture: The picture of that.
+        measured: What is shown of a run, or why there is nothing; None or empty where the probe says why.
         table: The figures of that.
+        picture: The picture of that; it itself where it is one.
         several: What is drawn of several runs; None where they say nothing side by side.
     """
 
@@ -79,9 +83,9 @@ class Chart(Generic[D]):
     title: str
     caption: str
     probe: str
-    measured: Callable[[Run], D | Absent]
-    picture: Callable[[D], Picture]
+    measured: Callable[[Run], D | Absent | None]
     table: Callable[[D], Table]
+    picture: Callable[[D], Picture] = _itself
     several: CurvesOfSeveral | StairsOfSeveral | None = None
 
     def of(self, run: Run) -> D | Absent:

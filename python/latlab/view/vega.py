@@ -67,7 +67,8 @@ def _ends_of(axis: Axis, values: Sequence[float]) -> tuple[float, float]:
         return 0.0, axis.up * max(values)
     if axis.unit == "count":
         return min(values) / axis.down, max(values) * axis.up
-    return axes.widened(values, down=axis.down, up=axis.up)
+    low, high = axes.widened(values, down=axis.down, up=axis.up)
+    return low, high * axis.names
 
 
 def _plane(plane: Plane, planes: Sequence[Plane], *, first: bool) -> alt.LayerChart:
@@ -81,7 +82,7 @@ def _plane(plane: Plane, planes: Sequence[Plane], *, first: bool) -> alt.LayerCh
     names = list(plane.names or plane.lines)
     color, shape = curves.series_encodings(names, plane.columns)
     on: dict[str, Any] = {"x": {"x": x}, "y": {"value": y}, "color": color, "shape": shape}
-    marks = list(plane.marks(ends))
+    marks = [mark for mark in plane.marks(ends) if mark.rows]
     under, over = ([_mark(mark, on) for mark in marks if mark.under is below] for below in (True, False))
     if plane.slow is not None:
         layers, rows = _two_quantiles(plane, names, x, y, tail)

@@ -9,11 +9,10 @@ from typing import Final
 
 import altair as alt
 
-from latlab.charts import bandwidth
 from latlab.explain.model import Explained, File, Moved
 from latlab.run.run import Run
 from latlab.text import clean
-from latlab.topics import storage_blocks
+from latlab.topics import bandwidth, storage_blocks
 from latlab.units import format_bytes, format_rate
 from latlab.view import curves
 from latlab.view.axes import rate_y, size_axis, widened

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Final, Protocol
 
 from latlab.report.document import Section
 from latlab.report.probes import Probes
 from latlab.report.sections import (
     alignment,
-    allocation,
-    bandwidth,
     clocks,
     core_to_core,
     doctor,
     false_sharing,
     faults,
-    hierarchy,
     kernel,
     ladder,
     long_tail,
@@ -29,19 +26,26 @@ from latlab.report.sections import (
     network_transfer,
     nodes,
     noise,
-    parallelism,
     pokes,
     prefetch,
     provenance,
     python,
-    reuse,
     stride,
-    translation,
     unmeasured,
 )
 from latlab.report.sections.topic import TopicSection
 from latlab.run.run import Run
-from latlab.topics import MEMORY, STORAGE
+from latlab.topics import (
+    STORAGE,
+    allocation,
+    bandwidth,
+    hierarchy,
+    loaded,
+    parallelism,
+    reuse,
+    translation,
+)
+from latlab.view.topic import Topic
 
 
 class SectionModule(Protocol):
@@ -51,29 +55,30 @@ class SectionModule(Protocol):
         """The section for this run; it says why when it has nothing to show."""
 
 
-SECTIONS: tuple[SectionModule, ...] = (
+#: Modules of a section, and topics.
+_PARTS: Final[tuple[SectionModule | Topic, ...]] = (
     ladder,
-    hierarchy,
-    translation,
+    hierarchy.TOPIC,
+    translation.TOPIC,
     pokes,
     long_tail,
     noise,
-    bandwidth,
+    bandwidth.TOPIC,
     stride,
     prefetch,
-    parallelism,
+    parallelism.TOPIC,
     alignment,
-    *map(TopicSection, MEMORY),
+    loaded.TOPIC,
     core_to_core,
     false_sharing,
     faults,
     mappings,
-    allocation,
+    allocation.TOPIC,
     nodes,
-    reuse,
+    reuse.TOPIC,
     python,
     kernel,
-    *map(TopicSection, STORAGE),
+    *STORAGE,
     network_roundtrip,
     network_throughput,
     network_loaded,
@@ -85,4 +90,7 @@ SECTIONS: tuple[SectionModule, ...] = (
     machine,
     unmeasured,
     provenance,
+)
+SECTIONS: Final[tuple[SectionModule, ...]] = tuple(
+    TopicSection(part) if isinstance(part, Topic) else part for part in _PARTS
 )

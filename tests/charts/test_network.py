@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from latlab.charts import network_http, network_roundtrip
+from latlab.charts import named
 from latlab.run.run import Run
+from latlab.topics import network_http, network_roundtrip
 
 
 def test_each_transport_shows_its_placements_in_one_order(run: Run) -> None:
@@ -18,14 +19,14 @@ def test_each_transport_shows_its_placements_in_one_order(run: Run) -> None:
 
 
 def test_the_picture_in_words_names_every_line(run: Run) -> None:
-    text = network_roundtrip.alt_text(run)
+    text = named("network_roundtrip").alt_text(run)
     assert "TCP, two CPUs, both sleep: median 70" in text
     assert "Unix socket, two CPUs, both poll: median 3.7" in text
 
 
 def test_one_cpu_is_one_line(run: Run) -> None:
     alone = Run(run.header, run.select("network.roundtrip", placement="same-cpu"))
-    assert network_roundtrip.chart(alone) is not None
+    assert named("network_roundtrip").chart(alone) is not None
     assert all(len(records) == 1 for records in network_roundtrip.small(alone).values())
 
 
@@ -34,7 +35,7 @@ def test_a_placement_that_nobody_knows_is_not_drawn(run: Run) -> None:
         msgspec.structs.replace(record, point=msgspec.structs.replace(record.point, placement="\x1b[2J"))
         for record in run["network.roundtrip"]
     ]
-    assert network_roundtrip.chart(Run(run.header, strange)) is None
+    assert named("network_roundtrip").chart(Run(run.header, strange)) is None
 
 
 def test_a_failed_proof_leaves_its_reason_and_no_line(run: Run) -> None:
@@ -46,8 +47,8 @@ def test_a_failed_proof_leaves_its_reason_and_no_line(run: Run) -> None:
         if checks:
             failed.append(msgspec.structs.replace(record, checks=tuple(checks)))
     bad = Run(run.header, failed)
-    assert network_roundtrip.chart(bad) is None
-    assert "3 of 4 answers" in (network_roundtrip.absence(bad) or "")
+    assert named("network_roundtrip").chart(bad) is None
+    assert "3 of 4 answers" in (named("network_roundtrip").absence(bad) or "")
 
 
 def test_the_open_view_holds_the_stall_and_the_closed_view_hides_it(run: Run) -> None:
@@ -62,8 +63,8 @@ def test_the_open_view_holds_the_stall_and_the_closed_view_hides_it(run: Run) ->
     # 500 of 10,000 were due in half a second of stall; 32 of them were under way.
     assert 0.38e9 < opened.p99 < 0.42e9
     assert closed.p99 < 1e6
-    assert network_http.chart(run) is not None
-    assert "1,000 a second, closed loop" in network_http.alt_text(run)
+    assert named("network_http").chart(run) is not None
+    assert "1,000 a second, closed loop" in named("network_http").alt_text(run)
 
 
 def test_more_rates_than_panels_are_the_ends_and_the_middle(run: Run) -> None:
@@ -77,5 +78,5 @@ def test_more_rates_than_panels_are_the_ends_and_the_middle(run: Run) -> None:
 
 def test_without_a_service_view_the_open_one_stands_alone(run: Run) -> None:
     alone = [msgspec.structs.replace(record, channels=()) for record in run["network.http"]]
-    assert network_http.chart(Run(run.header, alone)) is not None
-    assert "closed loop" not in network_http.alt_text(Run(run.header, alone))
+    assert named("network_http").chart(Run(run.header, alone)) is not None
+    assert "closed loop" not in named("network_http").alt_text(Run(run.header, alone))

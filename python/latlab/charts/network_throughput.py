@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import altair as alt
 
-from latlab.charts.network_roundtrip import TRANSPORTS
 from latlab.run.model import Record
 from latlab.run.run import Run
+from latlab.topics.network_roundtrip import TRANSPORTS
 from latlab.units import format_bytes_as_asked, format_rate
 from latlab.view import curves
 from latlab.view.axes import count_axis, rate_y, size_axis, widened

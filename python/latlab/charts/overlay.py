@@ -18,7 +18,6 @@ from latlab.charts import (
     ladder,
     long_tail,
     named,
-    network_roundtrip,
     pokes,
     pokes_read_write,
     tail_data,
@@ -136,14 +135,6 @@ STAIRS: Final[dict[str, _Stairs]] = {
     ),
     long_tail.ID: _Stairs(_tail, "takes at least this long"),
     **_stairs_of_topics(),
-    network_roundtrip.ID: _Stairs(
-        lambda run: {
-            f"{network_roundtrip.TRANSPORTS[transport]}, {network_roundtrip.placement(record)}": record
-            for transport, own in network_roundtrip.small(run).items()
-            for record in own
-        },
-        "a round trip takes at least this long",
-    ),
 }
 #: Every chart that says something of several runs.
 NAMES: Final = (ladder.ID, *CURVES, *STAIRS)

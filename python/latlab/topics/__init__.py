@@ -9,6 +9,9 @@ from latlab.topics import (
     bandwidth,
     hierarchy,
     loaded,
+    network_http,
+    network_loaded,
+    network_roundtrip,
     parallelism,
     reuse,
     storage_blocks,
@@ -43,4 +46,5 @@ STORAGE: Final = (
     storage_first_touch.TOPIC,
     storage_steady.TOPIC,
 )
-TOPICS: Final = (*MEMORY, *STORAGE)
+NETWORK: Final = (network_roundtrip.TOPIC, network_loaded.TOPIC, network_http.TOPIC)
+TOPICS: Final = (*MEMORY, *STORAGE, *NETWORK)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, TypeGuard
@@ -131,6 +131,22 @@ def quantiles(
 ) -> Iterator[tuple[str, Literal["ns"], Callable[[Record | Channel | None], float | None]]]:
     """Columns of a table of records, for each of these figures one."""
     return ((_CALLED.get(name, name), "ns", partial(quantile, name=name)) for name in names)
+
+
+def median_and_ends(
+    unit: Literal["ns", "bytes_per_s"],
+) -> tuple[tuple[str, Literal["ns", "bytes_per_s"], Callable[[Record], str | float | None]], ...]:
+    """Columns of such a table for the median and the ends of its interval, or why it has none."""
+    return (
+        ("median", unit, lambda record: record.value),
+        ("95 % from", unit, lambda record: record.ends[0]),
+        ("95 % to", unit, lambda record: record.ends[1]),
+    )
+
+
+def place_in(known: Collection[str], name: str | None) -> int:
+    """Where it stands among the known ones; behind all of them where it is not known."""
+    return list(known).index(name) if name is not None and name in known else len(known)
 
 
 def began_at(record: Record) -> float:

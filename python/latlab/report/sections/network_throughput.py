@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from latlab.charts import network_throughput as chart
-from latlab.charts.network_roundtrip import TRANSPORTS
 from latlab.charts.network_transfers import ends
 from latlab.report.document import Section
 from latlab.report.figures import figure
@@ -11,6 +10,7 @@ from latlab.report.probes import Probes
 from latlab.run.findings import found, positive
 from latlab.run.model import Record
 from latlab.run.run import Run
+from latlab.topics.network_roundtrip import TRANSPORTS
 from latlab.units import format_bytes_as_asked, format_count, format_rate, format_span
 from latlab.view.evidence import evidence
 from latlab.view.points import is_disturbed

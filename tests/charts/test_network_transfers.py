@@ -6,8 +6,9 @@ import msgspec
 import pytest
 from tests.some import some
 
-from latlab.charts import Chart, network_concurrency, network_phases, network_transfers, network_workers
+from latlab.charts import Chart, network_concurrency, network_phases, network_workers
 from latlab.run.run import Run
+from latlab.topics import transfers
 
 CHARTS: tuple[Chart, ...] = (network_workers, network_concurrency, network_phases)
 
@@ -68,12 +69,12 @@ def test_conclusions_that_are_damaged_are_not_drawn(run: Run, chart: Chart) -> N
 
 
 def test_what_is_no_figure_leaves_its_neighbours(run: Run) -> None:
-    rows = [dict(row) for row in network_transfers.rows(run, "ten_files")]
+    rows = [dict(row) for row in transfers.rows(run, "ten_files")]
     rows[0]["speed_up"] = float("inf")
     rows[1]["interval"] = [5, 4]
     assert network_workers.chart(changed(run, ten_files=rows)) is not None
 
 
 def test_the_path_is_named_as_its_records_do(run: Run) -> None:
-    assert network_transfers.route_words(run, "emulated").startswith("emulated: 20 ms round trip")
-    assert not network_transfers.route_words(run, "loopback")
+    assert transfers.route_words(run, "emulated").startswith("emulated: 20 ms round trip")
+    assert not transfers.route_words(run, "loopback")

@@ -19,7 +19,6 @@ from latlab.report.sections import (
     alignment,
     ladder,
     long_tail,
-    network_throughput,
     network_transfer,
     unmeasured,
 )
@@ -27,7 +26,15 @@ from latlab.report.sections.topic import TopicSection
 from latlab.run.model import Json, Record, Summary
 from latlab.run.run import Run
 from latlab.text import clean
-from latlab.topics import TOPICS, storage_blocks, storage_files, storage_random, storage_rate, storage_reread
+from latlab.topics import (
+    TOPICS,
+    network_throughput,
+    storage_blocks,
+    storage_files,
+    storage_random,
+    storage_rate,
+    storage_reread,
+)
 
 Rate = tuple[float, float, float]
 """Of all repeats, of the slowest and of the fastest, bytes a second."""
@@ -609,9 +616,9 @@ def test_points_that_one_record_stands_for_are_counted_among_what_was_not_measur
 
 
 def test_a_caption_speaks_of_what_is_in_the_picture(run: Run, described: Probes) -> None:
-    both = network_throughput.section(run, described).figures[0].caption
+    both = TopicSection(network_throughput.TOPIC).section(run, described).figures[0].caption
     usual = Run(run.header, run.select("network.throughput", message_bytes=128 << 10))
-    alone = network_throughput.section(usual, described).figures[0].caption
+    alone = TopicSection(network_throughput.TOPIC).section(usual, described).figures[0].caption
     assert "Right: one connection." in both
     assert "Right" not in alone
     far, near = (

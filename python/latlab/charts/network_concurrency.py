@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import altair as alt
 
-from latlab.charts import network_transfers as transfers
 from latlab.run.findings import ends, positive
 from latlab.run.model import Machine
 from latlab.run.run import Run
+from latlab.topics import transfers
 from latlab.units import format_ns, format_rate
 from latlab.view import curves
 from latlab.view.axes import count_axis, duration_y, rate_y, widened

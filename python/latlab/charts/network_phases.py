@@ -7,9 +7,9 @@ from typing import Any
 
 import altair as alt
 
-from latlab.charts import network_transfers as transfers
 from latlab.run.findings import ends, positive
 from latlab.run.run import Run
+from latlab.topics import transfers
 from latlab.units import ONCE, format_ns
 from latlab.view.axes import DURATION_FROM_ZERO
 from latlab.view.drawing import inline, layered

@@ -7,10 +7,10 @@ from typing import Any
 
 import altair as alt
 
-from latlab.charts import network_transfers as transfers
 from latlab.run.findings import ends, positive
 from latlab.run.model import Machine
 from latlab.run.run import Run
+from latlab.topics import transfers
 from latlab.view.curves import series_encodings
 from latlab.view.drawing import inline, layered
 from latlab.view.table import Column, Table

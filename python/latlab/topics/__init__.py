@@ -9,9 +9,11 @@ from latlab.topics import (
     bandwidth,
     hierarchy,
     loaded,
+    network_connect,
     network_http,
     network_loaded,
     network_roundtrip,
+    network_throughput,
     parallelism,
     reuse,
     storage_blocks,
@@ -46,5 +48,11 @@ STORAGE: Final = (
     storage_first_touch.TOPIC,
     storage_steady.TOPIC,
 )
-NETWORK: Final = (network_roundtrip.TOPIC, network_loaded.TOPIC, network_http.TOPIC)
+NETWORK: Final = (
+    network_roundtrip.TOPIC,
+    network_throughput.TOPIC,
+    network_loaded.TOPIC,
+    network_connect.TOPIC,
+    network_http.TOPIC,
+)
 TOPICS: Final = (*MEMORY, *STORAGE, *NETWORK)

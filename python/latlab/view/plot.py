@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
-from latlab.units import format_bytes, format_count, format_ns, format_rate
+from latlab.units import format_bytes_as_asked, format_count, format_ns, format_rate
 from latlab.view import distribution
 from latlab.view.points import Spot
 from latlab.view.table import Column, Quantity, Table, range_cells
@@ -21,7 +21,7 @@ Lines: TypeAlias = Mapping[str, Sequence[Spot]]
 Row: TypeAlias = dict[str, Any]
 
 _WRITTEN: Final[dict[Unit, Callable[[float], str]]] = {
-    "bytes": format_bytes,
+    "bytes": lambda size: format_bytes_as_asked(round(size)),
     "bytes_per_s": format_rate,
     "count": format_count,
     "ns": format_ns,

@@ -71,7 +71,7 @@ class Chart(Generic[D]):
     Attributes:
         id: Its name.
         title: The question.
-        caption: How to read it.
+        caption: How to read it, or what says so of a run.
         probe: Whose figures it shows: says why there are none.
         measured: What is shown of a run, or why there is nothing; None or empty where the probe says why.
         table: The figures of that.
@@ -81,7 +81,7 @@ class Chart(Generic[D]):
 
     id: str
     title: str
-    caption: str
+    caption: str | Callable[[Run], str]
     probe: str
     measured: Callable[[Run], D | Absent | None]
     table: Callable[[D], Table]
@@ -91,6 +91,10 @@ class Chart(Generic[D]):
     def of(self, run: Run) -> D | Absent:
         """What is shown of a run, or why there is nothing."""
         return self.measured(run) or Absent(why_absent(run, self.probe))
+
+    def caption_of(self, run: Run) -> str:
+        """How to read the picture of this run."""
+        return self.caption if isinstance(self.caption, str) else self.caption(run)
 
 
 def _nothing(_run: Run) -> tuple[()]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from latlab.charts import network_concurrency, network_phases, network_workers
-from latlab.charts import network_transfers as transfers
-from latlab.charts.network_transfers import CONNECTIONS, PATHS, PROBE
 from latlab.report.document import Section
 from latlab.report.figures import figure
 from latlab.report.probes import Probes
@@ -12,6 +10,8 @@ from latlab.run.findings import ends, findings, positive, stated
 from latlab.run.model import Machine
 from latlab.run.run import Run
 from latlab.text import clean
+from latlab.topics import transfers
+from latlab.topics.transfers import CONNECTIONS, PATHS, PROBE
 from latlab.units import format_bytes, format_digits, format_rate, format_span
 from latlab.view.evidence import evidence
 from latlab.view.prose import Notice

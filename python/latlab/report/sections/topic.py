@@ -23,7 +23,9 @@ class TopicSection:
             title=topic.title,
             sentences=tuple(topic.prose(run)),
             listings=tuple(topic.listings(run)),
-            figures=tuple(own for chart in topic.charts for own in figure(run, chart.id, chart.caption)),
+            figures=tuple(
+                own for chart in topic.charts for own in figure(run, chart.id, chart.caption_of(run))
+            ),
             points=tuple(topic.points(run)),
             notices=tuple(topic.notices(run)),
             evidence=topic.evidence_of(run),

@@ -6,9 +6,9 @@ import msgspec
 import pytest
 from tests.some import some
 
-from latlab.charts import kernel, nodes, prefetch, python
+from latlab.charts import nodes, prefetch
 from latlab.run.run import Run
-from latlab.topics import allocation, parallelism, reuse
+from latlab.topics import allocation, kernel, parallelism, python, reuse
 
 
 def test_every_operation_of_the_kernel_has_a_name_of_its_own(run: Run) -> None:

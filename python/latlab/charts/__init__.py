@@ -11,10 +11,8 @@ from typing import Final, Protocol
 import altair as alt
 
 from latlab.charts import (
-    clocks,
     core_to_core,
     faults,
-    kernel,
     ladder,
     long_tail,
     network_concurrency,
@@ -29,7 +27,6 @@ from latlab.charts import (
     pokes,
     pokes_read_write,
     prefetch,
-    python,
     stride,
     tail_causes,
 )
@@ -40,13 +37,16 @@ from latlab.topics import (
     STORAGE,
     allocation,
     bandwidth,
+    clocks,
     hierarchy,
+    kernel,
     loaded,
     network_http,
     network_loaded,
     network_roundtrip,
     network_throughput,
     parallelism,
+    python,
     reuse,
     translation,
 )
@@ -101,8 +101,8 @@ _PARTS: Final[tuple[Chart | Topic, ...]] = (
     allocation.TOPIC,
     nodes,
     reuse.TOPIC,
-    python,
-    kernel,
+    python.TOPIC,
+    kernel.TOPIC,
     *STORAGE,
     network_roundtrip.TOPIC,
     network_throughput.TOPIC,
@@ -111,7 +111,7 @@ _PARTS: Final[tuple[Chart | Topic, ...]] = (
     network_workers,
     network_concurrency,
     network_http.TOPIC,
-    clocks,
+    clocks.TOPIC,
 )
 CHARTS: Final[tuple[Chart, ...]] = tuple(charts_of(_PARTS))
 

@@ -7,7 +7,9 @@ from typing import Final
 from latlab.topics import (
     allocation,
     bandwidth,
+    clocks,
     hierarchy,
+    kernel,
     loaded,
     network_connect,
     network_http,
@@ -15,6 +17,7 @@ from latlab.topics import (
     network_roundtrip,
     network_throughput,
     parallelism,
+    python,
     reuse,
     storage_blocks,
     storage_files,
@@ -36,6 +39,7 @@ MEMORY: Final = (
     loaded.TOPIC,
     allocation.TOPIC,
     reuse.TOPIC,
+    python.TOPIC,
 )
 STORAGE: Final = (
     storage_blocks.TOPIC,
@@ -55,4 +59,4 @@ NETWORK: Final = (
     network_connect.TOPIC,
     network_http.TOPIC,
 )
-TOPICS: Final = (*MEMORY, *STORAGE, *NETWORK)
+TOPICS: Final = (*MEMORY, kernel.TOPIC, *STORAGE, *NETWORK, clocks.TOPIC)

@@ -134,11 +134,11 @@ def quantiles(
 
 
 def median_and_ends(
-    unit: Literal["ns", "bytes_per_s"],
+    unit: Literal["ns", "bytes_per_s"], name: str = "median"
 ) -> tuple[tuple[str, Literal["ns", "bytes_per_s"], Callable[[Record], str | float | None]], ...]:
     """Columns of such a table for the median and the ends of its interval, or why it has none."""
     return (
-        ("median", unit, lambda record: record.value),
+        (name, unit, lambda record: record.value),
         ("95 % from", unit, lambda record: record.ends[0]),
         ("95 % to", unit, lambda record: record.ends[1]),
     )

@@ -7,10 +7,10 @@ from typing import Any, Final
 
 import altair as alt
 
-from latlab.view import axes, bars, curves, stairs
+from latlab.view import axes, bars, curves, dots, stairs
 from latlab.view.distribution import steps, thinned
 from latlab.view.drawing import AnyChart, inline, layered
-from latlab.view.plot import Axis, Bars, Drawing, Ends, Mark, Picture, Plane, Row, Stairs, Unit
+from latlab.view.plot import Axis, Bars, Dots, Drawing, Ends, Mark, Picture, Plane, Row, Stairs, Unit
 from latlab.view.points import Spot
 
 _DRAWN: Final[dict[Unit, tuple[Callable[..., alt.X], Callable[..., alt.Y]]]] = {
@@ -28,6 +28,8 @@ def drawn(picture: Picture) -> AnyChart | None:
         return _stairs(picture)
     if isinstance(picture, Bars):
         return bars.drawn(picture)
+    if isinstance(picture, Dots):
+        return dots.drawn(picture)
     if isinstance(picture, Plane):
         return _plane(picture, [picture], first=True)
     panels = [

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final
 
-import altair as alt
-
-from latlab.charts import dots
-from latlab.charts.dots import Dot
 from latlab.run.model import Point, Record
+from latlab.run.operations import operation_rungs
 from latlab.run.run import Run
-from latlab.units import format_ns_as_asked
-from latlab.view.points import drawable, why_absent
-from latlab.view.table import Table
+from latlab.text import listed
+from latlab.units import format_ns, format_ns_as_asked
+from latlab.view.evidence import evidence
+from latlab.view.plot import Dot, Dots, dot
+from latlab.view.points import drawable, place_in, with_figures
+from latlab.view.topic import Chart, Topic
 
-ID = "kernel"
-TITLE = "What does it cost to ask the kernel for something?"
-PROBES = (
+PROBES: Final = (
     "kernel.mutex",
     "kernel.syscall",
     "kernel.context_switch",
@@ -24,27 +23,31 @@ PROBES = (
     "kernel.timer",
     "kernel.spawn",
 )
-_SYSCALLS = {
+_SYSCALLS: Final = {
     "getppid": "system call: getppid",
     "read-0": "system call: read of nothing",
     "clock_gettime-vdso": "clock_gettime, answered outside the kernel (vDSO)",
     "clock_gettime-syscall": "system call: clock_gettime",
     "futex-wake": "system call: futex wake, nobody waits",
 }
-_SPAWNS = {
+_SPAWNS: Final = {
     "thread": "thread: started and joined",
     "fork-exit": "process: forked, ended, waited for",
     "posix_spawn": "program: posix_spawn, ended, waited for",
     "python": "Python: started, ended, waited for",
 }
-_TIMERS = {
+_TIMERS: Final = {
     "nanosleep": "nanosleep of {}",
     "nanosleep-absolute": "nanosleep until {} from now",
     "nanosleep-slack-1": "nanosleep of {} without slack",
     "thread-sleep": "Rust's thread::sleep of {}",
     "poll": "poll with a time-out of {}",
 }
-_PLACEMENTS = {"same-cpu": "one CPU", "across-blocking": "two CPUs", "across-polling": "two CPUs, polling"}
+_PLACEMENTS: Final = {
+    "same-cpu": "one CPU",
+    "across-blocking": "two CPUs",
+    "across-polling": "two CPUs, polling",
+}
 
 
 def name(record: Record) -> str:
@@ -70,7 +73,7 @@ def _mutex(point: Point) -> str:
     return f"mutex, lock and unlock, {many} thread{'' if many == 1 else 's'}"
 
 
-_NAMES: Mapping[str, Callable[[Point], str]] = {
+_NAMES: Final[Mapping[str, Callable[[Point], str]]] = {
     "kernel.syscall": lambda point: _SYSCALLS.get(point.operation or "", f"system call: {point.operation}"),
     "kernel.context_switch": _switch,
     "kernel.wakeup": lambda point: f"wake-up of a thread that slept {format_ns_as_asked(point.sleep_ns)}",
@@ -86,7 +89,7 @@ def _place(record: Record) -> tuple[int, int, str, str, str, int, int]:
     known = [*_SYSCALLS, "pipe-alone", "pipe", "eventfd", "futex", *_TIMERS, *_SPAWNS]
     return (
         PROBES.index(record.probe),
-        known.index(operation) if operation in known else len(known),
+        place_in(known, operation),
         operation,
         (point.placement != "same-cpu" and point.placement) or "",
         point.between or "",
@@ -102,25 +105,60 @@ def lines(run: Run) -> list[Dot]:
         for record in run.records
         if record.probe in PROBES and record.kind in {"batch_mean", "per_op"} and drawable(record.value)
     ]
-    return [dots.dot(name(record), record) for record in sorted(records, key=_place)]
+    return [dot(name(record), record) for record in sorted(records, key=_place)]
 
 
-def absence(run: Run) -> str | None:
-    """Why there is no chart, when there is none."""
-    return None if lines(run) else why_absent(run, "kernel.syscall")
+def _picture(own: Sequence[Dot]) -> Dots:
+    return Dots(
+        own,
+        "one operation, logarithmic",
+        "Dot chart on a logarithmic axis: time of operations of the kernel.",
+    )
 
 
-def chart(run: Run) -> alt.LayerChart | None:
-    """One row an operation."""
-    return dots.chart(lines(run), "one operation, logarithmic")
+def prose(run: Run) -> Iterator[str]:
+    """What is asked for most, and how late the shortest sleep ends."""
+    costs = {rung.key: rung.latency_p50_ns for rung in operation_rungs(run)}
+    parts = [
+        f"{name} costs {format_ns(cost)}" if key == "syscall" else f"{name} {format_ns(cost)}"
+        for key, name in (
+            ("syscall", "a system call"),
+            ("context-switch", "a switch to another thread"),
+            ("wakeup", "waking a sleeping thread"),
+            ("thread", "a thread"),
+            ("process", "a process"),
+        )
+        if (cost := costs.get(key)) is not None
+    ]
+    if parts:
+        yield f"Here {listed(parts)}."
+    late = [r for r in with_figures(run, "kernel.timer", "per_op") if r.point.sleep_ns]
+    if late:
+        shortest = min(late, key=lambda record: record.point.sleep_ns or 0)
+        yield (
+            f"A sleep of {format_ns_as_asked(shortest.point.sleep_ns)} ({shortest.point.operation}) ends"
+            f" {format_ns(shortest.value)} late (median)."
+        )
 
 
-def alt_text(run: Run) -> str:
-    """What the picture shows, for a screen reader."""
-    words = "; ".join(dots.spoken(row) for row in lines(run)[: dots.MOST_ROWS])
-    return f"Dot chart on a logarithmic axis: time of operations of the kernel. {words}."
+def _evidence(run: Run) -> Iterator[str]:
+    for probe in sorted(PROBES):
+        yield from (f"{probe}: {line}" for line in evidence(run, probe))
 
 
-def table(run: Run) -> Table:
-    """Every operation."""
-    return dots.table(lines(run), "operation")
+TOPIC: Final = Topic(
+    Chart(
+        id="kernel",
+        title="What does it cost to ask the kernel for something?",
+        caption="On the axis equal distances are equal ratios. What was timed one by one has a whisker to its"
+        " slow end; the rest are means over windows, which have no tail. A row that goes there and back is"
+        " two switches.",
+        probe="kernel.syscall",
+        measured=lines,
+        picture=_picture,
+        table=lambda own: _picture(own).table("operation"),
+    ),
+    probes=PROBES,
+    prose=prose,
+    evidence=_evidence,
+)

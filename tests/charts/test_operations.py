@@ -6,9 +6,9 @@ import msgspec
 import pytest
 from tests.some import some
 
-from latlab.charts import nodes, prefetch
+from latlab.charts import named, prefetch
 from latlab.run.run import Run
-from latlab.topics import allocation, kernel, parallelism, python, reuse
+from latlab.topics import allocation, kernel, nodes, parallelism, python, reuse
 
 
 def test_every_operation_of_the_kernel_has_a_name_of_its_own(run: Run) -> None:
@@ -71,7 +71,7 @@ def test_a_share_that_cannot_be_one_is_unknown(run: Run, share: object) -> None:
     record = run.select("alloc.nodes", operation="malloc")[0]
     changed = Run(run.header, [msgspec.structs.replace(record, findings={"fault_share": share})])
     assert nodes.lines(changed)[0].fault_share is None
-    assert nodes.chart(changed) is not None
+    assert named("nodes").chart(changed) is not None
 
 
 def test_a_part_that_builds_no_list_is_no_way_to_build_one(run: Run) -> None:

@@ -16,7 +16,6 @@ from latlab.report.document import Document, Section
 from latlab.report.probes import Probes
 from latlab.report.sections import (
     SECTIONS,
-    alignment,
     ladder,
     long_tail,
     network_transfer,
@@ -28,6 +27,7 @@ from latlab.run.run import Run
 from latlab.text import clean
 from latlab.topics import (
     TOPICS,
+    alignment,
     network_throughput,
     storage_blocks,
     storage_files,
@@ -338,7 +338,7 @@ def test_an_access_that_ends_with_its_line_is_not_across_two(
     one = run.select("memory.alignment", kind="batch_mean")[0]
     point = msgspec.structs.replace(one.point, offset_bytes=offset, size_bytes=8)
     record = msgspec.structs.replace(one, point=point, findings=None)
-    (listing,) = alignment.section(Run(run.header, [record]), described).listings
+    (listing,) = TopicSection(alignment.TOPIC).section(Run(run.header, [record]), described).listings
     assert listing.table.rows[0][2] == called
 
 

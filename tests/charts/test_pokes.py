@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.some import some
 
-from latlab.charts import poke_histogram, pokes
+from latlab.charts import named
 from latlab.run.run import Run
+from latlab.topics import poke_histogram, pokes
 from latlab.view import distribution
 from latlab.view.distribution import normal_share, single_pokes, size_name, slower_than, survival, thinned
 
@@ -76,7 +77,8 @@ def test_the_grey_zone_is_what_an_empty_poke_reads(run: Run) -> None:
 
 
 def test_the_summary_has_the_notebooks_columns_for_both_operations(run: Run) -> None:
-    table = pokes.summary(run)
+    (listing,) = pokes.TOPIC.listings(run)
+    table = listing.table
     titles = [column.title for column in table.columns]
     assert titles[:6] == ["array", "operation", "pokes", "mean", "std. deviation", "fraction of zeros"]
     assert len(table.rows) == 8
@@ -100,7 +102,7 @@ def test_the_histograms_bins_are_whole_steps_of_the_clock(run: Run) -> None:
 
 def test_a_histogram_of_pokes_of_no_length_at_all_is_still_drawn(run: Run) -> None:
     empty_pokes = [record for record in run.records if record.point.working_set_bytes == 0]
-    assert poke_histogram.chart(Run(run.header, empty_pokes)) is not None
+    assert named("poke_histogram").chart(Run(run.header, empty_pokes)) is not None
 
 
 def test_pokes_that_took_no_step_of_a_coarse_clock_stand_at_half_a_step(
@@ -111,4 +113,4 @@ def test_pokes_that_took_no_step_of_a_coarse_clock_stand_at_half_a_step(
     summary = msgspec.structs.replace(first.summary, p50=0.0, max=1000.0) if first.summary else None
     coarse = msgspec.structs.replace(first, resolution_ns=1000.0, summary=summary)
     assert survival(coarse) == [(500.0, 1.0), (1000.0, 0.1)]
-    assert pokes.chart(Run(run.header, [coarse])) is not None
+    assert named("pokes").chart(Run(run.header, [coarse])) is not None

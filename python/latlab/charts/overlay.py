@@ -18,8 +18,6 @@ from latlab.charts import (
     ladder,
     long_tail,
     named,
-    pokes,
-    pokes_read_write,
     tail_data,
 )
 from latlab.charts.many import (
@@ -41,7 +39,6 @@ from latlab.topics import TOPICS
 from latlab.units import format_bytes, format_count, format_ns, format_rate, format_stated
 from latlab.view import curves, distribution, stairs, vega
 from latlab.view.axes import count_axis, duration_x, widened
-from latlab.view.distribution import single_pokes, size_name
 from latlab.view.drawing import inline, layered, unchecked
 from latlab.view.points import Spot, drawable
 from latlab.view.table import Cell, Column, Quantity, Table
@@ -125,14 +122,6 @@ def _stairs_of_topics() -> dict[str, _Stairs]:
 
 CURVES: Final[dict[str, _Curves]] = _curves_of_topics()
 STAIRS: Final[dict[str, _Stairs]] = {
-    pokes.ID: _Stairs(
-        lambda run: {f"read, {size_name(record)}": record for record in single_pokes(run, "read")},
-        "a poke takes at least this long",
-    ),
-    pokes_read_write.ID: _Stairs(
-        lambda run: {f"{r.point.operation or '?'}, {size_name(r)}": r for r in single_pokes(run)},
-        "a poke takes at least this long",
-    ),
     long_tail.ID: _Stairs(_tail, "takes at least this long"),
     **_stairs_of_topics(),
 }

@@ -21,6 +21,7 @@ from latlab.topics import (
     network_throughput,
     nodes,
     parallelism,
+    pokes,
     python,
     reuse,
     storage_blocks,
@@ -38,6 +39,7 @@ from latlab.topics import (
 MEMORY: Final = (
     hierarchy.TOPIC,
     translation.TOPIC,
+    pokes.TOPIC,
     bandwidth.TOPIC,
     parallelism.TOPIC,
     alignment.TOPIC,

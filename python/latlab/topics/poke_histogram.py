@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import math
-from typing import Any
-
-import altair as alt
+from typing import TYPE_CHECKING, Final
 
 from latlab.run.model import Record
 from latlab.run.run import Run
 from latlab.units import format_count, format_ns, format_percent
-from latlab.view.axes import decades, duration_x
 from latlab.view.distribution import counts, normal_share, single_pokes, size_name, slower_than
-from latlab.view.drawing import inline, layered
-from latlab.view.points import drawable, why_absent
-from latlab.view.table import Column, Table
+from latlab.view.plot import Drawing, Row
+from latlab.view.points import drawable, quantile
+from latlab.view.table import Table, table_of
+from latlab.view.topic import Chart
 
-ID = "poke_histogram"
-TITLE = "What does the histogram show, and what does it hide?"
-PROBE = "memory.poke"
-_BINS = 30
+if TYPE_CHECKING:
+    import altair as alt
+
+    from latlab.view.drawing import AnyChart
+
+Bins = list[tuple[float, float, int, float]]
+_BINS: Final = 30
 #: Where bars on a log axis stand: one poke must still be a bar.
-_HALF = 0.5
+_HALF: Final = 0.5
 #: A clock step below this share of the limit makes no comb in so few bins.
-_FINEST = 10_000
-_COUNT_LABEL = "format(datum.value, ',.0f')"
+_FINEST: Final = 10_000
+_COUNT_LABEL: Final = "format(datum.value, ',.0f')"
 
 
 def record_of(run: Run) -> Record | None:
@@ -51,7 +52,7 @@ def below_zero(record: Record) -> float:
     return 0.0 if share is None else 1.0 - share
 
 
-def body_bins(record: Record) -> list[tuple[float, float, int, float]]:
+def body_bins(record: Record) -> Bins:
     """`(from, to, pokes, pokes that the normal predicts)` below the limit.
 
     Bins are whole clock steps wide and centred on them: any other width would show the clock's comb.
@@ -73,7 +74,7 @@ def body_bins(record: Record) -> list[tuple[float, float, int, float]]:
     return bins
 
 
-def tail_bins(record: Record) -> list[tuple[float, float, int, float]]:
+def tail_bins(record: Record) -> Bins:
     """The same above the last bin of the body, six bins a power of ten."""
     start = body_bins(record)[-1][1]
     pairs = [(at, count) for at, count in counts(record) if at >= start]
@@ -90,16 +91,23 @@ def tail_bins(record: Record) -> list[tuple[float, float, int, float]]:
     return bins
 
 
-def absence(run: Run) -> str | None:
-    """Why there is no chart, when there is none."""
-    return None if record_of(run) else why_absent(run, PROBE)
+def _picture(record: Record) -> Drawing:
+    slow = sum(inside for _, _, inside, _ in tail_bins(record))
+    mean, deviation = (format_ns(quantile(record, name)) for name in ("mean", "std"))
+    words = (
+        f"Two histograms of {format_count(record.samples)} read pokes in an array of {size_name(record)},"
+        f" mean {mean}, standard deviation {deviation}, {format_percent(fraction_of_zeros(record))} of them"
+        f" zero, each with a normal curve of the same mean and deviation. {format_count(slow)} pokes lie in"
+        f" the second panel. The normal would give {format_percent(below_zero(record))} of pokes a negative"
+        " time."
+    )
+    return Drawing(words, lambda: _drawn(record))
 
 
-def chart(run: Run) -> alt.HConcatChart | None:
+def _drawn(record: Record) -> AnyChart:
     """Body on linear axes, tail on log axes: on the body's axes the tail is invisible."""
-    record = record_of(run)
-    if record is None:
-        return None
+    import altair as alt  # noqa: PLC0415 - only who draws needs it
+
     limit = format_ns(limit_ns(record), digits=1)
     zeros = f"{format_percent(fraction_of_zeros(record))} zeros"
     body = _panel(_rows(body_bins(record)), log=False, title=f"below {limit}, linear; {zeros}")
@@ -110,7 +118,7 @@ def chart(run: Run) -> alt.HConcatChart | None:
     return alt.hconcat(body, _panel(_rows(tail), log=True, title=f"above {limit}, logarithmic; {slow}"))
 
 
-def _rows(bins: list[tuple[float, float, int, float]]) -> list[dict[str, Any]]:
+def _rows(bins: Bins) -> list[Row]:
     return [
         {
             "from": start,
@@ -124,7 +132,12 @@ def _rows(bins: list[tuple[float, float, int, float]]) -> list[dict[str, Any]]:
     ]
 
 
-def _panel(rows: list[dict[str, Any]], *, log: bool, title: str) -> alt.LayerChart:
+def _panel(rows: list[Row], *, log: bool, title: str) -> alt.LayerChart:
+    import altair as alt  # noqa: PLC0415 - only who draws needs it
+
+    from latlab.view.axes import decades, duration_x  # noqa: PLC0415 - as above
+    from latlab.view.drawing import inline, layered  # noqa: PLC0415 - as above
+
     left, right = rows[0]["from"], rows[-1]["to"]
     highest = max(max(row["pokes"], row["expected"]) for row in rows)
     if log:
@@ -157,35 +170,24 @@ def _panel(rows: list[dict[str, Any]], *, log: bool, title: str) -> alt.LayerCha
     return layered(drawn, width=320, height=260, title=title)
 
 
-def alt_text(run: Run) -> str:
-    """What the picture shows, for a screen reader."""
-    record = record_of(run)
-    if record is None or record.summary is None:
-        return "No histogram."
-    slow = sum(inside for _, _, inside, _ in tail_bins(record))
-    return (
-        f"Two histograms of {format_count(record.samples)} read pokes in an array of"
-        f" {size_name(record)}, mean"
-        f" {format_ns(record.summary.mean)}, standard deviation {format_ns(record.summary.std)},"
-        f" {format_percent(fraction_of_zeros(record))} of them zero,"
-        " each with a normal curve"
-        f" of the same mean and deviation. {format_count(slow)} pokes lie in the second panel. The"
-        " normal would give"
-        f" {format_percent(below_zero(record))} of pokes a negative time."
-    )
-
-
-def table(run: Run) -> Table:
+def _table(record: Record) -> Table:
     """Every bin that holds something."""
-    columns = (
-        Column("from", "ns"),
-        Column("to", "ns"),
-        Column("pokes", "count"),
-        Column("a normal predicts", "number"),
+    return table_of(
+        [each for each in [*body_bins(record), *tail_bins(record)] if each[2]],
+        ("from", "ns", lambda each: max(each[0], 0.0)),
+        ("to", "ns", lambda each: each[1]),
+        ("pokes", "count", lambda each: each[2]),
+        ("a normal predicts", "number", lambda each: round(each[3], 1)),
     )
-    record = record_of(run)
-    bins = [*body_bins(record), *tail_bins(record)] if record is not None else []
-    return Table(
-        columns,
-        tuple((max(a, 0.0), b, inside, round(expected, 1)) for a, b, inside, expected in bins if inside),
-    )
+
+
+CHART: Final = Chart(
+    id="poke_histogram",
+    title="What does the histogram show, and what does it hide?",
+    caption="Dashed: what a normal distribution with the same mean and standard deviation predicts. Bins are"
+    " whole steps of the clock.",
+    probe="memory.poke",
+    measured=record_of,
+    picture=_picture,
+    table=_table,
+)

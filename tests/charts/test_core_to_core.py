@@ -9,8 +9,9 @@ import pytest
 from tests.charts.schema import against_its_schema
 from tests.some import some
 
-from latlab.charts import core_to_core
+from latlab.charts import named
 from latlab.run.run import Run
+from latlab.topics import core_to_core
 
 
 def machine_of(run: Run, cpus: int) -> Run:
@@ -35,7 +36,7 @@ def test_every_pair_is_there_once_and_drawn_on_both_sides(run: Run) -> None:
 def test_a_disturbed_pair_is_marked(run: Run) -> None:
     doubted = [pair for pair in core_to_core.pairs(run)["compare and swap"] if pair.disturbed]
     assert [(pair.first, pair.second) for pair in doubted] == [("1", "3")]
-    assert "1 disturbed" in core_to_core.alt_text(run)
+    assert "1 disturbed" in named("core_to_core").alt_text(run)
 
 
 @pytest.mark.parametrize("cpus", [2, 32, 33, 192])
@@ -45,7 +46,7 @@ def test_a_map_of_many_cpus_joins_neighbours_and_stays_small(run: Run, cpus: int
     drawn, names = core_to_core.joined(own)
     assert len(names) <= 32
     assert {pair.first for pair in drawn} | {pair.second for pair in drawn} <= set(names)
-    drawing = core_to_core.chart(many)
+    drawing = named("core_to_core").chart(many)
     assert drawing is not None
     assert len(json.dumps(against_its_schema(drawing))) < 120_000
 

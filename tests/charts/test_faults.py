@@ -6,8 +6,9 @@ import msgspec
 import pytest
 from tests.some import some
 
-from latlab.charts import faults
+from latlab.charts import named
 from latlab.run.run import Run
+from latlab.topics import faults
 
 
 def test_kinds_stand_in_their_order_with_huge_pages_last(run: Run) -> None:
@@ -19,7 +20,7 @@ def test_kinds_stand_in_their_order_with_huge_pages_last(run: Run) -> None:
 def test_the_modes_that_were_found_are_marked_with_their_share(run: Run) -> None:
     first = faults.kinds(run)[0]
     assert [round(mode.share, 2) for mode in first.modes] == [0.86, 0.14]
-    assert "14 % around 5.40 µs" in faults.alt_text(run)
+    assert "14 % around 5.40 µs" in named("faults").alt_text(run)
 
 
 def test_a_quantile_with_too_few_faults_is_not_drawn(run: Run) -> None:
@@ -41,13 +42,13 @@ def test_no_text_of_a_run_file_reaches_an_expression(run: Run) -> None:
     record = faults.kinds(run)[0].record
     bad = "'];alert(1);['"
     point = msgspec.structs.replace(record.point, pages=bad, size_bytes=None)
-    drawn = faults.chart(Run(run.header, [msgspec.structs.replace(record, point=point)]))
+    drawn = named("faults").chart(Run(run.header, [msgspec.structs.replace(record, point=point)]))
     assert drawn is not None
     assert "alert" not in json.dumps(drawn.to_dict())
 
 
 def test_without_conclusions_the_median_is_marked(run: Run) -> None:
-    drawn = faults.chart(Run(run.header, run.select("vm.fault", kind="per_op")))
+    drawn = named("faults").chart(Run(run.header, run.select("vm.fault", kind="per_op")))
     assert drawn is not None
     assert "1.74 µs" in json.dumps(drawn.to_dict(), ensure_ascii=False)
 

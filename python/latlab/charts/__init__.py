@@ -11,8 +11,6 @@ from typing import Final, Protocol
 import altair as alt
 
 from latlab.charts import (
-    core_to_core,
-    faults,
     ladder,
     long_tail,
     network_concurrency,
@@ -34,6 +32,8 @@ from latlab.topics import (
     allocation,
     bandwidth,
     clocks,
+    core_to_core,
+    faults,
     hierarchy,
     kernel,
     loaded,
@@ -92,8 +92,8 @@ _PARTS: Final[tuple[Chart | Topic, ...]] = (
     prefetch,
     parallelism.TOPIC,
     loaded.TOPIC,
-    core_to_core,
-    faults,
+    core_to_core.TOPIC,
+    faults.TOPIC,
     allocation.TOPIC,
     nodes.TOPIC,
     reuse.TOPIC,

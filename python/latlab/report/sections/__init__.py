@@ -7,9 +7,7 @@ from typing import Final, Protocol
 from latlab.report.document import Section
 from latlab.report.probes import Probes
 from latlab.report.sections import (
-    core_to_core,
     doctor,
-    faults,
     ladder,
     long_tail,
     machine,
@@ -28,7 +26,9 @@ from latlab.topics import (
     allocation,
     bandwidth,
     clocks,
+    core_to_core,
     false_sharing,
+    faults,
     hierarchy,
     kernel,
     loaded,
@@ -69,9 +69,9 @@ _PARTS: Final[tuple[SectionModule | Topic, ...]] = (
     parallelism.TOPIC,
     alignment.TOPIC,
     loaded.TOPIC,
-    core_to_core,
+    core_to_core.TOPIC,
     false_sharing.TOPIC,
-    faults,
+    faults.TOPIC,
     mappings.TOPIC,
     allocation.TOPIC,
     nodes.TOPIC,

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
-
-import altair as alt
+from typing import TYPE_CHECKING, Final, Literal
 
 from latlab.run.findings import findings, positive
 from latlab.run.model import Record
 from latlab.run.run import Run
 from latlab.units import format_bytes, format_ns, format_percent
-from latlab.view.axes import duration_x
 from latlab.view.distribution import counts
-from latlab.view.drawing import inline, layered
-from latlab.view.points import why_absent, with_figures
-from latlab.view.table import Column, Table
+from latlab.view.plot import Drawing, Row
+from latlab.view.points import place_in, quantile, with_figures
+from latlab.view.table import Table, table_of
+from latlab.view.topic import Chart, Topic
 
-ID = "faults"
-TITLE = "What does it cost to touch a page for the first time?"
-PROBE = "vm.fault"
-OPERATIONS = {
+if TYPE_CHECKING:
+    from latlab.view.drawing import AnyChart
+
+PROBE: Final = "vm.fault"
+_OPERATIONS: Final = {
     "first-write": "first write",
     "first-read": "first read",
     "write-after-read": "write after a read",
@@ -31,13 +31,16 @@ OPERATIONS = {
     "file-major": "file on disk, mapped",
 }
 #: Steps of the picture in a power of ten: modes 30 % apart are two hills.
-_STEPS = 16
-_ROW_PIXELS = 60
+_STEPS: Final = 16
+_ROW_PIXELS: Final = 60
 #: The highest hill of a row leaves room for the row above it.
-_HILL = 0.68
+_HILL: Final = 0.68
 #: Modes nearer than this factor have no room for both names.
-_APART = 4.0
-_SIDES: tuple[tuple[int, Literal["left", "center", "right"]], ...] = (
+_APART: Final = 4.0
+_PAGE: Final = 4096
+#: A mode of fewer faults is a tail.
+_WORTH_SAYING: Final = 0.1
+_SIDES: Final[tuple[tuple[int, Literal["left", "center", "right"]], ...]] = (
     (-1, "right"),
     (0, "center"),
     (1, "left"),
@@ -64,12 +67,13 @@ class Kind:
 
 def kinds(run: Run) -> list[Kind]:
     """The kinds that were timed one by one, in the order above; huge pages after small ones."""
-    order = list(OPERATIONS)
-    records = [r for r in with_figures(run, PROBE, "per_op") if r.point.operation in OPERATIONS and counts(r)]
+    records = [
+        r for r in with_figures(run, PROBE, "per_op") if r.point.operation in _OPERATIONS and counts(r)
+    ]
     records.sort(
         key=lambda r: (
             r.point.pages == "huge",
-            order.index(r.point.operation or ""),
+            place_in(_OPERATIONS, r.point.operation),
             r.point.size_bytes or 0,
         )
     )
@@ -93,7 +97,7 @@ def kinds(run: Run) -> list[Kind]:
 def _name(record: Record) -> str:
     pages = {"4k": "4 KiB", "huge": "huge page"}.get(record.point.pages or "", "a page")
     size = format_bytes(record.point.size_bytes) if record.point.size_bytes else pages
-    return f"{OPERATIONS.get(record.point.operation or '', '')}, {size}"
+    return f"{_OPERATIONS.get(record.point.operation or '', '')}, {size}"
 
 
 def quantiles(record: Record) -> dict[str, float]:
@@ -103,11 +107,6 @@ def quantiles(record: Record) -> dict[str, float]:
         return {}
     found = {"p50": summary.p50, "p99": summary.p99, "p99.9": summary.p999}
     return {name: value for name, value in found.items() if value is not None and 0 < value < math.inf}
-
-
-def absence(run: Run) -> str | None:
-    """Why there is no chart, when there is none."""
-    return None if kinds(run) else why_absent(run, PROBE)
 
 
 def hills(record: Record) -> list[tuple[float, float]]:
@@ -128,7 +127,7 @@ def hills(record: Record) -> list[tuple[float, float]]:
     ]
 
 
-def _diamonds(kind: Kind, base: int) -> list[dict[str, Any]]:
+def _diamonds(kind: Kind, base: int) -> list[Row]:
     """The modes of a kind, with their names."""
     humps = kind.modes or tuple(Mode(at, 1.0, "") for at in list(quantiles(kind.record).values())[:1])
     # Where two modes lie side by side, their names stand away from each other.
@@ -150,7 +149,7 @@ def _diamonds(kind: Kind, base: int) -> list[dict[str, Any]]:
     return marks
 
 
-def _slow_end(kind: Kind, base: int) -> list[dict[str, Any]]:
+def _slow_end(kind: Kind, base: int) -> list[Row]:
     """The highest quantile that is known, where it is not the only one."""
     known = quantiles(kind.record)
     if len(known) <= 1:
@@ -159,14 +158,27 @@ def _slow_end(kind: Kind, base: int) -> list[dict[str, Any]]:
     return [{"x": at, "y": base, "y2": base + 0.35, "name": f"{name} {format_ns(at)}"}]
 
 
-def chart(run: Run) -> alt.LayerChart | None:
+def _picture(found: Sequence[Kind]) -> Drawing:
+    parts = []
+    for kind in found:
+        known = ", ".join(f"{name} {format_ns(value)}" for name, value in quantiles(kind.record).items())
+        humps = [f"{format_percent(mode.share)} around {format_ns(mode.at)}" for mode in kind.modes]
+        several = f"; {' and '.join(humps)}" if len(humps) > 1 else ""
+        parts.append(f"{kind.name}: {known}{several}")
+    about = "Distributions of the time of single page faults, one a kind, on one logarithmic axis."
+    return Drawing(f"{about} {'. '.join(parts)}.", lambda: _drawn(found))
+
+
+def _drawn(found: Sequence[Kind]) -> AnyChart:
     """A hill a kind, all over one log axis; a diamond on each mode, a tick at p99.9 or the highest known."""
-    found = kinds(run)
-    if not found:
-        return None
-    rows: list[dict[str, Any]] = []
-    marks: list[dict[str, Any]] = []
-    ticks: list[dict[str, Any]] = []
+    import altair as alt  # noqa: PLC0415 - only who draws needs it
+
+    from latlab.view.axes import duration_x  # noqa: PLC0415 - as above
+    from latlab.view.drawing import inline, layered  # noqa: PLC0415 - as above
+
+    rows: list[Row] = []
+    marks: list[Row] = []
+    ticks: list[Row] = []
     for number, kind in enumerate(found):
         base = len(found) - 1 - number
         rows += [
@@ -219,43 +231,58 @@ def chart(run: Run) -> alt.LayerChart | None:
     return layered(layers, data=inline(rows), width=560, height=_ROW_PIXELS * len(found) + 14)
 
 
-def alt_text(run: Run) -> str:
-    """What the picture shows, for a screen reader."""
-    parts = []
-    for kind in kinds(run):
-        known = ", ".join(f"{name} {format_ns(value)}" for name, value in quantiles(kind.record).items())
-        humps = [f"{format_percent(mode.share)} around {format_ns(mode.at)}" for mode in kind.modes]
-        several = f"; {' and '.join(humps)}" if len(humps) > 1 else ""
-        parts.append(f"{kind.name}: {known}{several}")
-    return (
-        "Distributions of the time of single page faults, one a kind, on one logarithmic axis. "
-        + ". ".join(parts)
-        + "."
-    )
-
-
-def table(run: Run) -> Table:
+def _table(found: Sequence[Kind]) -> Table:
     """Every kind with its quantiles and modes."""
-    columns = (
-        Column("fault"),
-        Column("faults", "count"),
-        Column("p50", "ns"),
-        Column("p90", "ns"),
-        Column("p99", "ns"),
-        Column("p99.9", "ns"),
-        Column("slowest", "ns"),
-        Column("modes"),
+
+    def mode(mode: Mode) -> str:
+        likely = f" ({mode.likely})" if mode.likely else ""
+        return f"{format_percent(mode.share)} around {format_ns(mode.at)}{likely}"
+
+    return table_of(
+        found,
+        ("fault", "text", lambda kind: kind.name),
+        ("faults", "count", lambda kind: kind.record.samples),
+        ("p50", "ns", lambda kind: quantile(kind.record, "p50")),
+        ("p90", "ns", lambda kind: quantile(kind.record, "p90")),
+        ("p99", "ns", lambda kind: quantile(kind.record, "p99")),
+        ("p99.9", "ns", lambda kind: quantile(kind.record, "p999")),
+        ("slowest", "ns", lambda kind: quantile(kind.record, "max")),
+        ("modes", "text", lambda kind: "; ".join(map(mode, kind.modes))),
     )
-    rows = []
-    for kind in kinds(run):
-        summary = kind.record.summary
-        if summary is None:
-            continue
-        figures = (summary.p50, summary.p90, summary.p99, summary.p999, summary.max)
-        modes = "; ".join(
-            f"{format_percent(mode.share)} around {format_ns(mode.at)}"
-            + (f" ({mode.likely})" if mode.likely else "")
-            for mode in kind.modes
-        )
-        rows.append((kind.name, kind.record.samples, *figures, modes))
-    return Table(columns, tuple(rows))
+
+
+def prose(run: Run) -> Iterator[str]:
+    """The first write to a small page, with its modes, or to a huge one."""
+    found = {(kind.record.point.operation, kind.record.point.pages): kind for kind in kinds(run)}
+    first = found.get(("first-write", "4k"))
+    if first is None or not first.record.value:
+        return
+    value = first.record.value
+    yield (
+        f"The first write to a page of 4 KiB costs {format_ns(value)}: a program gets new memory at"
+        f" {format_ns(value * 2**20 / _PAGE)} a MiB."
+    )
+    humps = sorted((mode for mode in first.modes if mode.share >= _WORTH_SAYING), key=lambda mode: mode.at)
+    huge = found.get(("first-write", "huge"))
+    if len(humps) > 1:
+        likely = f": likely {humps[-1].likely}" if humps[-1].likely else ""
+        yield f"{format_percent(humps[-1].share)} of these faults take {format_ns(humps[-1].at)}{likely}."
+    elif huge is not None and huge.record.value and huge.record.point.size_bytes:
+        size, cost = huge.record.point.size_bytes, huge.record.value
+        each = format_ns(cost * _PAGE / size)
+        yield f"One of {format_bytes(size)} costs {format_ns(cost)}, which is {each} for 4 KiB."
+
+
+TOPIC: Final = Topic(
+    Chart(
+        id="faults",
+        title="What does it cost to touch a page for the first time?",
+        caption="One hill a kind of fault: high where many faults took that long. A diamond marks each mode"
+        " with its share; a stroke, the slow end.",
+        probe=PROBE,
+        measured=kinds,
+        picture=_picture,
+        table=_table,
+    ),
+    prose=prose,
+)

@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
-import altair as alt
-
+from latlab.run.findings import findings, positive
 from latlab.run.run import Run
-from latlab.units import format_ns
-from latlab.view.drawing import inline, layered
-from latlab.view.points import is_disturbed, why_absent, with_figures
-from latlab.view.table import Column, Table, range_cells
+from latlab.units import format_cpus, format_ns
+from latlab.view.evidence import evidence
+from latlab.view.plot import Drawing, yes_or_no
+from latlab.view.points import is_disturbed, with_figures
+from latlab.view.table import Table, range_cells, table_of
+from latlab.view.topic import Chart, Topic
 
-ID = "core_to_core"
-TITLE = "How long does a cache line take from one CPU to another and back?"
-PROBE = "memory.core_to_core"
-OPERATIONS = {"compare-and-swap": "compare and swap", "load-store": "load and store"}
+if TYPE_CHECKING:
+    import altair as alt
+
+    from latlab.view.drawing import AnyChart
+
+Pairs = Mapping[str, "list[Pair]"]
+PROBE: Final = "memory.core_to_core"
+_OPERATIONS: Final = {"compare-and-swap": "compare and swap", "load-store": "load and store"}
 #: More rows than this are joined: a map of 496 pairs can still be read, and stays small in the file.
-_MOST_PLACES = 32
+_MOST_PLACES: Final = 32
 #: Up to so many rows there is room for figures in the cells.
-_MOST_FIGURES = 12
-_SIDE = 300
+_MOST_FIGURES: Final = 12
+_SIDE: Final = 300
+_MOST_CLUSTERS: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +48,7 @@ class Pair:
 def pairs(run: Run) -> dict[str, list[Pair]]:
     """The pairs that were measured, by operation."""
     found: dict[str, list[Pair]] = {}
-    for operation, name in OPERATIONS.items():
+    for operation, name in _OPERATIONS.items():
         own = []
         for record in with_figures(run, PROBE, "batch_mean"):
             first, second = record.point.from_cpu, record.point.to_cpu
@@ -89,16 +97,26 @@ def joined(found: list[Pair]) -> tuple[list[Pair], list[str]]:
     return drawn, list(dict.fromkeys(names.values()))
 
 
-def absence(run: Run) -> str | None:
-    """Why there is no chart, when there is none."""
-    return None if pairs(run) else why_absent(run, PROBE)
+def _picture(found: Pairs) -> Drawing:
+    parts = []
+    for name, own in found.items():
+        best, worst = (f(own, key=lambda pair: pair.value) for f in (min, max))
+        middle = statistics.median(pair.value for pair in own)
+        doubted = sum(pair.disturbed for pair in own)
+        parts.append(
+            f"{name}, {len(own)} pair{'' if len(own) == 1 else 's'} of {len(cpus(own))} CPUs:"
+            f" {format_ns(best.value)} (CPU {best.first} and {best.second}) to {format_ns(worst.value)}"
+            f" (CPU {worst.first} and {worst.second}), median {format_ns(middle)}"
+            + (f"; {doubted} disturbed" if doubted else "")
+        )
+    about = "Map of pairs of CPUs: time of a cache line there and back."
+    return Drawing(f"{about} {'. '.join(parts)}.", lambda: _drawn(found))
 
 
-def chart(run: Run) -> alt.HConcatChart | None:
+def _drawn(found: Pairs) -> AnyChart:
     """A map an operation: the stronger the colour, the longer the way; a cross on what to doubt."""
-    found = pairs(run)
-    if not found:
-        return None
+    import altair as alt  # noqa: PLC0415 - only who draws needs it
+
     values = [pair.value for own in found.values() for pair in own]
     # Equal pairs look equal: the scale never stretches less than a factor of two.
     low, high = min(values), max(*values, 2 * min(values))
@@ -107,6 +125,10 @@ def chart(run: Run) -> alt.HConcatChart | None:
 
 
 def _panel(name: str, found: list[Pair], low: float, high: float) -> alt.LayerChart:
+    import altair as alt  # noqa: PLC0415 - only who draws needs it
+
+    from latlab.view.drawing import inline, layered  # noqa: PLC0415 - as above
+
     drawn, names = joined(found)
     rows = [
         {
@@ -156,45 +178,62 @@ def _panel(name: str, found: list[Pair], low: float, high: float) -> alt.LayerCh
     return layered(layers, data=inline(rows), width=_SIDE, height=_SIDE, title=title)
 
 
-def alt_text(run: Run) -> str:
-    """What the picture shows, for a screen reader."""
-    parts = []
-    for name, own in pairs(run).items():
-        best, worst = (f(own, key=lambda pair: pair.value) for f in (min, max))
-        middle = statistics.median(pair.value for pair in own)
-        doubted = sum(pair.disturbed for pair in own)
-        parts.append(
-            f"{name}, {len(own)} pair{'' if len(own) == 1 else 's'} of {len(cpus(own))} CPUs:"
-            f" {format_ns(best.value)} (CPU {best.first} and {best.second}) to {format_ns(worst.value)}"
-            f" (CPU {worst.first} and {worst.second}), median {format_ns(middle)}"
-            + (f"; {doubted} disturbed" if doubted else "")
-        )
-    return "Map of pairs of CPUs: time of a cache line there and back. " + ". ".join(parts) + "."
-
-
-def table(run: Run) -> Table:
+def _table(found: Pairs) -> Table:
     """Every pair, or every group of pairs as drawn where there are many."""
-    columns = (
-        Column("exchange"),
-        Column("CPU"),
-        Column("and CPU"),
-        Column("there and back, median", "ns"),
-        Column("95 % from", "ns"),
-        Column("95 % to", "ns"),
-        Column("samples", "count"),
-        Column("disturbed"),
+    return table_of(
+        [(name, pair) for name, own in found.items() for pair in joined(own)[0]],
+        ("exchange", "text", lambda at: at[0]),
+        ("CPU", "text", lambda at: at[1].first),
+        ("and CPU", "text", lambda at: at[1].second),
+        ("there and back, median", "ns", lambda at: at[1].value),
+        ("95 % from", "ns", lambda at: range_cells(at[1].low, at[1].high)[0]),
+        ("95 % to", "ns", lambda at: range_cells(at[1].low, at[1].high)[1]),
+        ("samples", "count", lambda at: at[1].samples),
+        ("disturbed", "text", lambda at: yes_or_no(at[1].disturbed)),
     )
-    rows = tuple(
-        (
-            name,
-            pair.first,
-            pair.second,
-            pair.value,
-            *range_cells(pair.low, pair.high),
-            pair.samples,
-            "yes" if pair.disturbed else "no",
+
+
+def prose(run: Run) -> Iterator[str]:
+    """The first operation over all pairs."""
+    for name, own in list(pairs(run).items())[:1]:
+        values = [pair.value for pair in own]
+        spread = f"; {format_ns(min(values))} to {format_ns(max(values))} over {len(values)} pairs"
+        yield (
+            f"A cache line goes from one CPU to another and back in {format_ns(statistics.median(values))}"
+            f" ({name}{spread if len(values) > 1 else ''})."
         )
-        for name, own in pairs(run).items()
-        for pair in joined(own)[0]
-    )
-    return Table(columns, rows)
+
+
+def _evidence(run: Run) -> Iterator[str]:
+    """With which CPUs are near each other, as the map says."""
+    for entry in findings(run, PROBE).sections("operations")[:1]:
+        clusters = entry.sections("clusters")
+        named = []
+        for cluster in clusters[:_MOST_CLUSTERS]:
+            within = positive(cluster, "within_ns")
+            name = f"CPUs {format_cpus(cluster.integers('cpus'))}"
+            named.append(f"{name} ({format_ns(within)} apart)" if within is not None else name)
+        more = len(clusters) - len(named)
+        between = positive(entry, "between_ns")
+        if named:
+            text = "Groups: " + "; ".join(named) + (f"; {more} more" if more > 0 else "")
+            yield text + (f"; {format_ns(between)} between groups." if between is not None else ".")
+        if entry.flag("sampled"):
+            yield "There are too many pairs to measure all: these are a sample of them."
+    yield from evidence(run, PROBE)
+
+
+TOPIC: Final = Topic(
+    Chart(
+        id="core_to_core",
+        title="How long does a cache line take from one CPU to another and back?",
+        caption="Both halves are the same pairs. The stronger the colour, the longer the way; a cross marks a"
+        " pair that was disturbed.",
+        probe=PROBE,
+        measured=pairs,
+        picture=_picture,
+        table=_table,
+    ),
+    prose=prose,
+    evidence=_evidence,
+)

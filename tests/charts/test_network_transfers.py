@@ -6,11 +6,11 @@ import msgspec
 import pytest
 from tests.some import some
 
-from latlab.charts import Chart, network_concurrency, network_phases, network_workers
+from latlab.charts import Chart, named
 from latlab.run.run import Run
-from latlab.topics import transfers
+from latlab.topics import network_concurrency, network_phases, network_workers, transfers
 
-CHARTS: tuple[Chart, ...] = (network_workers, network_concurrency, network_phases)
+CHARTS: tuple[Chart, ...] = tuple(map(named, ("network_workers", "network_concurrency", "network_phases")))
 
 
 def changed(run: Run, **findings: object) -> Run:
@@ -29,7 +29,7 @@ def test_ten_files_make_a_staircase() -> None:
 
 
 def test_a_speed_up_stands_under_its_staircase(run: Run) -> None:
-    drawn = network_workers.chart(run)
+    drawn = named("network_workers").chart(run)
     assert drawn is not None
     rows = {
         name: [row.number("speed_up") or 0.0 for row in own]
@@ -37,8 +37,8 @@ def test_a_speed_up_stands_under_its_staircase(run: Run) -> None:
     }
     assert "100 KiB, new connections, emulated path" in rows
     assert all(value <= 10 for values in rows.values() for value in values)
-    assert "6 workers" not in network_workers.alt_text(run)
-    assert "4.85 with 6" in network_workers.alt_text(run)
+    assert "6 workers" not in named("network_workers").alt_text(run)
+    assert "4.85 with 6" in named("network_workers").alt_text(run)
 
 
 def test_every_sweep_has_its_knee(run: Run) -> None:
@@ -46,13 +46,13 @@ def test_every_sweep_has_its_knee(run: Run) -> None:
     assert next(iter(found)) == "100 KiB, new connections, emulated path"
     for sweep in found.values():
         assert sweep.knee in {int(spot.x) for spot in sweep.goodput}
-    assert "knee at" in network_concurrency.alt_text(run)
-    verdicts = {row[-1] for row in network_concurrency.table(run).rows}
+    assert "knee at" in named("network_concurrency").alt_text(run)
+    verdicts = {row[-1] for row in named("network_concurrency").table(run).rows}
     assert {"slow-start-bound", "link-bound"} <= verdicts
 
 
 def test_phases_add_up_and_the_model_stands_beside_the_emulated_path_only(run: Run) -> None:
-    drawn = network_phases.drawn(run)
+    drawn = network_phases.drawn(network_phases.singles(run))
     assert set(drawn) == {"emulated", "loopback"}
     for path, own in drawn.items():
         for one in some(own):
@@ -72,7 +72,7 @@ def test_what_is_no_figure_leaves_its_neighbours(run: Run) -> None:
     rows = [dict(row) for row in transfers.rows(run, "ten_files")]
     rows[0]["speed_up"] = float("inf")
     rows[1]["interval"] = [5, 4]
-    assert network_workers.chart(changed(run, ten_files=rows)) is not None
+    assert named("network_workers").chart(changed(run, ten_files=rows)) is not None
 
 
 def test_the_path_is_named_as_its_records_do(run: Run) -> None:

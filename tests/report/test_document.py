@@ -18,7 +18,6 @@ from latlab.report.sections import (
     SECTIONS,
     ladder,
     long_tail,
-    network_transfer,
     unmeasured,
 )
 from latlab.report.sections.topic import TopicSection
@@ -29,6 +28,7 @@ from latlab.topics import (
     TOPICS,
     alignment,
     network_throughput,
+    network_transfer,
     storage_blocks,
     storage_files,
     storage_random,
@@ -622,7 +622,8 @@ def test_a_caption_speaks_of_what_is_in_the_picture(run: Run, described: Probes)
     assert "Right: one connection." in both
     assert "Right" not in alone
     far, near = (
-        network_transfer.section(of, described).figures[0].caption for of in (run, without_models(run))
+        TopicSection(network_transfer.TOPIC).section(of, described).figures[0].caption
+        for of in (run, without_models(run))
     )
     assert "The tick is the model" in far
     assert "tick" not in near

@@ -13,9 +13,6 @@ import altair as alt
 from latlab.charts import (
     ladder,
     long_tail,
-    network_concurrency,
-    network_phases,
-    network_workers,
     noise_causes,
     noise_spectrum,
     noise_timeline,
@@ -41,6 +38,7 @@ from latlab.topics import (
     network_loaded,
     network_roundtrip,
     network_throughput,
+    network_transfer,
     nodes,
     parallelism,
     pokes,
@@ -103,9 +101,7 @@ _PARTS: Final[tuple[Chart | Topic, ...]] = (
     network_roundtrip.TOPIC,
     network_throughput.TOPIC,
     network_loaded.TOPIC,
-    network_phases,
-    network_workers,
-    network_concurrency,
+    network_transfer.TOPIC,
     network_http.TOPIC,
     clocks.TOPIC,
 )

@@ -21,6 +21,7 @@ from latlab.topics import (
     network_loaded,
     network_roundtrip,
     network_throughput,
+    network_transfer,
     nodes,
     parallelism,
     pokes,
@@ -71,6 +72,7 @@ NETWORK: Final = (
     network_throughput.TOPIC,
     network_loaded.TOPIC,
     network_connect.TOPIC,
+    network_transfer.TOPIC,
     network_http.TOPIC,
 )
 TOPICS: Final = (*MEMORY, kernel.TOPIC, *STORAGE, *NETWORK, clocks.TOPIC)

@@ -1,4 +1,4 @@
-"""What `network.transfer` concluded, read without trust, for the charts and the report's section."""
+"""What `network.transfer` concluded, read without trust, for the topics about it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from latlab.run.findings import findings, positive
 from latlab.run.model import Machine
 from latlab.run.run import Run
 from latlab.units import format_bytes
-from latlab.view.points import why_absent
 
 PROBE = "network.transfer"
 #: What lies between client and server, by the point's `path`; what was asked for comes first.
@@ -82,8 +81,3 @@ def route_words(run: Run, path: str) -> str:
             if own:
                 return own[0]
     return ""
-
-
-def absence(run: Run, found: object) -> str | None:
-    """Why there is nothing to draw, when `found` is empty."""
-    return None if found else why_absent(run, PROBE)

@@ -2,45 +2,27 @@
 
 from __future__ import annotations
 
-from latlab.charts import network_concurrency, network_phases, network_workers
-from latlab.report.document import Section
-from latlab.report.figures import figure
-from latlab.report.probes import Probes
+from collections.abc import Iterator
+from typing import Final
+
 from latlab.run.findings import ends, findings, positive, stated
 from latlab.run.model import Machine
 from latlab.run.run import Run
 from latlab.text import clean
-from latlab.topics import transfers
+from latlab.topics import network_concurrency, network_phases, network_workers, transfers
 from latlab.topics.transfers import CONNECTIONS, PATHS, PROBE
 from latlab.units import format_bytes, format_digits, format_rate, format_span
 from latlab.view.evidence import evidence
+from latlab.view.figure import Absent
 from latlab.view.prose import Notice
 from latlab.view.table import Cell, Column, Listing, Table
+from latlab.view.topic import Topic
 
-_TITLE = "What does a file cost that comes over the network, and how many should come at once?"
-_PHASES = (
-    "Medians of one transfer at a time. connect and tls: a round trip each; first-byte: the request's round"
-    " trip; last-byte: the rest of the body."
-)
-#: Where a path was measured, and with it the model.
-_FAR_PHASES = (
-    " Over a path a new connection mostly waits there for its window to grow. The tick is the model: it knows"
-    " this run's round trip and rate, and the file's size."
-)
-_WORKERS = (
-    "Ten files of 100 KiB. w workers take ten files in ceil(10 / w) turns: the staircase is the most that is"
-    " possible, 5 times with five to nine workers. Bars at six: 95 % interval."
-)
-_CONCURRENCY = (
-    "While all workers have work: neither the start nor the end counts. Bands are 95 % intervals between"
-    " blocks; a ring is the knee, the fewest transfers under way that reach 80 % of the highest goodput."
-    " Beyond it each one only waits longer."
-)
 #: A speed-up whose interval is wider than this by a factor says nothing.
-_WIDEST = 2.0
+_WIDEST: Final = 2.0
 #: Medians of a few blocks may lie this much above what ten files allow.
-_ABOVE_THE_MOST = 1.05
-_EXPERIMENT = (
+_ABOVE_THE_MOST: Final = 1.05
+_EXPERIMENT: Final = (
     Column("ten files, connections"),
     Column("path"),
     Column("by"),
@@ -50,7 +32,7 @@ _EXPERIMENT = (
     Column("95 %"),
     Column("at most", "number"),
 )
-_MODEL = (
+_MODEL: Final = (
     Column("transfer"),
     Column("measured (95 %)"),
     Column("model", "ns"),
@@ -60,7 +42,7 @@ _MODEL = (
     Column("software's part", "ns"),
     Column("limited by"),
 )
-_KNEES = (
+_KNEES: Final = (
     Column("transfers"),
     Column("knee", "count"),
     Column("95 % from", "count"),
@@ -71,7 +53,7 @@ _KNEES = (
     Column("plateau (95 %)"),
     Column("remarks"),
 )
-_ONE_OR_MANY = (
+_ONE_OR_MANY: Final = (
     Column("path"),
     Column("connections"),
     Column("one of 1,000 KiB (95 %)"),
@@ -80,7 +62,7 @@ _ONE_OR_MANY = (
     Column("ten / one"),
 )
 #: Of the server that the user names; every figure with its 95 % interval.
-_NAMED = (
+_NAMED: Final = (
     Column("connections"),
     Column("one transfer"),
     *(Column(phase) for phase in transfers.PHASES),
@@ -88,43 +70,23 @@ _NAMED = (
     Column("transfers", "count"),
 )
 #: Python's engines, by the point's `engine`.
-_ENGINES = {"latlab": "latlab", "python-requests": "Python, requests", "python-httpx": "Python, httpx"}
-_LESSON_WORKERS = 6
+_ENGINES: Final = {"latlab": "latlab", "python-requests": "Python, requests", "python-httpx": "Python, httpx"}
+_LESSON_WORKERS: Final = 6
 #: 10 / ceil(10 / 6).
-_LESSON_MOST = 5
+_LESSON_MOST: Final = 5
 
 
-def section(run: Run, probes: Probes) -> Section:
-    """The experiment, the model, the knees, and the charts."""
-    tables = {
-        "One transfer of --url by its phases": Table(_NAMED, tuple(_named_server(run))),
-        "Ten files by six workers": Table(_EXPERIMENT, tuple(_experiment(run))),
-        "The model beside the measurement": Table(_MODEL, tuple(_model(run))),
-        "Knees": Table(_KNEES, tuple(_knees(run))),
-        "One file or many": Table(_ONE_OR_MANY, tuple(_one_or_many(run))),
-    }
-    listings = tuple(Listing(title, table) for title, table in tables.items() if table.rows)
-    figures = (
-        *figure(run, network_phases.ID, _PHASES + (_FAR_PHASES if network_phases.has_model(run) else "")),
-        *figure(run, network_workers.ID, _WORKERS),
-        *figure(run, network_concurrency.ID, _CONCURRENCY),
-    )
-    return Section(
-        id="network_transfer",
-        title=_TITLE,
-        sentences=_sentences(run),
-        listings=listings,
-        figures=figures,
-        notices=_notices(run),
-        evidence=(
-            *filter(None, [transfers.route_words(run, "emulated")]),
-            *_congestion_control(run),
-            *_unmeasured(run),
-            *evidence(run, PROBE),
-        ),
-        methods=probes.methods_of(PROBE),
-        absence="" if figures or listings else transfers.absence(run, ()) or "",
-    )
+def _listings(run: Run) -> Iterator[Listing]:
+    """The experiment, the model and the knees."""
+    for title, columns, rows in (
+        ("One transfer of --url by its phases", _NAMED, _named_server(run)),
+        ("Ten files by six workers", _EXPERIMENT, _experiment(run)),
+        ("The model beside the measurement", _MODEL, _model(run)),
+        ("Knees", _KNEES, _knees(run)),
+        ("One file or many", _ONE_OR_MANY, _one_or_many(run)),
+    ):
+        if rows:
+            yield Listing(title, Table(columns, tuple(rows)))
 
 
 def _named(row: Machine) -> tuple[str, str, str] | None:
@@ -343,3 +305,28 @@ def _unmeasured(run: Run) -> list[str]:
         if engine in _ENGINES and reason:
             lines.append(f"Not measured by {_ENGINES[engine]}: {clean(reason, most=200)}.")
     return lines
+
+
+def _evidence(run: Run) -> Iterator[str]:
+    yield from filter(None, [transfers.route_words(run, "emulated")])
+    yield from _congestion_control(run)
+    yield from _unmeasured(run)
+    yield from evidence(run, PROBE)
+
+
+def _is_shown(run: Run) -> bool:
+    drawn = any(not isinstance(chart.of(run), Absent) for chart in TOPIC.charts)
+    return drawn or any(_listings(run))
+
+
+TOPIC: Final = Topic(
+    network_phases.CHART,
+    others=(network_workers.CHART, network_concurrency.CHART),
+    id="network_transfer",
+    title="What does a file cost that comes over the network, and how many should come at once?",
+    shown=_is_shown,
+    prose=_sentences,
+    listings=_listings,
+    notices=_notices,
+    evidence=_evidence,
+)

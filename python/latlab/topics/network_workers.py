@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import math
-from typing import Any
-
-import altair as alt
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
 
 from latlab.run.findings import ends, positive
 from latlab.run.model import Machine
 from latlab.run.run import Run
 from latlab.topics import transfers
-from latlab.view.curves import series_encodings
-from latlab.view.drawing import inline, layered
-from latlab.view.table import Column, Table
+from latlab.view.plot import Drawing, Row
+from latlab.view.table import Table, table_of
+from latlab.view.topic import Chart
 
-ID = "network_workers"
-TITLE = "How much faster are ten files when several workers fetch them?"
-FILES = 10
+if TYPE_CHECKING:
+    from latlab.view.drawing import AnyChart
+
+Sets = Mapping[str, Sequence[Machine]]
+FILES: Final = 10
 _CEILING, _IDEAL = "ten files allow: 10 / turns", "ideal"
 _WIDTH, _HEIGHT = 720, 320
 
@@ -43,17 +44,26 @@ def ceiling(workers: int) -> float:
     return FILES / math.ceil(FILES / workers)
 
 
-def absence(run: Run) -> str | None:
-    """Why there is no chart, when there is none."""
-    return transfers.absence(run, sets(run))
+def _picture(found: Sets) -> Drawing:
+    parts = []
+    for name, own in found.items():
+        figures = ", ".join(f"{positive(row, 'speed_up') or 1:.2f} with {_workers(row)}" for row in own)
+        parts.append(f"{name}: {figures}")
+    about = (
+        "Line chart: how many times as fast ten files are by several workers as by one, over the staircase"
+        " 10 / ceil(10 / workers) and the ideal line."
+    )
+    return Drawing(f"{about} {'; '.join(parts)}.", lambda: _drawn(found))
 
 
-def chart(run: Run) -> alt.LayerChart | None:
+def _drawn(found: Sets) -> AnyChart:
     """Measured speed-ups over the staircase that ten files make, and the straight line of the ideal."""
-    found = sets(run)
-    if not found:
-        return None
-    values: list[dict[str, Any]] = []
+    import altair as alt  # noqa: PLC0415 - only who draws needs it
+
+    from latlab.view.curves import series_encodings  # noqa: PLC0415 - as above
+    from latlab.view.drawing import inline, layered  # noqa: PLC0415 - as above
+
+    values: list[Row] = []
     for name, own in found.items():
         measured = [(1, 1.0, None), *((_workers(r), positive(r, "speed_up") or 1.0, r) for r in own)]
         for workers, value, row in measured:
@@ -100,39 +110,26 @@ def chart(run: Run) -> alt.LayerChart | None:
     return layered(layers, width=_WIDTH, height=_HEIGHT)
 
 
-def alt_text(run: Run) -> str:
-    """What the picture shows, for a screen reader."""
-    parts = []
-    for name, own in sets(run).items():
-        figures = ", ".join(f"{positive(row, 'speed_up') or 1:.2f} with {_workers(row)}" for row in own)
-        parts.append(f"{name}: {figures}")
-    text = (
-        "Line chart: how many times as fast ten files are by several workers as by one, over the staircase"
-        " 10 / ceil(10 / workers) and the ideal line. "
-    )
-    return text + "; ".join(parts) + "."
-
-
-def table(run: Run) -> Table:
+def _table(found: Sets) -> Table:
     """Every set."""
-    columns = (
-        Column("transfers"),
-        Column("workers", "count"),
-        Column("by one", "ns"),
-        Column("by all", "ns"),
-        Column("times as fast", "number"),
-        Column("at most", "number"),
+    return table_of(
+        [(name, row) for name, own in found.items() for row in own],
+        ("transfers", "text", lambda at: at[0]),
+        ("workers", "count", lambda at: _workers(at[1])),
+        ("by one", "ns", lambda at: positive(at[1], "sequential_ns")),
+        ("by all", "ns", lambda at: positive(at[1], "pool_ns")),
+        ("times as fast", "number", lambda at: positive(at[1], "speed_up")),
+        ("at most", "number", lambda at: ceiling(_workers(at[1]))),
     )
-    rows = tuple(
-        (
-            name,
-            _workers(row),
-            positive(row, "sequential_ns"),
-            positive(row, "pool_ns"),
-            positive(row, "speed_up"),
-            ceiling(_workers(row)),
-        )
-        for name, own in sets(run).items()
-        for row in own
-    )
-    return Table(columns, rows)
+
+
+CHART: Final = Chart(
+    id="network_workers",
+    title="How much faster are ten files when several workers fetch them?",
+    caption="Ten files of 100 KiB. w workers take ten files in ceil(10 / w) turns: the staircase is the most"
+    " that is possible, 5 times with five to nine workers. Bars at six: 95 % interval.",
+    probe=transfers.PROBE,
+    measured=sets,
+    picture=_picture,
+    table=_table,
+)

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import altair as alt
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 from latlab.run.findings import ends, positive
 from latlab.run.run import Run
 from latlab.topics import transfers
 from latlab.units import ONCE, format_ns
-from latlab.view.axes import DURATION_FROM_ZERO
-from latlab.view.drawing import inline, layered
-from latlab.view.table import Column, Table
+from latlab.view.plot import Drawing, Row
+from latlab.view.table import Table, table_of
+from latlab.view.topic import Chart
 
-ID = "network_phases"
-TITLE = "What does one transfer spend its time on?"
+if TYPE_CHECKING:
+    import altair as alt
+
+    from latlab.view.drawing import AnyChart
+
 #: Longer ones would leave the others no room.
-_LARGEST_BYTES = 1 << 20
-_MODEL = "model"
+_LARGEST_BYTES: Final = 1 << 20
+_MODEL: Final = "model"
 #: Pixels of the whole, of the names beside a panel, and of a row.
 _WIDTH, _LABELS, _ROW = 720, 130, 30
 
@@ -75,30 +78,49 @@ def singles(run: Run) -> list[Single]:
     )
 
 
-def drawn(run: Run) -> dict[str, list[Single]]:
+def drawn(own: Sequence[Single]) -> dict[str, list[Single]]:
     """Those of which a bar is drawn, by path."""
     found: dict[str, list[Single]] = {}
-    for one in singles(run):
+    for one in own:
         if one.phases and one.kind.file_bytes <= _LARGEST_BYTES:
             found.setdefault(one.kind.path, []).append(one)
     return found
 
 
-def has_model(run: Run) -> bool:
-    """Whether a tick is drawn anywhere."""
-    return any(one.model_ns is not None for own in drawn(run).values() for one in own)
+def _measured(run: Run) -> list[Single] | None:
+    own = singles(run)
+    return own if drawn(own) else None
 
 
-def absence(run: Run) -> str | None:
-    """Why there is no chart, when there is none."""
-    return transfers.absence(run, drawn(run))
+def _caption(run: Run) -> str:
+    modelled = any(one.model_ns is not None for own in drawn(singles(run)).values() for one in own)
+    return (
+        "Medians of one transfer at a time. connect and tls: a round trip each; first-byte: the request's"
+        " round trip; last-byte: the rest of the body."
+        # Where a path was measured, and with it the model.
+        + (
+            " Over a path a new connection mostly waits there for its window to grow. The tick is the model:"
+            " it knows this run's round trip and rate, and the file's size."
+            if modelled
+            else ""
+        )
+    )
 
 
-def chart(run: Run) -> alt.HConcatChart | None:
+def _picture(own: Sequence[Single]) -> Drawing:
+    parts = []
+    for path, of in drawn(own).items():
+        for one in of:
+            phases = ", ".join(f"{name} {format_ns(ns)}" for name, ns in one.phases.items())
+            parts.append(f"{transfers.PATHS[path]}, {one.name}: {format_ns(one.time_ns)} ({phases})")
+    about = "Stacked bars: one transfer by its phases, by size."
+    return Drawing(f"{about} {'; '.join(parts)}.", lambda: _drawn(drawn(own)))
+
+
+def _drawn(panels: dict[str, list[Single]]) -> AnyChart:
     """One panel a path with its own axis; a bar is one transfer in its phases, a tick the model."""
-    panels = drawn(run)
-    if not panels:
-        return None
+    import altair as alt  # noqa: PLC0415 - only who draws needs it
+
     seen = {phase for own in panels.values() for one in own for phase in one.phases}
     phases = [phase for phase in transfers.PHASES if phase in seen]
     width = _WIDTH // len(panels) - _LABELS
@@ -107,8 +129,13 @@ def chart(run: Run) -> alt.HConcatChart | None:
 
 
 def _panel(title: str, own: list[Single], phases: list[str], width: int) -> alt.LayerChart:
+    import altair as alt  # noqa: PLC0415 - only who draws needs it
+
+    from latlab.view.axes import DURATION_FROM_ZERO  # noqa: PLC0415 - as above
+    from latlab.view.drawing import inline, layered  # noqa: PLC0415 - as above
+
     longest = max(sum(one.phases.values()) for one in own)
-    values: list[dict[str, Any]] = []
+    values: list[Row] = []
     sums, models = [], []
     for one in own:
         at = 0.0
@@ -154,38 +181,31 @@ def _panel(title: str, own: list[Single], phases: list[str], width: int) -> alt.
     return layered(layers, width=width, height=_ROW * len(names), title=title)
 
 
-def alt_text(run: Run) -> str:
-    """What the picture shows, for a screen reader."""
-    parts = []
-    for path, own in drawn(run).items():
-        for one in own:
-            phases = ", ".join(f"{name} {format_ns(ns)}" for name, ns in one.phases.items())
-            parts.append(f"{transfers.PATHS[path]}, {one.name}: {format_ns(one.time_ns)} ({phases})")
-    return "Stacked bars: one transfer by its phases, by size. " + "; ".join(parts) + "."
-
-
-def table(run: Run) -> Table:
+def _table(own: Sequence[Single]) -> Table:
     """Every phase of every single transfer, and the model beside it."""
-    columns = (
-        Column("path"),
-        Column("transfer"),
-        *(Column(phase, "ns") for phase in transfers.PHASES),
-        Column("all of it", "ns"),
-        Column("95 % from", "ns"),
-        Column("95 % to", "ns"),
-        Column(_MODEL, "ns"),
-        Column("limited by"),
+
+    def phase(one: Single, name: str) -> float | None:
+        return one.phases.get(name)
+
+    return table_of(
+        own,
+        ("path", "text", lambda one: transfers.PATHS[one.kind.path]),
+        ("transfer", "text", lambda one: one.name),
+        *((name, "ns", partial(phase, name=name)) for name in transfers.PHASES),
+        ("all of it", "ns", lambda one: one.time_ns),
+        ("95 % from", "ns", lambda one: one.ends[0] if one.ends else ONCE),
+        ("95 % to", "ns", lambda one: one.ends[1] if one.ends else None),
+        (_MODEL, "ns", lambda one: one.model_ns),
+        ("limited by", "text", lambda one: one.verdict or "unknown"),
     )
-    rows = tuple(
-        (
-            transfers.PATHS[one.kind.path],
-            one.name,
-            *(one.phases.get(phase) for phase in transfers.PHASES),
-            one.time_ns,
-            *(one.ends or (ONCE, None)),
-            one.model_ns,
-            one.verdict or "unknown",
-        )
-        for one in singles(run)
-    )
-    return Table(columns, rows)
+
+
+CHART: Final = Chart(
+    id="network_phases",
+    title="What does one transfer spend its time on?",
+    caption=_caption,
+    probe=transfers.PROBE,
+    measured=_measured,
+    picture=_picture,
+    table=_table,
+)

@@ -6,9 +6,9 @@ import msgspec
 import pytest
 from tests.some import some
 
-from latlab.charts import named, prefetch
+from latlab.charts import named
 from latlab.run.run import Run
-from latlab.topics import allocation, kernel, nodes, parallelism, python, reuse
+from latlab.topics import allocation, kernel, nodes, parallelism, prefetch, python, reuse
 
 
 def test_every_operation_of_the_kernel_has_a_name_of_its_own(run: Run) -> None:

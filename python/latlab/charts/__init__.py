@@ -17,8 +17,6 @@ from latlab.charts import (
     noise_spectrum,
     noise_timeline,
     over_time,
-    prefetch,
-    stride,
     tail_causes,
 )
 from latlab.charts.topic import charts_of
@@ -42,8 +40,10 @@ from latlab.topics import (
     nodes,
     parallelism,
     pokes,
+    prefetch,
     python,
     reuse,
+    stride,
     translation,
 )
 from latlab.view.drawing import AnyChart, unchecked
@@ -86,8 +86,8 @@ _PARTS: Final[tuple[Chart | Topic, ...]] = (
     noise_timeline,
     noise_spectrum,
     bandwidth.TOPIC,
-    stride,
-    prefetch,
+    stride.TOPIC,
+    prefetch.TOPIC,
     parallelism.TOPIC,
     loaded.TOPIC,
     core_to_core.TOPIC,

@@ -25,6 +25,7 @@ from latlab.topics import (
     nodes,
     parallelism,
     pokes,
+    prefetch,
     python,
     reuse,
     storage_blocks,
@@ -36,6 +37,7 @@ from latlab.topics import (
     storage_reread,
     storage_steady,
     storage_sync,
+    stride,
     translation,
 )
 
@@ -44,6 +46,8 @@ MEMORY: Final = (
     translation.TOPIC,
     pokes.TOPIC,
     bandwidth.TOPIC,
+    stride.TOPIC,
+    prefetch.TOPIC,
     parallelism.TOPIC,
     alignment.TOPIC,
     loaded.TOPIC,

@@ -12,9 +12,7 @@ from latlab.report.sections import (
     long_tail,
     machine,
     noise,
-    prefetch,
     provenance,
-    stride,
     unmeasured,
 )
 from latlab.report.sections.topic import TopicSection
@@ -41,8 +39,10 @@ from latlab.topics import (
     nodes,
     parallelism,
     pokes,
+    prefetch,
     python,
     reuse,
+    stride,
     translation,
 )
 from latlab.view.topic import Topic
@@ -64,8 +64,8 @@ _PARTS: Final[tuple[SectionModule | Topic, ...]] = (
     long_tail,
     noise,
     bandwidth.TOPIC,
-    stride,
-    prefetch,
+    stride.TOPIC,
+    prefetch.TOPIC,
     parallelism.TOPIC,
     alignment.TOPIC,
     loaded.TOPIC,

@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
-from typing import cast
-
-import altair as alt
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from latlab.run.model import Record
 from latlab.run.run import Run
-from latlab.units import format_bytes, format_ns
-from latlab.view import curves
-from latlab.view.axes import duration_y, size_axis, widened
-from latlab.view.drawing import inline, layered
-from latlab.view.points import Spot, spots, why_absent, with_figures
-from latlab.view.table import Column, Table, range_cells
-from latlab.view.theme import SHAPES
+from latlab.units import format_bytes, format_ns, format_percent
+from latlab.view.plot import Drawing, yes_or_no
+from latlab.view.points import Spot, spots, with_figures
+from latlab.view.table import Table, range_cells, table_of
+from latlab.view.topic import Chart, Topic
 
-ID = "prefetch"
-TITLE = "How much waiting does prefetching hide?"
-PROBE = "memory.prefetch"
-WALKS = {"list-walk": "walk of a list", "fill": "fill of an array"}
+if TYPE_CHECKING:
+    import altair as alt
+
+PROBE: Final = "memory.prefetch"
+_WALKS: Final = {"list-walk": "walk of a list", "fill": "fill of an array"}
 _WIDTH, _HEIGHT = 320, 270
+
+
+class Prefetching(NamedTuple):
+    """By stride, in random order, and by how far ahead the program asks."""
+
+    strided: list[Spot]
+    random: Spot | None
+    distances: dict[str, list[Spot]]
+
+
+def _measured(run: Run) -> Prefetching | None:
+    own = Prefetching(strided(run), at_random(run), distances(run))
+    return own if own.strided or own.distances else None
 
 
 def strided(run: Run) -> list[Spot]:
@@ -45,7 +56,7 @@ def distances(run: Run) -> dict[str, list[Spot]]:
     """Time a node by how far ahead the program asks for it; 0 is not at all."""
     records = with_figures(run, PROBE, "batch_mean")
     found = {}
-    for operation, name in WALKS.items():
+    for operation, name in _WALKS.items():
         chosen = [r for r in records if r.point.operation == operation]
         sizes = sorted({r.point.working_set_bytes or 0 for r in chosen})
         for size in sizes[-2:]:
@@ -56,24 +67,42 @@ def distances(run: Run) -> dict[str, list[Spot]]:
     return found
 
 
-def absence(run: Run) -> str | None:
-    """Why there is no chart, when there is none."""
-    return None if strided(run) or distances(run) else why_absent(run, PROBE)
+def _picture(own: Prefetching) -> Drawing:
+    parts = []
+    if own.strided:
+        first, last = own.strided[0], own.strided[-1]
+        parts.append(
+            f"one dependent load: {format_ns(first.value)} every {format_bytes(first.x)} to"
+            f" {format_ns(last.value)} every {format_bytes(last.x)}"
+        )
+    if own.random is not None:
+        parts.append(f"{format_ns(own.random.value)} in random order")
+    for name, walk in own.distances.items():
+        best = min(walk, key=lambda spot: spot.value)
+        parts.append(
+            f"{name}: {format_ns(walk[0].value)} with {_step(walk[0].x)} ahead, {format_ns(best.value)} with"
+            f" {_step(best.x)} ahead"
+        )
+    about = "Two line charts, vertical axes logarithmic: what prefetching hides."
+    return Drawing(f"{about} {'; '.join(parts)}.", lambda: _drawn(own))
 
 
-def chart(run: Run) -> alt.HConcatChart | None:
+def _drawn(own: Prefetching) -> alt.HConcatChart:
     """Left by stride with random order dotted, right by distance."""
-    panels = [panel for panel in (_by_stride(run), _by_distance(run)) if panel is not None]
-    if not panels:
-        return None
+    import altair as alt  # noqa: PLC0415 - only who draws needs it
+
+    panels = [_by_stride(own.strided, own.random)] if own.strided else []
+    panels += [_by_distance(own.distances)] if own.distances else []
     both = alt.hconcat(*panels).resolve_scale(color="independent", shape="independent")
     return cast("alt.HConcatChart", both)
 
 
-def _by_stride(run: Run) -> alt.LayerChart | None:
-    curve, random = strided(run), at_random(run)
-    if not curve:
-        return None
+def _by_stride(curve: Sequence[Spot], random: Spot | None) -> alt.LayerChart:
+    import altair as alt  # noqa: PLC0415 - only who draws needs it
+
+    from latlab.view.axes import duration_y, size_axis, widened  # noqa: PLC0415 - as above
+    from latlab.view.drawing import inline, layered  # noqa: PLC0415 - as above
+
     ends = [end for spot in [*curve, *([random] if random else [])] for end in (spot.low, spot.high)]
     bottom, top = widened(ends, up=1.6)
     low, high = widened((spot.x for spot in curve), down=1.2, up=1.2)
@@ -116,10 +145,14 @@ def _step(distance: float) -> str:
     return f"{distance:.0f}" if distance else "none"
 
 
-def _by_distance(run: Run) -> alt.LayerChart | None:
-    found = distances(run)
-    if not found:
-        return None
+def _by_distance(found: Mapping[str, Sequence[Spot]]) -> alt.LayerChart:
+    import altair as alt  # noqa: PLC0415 - only who draws needs it
+
+    from latlab.view import curves  # noqa: PLC0415 - as above
+    from latlab.view.axes import duration_y, widened  # noqa: PLC0415 - as above
+    from latlab.view.drawing import inline, layered  # noqa: PLC0415 - as above
+    from latlab.view.theme import SHAPES  # noqa: PLC0415 - as above
+
     bottom, top = widened(curves.ends(found))
     steps = [_step(at) for at in sorted({spot.x for spot in curves.everywhere(found)})]
     x = alt.X(
@@ -165,48 +198,60 @@ def _by_distance(run: Run) -> alt.LayerChart | None:
     )
 
 
-def alt_text(run: Run) -> str:
-    """What the picture shows, for a screen reader."""
-    curve, random = strided(run), at_random(run)
-    parts = []
-    if curve:
-        first, last = curve[0], curve[-1]
-        parts.append(
-            f"one dependent load: {format_ns(first.value)} every {format_bytes(first.x)} to"
-            f" {format_ns(last.value)} every {format_bytes(last.x)}"
-        )
-    if random is not None:
-        parts.append(f"{format_ns(random.value)} in random order")
-    for name, walk in distances(run).items():
-        best = min(walk, key=lambda spot: spot.value)
-        parts.append(
-            f"{name}: {format_ns(walk[0].value)} with {_step(walk[0].x)} ahead, {format_ns(best.value)} with"
-            f" {_step(best.x)} ahead"
-        )
-    return "Two line charts, vertical axes logarithmic: what prefetching hides. " + "; ".join(parts) + "."
-
-
-def table(run: Run) -> Table:
-    """Every point of both panels."""
-    columns = (
-        Column("walk"),
-        Column("stride", "bytes"),
-        Column("ahead", "count"),
-        Column("median", "ns"),
-        Column("95 % from", "ns"),
-        Column("95 % to", "ns"),
-        Column("samples", "count"),
-        Column("disturbed"),
+def _table(own: Prefetching) -> Table:
+    """Every point of both panels: its walk, its stride, how far ahead the program asks, and its figure."""
+    rows: list[tuple[str, float | None, float | None, Spot]] = [
+        *(("dependent loads", spot.x, None, spot) for spot in own.strided),
+        *(("dependent loads, random", None, None, spot) for spot in [own.random] if spot),
+        *((name, None, spot.x, spot) for name, curve in own.distances.items() for spot in curve),
+    ]
+    return table_of(
+        rows,
+        ("walk", "text", lambda at: at[0]),
+        ("stride", "bytes", lambda at: at[1]),
+        ("ahead", "count", lambda at: at[2]),
+        ("median", "ns", lambda at: at[3].value),
+        ("95 % from", "ns", lambda at: range_cells(at[3].low, at[3].high)[0]),
+        ("95 % to", "ns", lambda at: range_cells(at[3].low, at[3].high)[1]),
+        ("samples", "count", lambda at: at[3].samples),
+        ("disturbed", "text", lambda at: yes_or_no(at[3].disturbed)),
     )
 
-    def row(
-        name: str, stride: float | None, ahead: float | None, spot: Spot
-    ) -> tuple[str | float | int | None, ...]:
-        doubt = "yes" if spot.disturbed else "no"
-        return (name, stride, ahead, spot.value, *range_cells(spot.low, spot.high), spot.samples, doubt)
 
-    random = at_random(run)
-    rows = [row("dependent loads", spot.x, None, spot) for spot in strided(run)]
-    rows += [row("dependent loads, random", None, None, random)] if random else []
-    rows += [row(name, None, spot.x, spot) for name, curve in distances(run).items() for spot in curve]
-    return Table(columns, tuple(rows))
+def prose(run: Run) -> Iterator[str]:
+    """What the hardware hides, and what a program gains that asks ahead."""
+    curve, random = strided(run), at_random(run)
+    if curve and random is not None:
+        first = curve[0]
+        share = 1 - first.value / random.value
+        hidden = f": the hardware hides {format_percent(share)}" if share > 0 else ""
+        yield (
+            f"A walk with a load every {format_bytes(first.x)} costs {format_ns(first.value)} a load, in"
+            f" random order {format_ns(random.value)}{hidden}."
+        )
+    walks = [walk for name, walk in distances(run).items() if name.startswith(_WALKS["list-walk"])]
+    if not walks or walks[-1][0].x != 0:
+        return
+    without, best = walks[-1][0], min(walks[-1], key=lambda spot: spot.value)
+    if best.value > 0.9 * without.value:
+        yield "Asking for list nodes ahead of their use gains less than a tenth here."
+    else:
+        yield (
+            f"Asking for list nodes {best.x:.0f} ahead brings a node from {format_ns(without.value)} to"
+            f" {format_ns(best.value)}."
+        )
+
+
+TOPIC: Final = Topic(
+    Chart(
+        id="prefetch",
+        title="How much waiting does prefetching hide?",
+        caption="Left: loads that wait for each other, at a fixed stride; dotted, the same in an order that"
+        " nothing can foresee. Right: a program that asks for later nodes while it works on this one.",
+        probe=PROBE,
+        measured=_measured,
+        picture=_picture,
+        table=_table,
+    ),
+    prose=prose,
+)

@@ -22,30 +22,7 @@ from latlab.charts import (
 from latlab.charts.topic import charts_of
 from latlab.errors import UserError
 from latlab.run.run import Run
-from latlab.topics import (
-    STORAGE,
-    allocation,
-    bandwidth,
-    clocks,
-    core_to_core,
-    faults,
-    hierarchy,
-    kernel,
-    loaded,
-    network_http,
-    network_loaded,
-    network_roundtrip,
-    network_throughput,
-    network_transfer,
-    nodes,
-    parallelism,
-    pokes,
-    prefetch,
-    python,
-    reuse,
-    stride,
-    translation,
-)
+from latlab.topics import LEVELS, REST
 from latlab.view.drawing import AnyChart, unchecked
 from latlab.view.table import Cell, Column, Quantity, Table
 from latlab.view.theme import LIGHT, config
@@ -76,34 +53,14 @@ class Chart(Protocol):
 #: Modules of a chart, and topics that have charts.
 _PARTS: Final[tuple[Chart | Topic, ...]] = (
     ladder,
-    hierarchy.TOPIC,
-    translation.TOPIC,
-    pokes.TOPIC,
+    *LEVELS,
     long_tail,
     tail_causes,
     over_time,
     noise_causes,
     noise_timeline,
     noise_spectrum,
-    bandwidth.TOPIC,
-    stride.TOPIC,
-    prefetch.TOPIC,
-    parallelism.TOPIC,
-    loaded.TOPIC,
-    core_to_core.TOPIC,
-    faults.TOPIC,
-    allocation.TOPIC,
-    nodes.TOPIC,
-    reuse.TOPIC,
-    python.TOPIC,
-    kernel.TOPIC,
-    *STORAGE,
-    network_roundtrip.TOPIC,
-    network_throughput.TOPIC,
-    network_loaded.TOPIC,
-    network_transfer.TOPIC,
-    network_http.TOPIC,
-    clocks.TOPIC,
+    *REST,
 )
 CHARTS: Final[tuple[Chart, ...]] = tuple(charts_of(_PARTS))
 

@@ -41,10 +41,8 @@ from latlab.topics import (
     translation,
 )
 
+LEVELS: Final = (hierarchy.TOPIC, translation.TOPIC, pokes.TOPIC)
 MEMORY: Final = (
-    hierarchy.TOPIC,
-    translation.TOPIC,
-    pokes.TOPIC,
     bandwidth.TOPIC,
     stride.TOPIC,
     prefetch.TOPIC,
@@ -79,4 +77,6 @@ NETWORK: Final = (
     network_transfer.TOPIC,
     network_http.TOPIC,
 )
-TOPICS: Final = (*MEMORY, kernel.TOPIC, *STORAGE, *NETWORK, clocks.TOPIC)
+#: What comes after slow operations and noise, which are no topics yet.
+REST: Final = (*MEMORY, kernel.TOPIC, *STORAGE, *NETWORK, clocks.TOPIC)
+TOPICS: Final = (*LEVELS, *REST)

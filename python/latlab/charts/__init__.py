@@ -26,7 +26,6 @@ from latlab.topics import LEVELS, REST
 from latlab.view.drawing import AnyChart, unchecked
 from latlab.view.table import Cell, Column, Quantity, Table
 from latlab.view.theme import LIGHT, config
-from latlab.view.topic import Topic
 
 __all__ = ["CHARTS", "Cell", "Chart", "Column", "Quantity", "Table", "named", "standalone"]
 
@@ -50,19 +49,17 @@ class Chart(Protocol):
         """The figures behind it."""
 
 
-#: Modules of a chart, and topics that have charts.
-_PARTS: Final[tuple[Chart | Topic, ...]] = (
+CHARTS: Final[tuple[Chart, ...]] = (
     ladder,
-    *LEVELS,
+    *charts_of(LEVELS),
     long_tail,
     tail_causes,
     over_time,
     noise_causes,
     noise_timeline,
     noise_spectrum,
-    *REST,
+    *charts_of(REST),
 )
-CHARTS: Final[tuple[Chart, ...]] = tuple(charts_of(_PARTS))
 
 
 def named(name: str) -> Chart:

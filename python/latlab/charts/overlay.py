@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final, TypeAlias, TypeVar
 
 import altair as alt
@@ -40,6 +39,7 @@ from latlab.units import format_bytes, format_count, format_ns, format_rate, for
 from latlab.view import curves, distribution, stairs, vega
 from latlab.view.axes import count_axis, duration_x, widened
 from latlab.view.drawing import inline, layered, unchecked
+from latlab.view.plot import Axis
 from latlab.view.points import Spot, drawable
 from latlab.view.table import Cell, Column, Quantity, Table
 from latlab.view.theme import LIGHT, config
@@ -63,67 +63,17 @@ _VARYING_RUNGS = keys_of(*_VARIES)
 _OWN = ("L1", "L2")
 
 
-@dataclass(frozen=True, slots=True)
-class _Curves:
-    """A chart of curves: what it draws of one run, and on which axes."""
-
-    lines: Callable[[Run], Mapping[str, Sequence[Spot]]]
-    x: Callable[[Sequence[float]], alt.X]
-    y: Callable[[float, float], alt.Y]
-    column: Column
-    quantity: Quantity
-    value: str = "median"
-
-
-@dataclass(frozen=True, slots=True)
-class _Stairs:
-    """A chart of distributions: what it draws of one run."""
-
-    records: Callable[[Run], Mapping[str, Record]]
-    title: str
-
-
-def _counts(title: str) -> Callable[[Sequence[float]], alt.X]:
-    def axis(values: Sequence[float]) -> alt.X:
-        ticks = [2**power for power in range(0, 40, 2) if min(values) <= 2**power <= max(values)]
-        drawn = count_axis("x", title, ticks or sorted({round(value) for value in values}))
-        drawn["scale"]["domain"] = [min(values) / 1.2, max(values) * 1.2]
-        return drawn
-
-    return axis
-
-
 def _tail(run: Run) -> dict[str, Record]:
     record = tail_data.record_of(run)
     return {} if record is None else {tail_data.name_of(record): record}
 
 
-def _curves_of_topics() -> dict[str, _Curves]:
-    found = {}
-    for chart in TOPIC_CHARTS:
-        own = chart.several
-        if isinstance(own, CurvesOfSeveral):
-            x = _counts(own.x.title) if own.x.unit == "count" else partial(vega.x_axis, own.x)
-            y = partial(vega.y_axis, own.y, "value")
-            found[chart.id] = _Curves(
-                own.lines, x, y, Column(own.at, own.x.quantity), own.y.quantity, own.value
-            )
-    return found
-
-
-def _stairs_of_topics() -> dict[str, _Stairs]:
-    charts = {chart.id: chart.several for chart in TOPIC_CHARTS}
-    return {
-        name: _Stairs(own.records, own.title)
-        for name, own in charts.items()
-        if isinstance(own, StairsOfSeveral)
-    }
-
-
-CURVES: Final[dict[str, _Curves]] = _curves_of_topics()
-STAIRS: Final[dict[str, _Stairs]] = {
-    long_tail.ID: _Stairs(_tail, "takes at least this long"),
-    **_stairs_of_topics(),
+CURVES: Final = {
+    chart.id: chart.several for chart in TOPIC_CHARTS if isinstance(chart.several, CurvesOfSeveral)
+}
+STAIRS: Final = {
+    long_tail.ID: StairsOfSeveral(_tail, "takes at least this long"),
+    **{chart.id: chart.several for chart in TOPIC_CHARTS if isinstance(chart.several, StairsOfSeveral)},
 }
 #: Every chart that says something of several runs.
 NAMES: Final = (ladder.ID, *CURVES, *STAIRS)
@@ -257,7 +207,7 @@ def alt_text(name: str, own: Sequence[Part]) -> str:
 
 def table(name: str, machines: Sequence[Machine]) -> Table:
     """Every figure that was compared, a row a machine."""
-    quantity: Quantity = CURVES[name].quantity if name in CURVES else "ns"
+    quantity: Quantity = CURVES[name].y.quantity if name in CURVES else "ns"
     columns = (
         Column("what"),
         Column("at"),
@@ -389,7 +339,9 @@ def _by_panel(
     return dict([pair for pair in found.items() if _common(pair[1])][:_MOST_PANELS])
 
 
-def _compared_curve(outline: _Curves, name: str, own: Mapping[str, Sequence[Spot]], same: float) -> Part:
+def _compared_curve(
+    outline: CurvesOfSeveral, name: str, own: Mapping[str, Sequence[Spot]], same: float
+) -> Part:
     by_x: dict[float, list[Figure]] = {}
     for place in sorted({spot.x for curve in own.values() for spot in curve}):
         figures = [
@@ -405,36 +357,48 @@ def _compared_curve(outline: _Curves, name: str, own: Mapping[str, Sequence[Spot
     return Part(name, {place: difference(figures, same=same) for place, figures in at.items()}, at)
 
 
-def _places(outline: _Curves, values: Iterable[float]) -> list[str]:
+def _places(outline: CurvesOfSeveral, values: Iterable[float]) -> list[str]:
     """What each is called: 4,099 and 4,100 bytes are both 4 KiB, so they are written out."""
     shown = [(x, _place(outline, x)) for x in values]
     counts = Counter(text for _, text in shown)
-    unit = "B" if outline.column.quantity == "bytes" else outline.column.title
+    unit = "B" if outline.x.quantity == "bytes" else outline.at
     return [text if counts[text] == 1 else f"{x:,.12g} {unit}" for x, text in shown]
 
 
-def _place(outline: _Curves, x: float) -> str:
-    if outline.column.quantity == "bytes":
+def _place(outline: CurvesOfSeveral, x: float) -> str:
+    if outline.x.quantity == "bytes":
         return format_bytes(x)
-    return f"{format_count(x)} {outline.column.title}"
+    return f"{format_count(x)} {outline.at}"
 
 
 def _curve_panels(name: str, machines: Sequence[Machine], own: Sequence[Part]) -> alt.ConcatChart:
     outline = CURVES[name]
     panels = _lines(name, machines)
     spots = [spot for lines in panels.values() for spot in curves.everywhere(lines)]
-    written = format_rate if outline.quantity == "bytes_per_s" else format_ns
+    written = format_rate if outline.y.quantity == "bytes_per_s" else format_ns
     bottom, top = widened(end for spot in spots for end in (spot.low, spot.high))
     names = [machine.name for machine in machines]
     drawn = []
     for part in own:
         # Every panel has every machine: a machine has one colour and one shape in all of them.
         lines = {who: panels[part.name].get(who, ()) for who in names}
-        x = outline.x([spot.x for spot in spots])
-        layers = curves.layers(lines, x, outline.y(bottom, top), columns=_columns(names))
+        x = _x_axis(outline.x, [spot.x for spot in spots])
+        layers = curves.layers(
+            lines, x, vega.y_axis(outline.y, "value", bottom, top), columns=_columns(names)
+        )
         data = curves.rows(lines, lambda spot: f"{_place(outline, spot.x)}: {spot.stated(written)}")
         drawn.append(_panel(layers, data, part))
     return alt.concat(*drawn, columns=2, spacing=24)
+
+
+def _x_axis(axis: Axis, values: Sequence[float]) -> alt.X:
+    """Of counts the powers of four have ticks."""
+    if axis.unit != "count":
+        return vega.x_axis(axis, values)
+    ticks = [2**power for power in range(0, 40, 2) if min(values) <= 2**power <= max(values)]
+    drawn = count_axis("x", axis.title, ticks or sorted({round(value) for value in values}))
+    drawn["scale"]["domain"] = [min(values) / 1.2, max(values) * 1.2]
+    return drawn
 
 
 def _columns(names: Sequence[str]) -> int:

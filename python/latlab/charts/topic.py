@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, TypeVar
+from typing import Any
 
 from latlab.run.run import Run
 from latlab.view import topic, vega
 from latlab.view.drawing import AnyChart
 from latlab.view.figure import Absent
 from latlab.view.table import Table
-
-Module = TypeVar("Module")
 
 
 class TopicChart:
@@ -41,10 +39,6 @@ class TopicChart:
         return Table(()) if isinstance(found, Absent) else self.own.table(found)
 
 
-def charts_of(parts: Iterable[topic.Topic | Module]) -> Iterator[TopicChart | Module]:
-    """The charts of topics, in order, and modules as they are."""
-    for part in parts:
-        if isinstance(part, topic.Topic):
-            yield from map(TopicChart, part.charts)
-        else:
-            yield part
+def charts_of(topics: Iterable[topic.Topic]) -> Iterator[TopicChart]:
+    """Their charts, in order."""
+    return (TopicChart(chart) for each in topics for chart in each.charts)

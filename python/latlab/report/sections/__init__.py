@@ -18,7 +18,6 @@ from latlab.report.sections import (
 from latlab.report.sections.topic import TopicSection
 from latlab.run.run import Run
 from latlab.topics import LEVELS, REST
-from latlab.view.topic import Topic
 
 
 class SectionModule(Protocol):
@@ -28,18 +27,14 @@ class SectionModule(Protocol):
         """The section for this run; it says why when it has nothing to show."""
 
 
-#: Modules of a section, and topics.
-_PARTS: Final[tuple[SectionModule | Topic, ...]] = (
+SECTIONS: Final[tuple[SectionModule, ...]] = (
     ladder,
-    *LEVELS,
+    *map(TopicSection, LEVELS),
     long_tail,
     noise,
-    *REST,
+    *map(TopicSection, REST),
     doctor,
     machine,
     unmeasured,
     provenance,
-)
-SECTIONS: Final[tuple[SectionModule, ...]] = tuple(
-    TopicSection(part) if isinstance(part, Topic) else part for part in _PARTS
 )

@@ -24,6 +24,7 @@ pub(crate) mod perf_map;
 pub(crate) mod polled;
 pub(crate) mod price;
 pub(crate) mod proc_file;
+mod prompt;
 pub(crate) mod python;
 pub(crate) mod recorder;
 pub(crate) mod rounds;

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::ffi::OsString;
-use std::num::NonZeroU64;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +11,7 @@ use latlab_stats::rng::Rng;
 use rustix::param::clock_ticks_per_second;
 use rustix::pipe::PipeFlags;
 use rustix::process::Pid;
-use rustix::thread::{current_timer_slack, sched_getaffinity, set_current_timer_slack};
+use rustix::thread::sched_getaffinity;
 
 use super::clock::{LATE_NS, now_ns, process_cpu_ns, thread_cpu_ns};
 use super::files::Descriptors;
@@ -21,6 +20,7 @@ use super::launch::{Ended, Held, Signals, Streams, has_ended, pidfd, pipe, reap,
 use super::look::{About, Looker};
 use super::pauses::Pausing;
 use super::proc_file::{io_of, letter, text};
+use super::prompt::Prompt;
 use super::python::Python;
 use super::recorder::{LEAST_PERIOD_NS, NEEDS_LEVEL_1, Recorder};
 use super::traced::Traced;
@@ -120,26 +120,6 @@ pub(crate) struct Watched {
     pub(crate) unrecorded: Option<String>,
     /// Processes whose bytes and calls are those of their last look.
     pub(crate) by_looks: u32,
-}
-
-/// Makes timeouts exact while it lives: the usual slack of 50 us is more than a short program's share. Of this thread alone, whose priority
-/// stays what it was: before the program it would take CPUs from it.
-struct Sharp {
-    slack: Option<NonZeroU64>,
-}
-
-impl Sharp {
-    fn timers() -> Self {
-        let slack = current_timer_slack().ok().and_then(NonZeroU64::new);
-        let _ = set_current_timer_slack(NonZeroU64::new(1_000));
-        Self { slack }
-    }
-}
-
-impl Drop for Sharp {
-    fn drop(&mut self) {
-        let _ = set_current_timer_slack(self.slack);
-    }
 }
 
 /// Stamps the moment at which a process ends, whatever the watcher is busy with.
@@ -250,7 +230,7 @@ pub(crate) fn run(
     let added = listener.as_deref().map(|listener| listener.environment().to_vec());
     let mut held = Held::fork(arguments, &added.unwrap_or_default(), streams, signals)
         .map_err(|error| not_started(&error))?;
-    let _sharp = Sharp::timers();
+    let _prompt = Prompt::begin();
     let pid = u32::try_from(held.pid).unwrap_or(0);
     let stamp = EndStamp::of(held.pid);
     let ending = pidfd(held.pid);
@@ -305,7 +285,7 @@ pub(crate) fn attach(
     if pid == std::process::id() {
         return Err(no_process("latlab does not watch itself"));
     }
-    let _sharp = Sharp::timers();
+    let _prompt = Prompt::begin();
     let ending = pidfd(i32::try_from(pid).unwrap_or(0));
     let mut watching = Watching::of(pid, rules, sight, governor, false);
     watching.begin(before::of_running(pid));

@@ -1,7 +1,8 @@
-//! What recording costs on this machine: threads that wait for each other, work, are followed and are started, without and with the events that
-//! a program would have.
+//! What recording costs on this machine: threads that wait for each other, work and are followed, and programs that are started, without and with
+//! the events that a program would have.
 
 use std::io::{Read as _, Write as _, pipe};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 
@@ -31,11 +32,13 @@ const MEMORY_BYTES: usize = 1 << 20;
 const LINE_BYTES: usize = 64;
 /// Steps between two waits: a quarter of it.
 const BETWEEN: u64 = (MEMORY_BYTES / LINE_BYTES / 4) as u64;
-/// Threads started at once.
-const STARTS: u32 = 16;
+/// Programs started one after the other.
+const STARTS: u32 = 4;
+/// A program that does nothing.
+const PROGRAM: &str = "/bin/true";
 /// Where it cannot be measured: as seen on virtual machines, where the timer behind the clock event costs an exit; bare metal is below.
 const USUAL: Price =
-    Price { switch_ns: 8000.0, sample_ns: 8000.0, fault_ns: 200.0, open_ns: 150_000.0, start_ns: 60_000.0 };
+    Price { switch_ns: 8000.0, sample_ns: 8000.0, fault_ns: 200.0, open_ns: 150_000.0, start_ns: 300_000.0 };
 /// What is measured less than this was lost in the noise.
 const LEAST: Price =
     Price { switch_ns: 2000.0, sample_ns: 2000.0, fault_ns: 200.0, open_ns: 20_000.0, start_ns: 10_000.0 };
@@ -208,15 +211,16 @@ fn open(sees_kernel: bool) -> Option<f64> {
     })
 }
 
-/// What inheriting events adds to starting a thread, and to its end.
+/// What inheriting events adds to starting a program, and to its end. A thread that is started takes less.
 fn start(sees_kernel: bool) -> Option<f64> {
+    let cpu_ns = || process_cpu_ns() + children_cpu_ns();
     let round = || {
-        let before = process_cpu_ns();
+        let before = cpu_ns();
         for _ in 0..STARTS {
-            let started = std::thread::Builder::new().stack_size(64 << 10).spawn(|| ());
-            started.ok()?.join().ok()?;
+            let mut program = Command::new(PROGRAM);
+            program.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().ok()?;
         }
-        Some((process_cpu_ns() - before) as f64 / f64::from(STARTS))
+        Some((cpu_ns() - before) as f64 / f64::from(STARTS))
     };
     let typical = || middle((0..REPETITIONS).filter_map(|_| round()).collect());
     let plain = typical()?;
@@ -224,6 +228,18 @@ fn start(sees_kernel: bool) -> Option<f64> {
     recorder.start(&[this_thread()], false).ok()?;
     let watched = typical()?;
     Some(watched - plain)
+}
+
+/// CPU time of all children that have ended and were waited for.
+fn children_cpu_ns() -> u64 {
+    // SAFETY: fills a structure of ours.
+    let used = unsafe {
+        let mut used: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut used);
+        used
+    };
+    let ns = |time: libc::timeval| 1_000_000_000 * time.tv_sec + 1_000 * time.tv_usec;
+    u64::try_from(ns(used.ru_utime) + ns(used.ru_stime)).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from latlab.lessons.bench import Bench, Cannot
+from latlab.lessons.bench import Arms, Bench, Cannot
 from latlab.lessons.cache import brought_in, why_not_cold
 from latlab.lessons.experiments import latency_ladder, small_files
 from latlab.lessons.programs import block_size
@@ -72,17 +72,16 @@ def test_a_file_that_stays_in_memory_is_no_disk(bench: Bench, monkeypatch: pytes
     disk = latency_ladder.file_reads(bench)
     assert set(disk) == {"warm", "warm_rate"}
     assert [missing.what for missing in bench.missing] == ["reading a file past the page cache"]
-    kind = latency_ladder.disk_kind({}, disk)
-    assert kind == ""
-    assert latency_ladder.about_the_disk(kind, called=True) == ()
-    table = latency_ladder.latencies({}, disk, None, {}, kind, "it stays", "not run")
-    rates = latency_ladder.bandwidths({}, disk, None, {}, kind, "it stays", "not run", "")
+    assert latency_ladder.disk_kind({}, disk) == ""
+    said = latency_ladder.say(disk=Arms(disk, "it stays"), why="not run", called_spinning=True)
+    assert not any("row" in reason for reason in said.reasons)
+    tables = {table.name: table for table in said.tables}
+    table, rates = tables["original"], tables["bandwidth"]
     for key in ("SSD", "HDD"):
         assert [table.cell(key, arm).why for arm in ("native", "python")] == ["not run", "it stays"]
         assert table.cell(key, "reference").number
         assert rates.cell(key, "python").why == "it stays"
-    marks = {mark.label: mark.series for mark in latency_ladder.picture(table).marks}
+    marks = {mark.label: mark.series for mark in said.pictures[0].marks}
     assert marks["SSD, 4 KiB at random"] == marks["HDD, 4 KiB at random"] == "reference, not measured"
-    assert "not both measured" in latency_ladder.answer(table, latency_ladder.orders(table, ""))[0]
-    said = " ".join(each.found for each in latency_ladder.misled(table, rates))
-    assert "Here:" not in said
+    assert "not both measured" in said.answer[0]
+    assert "Here:" not in " ".join(each.found for each in said.misled)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from latlab.lessons.bench import Times
+from latlab.lessons.bench import Arms, Times
 from latlab.lessons.experiments import latency_ladder as lesson
 from latlab.lessons.model import Result
 from latlab.lessons.programs import ladder
@@ -57,7 +57,8 @@ def test_the_published_bandwidths_are_as_printed(result: Result) -> None:
 def test_the_disks_bandwidth_is_that_of_the_probe_that_reads_it_in_order(root: Path) -> None:
     run = load(root / "tests/data/run-small.latlab.jsonl")
     rungs = {rung.key: rung for rung in run.ladder()}
-    table = lesson.bandwidths({}, {"warm_rate": Times((5e9,))}, run, rungs, "SSD", "", "", "not copied")
+    said = lesson.say(disk=Arms({"warm_rate": Times((5e9,))}), native=run)
+    table = next(table for table in said.tables if table.name == "bandwidth")
     for row, path in (("SSD", "direct"), ("cache", "buffered-warm")):
         (record,) = run.select("storage.read.sequential", path=path, block_bytes=1 << 20)
         assert table.cell(row, "native").value == record.finding("bytes_per_s")
@@ -67,7 +68,7 @@ def test_the_disks_bandwidth_is_that_of_the_probe_that_reads_it_in_order(root: P
 def test_ram_that_a_cache_may_have_answered_for_says_so(root: Path) -> None:
     run = load(root / "tests/data/run-small.latlab.jsonl")
     rungs = {rung.key: replace(rung, bandwidth=None) for rung in run.ladder()}
-    cell = lesson.bandwidths({}, {}, run, rungs, "SSD", "", "", "").cell("RAM", "native")
+    cell = lesson.Ladder("SSD", rungs, run, "").rate("RAM")
     assert cell.value is None
     assert cell.why == "the largest size that was read is 1 GiB, of which a cache may have answered a part"
 
@@ -85,16 +86,15 @@ def test_the_orders_of_magnitude_are_those_of_the_figures_shown(result: Result) 
 
 
 def test_memory_that_seems_faster_than_a_cache_has_no_figure() -> None:
-    chased = {1 << 14: Times((50e-9, 60e-9, 70e-9)), 1 << 26: Times((60e-9, 55e-9, 65e-9))}
-    disk = {"cold": Times((1e-4, 2e-4))}
-    table = lesson.latencies(chased, disk, None, {}, "SSD", "", "not run")
-    assert table.cell("RAM", "python").value is None
-    assert "took no longer" in table.cell("RAM", "python").why
-    told = lesson.orders(table, "not run")
-    assert told.cell("magnitude", "python").value is None
-    assert lesson.misled(table, lesson.bandwidths({}, {}, None, {}, "SSD", "", "not run", ""))
-    assert lesson.picture(table).marks
-    assert "not both measured" in lesson.answer(table, told)[0]
+    chased = Arms({1 << 14: Times((50e-9, 60e-9, 70e-9)), 1 << 26: Times((60e-9, 55e-9, 65e-9))})
+    said = lesson.say(chased, disk=Arms({"cold": Times((1e-4, 2e-4))}), why="not run")
+    tables = {table.name: table for table in said.tables}
+    assert tables["original"].cell("RAM", "python").value is None
+    assert "took no longer" in tables["original"].cell("RAM", "python").why
+    assert tables["orders"].cell("magnitude", "python").value is None
+    assert said.misled
+    assert said.pictures[0].marks
+    assert "not both measured" in said.answer[0]
 
 
 def test_a_cycle_visits_every_place_once_and_a_broken_one_is_noticed() -> None:
@@ -105,8 +105,9 @@ def test_a_cycle_visits_every_place_once_and_a_broken_one_is_noticed() -> None:
 def test_a_disk_is_taken_for_what_its_reads_say() -> None:
     assert lesson.disk_kind({}, {"cold": Times((90e-6,))}) == "SSD"
     assert lesson.disk_kind({}, {"cold": Times((8e-3,))}) == "HDD"
-    assert "row SSD" in lesson.about_the_disk("SSD", called=True)[0]
-    assert lesson.about_the_disk("SSD", called=False) == ()
+    disk = Arms({"cold": Times((90e-6, 95e-6))})
+    assert "row SSD" in lesson.say(disk=disk, called_spinning=True).reasons[-1]
+    assert "row SSD" not in lesson.say(disk=disk, called_spinning=False).reasons[-1]
 
 
 def test_no_packet_is_faster_than_light_in_fibre() -> None:

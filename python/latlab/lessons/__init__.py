@@ -7,7 +7,7 @@
 
 **How a lesson is written.** One folder `experiments/<id>/` and one line in :data:`LESSONS`; its page is
 `docs/lessons/<id>.md`, its test `tests/lessons/test_<id>.py`. What it measures is in the folder's
-`__init__.py`, what it says in `lesson.md.j2`, whose form stands in :mod:`latlab.lessons.template`; three
+`__init__.py`, what it says in `lesson.md.j2`, whose form stands in :mod:`latlab.lessons.template`; two
 lessons still have the older form, in which Python makes both. The file has
 
 - `QUESTION` (the document's opening question), `ORIGIN` (which document), `PROGRAMS` (files in `programs/`

@@ -134,6 +134,17 @@ def test_every_picture_of_several_runs_has_all_machines_and_says_what_is_noise(
     assert {row[2] for row in table.rows} == {machine.name for machine in found}
 
 
+def test_runs_that_measured_nothing_in_common_are_refused_also_without_a_picture(run: Run) -> None:
+    def only(number: int, operation: str) -> Run:
+        whole = changed(run, number)
+        kept = [record for record in whole.records if record.point.operation == operation]
+        return Run(whole.header, kept, whole.footer)
+
+    machines, _ = overlay.checked("bandwidth", machines_of([only(1, "read"), only(2, "write")]))
+    with pytest.raises(UserError, match="no chart bandwidth of these runs: no two of them measured the same"):
+        overlay.parts("bandwidth", machines)
+
+
 def test_half_the_bandwidth_is_a_difference_and_equal_bandwidth_is_none(three: list[Machine]) -> None:
     apart = overlay.parts("bandwidth", three)
     assert all("2 times, beyond the noise (machine 3 to machine" in part.words for part in some(apart))

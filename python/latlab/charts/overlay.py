@@ -148,34 +148,40 @@ def checked(name: str, machines: Sequence[Machine]) -> tuple[list[Machine], list
 
 
 def parts(name: str, machines: Sequence[Machine]) -> list[Part]:
-    """What several machines have in common, compared."""
+    """What several machines have in common, compared.
+
+    Raises:
+        UserError: no two of them measured the same of it.
+    """
     if name == ladder.ID:
         shared = shared_with_neighbours(machines)
-        return [
+        found = [
             _compared_rung(level, own, shared=shared)
             for level, own in _rungs(machines).items()
             if _common(own)
         ]
-    if name in CURVES:
+    elif name in CURVES:
         varies = name.startswith(_VARIES) or shared_with_neighbours(machines)
         same = SAME_OF_WHAT_VARIES if varies else SAME
-        return [
+        found = [
             _compared_curve(CURVES[name], part, own, same) for part, own in _lines(name, machines).items()
         ]
-    same = SAME_OF_WHAT_VARIES if name.startswith(_VARIES) else SAME
-    return [_compared_stairs(part, own, same) for part, own in _records(name, machines).items()]
+    else:
+        same = SAME_OF_WHAT_VARIES if name.startswith(_VARIES) else SAME
+        found = [_compared_stairs(part, own, same) for part, own in _records(name, machines).items()]
+    if not found:
+        raise UserError(f"no chart {name} of these runs: no two of them measured the same")
+    return found
 
 
 def standalone(name: str, machines: Sequence[Machine]) -> Picture:
     """The picture, with its title, in the light theme on its own surface.
 
     Raises:
-        UserError: see :func:`checked`; or no two machines measured the same of it.
+        UserError: see :func:`checked` and :func:`parts`.
     """
     found, _ = checked(name, machines)
     own = parts(name, found)
-    if not own:
-        raise UserError(f"no chart {name} of these runs: no two of them measured the same")
     drawn: Picture
     with unchecked():
         if name == ladder.ID:

@@ -75,6 +75,8 @@ pub(crate) struct Schedule {
     threads: Vec<Thread>,
     /// Threads of other programs that always compute.
     others: u32,
+    /// All threads are as likely to have a CPU; else each CPU is lost to the others independently of the rest.
+    is_balanced: bool,
     items: u32,
     random: Rng,
 }
@@ -128,6 +130,7 @@ impl Schedule {
         let mut below = |most: u64| random.next_u64() % most;
         let cpus = u32::try_from(1 + below(4)).unwrap();
         let others = u32::try_from([0, 0, 1, 2][usize::try_from(below(4)).unwrap()]).unwrap();
+        let is_balanced = below(2) == 1;
         let pairs = below(2);
         let many = 1 + below(5);
         let longest = [8, 40, 400][usize::try_from(below(3)).unwrap()];
@@ -149,7 +152,7 @@ impl Schedule {
             }
             threads.push(Thread { steps, at: 0, left: 1, does: Does::Ready, holds: false, since: 0 });
         }
-        Self { cpus, threads, others, items: 0, random }
+        Self { cpus, threads, others, is_balanced, items: 0, random }
     }
 
     /// The next step of a thread that ran to the end of its last one, or what it waits for, which may be had now.
@@ -211,12 +214,9 @@ impl Schedule {
                 self.go_on(id);
             }
         }
-        // Others have CPUs as often as there are of them, and no more at once.
-        let share = f64::from(self.others) / f64::from(self.others + self.cpus);
-        let taken = (0..self.cpus).filter(|_| self.random.uniform() < share).count();
-        let free = self.cpus as usize - taken.min(self.others as usize);
         let mut wants: Vec<usize> =
             (0..self.threads.len()).filter(|id| !matches!(self.threads[*id].does, Does::Waits(_))).collect();
+        let free = self.cpus as usize - self.taken(wants.len());
         wants.sort_by_key(|id| {
             let thread = &self.threads[*id];
             let stays = thread.does == Does::Running && thread.since < TURN;
@@ -226,6 +226,22 @@ impl Schedule {
         for (place, id) in wants.into_iter().enumerate() {
             self.threads[id].becomes(if place < free { Does::Running } else { Does::Ready });
         }
+    }
+
+    /// CPUs that others have while so many threads want one: as often as there are of them, and no more at once.
+    fn taken(&mut self, wanting: usize) -> usize {
+        let (cpus, others, mut taken) = (self.cpus as usize, self.others as usize, 0);
+        for cpu in 0..cpus {
+            let (theirs, all) = if self.is_balanced {
+                (others - taken, (wanting + others).saturating_sub(cpu))
+            } else {
+                (others, others + cpus)
+            };
+            if taken < others && self.random.uniform() * (all as f64) < theirs as f64 {
+                taken += 1;
+            }
+        }
+        taken
     }
 
     fn spent(&self) -> Does {

@@ -5,7 +5,7 @@
 A bare interpreter that imports only the core: no site-packages, no settings of the user, nothing that a
 notebook or a shell has loaded. It reads one line from standard input (the request) and writes events, one
 JSON object a line, to what was standard output when it started; anything else that prints goes to standard
-error.
+error. It ends when standard input does.
 """
 
 from __future__ import annotations
@@ -41,6 +41,9 @@ def main() -> int:
             _write(events, _listen(core, json.loads(request)))
         else:
             core.run_worker(request.decode(), events, _child_command())
+            # Its test file has no name: it stays until whoever reads the events has opened it.
+            os.close(events)
+            sys.stdin.buffer.read()
     except (BrokenPipeError, KeyboardInterrupt):
         return 1
     except (ImportError, ValueError, OSError) as error:

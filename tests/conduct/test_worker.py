@@ -136,6 +136,22 @@ def real_worker(tmp_path: Path) -> list[str]:
     return [sys.executable, "-c", program, str(WORKER)]
 
 
+def test_a_worker_stays_after_its_last_event_until_its_reader_has_taken_what_is_only_there(
+    stand_in: Path,
+) -> None:
+    command = [sys.executable, "-I", "-S", str(stand_in / "worker.py")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as worker:
+        assert worker.stdin is not None
+        assert worker.stdout is not None
+        worker.stdin.write(b"{}\n")
+        worker.stdin.flush()
+        assert worker.stdout.read().endswith(b"\n"), "all events, to their end"
+        with pytest.raises(subprocess.TimeoutExpired):
+            worker.wait(timeout=0.5)
+        worker.stdin.close()
+        assert worker.wait(timeout=60) == 0
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent ended")
 def test_when_the_parent_is_killed_the_worker_ends(tmp_path: Path) -> None:
     parent = subprocess.Popen(real_worker(tmp_path), stdout=subprocess.PIPE)

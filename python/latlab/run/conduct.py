@@ -456,8 +456,6 @@ class Conductor:
         # A worker that died already says so below.
         with contextlib.suppress(OSError):
             stdin.write(msgspec.json.encode(request) + b"\n")
-        with contextlib.suppress(OSError):
-            stdin.close()
         return worker
 
     def _unwanted(self) -> list[tuple[str, model.Point]]:
@@ -510,7 +508,9 @@ class Conductor:
             self._drain(worker)
 
     def _drain(self, worker: _Worker) -> None:
-        """After the end: the last lines, and what it said on standard error."""
+        """After the last event: lets it end, and takes what it said on standard error."""
+        if worker.process.stdin is not None:
+            worker.process.stdin.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             worker.process.wait(timeout=_end_patience(worker))
         for stream, into, keep in (
@@ -914,6 +914,6 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.kill()
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(timeout=2.0)
-    for stream in (process.stdout, process.stderr):
+    for stream in (process.stdin, process.stdout, process.stderr):
         if stream is not None:
             stream.close()

@@ -8,7 +8,7 @@ use crate::{Budget, CutShort};
 #[cfg(target_os = "linux")]
 use {
     crate::TestFile,
-    std::os::fd::AsRawFd,
+    std::os::fd::IntoRawFd,
     std::time::{Duration, Instant},
 };
 #[cfg(unix)]
@@ -119,10 +119,10 @@ impl Disk {
         opened.file.is_some()
     }
 
-    /// The descriptor of the test file.
+    /// A descriptor of the test file that stays open until this process ends, for another process to open it by.
     #[must_use]
     pub fn test_file_descriptor(&self) -> Option<i32> {
-        Some(self.opened.borrow().file.as_ref()?.file.as_raw_fd())
+        Some(self.opened.borrow().file.as_ref()?.file.try_clone().ok()?.into_raw_fd())
     }
 
     /// What the test file was to be, where time was up before all of it was written.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from latlab.errors import UserError, named
 from latlab.nearest import nearest
@@ -15,8 +15,6 @@ from latlab.run.away import checked_requests, checked_url, read_secret
 from latlab.run.core import list_probes, matches
 from latlab.text import clean
 from latlab.units import format_cpus, parse_count, parse_cpus, parse_seconds, parse_size
-
-T = TypeVar("T")
 
 PROFILES: Final = ("quick", "standard", "thorough")
 #: Distances with a name; the core knows how long they are.

@@ -13,7 +13,7 @@ from latlab.units import format_cpus, format_ns
 from latlab.view.evidence import evidence
 from latlab.view.plot import Drawing, yes_or_no
 from latlab.view.points import is_disturbed, with_figures
-from latlab.view.table import Table, range_cells, table_of
+from latlab.view.table import Table, of_range, table_of
 from latlab.view.topic import Chart, Topic
 
 if TYPE_CHECKING:
@@ -186,8 +186,7 @@ def _table(found: Pairs) -> Table:
         ("CPU", "text", lambda at: at[1].first),
         ("and CPU", "text", lambda at: at[1].second),
         ("there and back, median", "ns", lambda at: at[1].value),
-        ("95 % from", "ns", lambda at: range_cells(at[1].low, at[1].high)[0]),
-        ("95 % to", "ns", lambda at: range_cells(at[1].low, at[1].high)[1]),
+        *of_range("ns", lambda at: at[1]),
         ("samples", "count", lambda at: at[1].samples),
         ("disturbed", "text", lambda at: yes_or_no(at[1].disturbed)),
     )

@@ -14,7 +14,7 @@ from latlab.topics import transfers
 from latlab.units import format_rate
 from latlab.view.plot import Axis, Beside, Plane, rings
 from latlab.view.points import Spot
-from latlab.view.table import Table, range_cells, table_of
+from latlab.view.table import Table, of_range, table_of
 from latlab.view.topic import Chart
 
 #: Of the path that was asked for, before the loopback's.
@@ -123,11 +123,9 @@ def _table(own: Mapping[str, Sweep]) -> Table:
         ("transfers", "text", lambda at: at[0]),
         ("under way", "count", lambda at: int(at[1].x)),
         ("together", "bytes_per_s", lambda at: at[1].value),
-        ("95 % from", "bytes_per_s", lambda at: range_cells(at[1].low, at[1].high)[0]),
-        ("95 % to", "bytes_per_s", lambda at: range_cells(at[1].low, at[1].high)[1]),
+        *of_range("bytes_per_s", lambda at: at[1]),
         ("median of one", "ns", lambda at: at[2].value),
-        ("95 % from", "ns", lambda at: range_cells(at[2].low, at[2].high)[0]),
-        ("95 % to", "ns", lambda at: range_cells(at[2].low, at[2].high)[1]),
+        *of_range("ns", lambda at: at[2]),
         ("p99 of one", "ns", lambda at: positive(at[3], "p99_ns")),
         ("limited by", "text", lambda at: at[3].text("verdict") or "unknown"),
     )

@@ -12,7 +12,7 @@ from latlab.units import format_count, format_digits, format_ns, format_percent
 from latlab.view.evidence import evidence
 from latlab.view.plot import Drawing, Row, yes_or_no
 from latlab.view.points import is_disturbed, place_in, with_figures
-from latlab.view.table import Listing, Table, listed, range_cells, table_of
+from latlab.view.table import Listing, Table, listed, of_range, table_of
 from latlab.view.topic import Chart, Topic
 
 if TYPE_CHECKING:
@@ -155,8 +155,7 @@ def _table(own: Sequence[Variant]) -> Table:
         own,
         ("memory from", "text", lambda way: way.name),
         ("a node", "ns", lambda way: way.value),
-        ("95 % from", "ns", lambda way: range_cells(way.low, way.high)[0]),
-        ("95 % to", "ns", lambda way: range_cells(way.low, way.high)[1]),
+        *of_range("ns", lambda way: way),
         ("of it page faults", "share", lambda way: way.fault_share),
         ("disturbed", "text", lambda way: yes_or_no(way.disturbed)),
     )

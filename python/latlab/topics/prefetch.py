@@ -10,7 +10,7 @@ from latlab.run.run import Run
 from latlab.units import format_bytes, format_ns, format_percent
 from latlab.view.plot import Drawing, yes_or_no
 from latlab.view.points import Spot, spots, with_figures
-from latlab.view.table import Table, range_cells, table_of
+from latlab.view.table import Table, of_range, table_of
 from latlab.view.topic import Chart, Topic
 
 if TYPE_CHECKING:
@@ -211,8 +211,7 @@ def _table(own: Prefetching) -> Table:
         ("stride", "bytes", lambda at: at[1]),
         ("ahead", "count", lambda at: at[2]),
         ("median", "ns", lambda at: at[3].value),
-        ("95 % from", "ns", lambda at: range_cells(at[3].low, at[3].high)[0]),
-        ("95 % to", "ns", lambda at: range_cells(at[3].low, at[3].high)[1]),
+        *of_range("ns", lambda at: at[3]),
         ("samples", "count", lambda at: at[3].samples),
         ("disturbed", "text", lambda at: yes_or_no(at[3].disturbed)),
     )

@@ -10,7 +10,7 @@ from latlab.run.run import Run
 from latlab.units import format_bytes, format_ns
 from latlab.view.plot import Drawing, Row, yes_or_no
 from latlab.view.points import Spot, spots, with_figures
-from latlab.view.table import Table, range_cells, table_of
+from latlab.view.table import Table, of_range, table_of
 from latlab.view.topic import Chart, Topic
 
 if TYPE_CHECKING:
@@ -114,8 +114,7 @@ def _table(found: Lines) -> Table:
         ("array", "text", lambda at: at[0]),
         ("order", "text", lambda at: at[1]),
         ("one access, median", "ns", lambda at: at[2].value),
-        ("95 % from", "ns", lambda at: range_cells(at[2].low, at[2].high)[0]),
-        ("95 % to", "ns", lambda at: range_cells(at[2].low, at[2].high)[1]),
+        *of_range("ns", lambda at: at[2]),
         ("samples", "count", lambda at: at[2].samples),
         ("disturbed", "text", lambda at: yes_or_no(at[2].disturbed)),
     )

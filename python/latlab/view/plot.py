@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 from latlab.units import format_bytes_as_asked, format_count, format_ns, format_rate
 from latlab.view import distribution
 from latlab.view.points import Spot, drawable, is_disturbed, quantile
-from latlab.view.table import Column, Quantity, Table, range_cells, table_of
+from latlab.view.table import Column, Quantity, Table, of_range, range_cells, table_of
 
 if TYPE_CHECKING:
     from latlab.run.model import Record
@@ -356,8 +356,7 @@ class Dots:
             self.dots,
             (heading, "text", lambda row: row.name),
             ("median", "ns", lambda row: row.value),
-            ("95 % from", "ns", lambda row: range_cells(row.low, row.high)[0]),
-            ("95 % to", "ns", lambda row: range_cells(row.low, row.high)[1]),
+            *of_range("ns", lambda row: row),
             ("slow end", "ns", lambda row: row.tail),
             ("which is", "text", lambda row: row.tail_name or None),
             ("samples", "count", lambda row: row.samples),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 from latlab.units import ONCE
 from latlab.view.figure import Figure, Measured
@@ -56,6 +56,29 @@ def table_of(items: Iterable[T], *columns: tuple[str, Quantity, Callable[[T], Ce
     """A row for each item: a column is its heading, what its values are, and its value of an item."""
     heads = tuple(Column(title, quantity) for title, quantity, _ in columns)
     return Table(heads, tuple(tuple(value(item) for _, _, value in columns) for item in items))
+
+
+class Ranged(Protocol):
+    """What has an interval."""
+
+    @property
+    def low(self) -> float:
+        """Its lower end."""
+
+    @property
+    def high(self) -> float:
+        """Its upper end."""
+
+
+def of_range(
+    quantity: Quantity,
+    of: Callable[[Any], Ranged],  # mypy infers no item through an unpacked argument
+) -> tuple[tuple[str, Quantity, Callable[[Any], Cell]], tuple[str, Quantity, Callable[[Any], Cell]]]:
+    """The two columns of :func:`table_of` for an interval."""
+    return (
+        ("95 % from", quantity, lambda item: range_cells(of(item).low, of(item).high)[0]),
+        ("95 % to", quantity, lambda item: range_cells(of(item).low, of(item).high)[1]),
+    )
 
 
 def listed(

@@ -283,8 +283,8 @@ def play(
             stack.enter_context(
                 mock.patch.object(lesson, function, lambda *_, given=given: next(given, None))
             )
-        if hasattr(lesson, "Workshop"):
-            stack.enter_context(mock.patch.object(lesson.Workshop, "_built", return_value=[]))
+        if hasattr(lesson, "built"):
+            stack.enter_context(mock.patch.object(lesson, "built", return_value=None))
         result = lessons.run(name, "small", plain=bare, guess=guess)
     return dataclasses.replace(result, **about)
 

@@ -12,6 +12,7 @@ from tests.compiling import alone
 from tests.conftest import Calibrated
 
 from latlab import lessons
+from latlab.lessons import compiled
 from latlab.lessons.document import document
 from latlab.lessons.experiments import io_bottleneck
 from latlab.lessons.model import Result
@@ -44,19 +45,19 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> CompiledOnce:
     """In whose context each program of io-bottleneck is compiled by the first who builds it."""
-    kept, build = tmp_path_factory.mktemp("compiled"), io_bottleneck.Workshop._built
+    kept, build = tmp_path_factory.mktemp("compiled"), compiled.built
 
-    def once(shop: io_bottleneck.Workshop, arm: io_bottleneck.Arm, source: Path) -> list[str]:
-        program = kept / arm.name
+    def once(language: str, source: Path, place: Path) -> Path:
+        program = kept / place.name
         with alone():
             if not program.exists():
-                shutil.copy(build(shop, arm, source)[0], program)
-        return [str(program)]
+                shutil.copy(build(language, source, place), program)
+        return program
 
     @contextmanager
     def context() -> Iterator[None]:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(io_bottleneck.Workshop, "_built", once)
+            patch.setattr(io_bottleneck, "built", once)
             yield
 
     return context

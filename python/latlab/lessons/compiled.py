@@ -1,10 +1,12 @@
-"""C programs of a lesson: compiled into its scratch folder, run with nothing set that changes malloc."""
+"""Programs of a lesson, compiled into its folder; those of C run with nothing set that changes malloc."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
+import threading
 from collections.abc import Iterable, Mapping
 from importlib import resources
 from pathlib import Path
@@ -19,6 +21,15 @@ COMPILERS: Final = ("gcc", "cc", "clang")
 FLAGS: Final = ("-O3", "-Wall")
 _COMPILES_S: Final = 60.0
 _RUNS_S: Final = 60.0
+#: The first build of Go compiles Go's own library, where nobody has yet; the second finds it.
+_GO: Final = threading.Lock()
+#: How the programs of a lesson that mark their stages are compiled.
+_BUILDS: Final = {
+    "go": (("go",), ("build", "-o", "program", ".")),
+    "rust": (("rustc",), ("--edition", "2021", "-C", "opt-level=3", "-o", "program")),
+    "c": (("cc", "gcc", "clang"), ("-O2", "-pthread", "-o", "program")),
+}
+_BUILDS_S: Final = 180.0
 #: What would put another allocator or other settings under a program that is to show the usual ones.
 _CHANGES_MALLOC: Final = ("LD_PRELOAD", "GLIBC_TUNABLES", "ASAN_OPTIONS", "MALLOC_")
 
@@ -114,3 +125,62 @@ def told(program: Path, *words: object, environment: Mapping[str, str] | None = 
 def usual_environment() -> dict[str, str]:
     """This process's environment without what changes malloc."""
     return {name: text for name, text in os.environ.items() if not name.startswith(_CHANGES_MALLOC)}
+
+
+def built(language: str, source: Path, place: Path) -> Path:
+    """A program that is built beside the file by which its language marks stages (`latlab stages`).
+
+    Args:
+        language: `go`, `rust` or `c`.
+        source: Its text.
+        place: A new folder for it.
+
+    Raises:
+        Cannot: there is no compiler, or it fails.
+        OSError: the folder cannot be written.
+        subprocess.TimeoutExpired: it took three minutes.
+    """
+    from latlab.run.core import core  # noqa: PLC0415 - the core is not there everywhere
+
+    names, words = _BUILDS[language]
+    compiler = next(filter(None, map(shutil.which, names)), None)
+    if compiler is None:
+        raise Cannot(f"there is no {' or '.join(names)} here; its columns are left out")
+    marks = core().stages_file(language)
+    assert marks is not None  # noqa: S101 - the languages are those of the core
+    go = language == "go"
+    beside = place / "stage" if go else place
+    beside.mkdir(parents=True)
+    (beside / marks[0]).write_text(marks[1], encoding="utf-8")
+    shutil.copyfile(source, place / source.name)
+    if go:
+        (place / "go.mod").write_text("module words\n\ngo 1.20\n", encoding="utf-8")
+    with _GO if go else contextlib.nullcontext():
+        done = subprocess.run(  # noqa: S603 - a compiler of this machine, with fixed arguments
+            [compiler, *words] if go else [compiler, *words, source.name],
+            cwd=place,
+            env=os.environ | _go_environment(place.parent) if go else None,
+            capture_output=True,
+            check=False,
+            timeout=_BUILDS_S,
+        )
+    if done.returncode:
+        lines = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["it says nothing"]
+        first = next((line for line in lines if "error" in line), lines[-1])
+        raise Cannot(f"{Path(compiler).name} could not build it: {clean(first, most=200)}")
+    return place / "program"
+
+
+def _go_environment(folder: Path) -> dict[str, str]:
+    """Builds without a network; where the user has no folder for its cache, in the lesson's own."""
+    settings = {"GO111MODULE": "on", "GOPROXY": "off", "GOTOOLCHAIN": "local", "GOFLAGS": "", "GOWORK": "off"}
+    # Nothing is fetched, so nothing is put into the folder for that.
+    settings |= {"CGO_ENABLED": "0", "GOPATH": os.environ.get("GOPATH") or "/nonexistent/latlab"}
+    # No folder for counts of its own use: it takes no relative path.
+    settings |= {"XDG_CONFIG_HOME": "off", "GOENV": "off"}
+    cache = Path(
+        os.environ.get("XDG_CACHE_HOME") or Path(os.environ.get("HOME") or "/nonexistent") / ".cache"
+    )
+    if not os.environ.get("GOCACHE") and not os.access(cache, os.W_OK):
+        settings["GOCACHE"] = str(folder / "go-cache")
+    return settings

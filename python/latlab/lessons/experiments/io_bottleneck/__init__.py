@@ -9,10 +9,8 @@ import json
 import math
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -35,6 +33,7 @@ from latlab.lessons.bench import (
     time_left,
 )
 from latlab.lessons.cache import NOT_KEPT, brought_in, why_not_cold
+from latlab.lessons.compiled import built
 from latlab.lessons.model import (
     Answer,
     Cell,
@@ -99,7 +98,6 @@ _SORTED: Final = {
     "original": (1_000_000, (1_000, 10_000, 100_000, 1_000_000)),
 }
 _LONGEST_S: Final = {"small": 60.0, "default": 120.0, "original": 1800.0}
-_BUILD_S: Final = 180.0
 #: Rounds are left out where they would take longer than this: a slow machine is to come to its end too.
 _COUNTING_S: Final = {"small": 20.0, "default": 20.0, "original": math.inf}
 _SORTING_S: Final = {"small": 5.0, "default": 8.0, "original": 60.0}
@@ -306,7 +304,6 @@ class Workshop:
             self.folder = self._held.enter_context(own_folder(Path(tempfile.gettempdir())))
             self.off_disk = f"the text lies in the temporary directory: {why}"
         self.numbers = itertools.count()
-        self._compiling_go = threading.Lock()
 
     def __enter__(self) -> Workshop:
         return self
@@ -400,46 +397,15 @@ class Workshop:
             return commands
         self.bench.tell("building the programs")
         with ThreadPoolExecutor(len(compiled)) as pool:
-            building = {arm: pool.submit(self._built, arm, here / arm.way) for arm in compiled}
+            building = {
+                arm: pool.submit(built, arm.language, here / arm.way, self.folder / arm.name)
+                for arm in compiled
+            }
         for arm, future in building.items():
-            command = self.bench.attempt(arm.title, future.result, told=False)
-            if command is not None:
-                commands[arm.name] = command
+            program = self.bench.attempt(arm.title, future.result, told=False)
+            if program is not None:
+                commands[arm.name] = [str(program)]
         return commands
-
-    def _built(self, arm: Arm, source: Path) -> list[str]:
-        """Builds it beside the file by which its language marks stages (`latlab stages`)."""
-        from latlab.run.core import core  # noqa: PLC0415 - the core is not there everywhere
-
-        compiler = _compiler(arm.language)
-        marks = core().stages_file(arm.language)
-        assert marks is not None  # noqa: S101 - the languages are those of the core
-        place = self.folder / arm.name
-        alone: contextlib.AbstractContextManager[object] = contextlib.nullcontext()
-        beside = place / "stage" if arm.language == "go" else place
-        beside.mkdir(parents=True)
-        (beside / marks[0]).write_text(marks[1], encoding="utf-8")
-        shutil.copyfile(source, place / source.name)
-        target, environment = place / "program", dict(os.environ)
-        if arm.language == "go":
-            (place / "go.mod").write_text("module words\n\ngo 1.20\n", encoding="utf-8")
-            environment |= _go_environment(self.folder)
-            # The first compiles Go's own library, where nobody has yet; the second finds it.
-            alone = self._compiling_go
-            command = [compiler, "build", "-o", str(target), "."]
-        elif arm.language == "rust":
-            command = [compiler, "--edition", "2021", "-C", "opt-level=3", "-o", str(target), source.name]
-        else:
-            command = [compiler, "-O2", "-pthread", "-o", str(target), source.name]
-        with alone:
-            done = subprocess.run(  # noqa: S603 - a compiler of this machine, with fixed arguments
-                command, cwd=place, env=environment, capture_output=True, check=False, timeout=_BUILD_S
-            )
-        if done.returncode:
-            lines = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["it says nothing"]
-            first = next((line for line in lines if "error" in line), lines[-1])
-            raise Cannot(f"{Path(compiler).name} could not build it: {clean(first, most=200)}")
-        return [str(target)]
 
     # --------------------------------------------------------------------------------------------- running them
 
@@ -600,29 +566,6 @@ def _pieces(file: Any) -> Iterable[bytes]:  # noqa: ANN401 - a binary file
         yield piece[:end]
     if rest:
         yield rest + b"\n"
-
-
-def _compiler(language: str) -> str:
-    names = {"go": ("go",), "rust": ("rustc",), "c": ("cc", "gcc", "clang")}[language]
-    found = next(filter(None, map(shutil.which, names)), None)
-    if found is None:
-        raise Cannot(f"there is no {' or '.join(names)} here; its columns are left out")
-    return found
-
-
-def _go_environment(folder: Path) -> dict[str, str]:
-    """Builds without a network; where the user has no folder for its cache, in the lesson's own."""
-    settings = {"GO111MODULE": "on", "GOPROXY": "off", "GOTOOLCHAIN": "local", "GOFLAGS": "", "GOWORK": "off"}
-    # Nothing is fetched, so nothing is put into the folder for that.
-    settings |= {"CGO_ENABLED": "0", "GOPATH": os.environ.get("GOPATH") or "/nonexistent/latlab"}
-    # No folder for counts of its own use: it takes no relative path.
-    settings |= {"XDG_CONFIG_HOME": "off", "GOENV": "off"}
-    cache = Path(
-        os.environ.get("XDG_CACHE_HOME") or Path(os.environ.get("HOME") or "/nonexistent") / ".cache"
-    )
-    if not os.environ.get("GOCACHE") and not os.access(cache, os.W_OK):
-        settings["GOCACHE"] = str(folder / "go-cache")
-    return settings
 
 
 def _said(errors: bytes) -> str:

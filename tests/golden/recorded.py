@@ -283,8 +283,8 @@ def play(
             stack.enter_context(
                 mock.patch.object(lesson, function, lambda *_, given=given: next(given, None))
             )
-        if hasattr(lesson, "built"):
-            stack.enter_context(mock.patch.object(lesson, "built", return_value=None))
+        if hasattr(lesson, "workshop"):
+            stack.enter_context(mock.patch.object(lesson.workshop, "built", return_value=None))
         result = lessons.run(name, "small", plain=bare, guess=guess)
     return dataclasses.replace(result, **about)
 

@@ -14,7 +14,7 @@ from tests.conftest import Calibrated
 from latlab import lessons
 from latlab.lessons import compiled
 from latlab.lessons.document import document
-from latlab.lessons.experiments import io_bottleneck
+from latlab.lessons.experiments.io_bottleneck import workshop
 from latlab.lessons.model import Result
 from latlab.report.document import Document
 
@@ -57,7 +57,7 @@ def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> CompiledOnce:
     @contextmanager
     def context() -> Iterator[None]:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(io_bottleneck, "built", once)
+            patch.setattr(workshop, "built", once)
             yield
 
     return context

@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from tests.explain.in_process import explain
@@ -23,9 +23,22 @@ from tests.some import some
 from latlab import lessons
 from latlab.errors import UserError
 from latlab.lessons import bench as benches
-from latlab.lessons.bench import Bench, Cannot
+from latlab.lessons.bench import Arms, Bench, Cannot, Times
 from latlab.lessons.experiments import io_bottleneck as lesson
-from latlab.lessons.model import Result
+from latlab.lessons.experiments.io_bottleneck import workshop
+from latlab.lessons.experiments.io_bottleneck.figures import STAGES, Heard, Ledger, Ran
+from latlab.lessons.experiments.io_bottleneck.workshop import (
+    ALL,
+    ARMS,
+    CACHED,
+    COLD,
+    PLANS,
+    Arm,
+    Runs,
+    Text,
+    Workshop,
+)
+from latlab.lessons.model import Result, Table
 from latlab.lessons.programs import block_size, words_text
 from latlab.run.run import Run, load
 
@@ -37,7 +50,7 @@ def test_the_total_is_the_sum_of_the_stages_and_the_shares_are_of_it(result: Res
     checked = []
     for table in ("original", "others"):
         for column in result.table(table).columns:
-            stages = [result[f"{table}.{stage}.{column.name}"].number for stage in lesson.STAGES]
+            stages = [result[f"{table}.{stage}.{column.name}"].number for stage in STAGES]
             total = result[f"{table}.total.{column.name}"].number
             if total is None:
                 continue
@@ -64,7 +77,7 @@ def test_the_published_figures_are_as_printed(result: Result) -> None:
         "go_optimised": ["0.154 s", "2.249 s", "0.002 s", "0.010 s", "2.414 s"],
     }
     for name, column in printed.items():
-        assert [published(f"original.{stage}.{name}") for stage in (*lesson.STAGES, "total")] == column
+        assert [published(f"original.{stage}.{name}") for stage in (*STAGES, "total")] == column
     assert [
         published(f"disk.{row}.python") for row in ("read_cold", "read_cached", "write_sync", "write")
     ] == [
@@ -82,10 +95,10 @@ def test_the_published_figures_are_as_printed(result: Result) -> None:
     assert "2.7 GB/s" in said
 
 
-@pytest.mark.parametrize("name", [arm.name for arm in lesson.ARMS])
+@pytest.mark.parametrize("name", ARMS)
 def test_each_program_whose_language_is_there_was_timed(result: Result, name: str) -> None:
-    arm = next(arm for arm in lesson.ARMS if arm.name == name)
-    needed = {"go": ("go",), "rust": ("rustc",), "c": ("cc", "gcc", "clang")}.get(arm.language, ())
+    language = ARMS[name].language
+    needed = {"go": ("go",), "rust": ("rustc",), "c": ("cc", "gcc", "clang")}.get(language, ())
     cell = result[f"share.{name}.io"]
     if needed and not any(map(shutil.which, needed)):
         assert cell.value is None
@@ -122,9 +135,9 @@ def shop(
     tmp_path: Path,
     one_copy: Callable[..., tuple[bytes, Counter[str]]],
     monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[lesson.Workshop]:
+) -> Iterator[Workshop]:
     monkeypatch.setattr(words_text, "one_copy", one_copy)
-    with Bench("small", plain=True, directory=tmp_path) as bench, lesson.Workshop(bench) as made:
+    with Bench("small", plain=True, directory=tmp_path) as bench, Workshop(bench) as made:
         yield made
 
 
@@ -140,7 +153,7 @@ def shop(
         ("sys.exit('it broke')", "it broke"),
     ],
 )
-def test_a_wrong_program_gets_no_figure(shop: lesson.Workshop, fault: str, said: str) -> None:
+def test_a_wrong_program_gets_no_figure(shop: Workshop, fault: str, said: str) -> None:
     text = shop.make_text()
     program = (PROGRAMS / "words.py").read_text(encoding="utf-8")
     broken = shop.folder / "broken.py"
@@ -152,31 +165,29 @@ def test_a_wrong_program_gets_no_figure(shop: lesson.Workshop, fault: str, said:
     runs = shop.count({"python_simple": [sys.executable, str(broken), "simple"]}, text)
     assert runs == {}
     assert said in shop.bench.why("Python, cached")
-    table = lesson.stage_table("original", lesson.ORIGINAL, runs, text, lambda name, state="": "it miscounts")
-    assert all(cell.value is None and cell.why for row in table.rows for cell in row.cells.values())
+    table = table_of("original", text, runs, why=lambda name="", state="": "it miscounts")
+    assert all(cell.value is None and cell.why for row in some(table.rows) for cell in row.cells.values())
 
 
-def test_a_program_that_never_ends_is_ended_with_all_that_it_started(
-    shop: lesson.Workshop, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_program_that_never_ends_is_ended_with_all_that_it_started(shop: Workshop) -> None:
     text = shop.make_text()
-    monkeypatch.setitem(lesson._LONGEST_S, "small", 0.5)
+    shop.plan = replace(shop.plan, longest_s=0.5)
     sleeper = [sys.executable, "-c", "import time; time.sleep(600)", str(shop.folder)]
     with pytest.raises(subprocess.TimeoutExpired):
-        shop.once(lesson.ARMS[0], sleeper, text, lesson.CACHED)
+        shop.once(ARMS["python_simple"], sleeper, text, CACHED)
     left = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
     assert str(shop.folder) not in left
 
 
 @pytest.mark.skipif(not hasattr(os, "posix_fadvise"), reason="asks Linux's page cache")
 def test_a_file_that_stays_in_the_cache_is_not_called_cold(
-    shop: lesson.Workshop, monkeypatch: pytest.MonkeyPatch
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = shop.make_text()
-    lesson.prepare(text.path, lesson.CACHED)
+    workshop.prepare(text.path, CACHED)
     monkeypatch.setattr(block_size, "forget", lambda path: None)
     with pytest.raises(Cannot, match="did not let go of 100 %"):
-        lesson.prepare(text.path, lesson.COLD)
+        workshop.prepare(text.path, COLD)
 
 
 @pytest.mark.slow
@@ -190,9 +201,9 @@ def test_every_language_agrees_on_words_that_are_hard_to_split(
     own.write_bytes(
         b"A a\tb\r\nB\x0bC\x1cc \xc3\x84 " + b"Long" * 50_000 + b" x\x00y\n\n the " * 3000 + b"end"
     )
-    monkeypatch.setitem(lesson._ROUNDS, "small", 1)
+    monkeypatch.setitem(PLANS, "small", replace(PLANS["small"], rounds=1))
     bench = Bench("small", directory=tmp_path, file=own)
-    with compiled_once(), bench, lesson.Workshop(bench) as made:
+    with compiled_once(), bench, Workshop(bench) as made:
         text = replace(made.make_text(), cold_why="one state is enough")
         assert (text.words, text.distinct) == (6009, 8)
         assert "2 bytes that are not ASCII" in text.note
@@ -205,17 +216,17 @@ def test_every_language_agrees_on_words_that_are_hard_to_split(
 
 
 def test_a_text_that_a_program_cannot_sort_is_named_once_and_its_cells_say_why(
-    shop: lesson.Workshop, monkeypatch: pytest.MonkeyPatch
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def once(arm: lesson.Arm, command: list[str], text: lesson.Text, state: str) -> lesson.Heard:
-        if arm.name == "go_optimised" and text.distinct > 100:
+    def once(arm: Arm, command: list[str], text: Text, state: str) -> Heard:
+        if arm.language == "go" and text.distinct > 100:
             raise Cannot("no memory for so many")
         return heard(1, 2, 3, 4)
 
     monkeypatch.setattr(shop, "once", once)
     sorting = shop.sort({"python_simple": ["python"], "go_optimised": ["go"]})
     why = partial(lesson._why, shop.bench, lesson._SORT)
-    few, many = lesson.sorting_table(sorting, "small", why).rows
+    few, many = table_of("sorting", sorting=sorting, why_sorting=why).rows
     assert few.cells["go_optimised_sorting"].value == 3
     assert many.cells["python_simple_sorting"].value == 3
     for part in ("processing", "sorting", "share"):
@@ -224,14 +235,14 @@ def test_a_text_that_a_program_cannot_sort_is_named_once_and_its_cells_say_why(
 
 
 def test_where_there_is_no_room_for_texts_to_sort_the_table_says_so(
-    shop: lesson.Workshop, monkeypatch: pytest.MonkeyPatch
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(_needed: int) -> None:
         raise Cannot("the disk has no room")
 
     monkeypatch.setattr(shop, "_room", full)
     assert shop.bench.attempt(lesson._SORT, lambda: shop.sort({})) is None
-    table = lesson.sorting_table({}, "small", partial(lesson._why, shop.bench, lesson._SORT))
+    table = table_of("sorting", why_sorting=partial(lesson._why, shop.bench, lesson._SORT))
     assert [cell.why for row in table.rows for cell in row.cells.values()] == ["the disk has no room"]
 
 
@@ -239,10 +250,10 @@ def test_a_language_that_is_not_there_is_named_and_the_rest_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: None)
-    with Bench("small", directory=tmp_path) as bench, lesson.Workshop(bench) as made:
+    with Bench("small", directory=tmp_path) as bench, Workshop(bench) as made:
         programs = made.build()
         missing = {each.what: each.why for each in bench.missing}
-    assert all(lesson.TITLES[name].startswith("Python") for name in programs)
+    assert all(ALL[name].title.startswith("Python") for name in programs)
     assert "there is no go here" in missing["Go (simple)"]
     assert "there is no rustc here" in missing["Rust"]
     assert "there is no cc or gcc or clang here" in missing["C"]
@@ -253,7 +264,7 @@ def test_a_compiler_that_fails_says_why(tmp_path: Path, monkeypatch: pytest.Monk
     compiler.write_text("#!/bin/sh\necho 'words.c:1: error: no header' >&2\nexit 1\n", encoding="ascii")
     compiler.chmod(0o755)
     monkeypatch.setattr(shutil, "which", lambda name: str(compiler))
-    with Bench("small", directory=tmp_path) as bench, lesson.Workshop(bench) as made:
+    with Bench("small", directory=tmp_path) as bench, Workshop(bench) as made:
         made.build()
         assert "could not build it: words.c:1: error: no header" in bench.why("C")
 
@@ -262,7 +273,7 @@ def test_a_compiler_that_fails_says_why(tmp_path: Path, monkeypatch: pytest.Monk
 def test_where_the_directory_cannot_be_written_the_text_is_counted_elsewhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(lesson._ROUNDS, "small", 1)
+    monkeypatch.setitem(PLANS, "small", replace(PLANS["small"], rounds=1))
     result = lessons.run("io-bottleneck", "small", plain=True, directory=tmp_path / "gone")
     assert result["share.python_simple.io"].number
     assert result["share.python_simple.cold"].value is None
@@ -278,7 +289,7 @@ def test_where_the_disk_has_no_room_the_text_is_counted_elsewhere(
         raise Cannot("the disk has no room")
 
     monkeypatch.setattr(Bench, "room", full)
-    with Bench("small", plain=True, directory=tmp_path) as bench, lesson.Workshop(bench) as made:
+    with Bench("small", plain=True, directory=tmp_path) as bench, Workshop(bench) as made:
         text = made.make_text()
         assert tmp_path not in made.folder.parents
         assert text.cold_why.endswith("the disk has no room")
@@ -289,12 +300,12 @@ def test_where_the_disk_has_no_room_the_text_is_counted_elsewhere(
 
 
 def test_too_little_memory_is_said_before_it_is_taken(
-    shop: lesson.Workshop, monkeypatch: pytest.MonkeyPatch
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = shop.make_text()
-    monkeypatch.setattr(lesson, "available_memory", lambda: 1_000_000)
-    with pytest.raises(Cannot, match=r"needs about .* of memory"):
-        shop.once(lesson.ARMS[0], ["true"], text, lesson.CACHED)
+    monkeypatch.setattr(benches, "available_memory", lambda: 1_000_000)
+    with pytest.raises(Cannot, match=r"it takes .* of memory"):
+        shop.once(ARMS["python_simple"], ["true"], text, CACHED)
 
 
 @pytest.mark.parametrize(
@@ -316,8 +327,22 @@ def test_a_file_that_cannot_be_counted_is_a_mistake(name: str, file: str, said: 
 # ------------------------------------------------------------------------------------------- what is told
 
 
-def heard(*stages: float) -> lesson.Heard:
-    return lesson.Heard(sum(stages) + 0.1, dict(zip(lesson.STAGES, stages, strict=True)))
+TEXT = Text(Path("text"), 1000, 100, 10, 5, (10, 0))
+
+
+def heard(*stages: float) -> Heard:
+    return Heard(sum(stages) + 0.1, dict(zip(STAGES, stages, strict=True)))
+
+
+def table_of(
+    name: str,
+    text: Text | None = TEXT,
+    runs: Runs | None = None,
+    **more: Any,  # noqa: ANN401 - what `say` takes
+) -> Table:
+    """A table of what the lesson says of such figures."""
+    said = lesson.say(more.pop("size", "small"), text, runs, **more)
+    return next(table for table in said.tables if table.name == name)
 
 
 @pytest.mark.parametrize(
@@ -327,18 +352,18 @@ def test_what_reading_is_made_of_is_told_by_samples_in_it_and_without_waits_for_
     level: int, samples: int, *, told: bool
 ) -> None:
     shares = {"file-io-cpu": 0.02, "page-faults": 0.05, "memory-copy": 0.01, "run-queue-wait": 0.6}
-    parts = [{"name": name, "share": share} for name, share in shares.items()]
+    parts = [{"name": name, "share": share, "low": share, "high": share} for name, share in shares.items()]
     ledger = {
         "level": level,
         "observer": {"samples": samples},
         "categories": parts,
         "stages": [{"name": "reading", "share": 0.68, "categories": parts}],
     }
-    ledgers: lesson.Ledgers = {"go_simple": (lesson.COLD, ledger)}
-    said = lesson.misled({}, ledgers)[-1]
+    ledgers = {"go_simple": Ledger(COLD, ledger)}
+    said = lesson.say("small", TEXT, ledgers=ledgers).misled[-1]
     assert ("It takes the stage of reading" in said.says) is told
     assert not told or ("25 % is I/O here" in said.found and "75 % is memory" in said.found)
-    cell = lesson.ledger_table(ledgers).cell("go_simple_reading", "cpu")
+    cell = table_of("ledger", ledgers=ledgers).cell("go_simple_reading", "cpu")
     assert f"level {level}, {samples} samples" in cell.why
 
 
@@ -347,9 +372,10 @@ def test_work_of_the_kernel_that_is_left_whole_is_no_share_of_nothing() -> None:
     kernel = {"name": "kernel-cpu", "share": 0.6, "low": 0.5, "high": 0.7, "within": within}
     parts = [kernel, {"name": "compute", "share": 0.4, "low": 0.3, "high": 0.5}]
     ledger = {"level": 2, "observer": {"samples": 50}, "categories": parts, "stages": []}
-    cells = lesson._from_ledger((lesson.COLD, ledger))
-    assert (cells["cpu"].value, cells["cpu"].low, cells["cpu"].high) == (0.2, 0.1, 0.5)
-    row = lesson.ledger_table({"go_simple": (lesson.COLD, ledger)}).rows[0].cells
+    ledgers = {"go_simple": Ledger(COLD, ledger)}
+    cpu = table_of("share", ledgers=ledgers).cell("go_simple", "cpu")
+    assert (cpu.value, cpu.low, cpu.high) == (0.2, 0.1, 0.5)
+    row = table_of("ledger", ledgers=ledgers).rows[0].cells
     assert row["cpu"].value is None
     assert "not divided" in row["cpu"].why
     assert row["unexplained"].number == pytest.approx(0.6)
@@ -357,22 +383,21 @@ def test_work_of_the_kernel_that_is_left_whole_is_no_share_of_nothing() -> None:
 
 def test_a_native_rate_of_other_blocks_than_pythons_says_so(root: Path) -> None:
     run = load(root / "tests/data/run-small.latlab.jsonl")
-    whole = lesson.disk_table("default", {}, run, "not measured", "")
+    whole = table_of("disk", size="default", native=run)
     assert "native: blocks of" not in whole.note
     assert whole.cell("write", "native").number
     kept = [each for each in run.select("storage.write.sequential") if (each.point.block_bytes or 0) <= 4096]
     fewer = SimpleNamespace(select=lambda probe: kept if "write" in probe else run.select(probe), absent=())
-    table = lesson.disk_table("default", {}, cast("Run", fewer), "not measured", "")
+    table = table_of("disk", size="default", native=cast("Run", fewer))
     (record,) = [each for each in kept if (each.point.path, each.point.block_bytes) == ("buffered", 4096)]
     assert table.cell("write", "native").value == record.finding("bytes_per_s")
     assert "Write (not incl. sync), native: blocks of 4 KiB." in table.note
 
 
 def test_the_verdict_is_beyond_what_the_runs_differ() -> None:
-    verdict = lesson._verdict
-    assert verdict((heard(1, 9, 0, 0), heard(2, 8, 0, 0))) == "is not"
-    assert verdict((heard(9, 1, 0, 0), heard(7, 2, 0, 1))) == "is"
-    assert verdict((heard(4, 6, 0, 0), heard(6, 4, 0, 0))) == "may be"
+    assert Ran((heard(1, 9, 0, 0), heard(2, 8, 0, 0))).verdict == "is not"
+    assert Ran((heard(9, 1, 0, 0), heard(7, 2, 0, 1))).verdict == "is"
+    assert Ran((heard(4, 6, 0, 0), heard(6, 4, 0, 0))).verdict == "may be"
 
 
 @pytest.mark.parametrize(
@@ -383,14 +408,11 @@ def test_the_verdict_is_beyond_what_the_runs_differ() -> None:
         ((heard(1, 9, 0, 0), heard(3, 9, 0, 0)), "neither is faster in every round: "),
     ],
 )
-def test_line_by_line_is_slower_or_faster_only_in_every_round(
-    lines: tuple[lesson.Heard, ...], said: str
-) -> None:
+def test_line_by_line_is_slower_or_faster_only_in_every_round(lines: tuple[Heard, ...], said: str) -> None:
     whole = tuple(replace(heard(1, 9, 0, 0), seconds=seconds, peak_bytes=1 << 20) for seconds in (10, 11))
-    runs = {("python_simple", lesson.CACHED): whole, ("python_lines", lesson.CACHED): lines}
-    claims = lesson.claim_table(runs, lambda name, state="": "not run")
-    asked = lesson.answers(runs, {}, {}, None, claims, {}, None)
-    answer = next(each.answer for each in asked if "line by line" in each.question)
+    runs = {("python_simple", CACHED): whole, ("python_lines", CACHED): lines}
+    said_all = lesson.say("small", TEXT, runs).answers
+    answer = next(each.answer for each in said_all if "line by line" in each.question)
     assert said in answer
     assert answer.endswith("1 MiB of memory, line by line less than the interpreter that starts it.")
 
@@ -404,56 +426,57 @@ def test_line_by_line_is_slower_or_faster_only_in_every_round(
     ],
 )
 def test_which_document_is_right_follows_from_the_shares_beside_it(
-    light: tuple[lesson.Heard, ...], said: str
+    light: tuple[Heard, ...], said: str
 ) -> None:
-    text = lesson.Text(Path("text"), 1000, 100, 10, 5, (10, 0))
-    runs: lesson.Runs = {
-        ("newlines", lesson.COLD): light,
-        ("python_simple", lesson.COLD): (heard(1, 9, 0, 0), heard(2, 8, 0, 0)),
-        ("python_simple", lesson.CACHED): (heard(1, 9, 0, 0),),
+    runs: Runs = {
+        ("newlines", COLD): light,
+        ("python_simple", COLD): (heard(1, 9, 0, 0), heard(2, 8, 0, 0)),
+        ("python_simple", CACHED): (heard(1, 9, 0, 0),),
     }
-    assert lesson.reconciled(runs, {}, text, None)[0].startswith(said)
+    (answer,) = [
+        each.answer for each in lesson.say("small", TEXT, runs).answers if "Which of them" in each.question
+    ]
+    assert answer.startswith(said)
 
 
 def test_the_figures_are_those_of_the_fastest_run_and_the_spread_that_of_all() -> None:
-    text = lesson.Text(Path("text"), 1000, 100, 10, 5, (10, 0))
-    runs: lesson.Runs = {
-        ("go_simple", lesson.CACHED): (heard(1, 9, 1, 1), heard(2, 5, 1, 1), heard(3, 9, 1, 1))
-    }
-    table = lesson.stage_table("original", lesson.ORIGINAL, runs, text, lambda name, state="": "not there")
+    runs: Runs = {("go_simple", CACHED): (heard(1, 9, 1, 1), heard(2, 5, 1, 1), heard(3, 9, 1, 1))}
+    size = PLANS["small"].disk_bytes
+    said = {"why": lambda name="", state="": "not there", "disk": Arms({"read_cold": Times((size / 1000,))})}
+    table = table_of("original", TEXT, runs, **said)
     reading = table.cell("reading", "go_simple")
     assert (reading.value, reading.low, reading.high, reading.repeats) == (2, 1, 3, 3)
     assert table.cell("total", "go_simple").value == 9
     assert table.cell("total", "python_simple").why == "not there"
-    moved = lesson.movement_table(runs, 1000.0, text, lambda name, state="": "not there")
+    moved = table_of("movement", TEXT, runs, **said)
     assert moved.cell("go_simple", "rate").value == 200
     assert moved.cell("go_simple", "disk_ratio").value == 5
 
 
 def test_line_by_line_reading_is_what_only_reading_takes() -> None:
-    runs: lesson.Runs = {
-        ("python_lines", lesson.CACHED): (heard(0, 5, 1, 1), heard(0, 6, 1, 1)),
-        ("only_read", lesson.CACHED): (heard(1, 0, 0, 0), heard(2, 0, 0, 0)),
+    runs: Runs = {
+        ("python_lines", CACHED): (heard(0, 5, 1, 1), heard(0, 6, 1, 1)),
+        ("only_read", CACHED): (heard(1, 0, 0, 0), heard(2, 0, 0, 0)),
     }
     apart = lesson.with_lines_apart(runs)
-    assert [run.of("reading") for run in apart["python_lines", lesson.CACHED]] == [1, 2]
-    assert [run.of("processing") for run in apart["python_lines", lesson.CACHED]] == [4, 4]
-    assert [run.total for run in apart["python_lines", lesson.CACHED]] == [7, 8]
-    assert ("only_read", lesson.CACHED) not in apart
+    assert [run.of("reading") for run in apart["python_lines", CACHED]] == [1, 2]
+    assert [run.of("processing") for run in apart["python_lines", CACHED]] == [4, 4]
+    assert [run.total for run in apart["python_lines", CACHED]] == [7, 8]
+    assert ("only_read", CACHED) not in apart
 
 
 def test_reading_alone_that_took_longer_than_with_counting_divides_nothing() -> None:
-    disturbed: lesson.Runs = {
-        ("python_lines", lesson.CACHED): (heard(0, 5, 1, 1), heard(0, 6, 1, 1)),
-        ("only_read", lesson.CACHED): (heard(5, 0, 0, 0), heard(2, 0, 0, 0)),
+    disturbed: Runs = {
+        ("python_lines", CACHED): (heard(0, 5, 1, 1), heard(0, 6, 1, 1)),
+        ("only_read", CACHED): (heard(5, 0, 0, 0), heard(2, 0, 0, 0)),
     }
-    assert len(lesson.with_lines_apart(disturbed)["python_lines", lesson.CACHED]) == 1
-    disturbed["only_read", lesson.CACHED] = (heard(9, 0, 0, 0),)
-    assert ("python_lines", lesson.CACHED) not in lesson.with_lines_apart(disturbed)
+    assert len(lesson.with_lines_apart(disturbed)["python_lines", CACHED]) == 1
+    disturbed["only_read", CACHED] = (heard(9, 0, 0, 0),)
+    assert ("python_lines", CACHED) not in lesson.with_lines_apart(disturbed)
 
 
 def test_the_page_that_reconciles_both_claims_has_this_runs_figures(result: Result) -> None:
-    said = next(each.answer for each in result.answers if each.question == lesson.BOTH)
+    said = next(each.answer for each in result.answers if "Which of them" in each.question)
     assert "counting only its lines" in said
     assert result["movement.newlines.rate"].number
     rate, mine = result["disk.read_cold.python"].number, result["movement.python_simple.rate"].number
@@ -488,7 +511,7 @@ def test_explain_shows_the_stages_of_the_fastest_of_three_runs(tmp_path: Path) -
     body = json.loads(file.read_text(encoding="utf-8"))
     assert len(body["best_of_s"]) == 3
     assert body["wall_s"] == min(body["best_of_s"])
-    assert {stage["name"] for stage in body["stages"]} == {*lesson.STAGES, ""}
+    assert {stage["name"] for stage in body["stages"]} == {*STAGES, ""}
     assert "(best of 3 runs: " in told.stderr
     assert len(told.stdout.splitlines()) == len(tally)
 

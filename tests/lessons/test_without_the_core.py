@@ -20,8 +20,9 @@ PROGRAM = """
 import contextlib, dataclasses, sys
 sys.modules['latlab._core'] = None
 from latlab.cli.main import run
-from latlab.lessons.experiments import downloads, io_bottleneck
-io_bottleneck._ROUNDS['small'] = 1
+from latlab.lessons.experiments import downloads
+from latlab.lessons.experiments.io_bottleneck.workshop import PLANS
+PLANS['small'] = dataclasses.replace(PLANS['small'], rounds=1)
 downloads.PLANS['small'] = dataclasses.replace(downloads.PLANS['small'], rounds=1, sweep=1)
 folder, answers, *names = sys.argv[1:]
 for name in names:

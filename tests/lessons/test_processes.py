@@ -34,7 +34,6 @@ def test_what_takes_too_long_is_ended_with_what_it_started(
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=subprocess.DEVNULL,
-            environment={"PATH": "/usr/bin:/bin"},
         )
     assert gone(int(note.read_text()))
 
@@ -53,6 +52,7 @@ def gone(process: int) -> bool:
 
 def test_it_imports_the_latlab_that_started_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PYTHONPATH", raising=False)
     target = tmp_path / "said"
     with target.open("wb") as out:
         code = run_whole(
@@ -61,9 +61,21 @@ def test_it_imports_the_latlab_that_started_it(tmp_path: Path, monkeypatch: pyte
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=out,
-            environment={},
         )
     assert (code, target.read_text(encoding="utf-8").strip()) == (3, latlab.__file__)
+
+
+def test_it_runs_in_the_usual_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONUNBUFFERED", "1")
+    monkeypatch.setenv("MALLOC_ARENA_MAX", "1")
+    monkeypatch.setenv("LATLAB_KEPT", "kept")
+    target = tmp_path / "said"
+    with target.open("wb") as out:
+        run_whole(["env"], 60.0, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+    said = target.read_text(encoding="utf-8")
+    assert "LATLAB_KEPT=kept" in said
+    assert "PYTHONUNBUFFERED" not in said
+    assert "MALLOC_ARENA_MAX" not in said
 
 
 @pytest.mark.parametrize(

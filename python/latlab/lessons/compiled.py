@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from latlab.lessons.bench import Cannot
+from latlab.lessons.processes import usual_environment
 from latlab.text import clean
 
 #: Compilers in the order in which they are looked for.
@@ -30,8 +31,6 @@ _BUILDS: Final = {
     "c": (("cc", "gcc", "clang"), ("-O2", "-pthread", "-o", "program")),
 }
 _BUILDS_S: Final = 180.0
-#: What would put another allocator or other settings under a program that is to show the usual ones.
-_CHANGES_MALLOC: Final = ("LD_PRELOAD", "GLIBC_TUNABLES", "ASAN_OPTIONS", "MALLOC_")
 
 
 class Compiler:
@@ -120,11 +119,6 @@ def told(program: Path, *words: object, environment: Mapping[str, str] | None = 
     if done.returncode != 0:
         raise subprocess.CalledProcessError(done.returncode, program.name, done.stdout, done.stderr)
     return dict(line.partition(" ")[::2] for line in done.stdout.splitlines())
-
-
-def usual_environment() -> dict[str, str]:
-    """This process's environment without what changes malloc."""
-    return {name: text for name, text in os.environ.items() if not name.startswith(_CHANGES_MALLOC)}
 
 
 def built(language: str, source: Path, place: Path) -> Path:

@@ -6,11 +6,22 @@ import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Final
 
 from latlab.text import clean
+
+#: What would change a program that is to show the usual: its allocator, or how Python runs and writes.
+_UNUSUAL: Final = (
+    *("LD_PRELOAD", "GLIBC_TUNABLES", "ASAN_OPTIONS", "MALLOC_"),
+    *("PYTHONUNBUFFERED", "PYTHONMALLOC", "PYTHONDEVMODE", "PYTHONTRACEMALLOC", "PYTHONPROFILEIMPORTTIME"),
+)
+
+
+def usual_environment() -> dict[str, str]:
+    """This process's environment without what would change what a lesson's program shows."""
+    return {name: text for name, text in os.environ.items() if not name.startswith(_UNUSUAL)}
 
 
 def run_whole(
@@ -20,9 +31,8 @@ def run_whole(
     stdin: IO[bytes] | int,
     stdout: IO[bytes] | int,
     stderr: IO[bytes] | int,
-    environment: Mapping[str, str],
 ) -> int:
-    """The exit code of a command, which finds this latlab where it imports it.
+    """The exit code of a command, run in the usual environment; it finds this latlab where it imports it.
 
     Args:
         command: What is run.
@@ -30,12 +40,12 @@ def run_whole(
         stdin: Its input.
         stdout: Where its output goes.
         stderr: Where its errors go.
-        environment: Of the command.
 
     Raises:
         subprocess.TimeoutExpired: it took longer.
     """
     own = str(Path(__file__).parents[2])
+    environment = usual_environment()
     path = os.pathsep.join(filter(None, (own, environment.get("PYTHONPATH"))))
     process = subprocess.Popen(  # noqa: S603 - programs of the lessons
         command,

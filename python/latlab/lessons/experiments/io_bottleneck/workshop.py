@@ -343,9 +343,7 @@ class Workshop:
         """Runs a command on the file, and returns what it wrote; ends it, and what it started, when it takes too long."""
         out, err = self.folder / "output", self.folder / "errors"
         with source.open("rb") as stdin, out.open("wb") as stdout, err.open("wb") as stderr:
-            code = run_whole(
-                command, longest, stdin=stdin, stdout=stdout, stderr=stderr, environment=os.environ
-            )
+            code = run_whole(command, longest, stdin=stdin, stdout=stdout, stderr=stderr)
         errors = err.read_bytes()
         if code:
             raise Cannot(f"the program ended with {code}: {_said(errors)}")

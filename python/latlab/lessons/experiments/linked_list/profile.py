@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from latlab.lessons.bench import Cannot, enough_memory, nothing
-from latlab.lessons.compiled import usual_environment
 from latlab.lessons.model import Cell, Published
 from latlab.lessons.processes import run_whole
 from latlab.units import format_percent
@@ -100,7 +99,6 @@ def _explained(listed: Path, runs: int) -> Explained:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=said,
-            environment=usual_environment(),
         )
     if code:
         raise subprocess.CalledProcessError(code, command, stderr=errors.read_bytes())

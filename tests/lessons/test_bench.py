@@ -15,7 +15,11 @@ import pytest
 from tests.leftovers import contents
 
 from latlab.lessons import bench as benches
-from latlab.lessons.bench import PREFIX, Bench, Cannot, Times, in_turns, reason_of, sweep
+from latlab.lessons import folder as folders
+from latlab.lessons import memory
+from latlab.lessons.bench import Bench, Cannot, Times, in_turns, reason_of
+from latlab.lessons.folder import LOCK_TEXT, PREFIX, sweep
+from latlab.lessons.memory import available_memory
 from latlab.lessons.model import Cell
 
 unix = pytest.mark.skipif(not hasattr(os, "getuid"), reason="folders are swept on Unix only")
@@ -131,7 +135,7 @@ def test_its_folder_goes_also_when_the_lesson_fails(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def leave(directory: Path, name: str = f"{PREFIX}abcd1234", lock: bytes | None = benches.LOCK_TEXT) -> Path:
+def leave(directory: Path, name: str = f"{PREFIX}abcd1234", lock: bytes | None = LOCK_TEXT) -> Path:
     """A lesson's folder as a kill leaves it, or one that lacks something of it."""
     left = directory / name
     (left / "pair-10-1000/0").mkdir(parents=True)
@@ -158,11 +162,11 @@ def test_what_a_killed_lesson_left_is_swept_and_what_a_running_one_holds_is_not(
 @pytest.mark.parametrize(
     ("name", "lock"),
     [
-        (f"{PREFIX}notes", benches.LOCK_TEXT),
-        (f"{PREFIX}ABCD1234", benches.LOCK_TEXT),
-        (f"{PREFIX}abcd12345", benches.LOCK_TEXT),
+        (f"{PREFIX}notes", LOCK_TEXT),
+        (f"{PREFIX}ABCD1234", LOCK_TEXT),
+        (f"{PREFIX}abcd12345", LOCK_TEXT),
         (f"{PREFIX}abcd1234", b""),
-        (f"{PREFIX}abcd1234", benches.LOCK_TEXT + b"\n"),
+        (f"{PREFIX}abcd1234", LOCK_TEXT + b"\n"),
         (f"{PREFIX}abcd1234", None),
     ],
 )
@@ -195,7 +199,7 @@ def test_what_the_user_put_into_a_lessons_folder_stays_with_the_folder_and_its_l
 @pytest.mark.parametrize("make", ["mkfifo", "mkdir", "symlink"])
 def test_a_lock_that_is_no_file_is_no_lock(tmp_path: Path, make: str) -> None:
     left = leave(tmp_path, lock=None)
-    (tmp_path / "text").write_bytes(benches.LOCK_TEXT)
+    (tmp_path / "text").write_bytes(LOCK_TEXT)
     getattr(os, make)(*([tmp_path / "text"] if make == "symlink" else []), left / "lock")
     assert sweep(tmp_path) == 0
     assert (left / "text").exists()
@@ -217,7 +221,7 @@ def test_a_folder_that_is_swept_before_it_has_a_lock_is_made_again(
     monkeypatch.setattr(tempfile, "mkdtemp", swept_at_once)
     with Bench(directory=tmp_path) as bench:
         assert str(bench.folder) == made[2]
-        assert (bench.folder / "lock").read_bytes() == benches.LOCK_TEXT
+        assert (bench.folder / "lock").read_bytes() == LOCK_TEXT
     assert not list(tmp_path.iterdir())
 
 
@@ -225,7 +229,7 @@ def test_a_folder_that_is_swept_before_it_has_a_lock_is_made_again(
 def test_where_there_are_no_locks_a_folder_is_never_swept_and_still_goes_at_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(benches, "_lock", lambda _descriptor: False)
+    monkeypatch.setattr(folders, "_lock", lambda _descriptor: False)
     with Bench(directory=tmp_path) as bench:
         (bench.folder / "text").write_bytes(b"x")
         monkeypatch.undo()
@@ -262,7 +266,7 @@ def test_the_reason_of_a_refused_write_names_the_option_that_helps() -> None:
 
 
 def test_memory_that_may_be_used_is_known_here_and_bounded_by_the_limit() -> None:
-    found = benches.available_memory()
+    found = available_memory()
     if sys.platform == "linux":
         assert found is not None
         assert found > 1 << 20
@@ -292,6 +296,6 @@ def test_the_memory_of_a_control_group_is_a_limit_and_files_in_it_can_go(
     (place / "memory.stat").write_text(f"{prefix}inactive_file 300\n{prefix}active_file 100\n")
     listed = tmp_path / "listed"
     listed.write_text(f"7:cpu:/else\n{line}\n")
-    assert benches._left_in_groups(listed, tmp_path) == [500]
+    assert memory._left_in_groups(listed, tmp_path) == [500]
     (place / f"memory.{limit}").write_text("max\n")
-    assert benches._left_in_groups(listed, tmp_path) == []
+    assert memory._left_in_groups(listed, tmp_path) == []

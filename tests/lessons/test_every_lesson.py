@@ -22,8 +22,8 @@ from latlab.cli.terminal.lesson_view import lesson_lines
 from latlab.cli.terminal.screen import Screen
 from latlab.errors import UserError
 from latlab.lessons import document, drawing
-from latlab.lessons.bench import PREFIX
 from latlab.lessons.display import Page, html
+from latlab.lessons.folder import PREFIX
 from latlab.lessons.ipynb import notebook
 from latlab.lessons.model import Result
 from latlab.report import html as page

@@ -22,7 +22,7 @@ from tests.some import some
 
 from latlab import lessons
 from latlab.errors import UserError
-from latlab.lessons import bench as benches
+from latlab.lessons import memory
 from latlab.lessons.bench import Arms, Bench, Cannot, Times
 from latlab.lessons.experiments import io_bottleneck as lesson
 from latlab.lessons.experiments.io_bottleneck import workshop
@@ -38,6 +38,7 @@ from latlab.lessons.experiments.io_bottleneck.workshop import (
     Text,
     Workshop,
 )
+from latlab.lessons.folder import sweep
 from latlab.lessons.model import Result, Table
 from latlab.lessons.programs import block_size, words_text
 from latlab.run.run import Run, load
@@ -293,7 +294,7 @@ def test_where_the_disk_has_no_room_the_text_is_counted_elsewhere(
         text = made.make_text()
         assert tmp_path not in made.folder.parents
         assert text.cold_why.endswith("the disk has no room")
-        benches.sweep(made.folder.parent)
+        sweep(made.folder.parent)
         assert made.folder.is_dir(), "no other lesson takes it away"
         elsewhere = made.folder
     assert not elsewhere.exists()
@@ -303,7 +304,7 @@ def test_too_little_memory_is_said_before_it_is_taken(
     shop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = shop.make_text()
-    monkeypatch.setattr(benches, "available_memory", lambda: 1_000_000)
+    monkeypatch.setattr(memory, "available_memory", lambda: 1_000_000)
     with pytest.raises(Cannot, match=r"it takes .* of memory"):
         shop.once(ARMS["python_simple"], ["true"], text, CACHED)
 

@@ -16,8 +16,7 @@ from tests.some import some
 
 from latlab import lessons
 from latlab.explain.model import Explained, Within
-from latlab.lessons import bench as benches
-from latlab.lessons import compiled
+from latlab.lessons import compiled, memory
 from latlab.lessons.bench import Bench, Cannot, Times
 from latlab.lessons.experiments import linked_list as lesson
 from latlab.lessons.experiments.linked_list import profile
@@ -302,7 +301,7 @@ def test_without_a_compiler_the_native_arm_and_python_answer(
 
 
 def test_too_little_memory_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(benches, "available_memory", lambda: 1 << 20)
+    monkeypatch.setattr(memory, "available_memory", lambda: 1 << 20)
     result = lessons.run("linked-list", "small", plain=True, directory=tmp_path)
     assert "of memory, and 1 MiB are free" in result["python.class.created"].why
 

@@ -7,15 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import itertools
 import math
 import os
-import re
 import shutil
-import stat
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -24,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from latlab.errors import LatlabError
+from latlab.lessons.folder import own_folder
 from latlab.lessons.model import Cell, Missing, Published, Size, Unit
 from latlab.lessons.processes import last_words
 from latlab.text import clean
@@ -35,33 +32,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 K = TypeVar("K")
 
-PREFIX: Final = "latlab-lesson-"
 #: Why there is no figure of what needs more than the standard library.
 PLAIN: Final = "only the plain-Python arm was asked for (--plain)"
 #: What a lesson leaves free of a disk. Measuring also keeps a twentieth; a lesson writes less, and has to
 #: work where 4 GiB are free, also on a large disk.
 KEPT_BYTES = 1 << 30
-LOCK: Final = "lock"
-#: What the lock of a lesson's folder holds, to the byte.
-LOCK_TEXT: Final = b"latlab lesson folder: latlab removes it when no process holds a lock on this file\n"
-_NAME: Final = re.compile(re.escape(PREFIX) + r"[a-z0-9_]{8}")
-#: Everything that lessons make in their folders, as paths from there: nothing else is ever removed from one.
-#: The names that Go gives are those of its build cache.
-_MADE: Final = re.compile(
-    r"""
-      (text|disk|calls|output|errors|blocks|rows|columns|habits\.bin|again\.bin|file\.bin|native\.latlab\.jsonl)
-    | (file|buffered|answer|many|flushed)-\d+ | BlockData\d+ | \.?(ledger|explained)\.json(\.\w{8})?
-    | (pair-\d+-\d+(/\d+)?|steps-\d+|forgotten)(/(large|small_\d+)\.bin)?
-    | downloads(/file_\d+)?
-    | (linked_list|list_[a-z]+)(\.c|-\w+)?
-    | (rust|c)(/(program|words\.(rs|c)|latlab_stage\.(rs|h)))?
-    | go_(simple|optimised)(/(program|words_\w+\.go|go\.mod|stage(/stage\.go)?))?
-    | go-cache(/(README|\w+\.txt|[0-9a-f]{2}(/[0-9a-f]{64}-[ad](/\w+)?)?))?
-    """,
-    re.VERBOSE,
-)
-#: A folder may be swept before it has a lock; another one is made then, at most so many times.
-_ATTEMPTS: Final = 10
 #: One round has no spread.
 _FEWEST_ROUNDS: Final = 2
 #: Who waits is told again how far it is after so long.
@@ -406,23 +381,6 @@ def time_left(begun: float, done: int, rounds: int) -> str:
     return f"about {format_seconds((time.perf_counter() - begun) / done * (rounds - done))} left"
 
 
-@contextlib.contextmanager
-def own_folder(place: Path) -> Iterator[Path]:
-    """A new folder in that one, held until it is removed at the end; what killed lessons left goes first.
-
-    Raises:
-        OSError: it cannot be made.
-    """
-    sweep(place)
-    folder, lock = _locked_folder(place)
-    try:
-        yield folder
-    finally:
-        _remove(folder)
-        if lock is not None:
-            os.close(lock)
-
-
 def _silently(event: object) -> None:
     """What the native arm tells while it runs: the lesson says what it does itself."""
     del event
@@ -435,65 +393,6 @@ def timed(work: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def available_memory() -> int | None:
-    """Bytes that this process may still take without swapping; None where nobody says."""
-    found = []
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        found += [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
-    found += _left_in_groups(Path("/proc/self/cgroup"), Path("/sys/fs/cgroup"))
-    with contextlib.suppress(ImportError, ValueError, OSError):
-        import resource  # noqa: PLC0415 - Unix only
-
-        soft, _ = resource.getrlimit(resource.RLIMIT_AS)
-        if soft != resource.RLIM_INFINITY:
-            used_pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
-            found.append(max(soft - used_pages * os.sysconf("SC_PAGE_SIZE"), 0))
-    return min(found) if found else None
-
-
-def enough_memory(needed: int) -> None:
-    """Checks that there is so much memory.
-
-    Raises:
-        Cannot: there is not.
-    """
-    available = available_memory()
-    if available is not None and available < needed:
-        raise Cannot(f"it takes {format_bytes(needed)} of memory, and {format_bytes(available)} are free")
-
-
-def _left_in_groups(listed: Path, root: Path) -> list[int]:
-    """Bytes that each control group over this process still gives; what it holds of files can go."""
-    try:
-        lines = listed.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return []
-    found = []
-    for line in lines:
-        _, _, rest = line.partition(":")
-        controllers, _, path = rest.partition(":")
-        if "memory" in controllers.split(","):
-            place, limit, used, prefix = root / "memory", "limit_in_bytes", "usage_in_bytes", "total_"
-        elif not controllers:
-            place, limit, used, prefix = root, "max", "current", ""
-        else:
-            continue
-        own = place / path.strip("/")
-        # In a container the group that is named may not be there: its own is the root.
-        for folder in {own, *own.parents, place}:
-            if folder != place and place not in folder.parents:
-                continue
-            with contextlib.suppress(OSError, ValueError):
-                most = int((folder / f"memory.{limit}").read_text(encoding="ascii"))
-                taken = int((folder / f"memory.{used}").read_text(encoding="ascii"))
-                stat = (folder / "memory.stat").read_text(encoding="ascii").split()
-                numbers = dict(zip(stat[::2], stat[1::2], strict=False))
-                files = sum(int(numbers.get(f"{prefix}{kind}_file", 0)) for kind in ("active", "inactive"))
-                found.append(max(most - max(taken - files, 0), 0))
-    return found
-
-
 def reason_of(error: OSError) -> str:
     """What the system said, and what would help."""
     said = clean(error.strerror or error, most=200)
@@ -502,111 +401,3 @@ def reason_of(error: OSError) -> str:
     if error.errno in {errno.EROFS, errno.EACCES, errno.EPERM}:
         return f"the directory cannot be written ({said}): name another with --dir"
     return said
-
-
-def sweep(directory: Path) -> int:
-    """Removes what killed lessons of this user left: folders that nobody holds, empty ones without a lock.
-
-    Their names are those of lessons' folders to the letter. What lessons do not make stays in them, and so do
-    the folder and its lock then.
-
-    Returns:
-        How many.
-    """
-    if not hasattr(os, "getuid"):
-        return 0
-    removed = 0
-    with contextlib.suppress(OSError):
-        device = directory.stat().st_dev
-        for folder in [path for path in directory.iterdir() if _NAME.fullmatch(path.name)]:
-            found = folder.lstat()
-            if stat.S_ISDIR(found.st_mode) and (found.st_uid, found.st_dev) == (os.getuid(), device):
-                removed += _swept(folder)
-    return removed
-
-
-def _swept(folder: Path) -> bool:
-    try:
-        lock = os.open(folder / LOCK, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except FileNotFoundError:
-        with contextlib.suppress(OSError):
-            folder.rmdir()
-    except OSError:
-        return False
-    else:
-        try:
-            is_file = stat.S_ISREG(os.fstat(lock).st_mode)
-            if is_file and os.read(lock, len(LOCK_TEXT) + 1) == LOCK_TEXT and _lock(lock):
-                _remove(folder)
-        finally:
-            os.close(lock)
-    return not folder.exists()
-
-
-def _locked_folder(place: Path) -> tuple[Path, int | None]:
-    """A new folder, and its lock where there are such things."""
-    for attempt in itertools.count(1):
-        folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=place))
-        try:
-            return folder, _new_lock(folder / LOCK)
-        except OSError as error:
-            with contextlib.suppress(OSError):
-                folder.rmdir()
-            if attempt == _ATTEMPTS or not isinstance(error, FileNotFoundError):
-                raise
-    raise AssertionError
-
-
-def _new_lock(path: Path) -> int | None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        # Without a lock it has no text either, and nobody sweeps the folder.
-        if _lock(descriptor):
-            os.write(descriptor, LOCK_TEXT)
-            return descriptor
-    except OSError:
-        os.close(descriptor)
-        path.unlink()
-        raise
-    os.close(descriptor)
-    return None
-
-
-def _lock(descriptor: int) -> bool:
-    """Locks a file until it is closed; False where another process holds it or there are no locks."""
-    if sys.platform == "win32":
-        return False
-    import fcntl  # noqa: PLC0415 - Unix only
-
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
-
-
-def _remove(folder: Path) -> None:
-    """Removes what lessons make in a folder, then its lock and the folder, unless anything else is in it."""
-    sweep(folder)
-    with contextlib.suppress(OSError):
-        own = folder.lstat()
-        # Links are not followed.
-        for root, folders, files in os.walk(folder, topdown=False):
-            for name in (*files, *folders):
-                path = Path(root, name)
-                if _MADE.fullmatch(path.relative_to(folder).as_posix()):
-                    with contextlib.suppress(OSError):
-                        _remove_one(path, own)
-        if [path.name for path in folder.iterdir()] == [LOCK]:
-            (folder / LOCK).unlink()
-            folder.rmdir()
-
-
-def _remove_one(path: Path, own: os.stat_result) -> None:
-    found = path.lstat()
-    if (found.st_uid, found.st_dev) != (own.st_uid, own.st_dev):
-        return
-    if stat.S_ISDIR(found.st_mode):
-        path.rmdir()
-    elif stat.S_ISREG(found.st_mode) and found.st_nlink == 1:
-        path.unlink()

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from latlab.lessons.bench import NOT_TIMED, Arms, Bench, Cannot, Times, available_memory, nothing
+from latlab.lessons.bench import NOT_TIMED, Arms, Bench, Cannot, Times, nothing
+from latlab.lessons.memory import available_memory
 from latlab.lessons.model import Cell, Guess, Original, Published, Told
 from latlab.lessons.native import probed
 from latlab.lessons.programs import heat_equation, heat_lines

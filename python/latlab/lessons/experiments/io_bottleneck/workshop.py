@@ -18,10 +18,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final
 
-from latlab.lessons.bench import PLAIN, Bench, Cannot, enough_memory, own_folder, reason_of
+from latlab.lessons.bench import PLAIN, Bench, Cannot, reason_of
 from latlab.lessons.cache import NOT_KEPT, brought_in, why_not_cold
 from latlab.lessons.compiled import built
 from latlab.lessons.experiments.io_bottleneck.figures import STAGES, Heard, Ledger
+from latlab.lessons.folder import own_folder
+from latlab.lessons.memory import enough_memory
 from latlab.lessons.processes import last_words, run_whole
 from latlab.lessons.programs import words_text
 from latlab.text import clean

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from latlab.lessons import compiled, words
-from latlab.lessons.bench import PLAIN, Bench, Cannot, Times, enough_memory
+from latlab.lessons.bench import PLAIN, Bench, Cannot, Times
 from latlab.lessons.compiled import Compiler
 from latlab.lessons.experiments.linked_list.profile import (
     HELD,
@@ -26,6 +26,7 @@ from latlab.lessons.experiments.linked_list.profile import (
     profiled,
     symbol_cells,
 )
+from latlab.lessons.memory import enough_memory
 from latlab.lessons.model import Cell, Guess, Original, Published, Told
 from latlab.lessons.native import cell_of, probed
 from latlab.lessons.programs import linked_list as program

@@ -11,8 +11,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from latlab.lessons.bench import NOT_TIMED, Arms, Bench, Cannot, Times, enough_memory, timed
+from latlab.lessons.bench import NOT_TIMED, Arms, Bench, Cannot, Times, timed
 from latlab.lessons.cache import why_not_cold
+from latlab.lessons.memory import enough_memory
 from latlab.lessons.model import Cell, Guess, Original, Published, Told
 from latlab.lessons.native import probed
 from latlab.lessons.programs import file_steps, small_files

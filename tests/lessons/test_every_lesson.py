@@ -225,10 +225,9 @@ def test_its_page_in_the_docs_exists_and_names_the_command(name: str, root: Path
     assert f"lessons/{name}" in (root / "docs/index.md").read_text(encoding="utf-8")
 
 
-def test_one_lesson_is_one_folder(root: Path) -> None:
-    folder = root / "python/latlab/lessons/experiments"
-    folders = {path.parent.name.replace("_", "-") for path in folder.glob("*/__init__.py")}
-    assert folders == set(lessons.LESSONS)
+@every_lesson
+def test_it_has_a_test_of_its_own(name: str, root: Path) -> None:
+    assert (root / f"tests/lessons/test_{name.replace('-', '_')}.py").is_file()
 
 
 def test_every_program_belongs_to_a_lesson(root: Path) -> None:

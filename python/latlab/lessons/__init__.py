@@ -5,10 +5,9 @@
     latlab.lessons.small_files(size="original")   # the document's sizes
     latlab.lessons.run("small-files", plain=True) # standard library only: less evidence
 
-**How a lesson is written.** One folder `experiments/<id>/` and one line in :data:`LESSONS`; its page is
-`docs/lessons/<id>.md`, its test `tests/lessons/test_<id>.py`. What it measures is in the folder's
-`__init__.py`, what it says in `lesson.md.j2`, whose form stands in :mod:`latlab.lessons.template`; two
-lessons still have the older form, in which Python makes both. The file has
+**How a lesson is written.** One folder `experiments/<id>/`; its page is `docs/lessons/<id>.md`, its test
+`tests/lessons/test_<id>.py`. What it measures is in the folder's `__init__.py`, what it says in
+`lesson.md.j2`, whose form stands in :mod:`latlab.lessons.template`. The file has
 
 - `QUESTION` (the document's opening question), `ORIGIN` (which document), `PROGRAMS` (files in `programs/`
   that are run and shown, the document's experiment first), `GUESS` or None, and `ORIGINAL_TAKES` (how long
@@ -55,17 +54,13 @@ from latlab.text import clean
 
 __all__ = ["LESSONS", "Lesson", "Result", "named", "program_texts", "run"]
 
-#: Every lesson, in the order in which they are listed.
-LESSONS: Final = (
-    "small-files",
-    "downloads",
-    "latency-ladder",
-    "list-cost",
-    "heat-equation",
-    "random-pokes",
-    "linked-list",
-    "block-size",
-    "io-bottleneck",
+#: Every lesson is a folder.
+LESSONS: Final = tuple(
+    sorted(
+        folder.name.replace("_", "-")
+        for folder in resources.files("latlab.lessons").joinpath("experiments").iterdir()
+        if folder.joinpath("__init__.py").is_file()
+    )
 )
 
 _MOST_URLS: Final = 50

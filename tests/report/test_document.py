@@ -16,7 +16,6 @@ from latlab.report.document import Document, Section
 from latlab.report.probes import Probes
 from latlab.report.sections import (
     SECTIONS,
-    ladder,
     long_tail,
     unmeasured,
 )
@@ -27,6 +26,7 @@ from latlab.text import clean
 from latlab.topics import (
     TOPICS,
     alignment,
+    ladder,
     network_throughput,
     network_transfer,
     storage_blocks,
@@ -472,7 +472,7 @@ def test_what_was_disturbed_is_told_below_the_ladder(run: Run, described: Probes
         own = record.probe == "kernel.syscall"
         return msgspec.structs.replace(record, flags=("disturbed", "few_blocks: 1 of 6")) if own else record
 
-    lines = ladder.section(Run(run.header, list(map(noisy, run.records))), described).evidence
+    lines = list(ladder.TOPIC.evidence_of(Run(run.header, list(map(noisy, run.records)))))
     called = "system call (getppid)"
     assert f"{called}: disturbed: something else used the caches or the CPU during the measurement." in lines
     assert f"{called}: few blocks: 1 of 6." in lines

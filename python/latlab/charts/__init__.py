@@ -11,7 +11,6 @@ from typing import Final, Protocol
 import altair as alt
 
 from latlab.charts import (
-    ladder,
     long_tail,
     noise_causes,
     noise_spectrum,
@@ -50,7 +49,6 @@ class Chart(Protocol):
 
 
 CHARTS: Final[tuple[Chart, ...]] = (
-    ladder,
     *charts_of(LEVELS),
     long_tail,
     tail_causes,

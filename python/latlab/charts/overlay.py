@@ -14,7 +14,6 @@ from typing import Any, Final, TypeAlias, TypeVar
 import altair as alt
 
 from latlab.charts import (
-    ladder,
     long_tail,
     named,
     tail_data,
@@ -34,7 +33,7 @@ from latlab.run.model import Record
 from latlab.run.operations import keys_of
 from latlab.run.run import Run
 from latlab.run.rung import Rung
-from latlab.topics import TOPICS
+from latlab.topics import TOPICS, ladder
 from latlab.units import format_bytes, format_count, format_ns, format_rate, format_stated
 from latlab.view import curves, distribution, stairs, vega
 from latlab.view.axes import count_axis, duration_x, widened
@@ -76,7 +75,7 @@ STAIRS: Final = {
     **{chart.id: chart.several for chart in TOPIC_CHARTS if isinstance(chart.several, StairsOfSeveral)},
 }
 #: Every chart that says something of several runs.
-NAMES: Final = (ladder.ID, *CURVES, *STAIRS)
+NAMES: Final = (ladder.TOPIC.id, *CURVES, *STAIRS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +152,7 @@ def parts(name: str, machines: Sequence[Machine]) -> list[Part]:
     Raises:
         UserError: no two of them measured the same of it.
     """
-    if name == ladder.ID:
+    if name == ladder.TOPIC.id:
         shared = shared_with_neighbours(machines)
         found = [
             _compared_rung(level, own, shared=shared)
@@ -184,7 +183,7 @@ def standalone(name: str, machines: Sequence[Machine]) -> Picture:
     own = parts(name, found)
     drawn: Picture
     with unchecked():
-        if name == ladder.ID:
+        if name == ladder.TOPIC.id:
             drawn = _ladder(found, own)
         elif name in CURVES:
             drawn = _curve_panels(name, found, own)
@@ -247,7 +246,7 @@ def table(name: str, machines: Sequence[Machine]) -> Table:
 
 def _rungs(machines: Sequence[Machine]) -> dict[str, dict[str, Rung]]:
     """The rungs by level and machine, in the order of the longest ladder."""
-    own = {machine.name: {rung.level: rung for rung in ladder.rungs(machine.run)} for machine in machines}
+    own = {machine.name: {rung.level: rung for rung in ladder.bars(machine.run)} for machine in machines}
     # A level that was not found is in its machine's ladder too, where it belongs.
     ladders = sorted((machine.run.ladder() for machine in machines), key=len, reverse=True)
     order = [rung.level for rungs in ladders for rung in rungs]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from latlab.report.document import Document, cleaned
 from latlab.report.probes import Probes, known
 from latlab.report.sections import SECTIONS
 from latlab.run.run import Run
+from latlab.topics.surprises import surprises
 from latlab.units import format_bytes
 from latlab.view.prose import Notice
 
@@ -18,11 +21,13 @@ def build(run: Run, probes: Probes | None = None) -> Document:
         probes: What the probes say of themselves; the measuring core's registry unless given.
     """
     described = known() if probes is None else probes
+    first, *others = (module.section(run, described) for module in SECTIONS)
+    points = tuple(surprise.text for surprise in surprises(run))
     document = Document(
         title="What it costs to move data on this machine",
         facts=_facts(run),
         notices=_notices(run),
-        sections=tuple(module.section(run, described) for module in SECTIONS),
+        sections=(replace(first, points=points), *others),
         colophon=f"latlab {run.header.tool.version} · run {run.id}",
     )
     return cleaned(document)

@@ -14,6 +14,7 @@ from latlab.topics import (
     faults,
     hierarchy,
     kernel,
+    ladder,
     loaded,
     mappings,
     network_connect,
@@ -41,7 +42,7 @@ from latlab.topics import (
     translation,
 )
 
-LEVELS: Final = (hierarchy.TOPIC, translation.TOPIC, pokes.TOPIC)
+LEVELS: Final = (ladder.TOPIC, hierarchy.TOPIC, translation.TOPIC, pokes.TOPIC)
 MEMORY: Final = (
     bandwidth.TOPIC,
     stride.TOPIC,

@@ -8,7 +8,6 @@ from latlab.report.document import Section
 from latlab.report.probes import Probes
 from latlab.report.sections import (
     doctor,
-    ladder,
     long_tail,
     machine,
     noise,
@@ -28,7 +27,6 @@ class SectionModule(Protocol):
 
 
 SECTIONS: Final[tuple[SectionModule, ...]] = (
-    ladder,
     *map(TopicSection, LEVELS),
     long_tail,
     noise,

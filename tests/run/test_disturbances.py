@@ -36,7 +36,7 @@ def test_the_verdict_says_how_often_for_what_share_and_by_what(noise: Noise) -> 
 
 
 def test_what_the_comb_contributes_is_said_apart(noise: Noise) -> None:
-    assert "by their period alone" in disturbances.with_causes(noise)
+    assert "by their period alone" in disturbances.with_causes(noise.explained)
 
 
 def test_a_tick_of_250_hz_is_in_one_of_40_000_pokes_and_in_the_p999_from_4_us_on() -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from latlab import units
-from latlab.run.noise import Comb, Explained, Noise
+from latlab.run.noise import CauseRow, Comb, Explained, Noise, Rung
 from latlab.text import clean
 
 if TYPE_CHECKING:
@@ -118,7 +119,6 @@ def verdict(noise: Noise) -> str:
     length = units.format_ns_as_asked(noise.threshold_ns)
     if not noise.gaps:
         return f"CPU {noise.cpu} had no gap of {length} or more in {units.format_seconds(noise.seconds)}."
-    lost = noise.gaps_ns / (noise.seconds * 1e9)
     shares = ", ".join(
         f"{percent(row.share_time)} {cause_name(row.cause)}"
         for row in noise.causes
@@ -126,18 +126,35 @@ def verdict(noise: Noise) -> str:
     )
     return (
         f"CPU {noise.cpu} was kept from its work {rate(noise.gaps / noise.seconds)} times a second"
-        f" for {length} or more, {percent(lost)} of its time: {shares}."
+        f" for {length} or more, {percent(noise.lost_share)} of its time: {shares}."
     )
 
 
-def with_causes(noise: Noise) -> str:
-    """How many of the noticeable gaps have a cause; empty where there was none."""
-    rows = [row for row in noise.explained if row.at_least_ns == NOTICED_NS and row.gaps]
-    return share_with_cause(rows[0]) if rows else ""
+def with_unexplained(rows: tuple[CauseRow, ...]) -> tuple[CauseRow, ...]:
+    """What nothing explains is among them even when there is none of it."""
+    if any(row.cause == UNEXPLAINED for row in rows):
+        return rows
+    return (*rows, CauseRow(UNEXPLAINED, 0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0))
 
 
-def share_with_cause(row: Explained, whose: str = "") -> str:
-    """`of 430 gaps of 10 µs or more, 94.1 % have a cause, 27 % by their period alone`."""
+def evidence_of(row: CauseRow) -> str:
+    """What says that this was the cause."""
+    return ", ".join(EVIDENCE.get(name, name) for name in row.evidence) or "none"
+
+
+def seen_by(levels: Iterable[Rung]) -> str:
+    """The evidence that there was, most first."""
+    return ", ".join(reversed([rung.level for rung in levels if rung.available]))
+
+
+def with_causes(explained: Iterable[Explained]) -> str:
+    """How many of the noticeable gaps have a cause; empty where there was none.
+
+    `of 430 gaps of 10 µs or more, 94.1 % have a cause, 27 % by their period alone`
+    """
+    row = next((row for row in explained if row.at_least_ns == NOTICED_NS and row.gaps), None)
+    if row is None:
+        return ""
     how = ""
     if row.by_comb_interrupted:
         how = (
@@ -151,7 +168,7 @@ def share_with_cause(row: Explained, whose: str = "") -> str:
     if row.outside:
         how += f", {percent(row.outside / row.gaps)} outside this kernel by the same flag"
     return (
-        f"{whose}of {row.gaps:,} gaps of {units.format_ns_as_asked(row.at_least_ns)} or more,"
+        f"of {row.gaps:,} gaps of {units.format_ns_as_asked(row.at_least_ns)} or more,"
         f" {percent(row.attributed / row.gaps, down=True)} have a cause{how}"
     )
 
@@ -168,6 +185,13 @@ def standing_causes(noise: Noise) -> list[Standing]:
         if comb.hz > 0 and comb.typical_ns > 0
     ]
     return sorted(found, key=lambda one: -one.share)
+
+
+def all_gaps(noise: Noise) -> Standing | None:
+    """All of them as one cause with their mean; None where there was none."""
+    if not noise.gaps:
+        return None
+    return Standing("all gaps", noise.gaps / noise.seconds, noise.gaps_ns / noise.gaps)
 
 
 def _combs(noise: Noise) -> tuple[Comb, ...]:

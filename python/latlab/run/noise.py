@@ -149,6 +149,11 @@ class Noise(msgspec.Struct, frozen=True):
     unprivileged: Unprivileged | None = None
     counted: Counted = Counted()
 
+    @property
+    def lost_share(self) -> float:
+        """Of the time that it listened."""
+        return self.gaps_ns / (self.seconds * 1e9)
+
 
 class CpuNoise(msgspec.Struct, frozen=True):
     """What one CPU lost in a few short listens."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from latlab import units
 from latlab.cli.terminal.screen import Line, Screen, styled
 from latlab.run import disturbances
-from latlab.run.disturbances import cause_name, percent, rate, share_with_cause
+from latlab.run.disturbances import UNEXPLAINED, cause_name, percent, rate, with_causes
 from latlab.run.noise import CauseRow, Comb, Confusion, Noise, Rung, Score, Stalls
 from latlab.text import clean
 
@@ -35,7 +35,7 @@ def noise_lines(noise: Noise, screen: Screen) -> list[Line]:
     lines.append(Line())
     for sentence in [*_shares(noise), *_doubts(noise)]:
         lines += screen.wrapped(sentence)
-    return [*lines, Line(), *_levels(noise.level, noise.levels, screen)]
+    return [*lines, Line(), *_levels(noise.levels, screen)]
 
 
 def self_test_lines(found: Confusion, screen: Screen) -> list[Line]:
@@ -88,7 +88,7 @@ def self_test_lines(found: Confusion, screen: Screen) -> list[Line]:
         lines += screen.wrapped(f"not seen here: {cause_name(name)}: {found.unseen_because.get(name, '')}")
     if found.lost_records:
         lines += screen.wrapped(f"{found.lost_records:,} of the kernel's records were lost for want of room")
-    return [*lines, Line(), *_levels(found.level, found.levels, screen)]
+    return [*lines, Line(), *_levels(found.levels, screen)]
 
 
 def _not_made(name: str, tried: Score | Stalls) -> str:
@@ -101,21 +101,20 @@ def _not_made(name: str, tried: Score | Stalls) -> str:
     return f"not made: {cause_name(name)}: {vain:,} of {vain + tried.injected:,} that were tried ({reasons})"
 
 
-def _causes(rows: Sequence[CauseRow], screen: Screen) -> list[Line]:
+def _causes(rows: tuple[CauseRow, ...], screen: Screen) -> list[Line]:
     table = [("cause", "a second", "time a second", "median", "largest", "share", "evidence")]
-    for row in [*(row for row in rows if row.cause != "unexplained"), *_unexplained(rows)]:
-        evidence = ", ".join(disturbances.EVIDENCE.get(name, name) for name in row.evidence) or "none"
-        table.append(
-            (
-                cause_name(row.cause),
-                rate(row.per_s),
-                units.format_ns(row.ns_per_s),
-                units.format_ns(row.median_ns),
-                units.format_ns(row.largest_ns),
-                percent(row.share_time),
-                evidence,
-            )
+    table += [
+        (
+            cause_name(row.cause),
+            rate(row.per_s),
+            units.format_ns(row.ns_per_s),
+            units.format_ns(row.median_ns),
+            units.format_ns(row.largest_ns),
+            percent(row.share_time),
+            disturbances.evidence_of(row),
         )
+        for row in sorted(disturbances.with_unexplained(rows), key=lambda row: row.cause == UNEXPLAINED)
+    ]
     wide = _table(table, screen)
     if max(len(line.text) for line in wide) > screen.width:
         wide = _table([row[:3] + row[4:] for row in table], screen)
@@ -131,12 +130,6 @@ def _causes(rows: Sequence[CauseRow], screen: Screen) -> list[Line]:
     return lines
 
 
-def _unexplained(rows: Sequence[CauseRow]) -> list[CauseRow]:
-    """Its row is there even when it is empty."""
-    found = [row for row in rows if row.cause == "unexplained"]
-    return found or [CauseRow("unexplained", 0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)]
-
-
 def _comb(comb: Comb) -> str:
     return (
         f"{cause_name(comb.cause)}, {comb.hz:.3f} Hz: every {comb.period_ns / 1e6:.5f} ms from"
@@ -148,17 +141,10 @@ def _comb(comb: Comb) -> str:
 
 
 def _shares(noise: Noise) -> list[str]:
-    said = [
-        share_with_cause(row, "")
-        for row in noise.explained
-        if row.at_least_ns == disturbances.NOTICED_NS and row.gaps
-    ]
+    said = [told] if (told := with_causes(noise.explained)) else []
     if noise.unprivileged is not None:
-        said += [
-            share_with_cause(row, "for an ordinary user of this machine: ")
-            for row in noise.unprivileged.explained
-            if row.at_least_ns == disturbances.NOTICED_NS and row.gaps
-        ]
+        if told := with_causes(noise.unprivileged.explained):
+            said.append(f"for an ordinary user of this machine: {told}")
         ticks = noise.unprivileged.timer_ticks
         if ticks is not None:
             said.append(
@@ -203,9 +189,8 @@ def _doubts(noise: Noise) -> list[str]:
     return doubts
 
 
-def _levels(level: str, rungs: Sequence[Rung], screen: Screen) -> list[Line]:
-    used = [rung.level for rung in rungs if rung.available]
-    lines = screen.wrapped(f"evidence: {', '.join(reversed(used))}")
+def _levels(rungs: Sequence[Rung], screen: Screen) -> list[Line]:
+    lines = screen.wrapped(f"evidence: {disturbances.seen_by(rungs)}")
     for line in lines:
         line.mark(0, len(line.text), "dim")
     for rung in rungs:
@@ -215,7 +200,6 @@ def _levels(level: str, rungs: Sequence[Rung], screen: Screen) -> list[Line]:
                 styled(line.text, "dim")
                 for line in screen.wrapped(f"{state} {rung.level}: {rung.reason}", rest="  ")
             ]
-    del level
     return lines
 
 

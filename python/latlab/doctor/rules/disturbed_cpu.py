@@ -16,14 +16,16 @@ CAUTION_SHARE, WARNING_SHARE = 0.03, 0.1
 
 def finding(host: Host) -> Finding | None:
     """Finding, or None when nobody listened, or there was nothing to hear."""
-    if host.heard is None or not host.heard.quietest.gaps:
+    if host.heard is None:
         return None
     noise = host.heard.quietest
-    lost = noise.gaps_ns / (noise.seconds * 1e9)
+    everything = disturbances.all_gaps(noise)
+    if everything is None:
+        return None
+    lost = noise.lost_share
     severity: Severity = (
         "warning" if lost >= WARNING_SHARE else "caution" if lost >= CAUTION_SHARE else "note"
     )
-    everything = disturbances.Standing("", noise.gaps / noise.seconds, noise.gaps_ns / noise.gaps)
     longest = max(row.largest_ns for row in noise.causes)
     shares = disturbances.verdict(noise).split(": ", 1)[1].rstrip(".")
     return Finding(

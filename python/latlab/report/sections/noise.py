@@ -54,7 +54,7 @@ def section(run: Run, probes: Probes) -> Section:
 
 
 def _sentences(noise: Noise) -> tuple[str, ...]:
-    explained = disturbances.with_causes(noise)
+    explained = disturbances.with_causes(noise.explained)
     return (
         disturbances.verdict(noise),
         *((f"{explained[:1].upper()}{explained[1:]}.",) if explained else ()),

@@ -12,9 +12,6 @@ import altair as alt
 
 from latlab.charts import (
     long_tail,
-    noise_causes,
-    noise_spectrum,
-    noise_timeline,
     over_time,
     tail_causes,
 )
@@ -53,9 +50,6 @@ CHARTS: Final[tuple[Chart, ...]] = (
     long_tail,
     tail_causes,
     over_time,
-    noise_causes,
-    noise_timeline,
-    noise_spectrum,
     *charts_of(REST),
 )
 

@@ -24,6 +24,7 @@ from latlab.topics import (
     network_throughput,
     network_transfer,
     nodes,
+    noise,
     parallelism,
     pokes,
     prefetch,
@@ -78,6 +79,6 @@ NETWORK: Final = (
     network_transfer.TOPIC,
     network_http.TOPIC,
 )
-#: What comes after slow operations and noise, which are no topics yet.
-REST: Final = (*MEMORY, kernel.TOPIC, *STORAGE, *NETWORK, clocks.TOPIC)
+#: What comes after slow operations, which are no topic yet.
+REST: Final = (noise.TOPIC, *MEMORY, kernel.TOPIC, *STORAGE, *NETWORK, clocks.TOPIC)
 TOPICS: Final = (*LEVELS, *REST)

@@ -13,13 +13,12 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from latlab import units
-from latlab.run import disturbances
 from latlab.run.causes import slow_causes
 from latlab.run.cpus import differing
 from latlab.run.findings import findings, positive
 from latlab.run.ladder import curve_findings, ladder, reported_caches
 from latlab.run.model import Machine
-from latlab.topics import loaded
+from latlab.topics import loaded, noise
 from latlab.view.topic import Surprise
 
 if TYPE_CHECKING:
@@ -386,27 +385,6 @@ def _false_sharing_costs(facts: _Facts) -> Surprise | None:
     return Surprise("false-sharing-costs", 1.2 * math.log2(factor), text)
 
 
-#: A tenth of a percent is what a quiet machine's ticks take.
-_QUIET_SHARE = 0.001
-
-
-def _the_cpu_is_taken_away(facts: _Facts) -> Surprise | None:
-    heard = disturbances.heard_in(facts.run)
-    if heard is None:
-        return None
-    noise = heard[1]
-    lost = noise.gaps_ns / (noise.seconds * 1e9)
-    if lost <= _QUIET_SHARE:
-        return None
-    standing = disturbances.standing_causes(noise)
-    effect = f" The {disturbances.effect(standing[0])}." if standing else ""
-    return Surprise(
-        "the-cpu-is-taken-away",
-        0.4 * math.log2(lost / _QUIET_SHARE),
-        f"{disturbances.verdict(noise)}{effect}",
-    )
-
-
 def _cpus_differ(facts: _Facts) -> Surprise | None:
     found = differing(facts.run)
     if found is None:
@@ -433,7 +411,7 @@ RULES: tuple[Rule, ...] = (
     _sleeps_are_late,
     _false_sharing_costs,
     lambda facts: loaded.TOPIC.surprise(facts.run),
-    _the_cpu_is_taken_away,
+    lambda facts: noise.TOPIC.surprise(facts.run),
     _clocks_differ,
     _neighbours_were_heard,
     _a_miss_is_many_instructions,

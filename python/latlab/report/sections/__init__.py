@@ -10,7 +10,6 @@ from latlab.report.sections import (
     doctor,
     long_tail,
     machine,
-    noise,
     provenance,
     unmeasured,
 )
@@ -29,7 +28,6 @@ class SectionModule(Protocol):
 SECTIONS: Final[tuple[SectionModule, ...]] = (
     *map(TopicSection, LEVELS),
     long_tail,
-    noise,
     *map(TopicSection, REST),
     doctor,
     machine,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from latlab.run.findings import ends, findings, positive, stated
@@ -10,65 +10,18 @@ from latlab.run.model import Machine
 from latlab.run.run import Run
 from latlab.text import clean
 from latlab.topics import network_concurrency, network_phases, network_workers, transfers
-from latlab.topics.transfers import CONNECTIONS, PATHS, PROBE
+from latlab.topics.transfers import CONNECTIONS, PATHS, PROBE, Kind
 from latlab.units import format_bytes, format_digits, format_rate, format_span
 from latlab.view.evidence import evidence
 from latlab.view.figure import Absent
 from latlab.view.prose import Notice
-from latlab.view.table import Cell, Column, Listing, Table
+from latlab.view.table import Cell, Listing, Quantity, listed
 from latlab.view.topic import Topic
 
 #: A speed-up whose interval is wider than this by a factor says nothing.
 _WIDEST: Final = 2.0
 #: Medians of a few blocks may lie this much above what ten files allow.
 _ABOVE_THE_MOST: Final = 1.05
-_EXPERIMENT: Final = (
-    Column("ten files, connections"),
-    Column("path"),
-    Column("by"),
-    Column("one worker (95 %)"),
-    Column("six workers (95 %)"),
-    Column("times as fast", "number"),
-    Column("95 %"),
-    Column("at most", "number"),
-)
-_MODEL: Final = (
-    Column("transfer"),
-    Column("measured (95 %)"),
-    Column("model", "ns"),
-    Column("model / measured", "number"),
-    Column("round trips", "number"),
-    Column("of these window and pace", "number"),
-    Column("software's part", "ns"),
-    Column("limited by"),
-)
-_KNEES: Final = (
-    Column("transfers"),
-    Column("knee", "count"),
-    Column("95 % from", "count"),
-    Column("95 % to", "count"),
-    Column("foretold", "number"),
-    Column("from", "number"),
-    Column("to", "number"),
-    Column("plateau (95 %)"),
-    Column("remarks"),
-)
-_ONE_OR_MANY: Final = (
-    Column("path"),
-    Column("connections"),
-    Column("one of 1,000 KiB (95 %)"),
-    Column("ten of 100 KiB (95 %)"),
-    Column("ten by six (95 %)"),
-    Column("ten / one"),
-)
-#: Of the server that the user names; every figure with its 95 % interval.
-_NAMED: Final = (
-    Column("connections"),
-    Column("one transfer"),
-    *(Column(phase) for phase in transfers.PHASES),
-    Column("bytes"),
-    Column("transfers", "count"),
-)
 #: Python's engines, by the point's `engine`.
 _ENGINES: Final = {"latlab": "latlab", "python-requests": "Python, requests", "python-httpx": "Python, httpx"}
 _LESSON_WORKERS: Final = 6
@@ -77,16 +30,93 @@ _LESSON_MOST: Final = 5
 
 
 def _listings(run: Run) -> Iterator[Listing]:
-    """The experiment, the model and the knees."""
-    for title, columns, rows in (
-        ("One transfer of --url by its phases", _NAMED, _named_server(run)),
-        ("Ten files by six workers", _EXPERIMENT, _experiment(run)),
-        ("The model beside the measurement", _MODEL, _model(run)),
-        ("Knees", _KNEES, _knees(run)),
-        ("One file or many", _ONE_OR_MANY, _one_or_many(run)),
-    ):
-        if rows:
-            yield Listing(title, Table(columns, tuple(rows)))
+    """The server that the user named, the experiment, the model, the knees, and one file beside many."""
+    yield from listed(
+        "One transfer of --url by its phases",
+        [row for row in findings(run, PROBE).sections("named") if row.text("connections") in CONNECTIONS],
+        ("connections", "text", lambda row: CONNECTIONS[str(row.text("connections"))]),
+        ("one transfer", "text", lambda row: stated(row, "time_ns")),
+        *map(_phase, transfers.PHASES),
+        ("bytes", "text", _bodies),
+        ("transfers", "count", lambda row: row.integer("transfers")),
+    )
+    yield from listed(
+        "Ten files by six workers",
+        [
+            (*named, row)
+            for row in transfers.rows(run, "ten_files")
+            if (named := _named(row)) is not None
+            and row.text("engine") in _ENGINES
+            and row.integer("workers") == _LESSON_WORKERS
+        ],
+        ("ten files, connections", "text", lambda at: f"{at[0]}, {at[1]}"),
+        ("path", "text", lambda at: at[2]),
+        ("by", "text", lambda at: _ENGINES[str(at[3].text("engine"))]),
+        ("one worker (95 %)", "text", lambda at: stated(at[3], "sequential_ns")),
+        ("six workers (95 %)", "text", lambda at: stated(at[3], "pool_ns")),
+        ("times as fast", "number", lambda at: _speed_up(at[3])),
+        ("95 %", "text", lambda at: _between(at[3])),
+        ("at most", "number", lambda at: positive(at[3], "ceiling")),
+    )
+    yield from listed(
+        "The model beside the measurement",
+        [at for at in _of_kinds(run, "singles") if positive(at[1], "model.time_ns") is not None],
+        ("transfer", "text", lambda at: at[0].name),
+        ("measured (95 %)", "text", lambda at: stated(at[1], "time_ns")),
+        ("model", "ns", lambda at: positive(at[1], "model.time_ns")),
+        ("model / measured", "number", lambda at: positive(at[1], "model.over_measured")),
+        ("round trips", "number", lambda at: positive(at[1], "model.round_trips")),
+        ("of these window and pace", "number", lambda at: at[1].number("model.slow_start")),
+        ("software's part", "ns", lambda at: positive(at[1], "model.floor_ns")),
+        ("limited by", "text", lambda at: at[1].text("verdict") or "unknown"),
+    )
+    yield from listed(
+        "Knees",
+        [at for at in _of_kinds(run, "knees") if transfers.count(at[1], "knee") or at[1].text("not_found")],
+        ("transfers", "text", lambda at: at[0].name),
+        ("knee", "count", lambda at: transfers.count(at[1], "knee")),
+        ("95 % from", "count", lambda at: _end(at[1], "knee", 0)),
+        ("95 % to", "count", lambda at: _end(at[1], "knee", 1)),
+        ("foretold", "number", lambda at: positive(at[1], "foretold")),
+        ("from", "number", lambda at: _end(at[1], "foretold", 0)),
+        ("to", "number", lambda at: _end(at[1], "foretold", 1)),
+        ("plateau (95 %)", "text", lambda at: stated(at[1], "plateau_bytes_per_s", format_rate)),
+        ("remarks", "text", lambda at: _remarks(at[1])),
+    )
+    yield from listed(
+        "One file or many",
+        [row for row in transfers.rows(run, "one_or_many") if row.text("connections") in CONNECTIONS],
+        ("path", "text", lambda row: PATHS[str(row.text("path"))]),
+        ("connections", "text", lambda row: row.text("connections")),
+        ("one of 1,000 KiB (95 %)", "text", lambda row: stated(row, "one_ns")),
+        ("ten of 100 KiB (95 %)", "text", lambda row: stated(row, "many_ns")),
+        ("ten by six (95 %)", "text", lambda row: stated(row, "pool_ns")),
+        ("ten / one", "text", lambda row: stated(row, "many_over_one", "{:.2g}".format)),
+    )
+
+
+def _of_kinds(run: Run, name: str) -> list[tuple[Kind, Machine]]:
+    """The rows of one of its conclusions that say what they are about."""
+    return [(kind, row) for row in transfers.rows(run, name) if (kind := transfers.kind_of(row)) is not None]
+
+
+def _phase(name: str) -> tuple[str, Quantity, Callable[[Machine], Cell]]:
+    return name, "text", lambda row: stated(row.section("phases_ns"), name) or None
+
+
+def _bodies(row: Machine) -> str:
+    both = transfers.ends(row, "bodies_bytes")
+    return format_span(*both, lambda size: format_bytes(round(size))) if both else "0"
+
+
+def _between(row: Machine) -> str | None:
+    spread = ends(row, "speed_up")
+    return format_span(*spread, "{:.3g}".format) if spread else None
+
+
+def _end(row: Machine, name: str, which: int) -> float | None:
+    both = ends(row, name)
+    return both[which] if both else None
 
 
 def _named(row: Machine) -> tuple[str, str, str] | None:
@@ -117,86 +147,6 @@ def _doubt(row: Machine) -> str:
     return ""
 
 
-def _named_server(run: Run) -> list[tuple[Cell, ...]]:
-    rows: list[tuple[Cell, ...]] = []
-    for row in findings(run, PROBE).sections("named"):
-        connections = row.text("connections")
-        if connections not in CONNECTIONS:
-            continue
-        phases = [stated(row.section("phases_ns"), name) or None for name in transfers.PHASES]
-        bodies = transfers.ends(row, "bodies_bytes")
-        rows.append(
-            (
-                CONNECTIONS[connections],
-                stated(row, "time_ns"),
-                *phases,
-                format_span(*bodies, lambda size: format_bytes(round(size))) if bodies else "0",
-                row.integer("transfers"),
-            )
-        )
-    return rows
-
-
-def _experiment(run: Run) -> list[tuple[Cell, ...]]:
-    rows: list[tuple[Cell, ...]] = []
-    for row in transfers.rows(run, "ten_files"):
-        named, engine = _named(row), row.text("engine")
-        if named is None or engine not in _ENGINES or row.integer("workers") != _LESSON_WORKERS:
-            continue
-        spread = ends(row, "speed_up")
-        between = format_span(*spread, "{:.3g}".format) if spread else None
-        figures = [stated(row, name) for name in ("sequential_ns", "pool_ns")]
-        times = _speed_up(row)
-        size, connections, path = named
-        who = (f"{size}, {connections}", path, _ENGINES[engine])
-        rows.append((*who, *figures, times, between, positive(row, "ceiling")))
-    return rows
-
-
-def _model(run: Run) -> list[tuple[Cell, ...]]:
-    rows: list[tuple[Cell, ...]] = []
-    for row in transfers.rows(run, "singles"):
-        kind, model = transfers.kind_of(row), row.section("model")
-        if kind is None or positive(model, "time_ns") is None:
-            continue
-        rows.append(
-            (
-                kind.name,
-                stated(row, "time_ns"),
-                positive(model, "time_ns"),
-                positive(model, "over_measured"),
-                positive(model, "round_trips"),
-                model.number("slow_start"),
-                positive(model, "floor_ns"),
-                row.text("verdict") or "unknown",
-            )
-        )
-    return rows
-
-
-def _knees(run: Run) -> list[tuple[Cell, ...]]:
-    rows: list[tuple[Cell, ...]] = []
-    for row in transfers.rows(run, "knees"):
-        kind, knee = transfers.kind_of(row), transfers.count(row, "knee")
-        if kind is None or (knee is None and not row.text("not_found")):
-            continue
-        low, high = ends(row, "knee") or (None, None)
-        foretold = ends(row, "foretold") or (None, None)
-        rows.append(
-            (
-                kind.name,
-                knee,
-                low,
-                high,
-                positive(row, "foretold"),
-                *foretold,
-                stated(row, "plateau_bytes_per_s", format_rate),
-                _remarks(row),
-            )
-        )
-    return rows
-
-
 def _remarks(row: Machine) -> str:
     """How closely the knee is known, and what came of foretelling it."""
     reason = row.text("not_found")
@@ -218,16 +168,6 @@ def _remarks(row: Machine) -> str:
     if positive(row, "foretold") and not ends(row, "foretold"):
         words.append("no interval of that: measured once")
     return "; ".join(words)
-
-
-def _one_or_many(run: Run) -> list[tuple[Cell, ...]]:
-    rows: list[tuple[Cell, ...]] = []
-    for row in transfers.rows(run, "one_or_many"):
-        path, connections = row.text("path"), row.text("connections")
-        if path in PATHS and connections in CONNECTIONS:
-            times = (stated(row, f"{name}_ns") for name in ("one", "many", "pool"))
-            rows.append((PATHS[path], connections, *times, stated(row, "many_over_one", "{:.2g}".format)))
-    return rows
 
 
 def _sentences(run: Run) -> tuple[str, ...]:

@@ -243,7 +243,7 @@ def _entries(folder: Path) -> Iterator[Entry]:
         return
     for item in items[-_MOST_LISTED:]:
         # A link that leads nowhere or round in circles, a file that has just gone, one that is no run.
-        with contextlib.suppress(OSError, ValueError, RecursionError, msgspec.MsgspecError):
+        with contextlib.suppress(OSError, ValueError, RecursionError):
             if item.is_file():
                 brief = _BRIEF.decode(_first_line(Path(item.path)))
                 yield Entry(Path(item.path), brief.id, _instant(brief.started), item.stat().st_size)

@@ -151,7 +151,7 @@ def place_in(known: Collection[str], name: str | None) -> int:
 
 def began_at(record: Record) -> float:
     """When its first block began, or its first slow operation: ns since the clock was opened; 0 without."""
-    starts = [part.at_ns for part in (*record.blocks, *record.tail)]
+    starts = [block.at_ns for block in record.blocks] + [sample.at_ns for sample in record.tail]
     return min(starts, default=0.0)
 
 

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.environments import UNUSUAL
 
 import latlab
 from latlab.lessons.processes import last_words, run_whole
@@ -66,16 +67,16 @@ def test_it_imports_the_latlab_that_started_it(tmp_path: Path, monkeypatch: pyte
 
 
 def test_it_runs_in_the_usual_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONUNBUFFERED", "1")
-    monkeypatch.setenv("MALLOC_ARENA_MAX", "1")
+    for name, text in UNUSUAL.items():
+        monkeypatch.setenv(name, text)
     monkeypatch.setenv("LATLAB_KEPT", "kept")
     target = tmp_path / "said"
     with target.open("wb") as out:
         run_whole(["env"], 60.0, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
-    said = target.read_text(encoding="utf-8")
-    assert "LATLAB_KEPT=kept" in said
-    assert "PYTHONUNBUFFERED" not in said
-    assert "MALLOC_ARENA_MAX" not in said
+    seen = dict(line.split("=", 1) for line in target.read_text(encoding="utf-8").splitlines())
+    assert seen["LATLAB_KEPT"] == "kept"
+    assert seen["LC_ALL"] == "C.UTF-8"
+    assert not {"PYTHONIOENCODING", *UNUSUAL} & seen.keys()
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,7 @@ CRATES = [
 ]
 MODULES = [
     "latlab._core",
+    "latlab.environment",
     "latlab.errors",
     "latlab.installed",
     "latlab.text",

@@ -45,6 +45,7 @@ from pathlib import Path, PurePath
 from typing import Final, Protocol, cast
 from urllib.parse import urlsplit
 
+from latlab import environment
 from latlab.errors import UserError
 from latlab.installed import version
 from latlab.lessons.bench import Bench
@@ -135,6 +136,8 @@ def run(
         check_file(lesson, file)
     started = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     begin = time.perf_counter()
+    if say is not None and (unusual := environment.said()):
+        say(f"measuring {unusual}")
     with Bench(size, plain=plain, directory=directory, file=file, urls=asked, say=say) as bench:
         told = lesson.run(bench)
         missing, found = tuple(bench.missing), bench.run

@@ -12,8 +12,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Final
 
+from latlab.environment import usual
 from latlab.lessons.bench import Cannot
-from latlab.lessons.processes import usual_environment
 from latlab.text import clean
 
 #: Compilers in the order in which they are looked for.
@@ -100,7 +100,7 @@ def ran(
             errors="replace",
             stdin=subprocess.DEVNULL,
             timeout=_RUNS_S,
-            env=usual_environment() | dict(environment or {}),
+            env=usual() | dict(environment or {}),
         )
     except PermissionError:
         raise Cannot(

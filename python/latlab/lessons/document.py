@@ -42,6 +42,7 @@ def document(result: Result) -> Document:
         machine.get("memory", ""),
         machine.get("system", ""),
         machine.get("python", ""),
+        machine.get("environment", ""),
         f"{result.started.replace('T', ' ')[:16]} UTC",
         f"{result.size} sizes, {format_seconds(result.seconds)}",
     )

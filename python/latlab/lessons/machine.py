@@ -6,12 +6,13 @@ import os
 import platform
 from pathlib import Path
 
+from latlab import environment
 from latlab.text import clean
 from latlab.units import format_bytes
 
 
 def machine() -> dict[str, str]:
-    """Processor, CPUs, memory, system and Python; what is not known is left out."""
+    """Processor, CPUs, memory, system, Python, and what is unusual in the environment; only what is known."""
     found = {
         "processor": _processor(),
         "architecture": platform.machine(),
@@ -19,8 +20,9 @@ def machine() -> dict[str, str]:
         "memory": _memory(),
         "system": f"{platform.system()} {platform.release()}",
         "python": f"{platform.python_implementation()} {platform.python_version()}",
+        "environment": environment.said(),
     }
-    return {name: clean(text, most=120) for name, text in found.items() if text}
+    return {name: clean(text, most=400) for name, text in found.items() if text}
 
 
 def _cpus() -> int:

@@ -8,20 +8,10 @@ import signal
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Final
+from typing import IO
 
+from latlab import environment
 from latlab.text import clean
-
-#: What would change a program that is to show the usual: its allocator, or how Python runs and writes.
-_UNUSUAL: Final = (
-    *("LD_PRELOAD", "GLIBC_TUNABLES", "ASAN_OPTIONS", "MALLOC_"),
-    *("PYTHONUNBUFFERED", "PYTHONMALLOC", "PYTHONDEVMODE", "PYTHONTRACEMALLOC", "PYTHONPROFILEIMPORTTIME"),
-)
-
-
-def usual_environment() -> dict[str, str]:
-    """This process's environment without what would change what a lesson's program shows."""
-    return {name: text for name, text in os.environ.items() if not name.startswith(_UNUSUAL)}
 
 
 def run_whole(
@@ -45,14 +35,14 @@ def run_whole(
         subprocess.TimeoutExpired: it took longer.
     """
     own = str(Path(__file__).parents[2])
-    environment = usual_environment()
-    path = os.pathsep.join(filter(None, (own, environment.get("PYTHONPATH"))))
+    kept = environment.usual()
+    path = os.pathsep.join(filter(None, (own, kept.get("PYTHONPATH"))))
     process = subprocess.Popen(  # noqa: S603 - programs of the lessons
         command,
         stdin=stdin,
         stdout=stdout,
         stderr=stderr,
-        env={**environment, "PYTHONPATH": path},
+        env={**kept, "PYTHONPATH": path},
         start_new_session=True,
     )
     try:

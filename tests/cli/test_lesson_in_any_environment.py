@@ -1,11 +1,13 @@
-"""A lesson's command shows the usual, whatever is set where it is started."""
+"""A lesson's command shows the usual whatever is set where it is started, and leaves nothing."""
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,23 @@ import pytest
 from tests.environments import UNUSUAL
 
 from latlab import environment
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+@pytest.mark.parametrize("name", ["small-files", "io-bottleneck", "downloads"])
+def test_a_lesson_that_is_ended_leaves_nothing(name: str, number: signal.Signals, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "latlab", "lesson", name, "--dir", str(tmp_path)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    until = time.monotonic() + 60
+    while not list(tmp_path.glob("latlab-lesson-*/[!l]*")):
+        assert process.poll() is None
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    process.send_signal(number)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == (130 if number == signal.SIGINT else 128 + number), said
+    assert list(tmp_path.iterdir()) == []
 
 
 def lesson(tmp_path: Path, **more: str) -> tuple[dict[str, Any], str]:

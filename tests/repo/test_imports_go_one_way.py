@@ -41,6 +41,7 @@ MODULES = [
     "latlab.masking",
     "latlab.nearest",
     "latlab.paths",
+    "latlab.signals",
     "latlab.units",
     "latlab.stages",
     "latlab.run",

@@ -75,7 +75,7 @@ def command(name: str | None, directory: str | None, urls: tuple[str, ...], **as
     """
     from urllib.parse import urlsplit  # noqa: PLC0415 - not needed for --help
 
-    from latlab import lessons  # noqa: PLC0415 - see above
+    from latlab import lessons, signals  # noqa: PLC0415 - see above
     from latlab.cli.terminal.screen import say, screen_of, talk  # noqa: PLC0415 - see above
     from latlab.paths import checked_folder  # noqa: PLC0415 - see above
     from latlab.text import clean  # noqa: PLC0415 - see above
@@ -102,16 +102,17 @@ def command(name: str | None, directory: str | None, urls: tuple[str, ...], **as
     guess = _asked(lesson) if asked["guess"] else None
     if asked["original"] and asked["file"] is None:
         talk(f" {lesson.ORIGINAL_TAKES.announced}")
-    result = lessons.run(
-        name,
-        "original" if asked["original"] else "small" if asked["small"] else "default",
-        plain=asked["plain"],
-        directory=place,
-        file=asked["file"],
-        guess=guess,
-        urls=urls,
-        say=lambda text: talk(f" {text} ..."),
-    )
+    with signals.raised():
+        result = lessons.run(
+            name,
+            "original" if asked["original"] else "small" if asked["small"] else "default",
+            plain=asked["plain"],
+            directory=place,
+            file=asked["file"],
+            guess=guess,
+            urls=urls,
+            say=lambda text: talk(f" {text} ..."),
+        )
     if asked["json"] == "-":
         sys.stdout.write(result.to_json() + "\n")
     else:
@@ -153,6 +154,9 @@ def _asked(lesson: Lesson) -> str:
     sys.stderr.write(f"{lesson.GUESS.question}\nyour guess: ")
     sys.stderr.flush()
     typed = sys.stdin.readline().strip()
+    if not sys.stdin.isatty():
+        # Nobody typed the end of the line.
+        sys.stderr.write(f"{typed}\n")
     return typed or "none"
 
 

@@ -22,12 +22,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from types import FrameType
 from typing import Final
 
 import msgspec
 
-from latlab import stats
+from latlab import signals, stats
 from latlab.errors import UserError
 from latlab.explain import inputs
 from latlab.explain.experiments import (
@@ -315,7 +314,7 @@ class _Bench:
         self._drain: _Drain | None = None
         self._running: subprocess.Popen[bytes] | None = None
         self._longest_s = 20 + 10 * explained.wall_s
-        self._handlers: dict[int, object] = {}
+        self._held = contextlib.ExitStack()
         # One thread's waits for a CPU are counted by the kernel, and can be taken off; of several, some are
         # hidden behind others that run.
         self.is_alone = explained.threads.most <= 1 and len(explained.processes) <= 1
@@ -323,12 +322,7 @@ class _Bench:
 
     def __enter__(self) -> _Bench:
         # Without this the program would go on when this process is asked to end.
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            # What the caller ignores (`nohup`), this process and the program ignore.
-            if signal.getsignal(number) == signal.SIG_IGN:
-                continue
-            with contextlib.suppress(ValueError):
-                self._handlers[number] = signal.signal(number, _ended)
+        self._held.enter_context(signals.raised())
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -337,9 +331,7 @@ class _Bench:
             self._drain.close()
         for copy in self._copies:
             os.close(copy)
-        for number, handler in self._handlers.items():
-            with contextlib.suppress(ValueError, TypeError):
-                signal.signal(number, handler)  # type: ignore[arg-type] # what signal() gave
+        self._held.close()
 
     def visit(self, variant: Experiment) -> float:
         """Wall time of one run, the mean of those in a row."""
@@ -540,10 +532,6 @@ def _waited_s(pid: int) -> float:
     with contextlib.suppress(OSError, ValueError, IndexError):
         return int(Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()[1]) / 1e9
     return 0.0
-
-
-def _ended(number: int, _: FrameType | None) -> None:
-    raise SystemExit(128 + number)
 
 
 # ---- what it says

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
+import zlib
 from pathlib import Path
 
 import pytest
@@ -66,9 +68,82 @@ def test_a_price_of_a_file_is_told_only_where_it_is_more_than_the_rounds_differ(
         assert ("beyond the writing of its bytes" in said) is told
 
 
+SLOW, FAST = Times((0.05, 0.06)), Times((0.01, 0.011))
+
+
+@pytest.mark.parametrize(
+    ("write", "read", "said"),
+    [
+        ((FAST, SLOW), (FAST, SLOW), "the premise holds here."),
+        ((SLOW, FAST), (SLOW, FAST), "the premise is reversed here."),
+        ((FAST, SLOW), (SLOW, FAST), "for writing the premise holds here, for reading it is reversed here."),
+        (
+            (FAST, Times((0.02, 0.01))),
+            (FAST, SLOW),
+            "for writing the premise cannot be told from the rounds here, for reading it holds here.",
+        ),
+    ],
+)
+def test_a_premise_that_is_reversed_is_called_so(
+    write: tuple[Times, Times], read: tuple[Times, Times], said: str
+) -> None:
+    names = ("write_one", "write_many", "read_one", "read_many")
+    question = Arms(dict(zip(names, (*write, *read), strict=True)) | {"read_kept": FAST})
+    told = small_files.say(small_files.PAIRS["default"], question, question=question)
+    assert said in next(each.found for each in told.misled if "asks why" in each.says)
+    reversed_read = any("For reading it is the other way round" in line for line in told.answer)
+    assert reversed_read is (read == (SLOW, FAST))
+
+
+def test_memory_that_has_to_be_found_is_named_where_it_costs() -> None:
+    names = ("write_one", "write_many", "new_many")
+    for new, told in ((SLOW, True), (FAST, False)):
+        question = Arms(dict.fromkeys(names, FAST) | {"new_one": new})
+        said = small_files.say(small_files.PAIRS["default"], question, question=question).reasons
+        assert any("a page that nobody used lately" in line for line in said) is told
+
+
+@pytest.mark.parametrize(("flushed", "said"), [(SLOW, "until it is on the disk"), (FAST, "at no lower rate")])
+def test_what_is_flushed_is_called_slower_only_where_it_is(flushed: Times, said: str) -> None:
+    found = Arms({"write_one": FAST, "write_many": SLOW})
+    told = small_files.say(small_files.PAIRS["default"], found, durable=Arms({"one": flushed}))
+    assert said in next(each.found for each in told.misled if "without flushing" in each.says)
+
+
+def test_a_write_is_timed_after_one_whose_files_are_gone(tmp_path: Path) -> None:
+    made: list[Path] = []
+
+    def fresh() -> Path:
+        made.append(tmp_path / str(len(made)))
+        made[-1].mkdir()
+        return made[-1]
+
+    def write(folder: Path) -> float:
+        assert [path for path in made if path.exists()] == [folder]
+        (folder / "large.bin").touch()
+        return float(len(made))
+
+    assert small_files.again(write, fresh) == 2.0
+    assert not any(path.exists() for path in made)
+
+
+def test_each_read_is_timed_in_a_program_of_its_own(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    pair, data = small_files.Pair(1000, 10, 1), os.urandom(1000)
+    program.write_one(tmp_path, data)
+    program.write_many(tmp_path, data, 10)
+    for way in ("one", "many", "scattered", "kept"):
+        assert small_files.read(way, tmp_path, data, pair) > 0
+    (tmp_path / "large.bin").write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+    with pytest.raises(subprocess.CalledProcessError):
+        small_files.read("one", tmp_path, data, pair)
+    assert capfd.readouterr() == ("", "")
+
+
 def test_the_flushed_files_are_a_few_of_the_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten of 200 files took two seconds."""
-    monkeypatch.setattr(small_files, "timed", lambda work: 2.0)
+    monkeypatch.setattr(small_files, "again", lambda write, fresh: 2.0)
     with Bench("small", directory=tmp_path) as bench:
         found = small_files.flushed(bench, small_files.Pair(1000, 200, 3))
     assert found["one"].values == (2.0,) * 3
@@ -96,9 +171,9 @@ def test_a_read_that_lost_bytes_is_noticed(tmp_path: Path) -> None:
     (tmp_path / "small_3.bin").write_bytes(b"short")
     (tmp_path / "large.bin").write_bytes(data[:-1] + b"?")
     with pytest.raises(AssertionError):
-        program.read_many(tmp_path, data, 10, list(range(10)))
+        program.read_many(tmp_path, 100, list(range(10)))
     with pytest.raises(AssertionError):
-        program.read_one(tmp_path, data)
+        program.read_one(tmp_path, zlib.crc32(data))
     (tmp_path / "missing_1.bin").touch()
     with pytest.raises(AssertionError):
         file_steps.open_nothing(tmp_path, 2)

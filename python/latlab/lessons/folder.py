@@ -27,8 +27,8 @@ _NAME: Final = re.compile(re.escape(PREFIX) + r"[a-z0-9_]{8}")
 _MADE: Final = re.compile(
     r"""
       (text|disk|calls|output|errors|blocks|rows|columns|habits\.bin|again\.bin|file\.bin|native\.latlab\.jsonl)
-    | (file|buffered|answer|many|flushed)-\d+ | BlockData\d+ | \.?(ledger|explained)\.json(\.\w{8})?
-    | (pair-\d+-\d+(/\d+)?|steps-\d+|forgotten)(/(large|small_\d+)\.bin)?
+    | (file|buffered|answer|many)-\d+ | BlockData\d+ | \.?(ledger|explained)\.json(\.\w{8})?
+    | (pair-\d+-\d+(/\d+)?|(steps|flushed)-\d+|forgotten)(/(large|small_\d+)\.bin)?
     | downloads(/file_\d+)?
     | (linked_list|list_[a-z]+)(\.c|-\w+)?
     | (rust|c)(/(program|words\.(rs|c)|latlab_stage\.(rs|h)))?

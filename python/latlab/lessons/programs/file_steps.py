@@ -71,14 +71,6 @@ def small_reads(path: Path, piece: int, buffering: int) -> float:
     return seconds
 
 
-def read_into_kept(path: Path, kept: bytearray) -> float:
-    """Seconds to read a file into memory that is there already."""
-    start = time.perf_counter()
-    with open(path, "rb", buffering=0) as file:
-        assert file.readinto(kept) == len(kept)
-    return time.perf_counter() - start
-
-
 def again_and_again(path: Path, times: int) -> float:
     """Seconds to open and read one file `times` times."""
     start = time.perf_counter()

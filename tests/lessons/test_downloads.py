@@ -138,10 +138,10 @@ def test_the_estimate_of_one_large_file_is_its_largest_and_the_rest_at_the_rate_
         way, {"download": {10**6: Times((0.5,)), 10**7: Times((1.4,)), 10_000: Times((0.04,))}}
     )
     # 9 MB took 0.9 s: 10 MB/s for the 990 MB that are left.
-    assert lesson._estimate(found, "download", lesson.GIGABYTE).number == pytest.approx(1.4 + 99)
-    assert lesson._estimate(found, "download", 10_000).number == pytest.approx(4000)
+    assert found.estimate("download", lesson.GIGABYTE).number == pytest.approx(1.4 + 99)
+    assert found.estimate("download", 10_000).number == pytest.approx(4000)
     still = lesson.Gigabyte(way, {"download": {10**6: Times((0.5,)), 10**7: Times((0.5,))}})
-    assert lesson._estimate(still, "download", lesson.GIGABYTE).number is None
+    assert still.estimate("download", lesson.GIGABYTE).number is None
 
 
 def test_every_figure_over_an_emulated_distance_says_so(result: Result) -> None:
@@ -212,9 +212,9 @@ def test_both_servers_hold_the_same(result: Result) -> None:
 
 def test_a_speed_up_that_nobody_can_know_is_not_stated() -> None:
     cell = Cell("ratio", 3.0, 2.0, 4.0, 6)
-    assert lesson._known(cell) is cell
-    assert lesson._known(Cell("ratio", 3.0, 0.5, 9.0, 6)).number is None
-    assert "not known: 7.60x" in lesson._known(Cell("ratio", 7.6, 2.0, 19.0, 6)).why
+    assert lesson.known(cell) is cell
+    assert lesson.known(Cell("ratio", 3.0, 0.5, 9.0, 6)).number is None
+    assert "not known: 7.60x" in lesson.known(Cell("ratio", 7.6, 2.0, 19.0, 6)).why
 
 
 def test_the_phases_of_a_file_are_its_time_and_a_kept_connection_is_not_opened() -> None:
@@ -242,11 +242,13 @@ def test_urls_of_the_user_are_fetched_and_each_is_told_of(server: str, tmp_path:
     urls = (f"{server}/bytes/100", f"{server}/nothing", f"{server}/bytes/200")
     with Bench(directory=tmp_path, urls=urls) as bench:
         real = lesson.of_the_user(bench)
-    rows = {row.name: str(row.cells["pool"].value) for row in lesson.real_table(real).rows[:3]}
+    (table,) = [
+        each for each in lesson.say(lesson.PLANS["small"], None, real=real).tables if each.name == "real"
+    ]
+    rows = {row.name: str(row.cells["pool"].value) for row in table.rows[:3]}
     assert rows["url_1"].startswith("100 B, done as number")
     assert "404" in rows["url_2"]
     assert len(real.times["pool"].values) == 2
-    table = lesson.real_table(real)
     assert table.cell("all", "pool_s").repeats == 2
 
 
@@ -280,10 +282,10 @@ except Cannot as error:
     print(error)
 with distance.loopback(0.0, core=True, wait_s=0.005) as way, Bench() as bench:
     ten = downloads.ten_files(bench, downloads.PLANS["small"], way, None)
-    arms = {"python": (ten, "")}
-    table = downloads.original(downloads.PLANS["small"], arms, way, way.label)
-    print(table.cell("pool", "python").number >= 0.01, table.cell("pool", "python").why)
-    print(downloads.misled(downloads.PLANS["small"], ten, {}, {}, way)[-1].says)
+    told = downloads.say(downloads.PLANS["small"], way, ten=ten)
+    cell = told.tables[0].cell("pool", "python")
+    print(cell.number >= 0.01, cell.why)
+    print(told.misled[-1].says)
 """
 
 

@@ -6,8 +6,9 @@ import contextlib
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from latlab.lessons import distance
 from latlab.lessons.bench import NOT_TIMED, PLAIN, Arms, Bench, Cannot, Times, nothing
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from latlab.run.run import Run
 
 T = TypeVar("T")
+K = TypeVar("K")
 
 QUESTION = (
     "Is it faster to upload/download 1 GB as a single file than as thousands, and several files at once?"
@@ -58,8 +60,6 @@ FAULTS: Final = {"file_12": "missing", "file_15": "reset", "file_17": "silent"}
 GIGABYTE: Final = 1_000_000_000
 #: “good internet bandwidth”, for the gigabyte.
 RATE_BIT_PER_S: Final = 200_000_000
-#: Seconds of all, and each as it was done.
-Transfer = Callable[[], "tuple[float, list[Done]]"]
 #: How many files a figure of one comes from, by their size.
 _OF_EACH: Final = {10_000: 3, 100_000: 2, 1_000_000: 1, 10_000_000: 1}
 _PATH, _WAITS, _CONTROL = "a path with a delay", "a server that waits", "the loopback (the control)"
@@ -115,7 +115,7 @@ PLANS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Ten:
-    """Files in each way; its items are the seconds of all of them, by way.
+    """Files in each way; items are the seconds of all of them, by way.
 
     Attributes:
         times: By way; none where they could not be transferred.
@@ -155,28 +155,29 @@ class Gigabyte:
     def estimate(self, kind: str, size: int) -> Cell:
         """Of 1 GB in files of that size; as one file the largest, and the rest at the rate between the two largest."""
         times = self.each[kind]
+
+        def took(size: int) -> str:
+            return format_ns(times[size].median * 1e9)
+
         if size != GIGABYTE:
             count = GIGABYTE // size
-            scaled = Times(tuple(value * count for value in times[size].values))
-            why = f"estimate: {format_count(count)} times {format_ns(times[size].median * 1e9)}"
-            return replace(scaled.cell(), why=f"{why}. {self.way.label}")
-        less, largest = sorted(times)[-2:]
-        ends = zip(times[less].values, times[largest].values, strict=True)
-        # A pair in which the larger was not slower says nothing of a rate.
-        usable = [(low, high) for low, high in ends if high > low]
-        if not usable:
+            seconds = [value * count for value in times[size].values]
+            how = f"{format_count(count)} times {took(size)}"
+        else:
+            less, largest = sorted(times)[-2:]
+            ends = zip(times[less].values, times[largest].values, strict=True)
+            # A pair in which the larger was not slower says nothing of a rate.
+            seconds = [
+                high + (GIGABYTE - largest) * (high - low) / (largest - less)
+                for low, high in ends
+                if high > low
+            ]
+            how = f"{format_bytes(largest, decimal=True)} took {took(largest)}, {format_bytes(less, decimal=True)} {took(less)}"
+        if not seconds:
             return nothing(
                 "s", "the larger file took no longer than the smaller: there is no rate to go on with"
             )
-        whole = Times(
-            tuple(high + (GIGABYTE - largest) * (high - low) / (largest - less) for low, high in usable)
-        )
-        large, small = (
-            (format_bytes(size, decimal=True), format_ns(times[size].median * 1e9))
-            for size in (largest, less)
-        )
-        why = f"estimate: {large[0]} took {large[1]}, {small[0]} {small[1]}"
-        return replace(whole.cell(), why=f"{why}. {self.way.label}")
+        return replace(Times(tuple(seconds)).cell(), why=f"estimate: {how}. {self.way.label}")
 
     def over_one(self, kind: str, size: int) -> Cell:
         """Many files over the single one."""
@@ -192,10 +193,8 @@ def run(bench: Bench) -> Told:
     plan = PLANS[bench.size]
     with contextlib.ExitStack() as stack:
         far = _far(bench, plan, stack)
-        near = bench.attempt(
-            _CONTROL,
-            lambda: stack.enter_context(distance.loopback(plan.origin_s, core=not bench.plain)),
-        )
+        loopback = distance.loopback(plan.origin_s, core=not bench.plain)
+        near = bench.attempt(_CONTROL, lambda: stack.enter_context(loopback))
         folder = _folder(bench)
 
         def ten_by(what: str, way: Way | None, work: Callable[[Way], Ten]) -> Ten:
@@ -234,8 +233,7 @@ def run(bench: Bench) -> Told:
         why_failed=bench.why(_ERRORS),
         gigabyte=gigabyte,
         why_gigabyte=bench.why(_GIGABYTE),
-        native=native,
-        why_native=why_native,
+        native=native_cells(native, why_native),
         real=real or NO_TEN,
     )
 
@@ -257,31 +255,14 @@ def say(
     why_failed: str = "",
     gigabyte: Gigabyte | None = None,
     why_gigabyte: str = "",
-    native: Run | None = None,
-    why_native: str = "",
+    native: Mapping[str, Mapping[str, Cell]] = MappingProxyType({}),
     real: Ten = NO_TEN,
 ) -> Told:
     """What these figures say.
 
-    Args:
-        plan: How much of everything there was.
-        far: Over what it was done; None where there was nothing.
-        why_far: Why it is no path then.
-        ten: By Python's own means.
-        control: The same on the loopback.
-        core: By latlab's own client.
-        library: By requests.
-        sweep: Seconds of ten files by how many workers.
-        swept: The same on the loopback.
-        shapes: See `by_shape`.
-        second: See `going_second`.
-        failed: See `failing`.
-        why_failed: Why there is none of it.
-        gigabyte: See `single_files`.
-        why_gigabyte: Why there is none.
-        native: The native arm's run.
-        why_native: Why there is none.
-        real: The user's URLs.
+    Ten files over what lies between (`ten`), on the loopback (`control`), by latlab's own client (`core`) and by
+    requests (`library`); by one to ten workers (`sweep`), also on the loopback (`swept`). The other figures are
+    what functions below return.
     """
 
     def emulated(figure: Times | Cell) -> Cell:
@@ -307,7 +288,7 @@ def say(
         why_failed=why_failed,
         gigabyte=gigabyte,
         why_gigabyte=why_gigabyte,
-        native=native_cells(native, why_native),
+        native=native,
         real=real,
     )
 
@@ -327,10 +308,8 @@ def _far(bench: Bench, plan: Plan, stack: contextlib.ExitStack) -> Way | None:
             )
         return stack.enter_context(distance.path(plan.rtt_s, plan.origin_s))
 
-    def waiting() -> Way:
-        return stack.enter_context(distance.loopback(plan.origin_s, core=not bench.plain, wait_s=plan.rtt_s))
-
-    return bench.attempt(_PATH, path) or bench.attempt(_WAITS, waiting)
+    waiting = distance.loopback(plan.origin_s, core=not bench.plain, wait_s=plan.rtt_s)
+    return bench.attempt(_PATH, path) or bench.attempt(_WAITS, lambda: stack.enter_context(waiting))
 
 
 def _folder(bench: Bench) -> str | None:
@@ -362,36 +341,42 @@ def _urls(way: Way, size: int, count: int = FILES, *, upload: bool = False) -> d
     return dict.fromkeys(names, f"{way.files}/sink" if upload else f"{way.files}/bytes/{size}")
 
 
-def _transferred(bench: Bench, arms: Mapping[str, Transfer], rounds: int) -> Ten:
-    """What each arm took, in turns."""
+def _transferred(
+    bench: Bench,
+    transfer: Callable[..., tuple[float, list[Done]]],
+    arms: Mapping[str, Mapping[str, Any]],
+    rounds: int,
+) -> Ten:
+    """Transfers as each arm asks, in turns."""
     times: dict[str, list[float]] = {name: [] for name in arms}
     done: dict[str, list[Done]] = {}
     orders = []
     for name in bench.turns(arms, rounds):
-        seconds, files = arms[name]()
+        seconds, files = transfer(**arms[name])
         times[name].append(seconds)
         done.setdefault(name, files)
         if name == "pool":
             orders.append(tuple(each["name"] for each in files))
-    return Ten({name: Times(tuple(values)) for name, values in times.items()}, done, tuple(orders))
+    return Ten(_times(times), done, tuple(orders))
+
+
+def _times(found: Mapping[K, list[float]]) -> dict[K, Times]:
+    return {name: Times(tuple(values)) for name, values in found.items()}
 
 
 def ten_files(bench: Bench, plan: Plan, way: Way, folder: str | None) -> Ten:
     """Ten files one after another and by six, with new connections and with kept ones."""
-
-    def arm(by: str, workers: int | None) -> Transfer:
-        urls, size = _urls(way, plan.file_bytes), plan.file_bytes
-        return lambda: way.must(urls, by=by, workers=workers, file_bytes=size, folder=folder)
-
     # What only the first transfer of a process pays is nobody's.
     way.must(_urls(way, 1), workers=POOL)
-    arms = {
-        "sequential": arm("urllib", None),
-        "pool": arm("urllib", POOL),
-        "sequential_kept": arm("kept", None),
-        "pool_kept": arm("kept", POOL),
+    arms: dict[str, dict[str, Any]] = {
+        "sequential": {"by": "urllib"},
+        "pool": {"by": "urllib", "workers": POOL},
+        "sequential_kept": {"by": "kept"},
+        "pool_kept": {"by": "kept", "workers": POOL},
     }
-    return _transferred(bench, arms, plan.rounds if way.kind != "loopback" else max(plan.rounds, 6))
+    size = plan.file_bytes
+    transfer = partial(way.must, _urls(way, size), file_bytes=size, folder=folder)
+    return _transferred(bench, transfer, arms, plan.rounds if way.kind != "loopback" else max(plan.rounds, 6))
 
 
 def by_requests(bench: Bench, plan: Plan, way: Way, folder: str | None) -> Ten:
@@ -402,13 +387,10 @@ def by_requests(bench: Bench, plan: Plan, way: Way, folder: str | None) -> Ten:
     """
     if not way.client.ask({"has": {"package": "requests"}}):
         raise Cannot("requests is not installed beside this Python: pip install requests")
-
-    def arm(workers: int | None) -> Transfer:
-        urls, size = _urls(way, plan.file_bytes), plan.file_bytes
-        return lambda: way.must(urls, by="requests", workers=workers, file_bytes=size, folder=folder)
-
-    arm(POOL)()
-    return _transferred(bench, {"sequential": arm(None), "pool": arm(POOL)}, plan.rounds)
+    size = plan.file_bytes
+    transfer = partial(way.must, _urls(way, size), by="requests", file_bytes=size, folder=folder)
+    transfer(workers=POOL)
+    return _transferred(bench, transfer, {"sequential": {}, "pool": {"workers": POOL}}, plan.rounds)
 
 
 def by_core(bench: Bench, plan: Plan, way: Way) -> Ten:
@@ -419,31 +401,23 @@ def by_core(bench: Bench, plan: Plan, way: Way) -> Ten:
     """
     if bench.plain:
         raise Cannot(PLAIN)
-    phases: dict[str, dict[str, list[float]]] = {}
-
-    def arm(name: str, workers: int, *, kept: bool) -> Callable[[], float]:
-        def once() -> float:
-            seconds, stamps = way.by_core(plan.file_bytes, FILES, workers, kept=kept)
-            own = phases.setdefault(name, {})
-            for each in stamps:
-                for phase, seconds_of in phases_of(each).items():
-                    own.setdefault(phase, []).append(seconds_of)
-            return seconds
-
-        return once
-
     arms = {
-        "sequential": arm("sequential", 1, kept=False),
-        "pool": arm("pool", POOL, kept=False),
-        "sequential_kept": arm("sequential_kept", 1, kept=True),
-        "pool_kept": arm("pool_kept", POOL, kept=True),
+        "sequential": (1, False),
+        "pool": (POOL, False),
+        "sequential_kept": (1, True),
+        "pool_kept": (POOL, True),
     }
+    times: dict[str, list[float]] = {name: [] for name in arms}
+    phases: dict[str, dict[str, list[float]]] = {name: {} for name in arms}
     way.by_core(1, POOL, POOL, kept=False)
-    times = bench.times(arms, plan.rounds)
-    found = {
-        name: {phase: Times(tuple(values)) for phase, values in own.items()} for name, own in phases.items()
-    }
-    return Ten(times, phases=found)
+    for name in bench.turns(arms, plan.rounds):
+        workers, kept = arms[name]
+        seconds, stamps = way.by_core(plan.file_bytes, FILES, workers, kept=kept)
+        times[name].append(seconds)
+        for each in stamps:
+            for phase, took in phases_of(each).items():
+                phases[name].setdefault(phase, []).append(took)
+    return Ten(_times(times), phases={name: _times(each) for name, each in phases.items()})
 
 
 def phases_of(stamps: Stamps) -> dict[str, float]:
@@ -465,31 +439,25 @@ def phases_of(stamps: Stamps) -> dict[str, float]:
 
 def by_workers(bench: Bench, plan: Plan, way: Way) -> dict[int, Times]:
     """Seconds of ten files by one to ten workers."""
-
-    def arm(workers: int) -> Callable[[], float]:
-        return lambda: way.must(_urls(way, plan.file_bytes), workers=workers, file_bytes=plan.file_bytes)[0]
-
-    arm(FILES)()
-    found = bench.times({str(workers): arm(workers) for workers in range(1, FILES + 1)}, plan.sweep)
-    return {int(workers): times for workers, times in found.items()}
+    transfer = partial(way.must, _urls(way, plan.file_bytes), file_bytes=plan.file_bytes)
+    transfer(workers=FILES)
+    arms = {str(workers): {"workers": workers} for workers in range(1, FILES + 1)}
+    found = _transferred(bench, transfer, arms, plan.sweep)
+    return {int(workers): times for workers, times in found.times.items()}
 
 
-def by_shape(bench: Bench, plan: Plan, way: Way) -> dict[str, Times]:
+def by_shape(bench: Bench, plan: Plan, way: Way) -> Mapping[str, Times]:
     """The same bytes in one file, in ten and in many, both ways; and ten by a pool: `download_many`."""
 
-    def arm(count: int, kind: str, workers: int | None = None) -> Callable[[], float]:
+    def arm(count: int, kind: str, workers: int | None = None) -> dict[str, Any]:
         size, upload = plan.total // count, kind == "upload"
         urls = _urls(way, size, count, upload=upload)
-        return lambda: way.must(urls, file_bytes=size, upload=upload, workers=workers)[0]
+        return {"urls": urls, "file_bytes": size, "upload": upload, "workers": workers}
 
-    counts = {"one": 1, "ten": FILES, "many": plan.many}
-    arms = {
-        f"{kind}_{name}": arm(count, kind)
-        for kind in ("download", "upload")
-        for name, count in counts.items()
-    }
-    arms |= {f"{kind}_pool": arm(FILES, kind, POOL) for kind in ("upload", "download")}
-    return bench.times(arms, plan.shapes)
+    counts, kinds = {"one": 1, "ten": FILES, "many": plan.many}, ("download", "upload")
+    arms = {f"{kind}_{name}": arm(count, kind) for kind in kinds for name, count in counts.items()}
+    arms |= {f"{kind}_pool": arm(FILES, kind, POOL) for kind in reversed(kinds)}
+    return _transferred(bench, way.must, arms, plan.shapes).times
 
 
 def going_second(bench: Bench, plan: Plan, way: Way) -> dict[str, Times]:
@@ -503,7 +471,7 @@ def going_second(bench: Bench, plan: Plan, way: Way) -> dict[str, Times]:
             workers = POOL if name == "pool" else None
             seconds, _ = way.must(urls, workers=workers, file_bytes=plan.file_bytes)
             found.setdefault(f"{name}_{state}", []).append(seconds)
-    return {name: Times(tuple(values)) for name, values in found.items()}
+    return _times(found)
 
 
 def failing(plan: Plan, way: Way) -> dict[str, list[Done]]:
@@ -539,11 +507,8 @@ def _gigabyte(bench: Bench, plan: Plan, far: Way | None) -> Gigabyte | None:
     with contextlib.ExitStack() as stack:
         way = far
         if far is not None and bench.size != "small":
-
-            def path() -> Way:
-                return stack.enter_context(distance.path(plan.rtt_s, 0.0, RATE_BIT_PER_S))
-
-            way = bench.attempt("1 GB at 200 Mbit/s", path) or far
+            limited = distance.path(plan.rtt_s, 0.0, RATE_BIT_PER_S)
+            way = bench.attempt("1 GB at 200 Mbit/s", lambda: stack.enter_context(limited)) or far
         return bench.attempt(_GIGABYTE, _over(bench, way, lambda found: single_files(bench, plan, found)))
 
 
@@ -584,11 +549,8 @@ def of_the_user(bench: Bench) -> Ten:
     """
     urls = {f"url_{number}": url for number, url in enumerate(bench.urls, 1)}
     with distance.real() as way:
-        arms: dict[str, Transfer] = {
-            "pool": lambda: way.transfer(urls, workers=POOL),
-            "sequential": lambda: way.transfer(urls),
-        }
-        found = _transferred(bench, arms, 2)
+        arms: dict[str, dict[str, int]] = {"pool": {"workers": POOL}, "sequential": {}}
+        found = _transferred(bench, partial(way.transfer, urls), arms, 2)
     failed = {each["name"]: each["error"] for files in found.done.values() for each in files if each["error"]}
     if len(failed) == len(urls):
         raise Cannot(f"none of them could be fetched: {clean(next(iter(failed.values())), most=200)}")
@@ -634,39 +596,33 @@ def fate(done: Done, how: str) -> Cell:
 
 def native_cells(native: Run | None, why: str) -> dict[str, dict[str, Cell]]:
     """The probe's own control, ten files on the loopback in sets of A B B A, by connections."""
-    records = {
-        record.point.connections: record
-        for record in ([] if native is None else native.select("network.transfer"))
-        if record.point.path == "loopback"
-        and record.point.operation == "ten-files"
-        and record.point.engine == "latlab"
-        and record.point.concurrency == POOL
-        and record.point.file_bytes == 100 << 10
-        and record.value is not None
-    }
-    return {
-        connections: {
-            "sequential": _finding(records.get(connections), "sequential_ns", "s") or nothing("s", why),
-            "pool": _finding(records.get(connections), "pool_ns", "s") or nothing("s", why),
-            "speed_up": known(
-                _finding(records.get(connections), "speed_up", "ratio") or nothing("ratio", why)
-            ),
+    records: dict[str | None, Record] = {}
+    if native is not None:
+        asked: dict[str, Any] = {"path": "loopback", "concurrency": POOL, "file_bytes": 100 << 10}
+        found = native.select("network.transfer", operation="ten-files", engine="latlab", **asked)
+        records = {record.point.connections: record for record in found if record.value is not None}
+    cells = {}
+    for connections in ("new", "kept"):
+        figure = partial(_finding, records.get(connections), why=why)
+        cells[connections] = {
+            "sequential": figure("sequential_ns", "s"),
+            "pool": figure("pool_ns", "s"),
+            "speed_up": known(figure("speed_up", "ratio")),
         }
-        for connections in ("new", "kept")
-    }
+    return cells
 
 
-def _finding(record: Record | None, name: str, unit: Unit) -> Cell | None:
+def _finding(record: Record | None, name: str, unit: Unit, *, why: str) -> Cell:
     """A figure of a set, in seconds where it is one in nanoseconds."""
     if record is None:
-        return None
+        return nothing(unit, why)
     # Without the core there is no native run, and nothing that reads runs has to be there.
     from latlab.run.findings import ends, found, positive  # noqa: PLC0415
 
     own, scale = found(record), 1.0 if unit == "ratio" else 1e-9
     value, between = positive(own, name), ends(own, name)
     if value is None:
-        return None
+        return nothing(unit, why)
     here = value * scale
     if between is None:
         return Cell(unit, here, why="median of the sets, measured once")

@@ -73,7 +73,7 @@ class Plan:
     Attributes:
         rtt_s: Of the path.
         file_bytes: Of one of the ten.
-        many: Files that hold the same as four of the ten, where that is a lot of small ones.
+        many: Small files that hold the same bytes as the ten.
         rounds: Of ten files.
         sweep: Rounds of one to ten workers.
         shapes: Rounds of one large against many.

@@ -225,6 +225,12 @@ def test_its_page_in_the_docs_exists_and_names_the_command(name: str, root: Path
     assert f"lessons/{name}" in (root / "docs/index.md").read_text(encoding="utf-8")
 
 
+def test_every_folder_is_a_lesson_with_a_template(root: Path) -> None:
+    folder = root / "python/latlab/lessons/experiments"
+    folders = {path.parent.name.replace("_", "-") for path in folder.glob("*/__init__.py")}
+    assert folders == set(lessons.LESSONS)
+
+
 @every_lesson
 def test_it_has_a_test_of_its_own(name: str, root: Path) -> None:
     assert (root / f"tests/lessons/test_{name.replace('-', '_')}.py").is_file()

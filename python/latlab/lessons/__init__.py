@@ -55,12 +55,12 @@ from latlab.text import clean
 
 __all__ = ["LESSONS", "Lesson", "Result", "named", "program_texts", "run"]
 
-#: Every lesson is a folder.
+#: Every lesson is a folder with a template.
 LESSONS: Final = tuple(
     sorted(
         folder.name.replace("_", "-")
         for folder in resources.files("latlab.lessons").joinpath("experiments").iterdir()
-        if folder.joinpath("__init__.py").is_file()
+        if folder.joinpath("lesson.md.j2").is_file()
     )
 )
 

@@ -299,3 +299,12 @@ def test_the_memory_of_a_control_group_is_a_limit_and_files_in_it_can_go(
     assert memory._left_in_groups(listed, tmp_path) == [500]
     (place / f"memory.{limit}").write_text("max\n")
     assert memory._left_in_groups(listed, tmp_path) == []
+
+
+@pytest.mark.parametrize(("count", "left_out"), [(1, 0), (5, 0), (8, 0), (9, 1), (12, 2), (20, 5), (100, 39)])
+def test_the_interval_of_a_median_leaves_out_as_many_at_each_side_as_its_chance_allows(
+    count: int, left_out: int
+) -> None:
+    """Ranks as in tables of the sign test."""
+    values = [float(number) for number in range(count)]
+    assert benches.interval(values[::-1]) == (left_out, count - 1 - left_out)

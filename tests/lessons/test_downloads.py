@@ -178,7 +178,6 @@ def test_a_download_that_is_not_what_the_server_has_is_noticed(
     with pytest.raises(ValueError, match="not what the server has"):
         end.transfer(urls, "urllib", 5.0, file_bytes=999)
     monkeypatch.setattr(downloads_server, "BLOCK", b"\0" * (256 << 10))
-    monkeypatch.setattr(lesson, "FILES", 2)
     monkeypatch.setattr(downloads, "by_urllib", lambda *_: b"\1" * 1000)
     with pytest.raises(ValueError, match="not what the server has"):
         end.transfer(urls, "urllib", 5.0, file_bytes=1000)

@@ -14,7 +14,7 @@ import statistics
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -37,6 +37,8 @@ PLAIN: Final = "only the plain-Python arm was asked for (--plain)"
 #: What a lesson leaves free of a disk. Measuring also keeps a twentieth; a lesson writes less, and has to
 #: work where 4 GiB are free, also on a large disk.
 KEPT_BYTES = 1 << 30
+#: Chance that a 95 % interval lies wholly above what it is of, or wholly below.
+_EACH_SIDE: Final = 0.025
 #: One round has no spread.
 _FEWEST_ROUNDS: Final = 2
 #: Who waits is told again how far it is after so long.
@@ -118,6 +120,18 @@ class Times:
             repeats=len(self.values),
             published=published,
         )
+
+
+def interval(values: Sequence[float]) -> tuple[float, float]:
+    """Ends of the 95 % interval of the median, by ranks; of fewer than nine values the smallest and largest.
+
+    The median lies outside of the k-th smallest and largest of n with the chance of fewer than k heads in n
+    throws of a coin, at each side.
+    """
+    ordered, left_out, chance = sorted(values), 0, 0.5 ** len(values)
+    while (chance := chance + math.comb(len(values), left_out + 1) * 0.5 ** len(values)) <= _EACH_SIDE:
+        left_out += 1
+    return ordered[left_out], ordered[-1 - left_out]
 
 
 def nothing(unit: Unit = "s", why: str = "", published: Published | None = None) -> Cell:

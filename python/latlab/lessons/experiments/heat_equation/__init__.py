@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import statistics
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from latlab.lessons.bench import NOT_TIMED, Arms, Bench, Cannot, Times, nothing
+from latlab.lessons.bench import NOT_TIMED, Arms, Bench, Cannot, Times, interval, nothing
 from latlab.lessons.memory import available_memory
 from latlab.lessons.model import Cell, Guess, Original, Published, Told
 from latlab.lessons.native import probed
@@ -57,23 +56,24 @@ GUESS = Guess(
     SAVING,
 )
 ORIGINAL_TAKES: Final = Original(
-    100, 0, "100 steps in each of three ways, one of which makes a grid of 1 GiB in each step"
+    130, 0, "100 steps in each of three ways, one of which makes a grid of 1 GiB in each step"
 )
-#: The document's number of steps; with fewer, totals are reckoned.
+#: The document's number of steps.
 STEPS: Final = 100
-#: Of all steps of the document the spread is that of so many parts: single steps say little of a hundred.
-_PARTS: Final = 10
+#: The first steps of a round find memory that nobody used lately, and have no old grid to free.
+_LEFT_OUT: Final = 2
 #: What else is alive beside two grids of the published size, and some room.
 _ROOM: Final = 1.25
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Grid of n x n, steps in a round (the first is not counted), rounds."""
+    """Grid of n x n, steps in a round (the first are not counted), rounds of all arms, and of the two small ones."""
 
     n: int
     steps: int
     rounds: int
+    more: int
 
     @property
     def published_bytes(self) -> int:
@@ -81,38 +81,24 @@ class Plan:
         return self.n**3 * 8
 
 
-PLANS: Final = {"small": Plan(64, 3, 3), "default": Plan(512, 3, 3), "original": Plan(512, 26, 4)}
+#: The steps that are counted are even in number: memory that one step frees is found by the next but one.
+PLANS: Final = {
+    "small": Plan(64, 4, 3, 6),
+    "default": Plan(512, 6, 4, 8),
+    "original": Plan(512, 22, 5, 7),
+}
+
+
+NOT_MADE: Final = Times(why="no grid is made in a step")
 
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """Seconds a step; in making and freeing grids; page faults a step."""
+    """Means of the steps of each round: seconds of one; in making and freeing grids; page faults."""
 
     step: Times
-    making: Times | None
-    faults: float | None
-
-
-def typical(times: Times) -> float:
-    """Seconds of a step: where all steps of the document were run their mean, so that totals are sums; else the median."""
-    return statistics.fmean(times.values) if len(times.values) >= STEPS else times.median
-
-
-def parts(times: Times) -> tuple[float, ...]:
-    """What the spread is of: single steps, or the means of consecutive tenths of very many."""
-    values, count = times.values, len(times.values)
-    if count < STEPS:
-        return values
-    ends = [count * number // _PARTS for number in range(_PARTS + 1)]
-    return tuple(statistics.fmean(values[start:end]) for start, end in itertools.pairwise(ends))
-
-
-def steps_cell(times: Times, steps: int = 1, published: Published | None = None) -> Cell:
-    """So many steps."""
-    own = parts(times)
-    if not own:
-        return nothing("s", times.why, published)
-    return Cell("s", steps * typical(times), steps * min(own), steps * max(own), len(own), published)
+    making: Times = NOT_MADE
+    faults: float | None = None
 
 
 def run(bench: Bench) -> Told:
@@ -121,7 +107,12 @@ def run(bench: Bench) -> Told:
     what = {name: f"{text} ({plan.n} x {plan.n})" for name, text in ARMS.items()}
     asked = {name: (text, functools.partial(stepped, name, plan)) for name, text in what.items()}
     kept = bench.rounds(asked, plan.rounds, told=True)
-    arms = {name: together(kept.get(name, ()), bench.why(text)) for name, text in what.items()}
+    # What swapping saves of grids of the right size is little: it takes more rounds to tell.
+    more = bench.rounds({name: asked[name] for name in kept if name != "published"}, plan.more)
+    arms = {
+        name: together([*kept.get(name, ()), *more.get(name, ())], bench.why(text))
+        for name, text in what.items()
+    }
     lines = bench.arms("the lines of a step", lambda: by_line(bench, plan))
     traced = bench.attempt("a step under a line tracer", lambda: tracer(plan))
     arrays = bench.arms("the same in NumPy", lambda: in_numpy(bench, plan))
@@ -154,7 +145,7 @@ def say(
 
 
 def stepped(name: str, plan: Plan) -> Arm:
-    """A round of one arm; its first step is left out: it has no old grid to free.
+    """A round of one arm.
 
     Raises:
         Cannot: the grid as published does not fit into memory twice.
@@ -176,16 +167,22 @@ def stepped(name: str, plan: Plan) -> Arm:
     del grid
     after = _faults()
     faults = None if before is None or after is None else (after - before) / plan.steps
-    return Arm(Times(tuple(seconds[1:])), Times(tuple(made[1:])) if made else None, faults)
+    mean_step, mean_made = (
+        Times((statistics.fmean(each[_LEFT_OUT:]),)) if each else NOT_MADE for each in (seconds, made)
+    )
+    return Arm(mean_step, mean_made, faults)
 
 
 def together(rounds: Sequence[Arm], why: str = "") -> Arm:
     """Several rounds of one arm."""
-    making = [value for arm in rounds if arm.making is not None for value in arm.making.values]
     faults = [arm.faults for arm in rounds if arm.faults is not None]
+    step, making = (
+        tuple(value for own in each for value in own.values)
+        for each in ([arm.step for arm in rounds], [arm.making for arm in rounds])
+    )
     return Arm(
-        Times(tuple(value for arm in rounds for value in arm.step.values), why),
-        Times(tuple(making), why),
+        Times(step, why),
+        Times(making, why or NOT_MADE.why),
         statistics.fmean(faults) if faults else None,
     )
 
@@ -252,26 +249,29 @@ def making_share(arm: Arm, published: Published | None = None) -> Cell:
     """What share of an arm's time making and freeing grids is."""
     if not arm.making:
         return nothing("share", arm.step.why, published)
-    value = typical(arm.making) / typical(arm.step)
-    shares = [made / step for made, step in zip(parts(arm.making), parts(arm.step), strict=True)]
-    return Cell("share", value, min(value, *shares), max(value, *shares), len(shares), published)
+    return as_share(
+        [made / step for made, step in zip(arm.making.values, arm.step.values, strict=True)], published
+    )
 
 
 def saving(arms: Mapping[str, Arm], name: str, published: Published | None = None) -> Cell:
-    """What swapping saves of an arm's time: of the totals that are shown."""
+    """What swapping saves of an arm's time, round by round."""
     mine, theirs = arms["swapped"].step, arms[name].step
     if not (mine and theirs):
         return nothing("share", theirs.why or mine.why, published)
-    value = 1 - typical(mine) / typical(theirs)
-    pairs = [1 - a / b for a, b in zip(parts(mine), parts(theirs), strict=False)]
-    return Cell("share", value, min(value, *pairs), max(value, *pairs), len(pairs), published)
+    return as_share([1 - a / b for a, b in zip(mine.values, theirs.values, strict=False)], published)
+
+
+def as_share(rounds: Sequence[float], published: Published | None) -> Cell:
+    """The median with its 95 % interval; of few rounds from the smallest to the largest."""
+    return Cell("share", statistics.median(rounds), *interval(rounds), len(rounds), published)
 
 
 def profile(
     published: Mapping[str, tuple[str, str, str, str]], plan: Plan, lines: Mapping[str, Times], why: str = ""
 ) -> dict[str, tuple[Cell, ...]]:
     """The document's line profile: hits, time, time a hit, share; ours for 100 steps by leaving lines out."""
-    n, whole = plan.n, sum(map(typical, lines.values()))
+    n, whole = plan.n, sum(times.median for times in lines.values())
     hits = {"rows": n + 1, "columns": n * (n + 1)} | dict.fromkeys(("along_x", "along_y", "assign"), n * n)
     cells: dict[str, tuple[Cell, ...]] = {}
     for line, printed in published.items():
@@ -284,9 +284,9 @@ def profile(
         part = lines.get(line, Times(why=reason)) if whole else Times(why=reason)
         cells[line] = (
             Cell("count", float(hits.get(line, 1) * STEPS), published=count, why="counted, not measured"),
-            steps_cell(part, STEPS, time),
-            part.cell(divide=hits[line], published=each) if line in hits else steps_cell(part, 1, each),
-            Cell("share", typical(part) / whole, published=share, why="of the sum of the lines")
+            part.cell(divide=1 / STEPS, published=time),
+            part.cell(divide=hits.get(line, 1), published=each),
+            Cell("share", part.median / whole, published=share, why="of the sum of the lines")
             if part
             else nothing("share", reason, share),
         )

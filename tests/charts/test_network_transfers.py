@@ -60,7 +60,7 @@ def test_phases_add_up_and_the_model_stands_beside_the_emulated_path_only(run: R
             assert (one.model_ns is not None) == (path == "emulated")
 
 
-@pytest.mark.parametrize("chart", CHARTS, ids=lambda chart: chart.ID)
+@pytest.mark.parametrize("chart", CHARTS, ids=lambda chart: chart.id)
 def test_conclusions_that_are_damaged_are_not_drawn(run: Run, chart: Chart) -> None:
     for bad in (None, 3, "x", [1, None], [{"path": "\x1b[2J"}], [{"path": "loopback", "file_bytes": -1}]):
         broken = changed(run, ten_files=bad, knees=bad, singles=bad)

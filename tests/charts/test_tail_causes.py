@@ -7,10 +7,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from latlab.charts import over_time, tail_causes
+from latlab.charts import named
 from latlab.run import reader
 from latlab.run.model import Record, TailCauses, TailSample
 from latlab.run.run import Run
+from latlab.topics import tail_causes
 
 RUN = reader.read(Path(__file__).resolve().parent.parent / "data" / "run-small.latlab.jsonl")
 
@@ -41,7 +42,7 @@ def test_each_cause_is_counted_from_every_length_on_and_nothing_is_lost() -> Non
     assert group.counts(0.0) == {"timer tick": 20, "context switch": 10, "unexplained": 10}
     # The last ten are the slowest.
     assert group.counts(10_000.0 * 1.05**30) == {"timer tick": 0, "context switch": 10, "unexplained": 0}
-    assert "50 % timer tick" in tail_causes.alt_text(run)
+    assert "50 % timer tick" in named("tail_causes").alt_text(run)
 
 
 def test_rare_causes_share_a_name_and_the_unexplained_never_does() -> None:
@@ -50,14 +51,14 @@ def test_rare_causes_share_a_name_and_the_unexplained_never_does() -> None:
     (group,) = tail_causes.groups(run)
     assert group.causes[-2:] == (tail_causes.OTHERS, "unexplained")
     assert sum(group.counts(0.0).values()) == len(group.samples)
-    assert tail_causes.chart(run) is not None
+    assert named("tail_causes").chart(run) is not None
 
 
 def test_a_few_slow_ones_or_none_that_were_looked_at_have_no_picture() -> None:
     assert tail_causes.groups(poked({"timer-tick": 19})) == ()
     run = poked({"timer-tick": 40}, tail_causes=None)
-    assert tail_causes.chart(run) is None
-    assert "fewer than 20" in (tail_causes.absence(run) or "")
+    assert named("tail_causes").chart(run) is None
+    assert "fewer than 20" in (named("tail_causes").absence(run) or "")
 
 
 def test_where_room_was_short_only_what_is_complete_is_counted() -> None:
@@ -73,13 +74,13 @@ def test_what_waits_on_a_disk_waits_for_the_disk() -> None:
 
 def test_slow_operations_over_time_have_their_causes_in_the_legend_and_in_words() -> None:
     run = poked({"timer-tick": 30, None: 5})
-    assert over_time.chart(run) is not None
-    words = over_time.alt_text(run)
+    assert named("over_time").chart(run) is not None
+    words = named("over_time").alt_text(run)
     assert "30 timer tick, 5 unexplained" in words
-    assert {row[2] for row in over_time.table(run).rows} == {"timer tick", "unexplained"}
+    assert {row[2] for row in named("over_time").table(run).rows} == {"timer tick", "unexplained"}
 
 
 def test_where_no_cause_was_looked_for_none_is_said() -> None:
     run = poked({None: 30}, tail_causes=None)
-    assert over_time.chart(run) is not None
-    assert "causes" not in over_time.alt_text(run)
+    assert named("over_time").chart(run) is not None
+    assert "causes" not in named("over_time").alt_text(run)

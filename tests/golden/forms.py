@@ -178,8 +178,8 @@ def of_run(file: Path, folder: Path) -> Forms:
     forms["export.parquet.txt"] = _columns(_written(folder, "export", str(file), "-o", "export.parquet"))
     for chart in CHARTS:
         if chart.absence(run) is None:
-            drawn = standalone(chart.ID, run).to_dict(validate=False)
-            forms[f"chart-{chart.ID}.json"] = json.dumps(drawn, ensure_ascii=False)
+            drawn = standalone(chart.id, run).to_dict(validate=False)
+            forms[f"chart-{chart.id}.json"] = json.dumps(drawn, ensure_ascii=False)
     return forms | _notebook(run)
 
 

@@ -14,12 +14,7 @@ from tests.some import some
 from latlab.report.build import build
 from latlab.report.document import Document, Section
 from latlab.report.probes import Probes
-from latlab.report.sections import (
-    SECTIONS,
-    long_tail,
-    unmeasured,
-)
-from latlab.report.sections.topic import TopicSection
+from latlab.report.sections import of_topic, unmeasured
 from latlab.run.model import Json, Record, Summary
 from latlab.run.run import Run
 from latlab.text import clean
@@ -27,6 +22,7 @@ from latlab.topics import (
     TOPICS,
     alignment,
     ladder,
+    long_tail,
     network_throughput,
     network_transfer,
     storage_blocks,
@@ -68,7 +64,7 @@ def test_any_part_of_a_run_is_a_report(run: Run, described: Probes) -> None:
         dice = random.Random(seed)
         part = Run(run.header, [record for record in run.records if dice.random() < share])
         try:
-            assert len(build(part, described).sections) == len(SECTIONS)
+            assert len(build(part, described).sections) == len(TOPICS) + 4
         except Exception as error:
             error.add_note(f"seed {seed}")
             raise
@@ -338,7 +334,7 @@ def test_an_access_that_ends_with_its_line_is_not_across_two(
     one = run.select("memory.alignment", kind="batch_mean")[0]
     point = msgspec.structs.replace(one.point, offset_bytes=offset, size_bytes=8)
     record = msgspec.structs.replace(one, point=point, findings=None)
-    (listing,) = TopicSection(alignment.TOPIC).section(Run(run.header, [record]), described).listings
+    (listing,) = of_topic(alignment.TOPIC, Run(run.header, [record]), described).listings
     assert listing.table.rows[0][2] == called
 
 
@@ -385,7 +381,7 @@ def test_whether_reading_beats_writing_is_decided_from_both_sides_beyond_their_r
         for record in run.select(probe, path="direct"):
             found: dict[str, Json] = {"bytes_per_s": whole, "bytes_per_s_between_blocks": list(repeats)}
             records.append(msgspec.structs.replace(record, findings=found))
-    listings = TopicSection(storage_blocks.TOPIC).section(Run(run.header, records), described).listings
+    listings = of_topic(storage_blocks.TOPIC, Run(run.header, records), described).listings
     (row,) = [row for own in listings for row in own.table.rows if row[0] == "reading beats writing"]
     assert row[1] == verdict
 
@@ -404,9 +400,7 @@ def test_what_30_gb_would_take_has_the_spread_of_the_repeats(document: Document)
 def test_memory_that_answers_takes_no_30_gb_of_a_disk(run: Run, described: Probes) -> None:
     def said(machine: Json) -> dict[tuple[object, object], str]:
         changed = msgspec.structs.replace(run.header, machine=type(run.machine)({**run.machine, **machine}))
-        listing, *_ = (
-            TopicSection(storage_blocks.TOPIC).section(Run(changed, run.records), described).listings
-        )
+        listing, *_ = of_topic(storage_blocks.TOPIC, Run(changed, run.records), described).listings
         return {(row[0], row[1]): str(row[-1]) for row in listing.table.rows}
 
     small, large = said({}), said({"memory": {"total_bytes": 64 << 30}})
@@ -425,7 +419,7 @@ def test_the_depth_that_is_told_is_the_least_with_nearly_the_highest_rate(
         return msgspec.structs.replace(one, point=point, findings={"rate_per_s": rate})
 
     records = [at(1, 1e4), at(4, 9.6e4), at(16, 1e5)]
-    sentences = TopicSection(storage_random.TOPIC).section(Run(run.header, records), described).sentences
+    sentences = of_topic(storage_random.TOPIC, Run(run.header, records), described).sentences
     assert "With 4 under way the disk reads 96,000 a second instead of 10,000" in sentences[1]
 
 
@@ -435,7 +429,7 @@ def test_a_queue_that_needs_the_deepest_that_was_tried_is_not_called_saturated(
     derived = run.select("storage.read.random", kind="derived")[0]
     found: Json = {"saturation": [{"block_bytes": 4096, "depth": 64, "rate_per_s": 9e4, "reached": False}]}
     records = [*run["storage.read.random"][:3], msgspec.structs.replace(derived, findings=found)]
-    listing, *_ = TopicSection(storage_random.TOPIC).section(Run(run.header, records), described).listings
+    listing, *_ = of_topic(storage_random.TOPIC, Run(run.header, records), described).listings
     assert listing.table.rows == (("read", 4096.0, 64.0, 9e4, "no: more depth may give more"),)
 
 
@@ -451,7 +445,7 @@ def test_a_disk_sleeps_only_where_intervals_say_so(
         return msgspec.structs.replace(record, summary=summary)
 
     records = [of(10, 1.3), of(100, 1.0)]
-    sentences = TopicSection(storage_rate.TOPIC).section(Run(run.header, records), described).sentences
+    sentences = of_topic(storage_rate.TOPIC, Run(run.header, records), described).sentences
     assert any("falls asleep" in text for text in sentences) is sleeps
 
 
@@ -463,7 +457,7 @@ def test_how_many_times_as_long_small_files_take_has_its_spread(run: Run, descri
         return msgspec.structs.replace(record, findings={**record.findings, "block_means_ns": means})
 
     records = [with_repeats(record) for record in run["storage.files"]]
-    first, *_ = TopicSection(storage_files.TOPIC).section(Run(run.header, records), described).sentences
+    first, *_ = of_topic(storage_files.TOPIC, Run(run.header, records), described).sentences
     assert re.search(r"takes [\d,.]+ times as long as one file \(5 to 20 between repeats\); most", first)
 
 
@@ -516,7 +510,7 @@ def test_figures_that_break_a_rule_are_no_headline(run: Run, described: Probes) 
         else record
         for record in run.records
     ]
-    blocks = TopicSection(storage_blocks.TOPIC).section(Run(run.header, records, run.footer), described)
+    blocks = of_topic(storage_blocks.TOPIC, Run(run.header, records, run.footer), described)
     assert not blocks.sentences
     assert blocks.notices[0].severity == "warning"
     assert "first run like the second: 2 and 1 GB/s." in blocks.notices[0].text
@@ -559,13 +553,12 @@ def test_a_rule_that_one_point_breaks_withholds_what_is_made_of_that_point_and_n
         for record in run.records
     ]
     topic = {"storage_files": storage_files.TOPIC, "storage_reread": storage_reread.TOPIC}[name]
-    module = TopicSection(topic)
-    shown = module.section(Run(run.header, records, run.footer), described)
+    shown = of_topic(topic, Run(run.header, records, run.footer), described)
     text = " ".join(shown.sentences)
     assert withheld not in text
     assert kept in text
     assert [notice.title for notice in shown.notices] == ["One point cannot be the disk's alone"]
-    assert shown.listings[0] == module.section(run, described).listings[0]
+    assert shown.listings[0] == of_topic(topic, run, described).listings[0]
 
 
 def test_the_device_has_its_part_of_a_mean_and_what_is_not_told_says_why(document: Document) -> None:
@@ -616,13 +609,13 @@ def test_points_that_one_record_stands_for_are_counted_among_what_was_not_measur
 
 
 def test_a_caption_speaks_of_what_is_in_the_picture(run: Run, described: Probes) -> None:
-    both = TopicSection(network_throughput.TOPIC).section(run, described).figures[0].caption
+    both = of_topic(network_throughput.TOPIC, run, described).figures[0].caption
     usual = Run(run.header, run.select("network.throughput", message_bytes=128 << 10))
-    alone = TopicSection(network_throughput.TOPIC).section(usual, described).figures[0].caption
+    alone = of_topic(network_throughput.TOPIC, usual, described).figures[0].caption
     assert "Right: one connection." in both
     assert "Right" not in alone
     far, near = (
-        TopicSection(network_transfer.TOPIC).section(of, described).figures[0].caption
+        of_topic(network_transfer.TOPIC, of, described).figures[0].caption
         for of in (run, without_models(run))
     )
     assert "The tick is the model" in far

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from latlab.report.probes import Probes
-from latlab.report.sections.topic import TopicSection
+from latlab.report.sections import of_topic
 from latlab.run.run import Run
 from latlab.topics import network_connect
 
@@ -20,5 +20,5 @@ def test_a_step_that_one_round_measured_is_said_to_be_measured_once(run: Run, de
     few = msgspec.structs.replace(
         record, summary=msgspec.structs.replace(record.summary, intervals={}), rounds=record.rounds[:1]
     )
-    (listing,) = TopicSection(network_connect.TOPIC).section(Run(run.header, [few]), described).listings
+    (listing,) = of_topic(network_connect.TOPIC, Run(run.header, [few]), described).listings
     assert listing.table.rows[0][4:6] == ("measured once", None)

@@ -7,7 +7,7 @@ import pytest
 
 from latlab.report.document import Section
 from latlab.report.probes import Probes
-from latlab.report.sections.topic import TopicSection
+from latlab.report.sections import of_topic
 from latlab.run.run import Run
 from latlab.topics import network_transfer
 
@@ -32,7 +32,7 @@ def of(run: Run, described: Probes, *rows: dict[str, object], **findings: object
         for record in run.records
         if (record.probe, record.kind) == ("network.transfer", "derived")
     ]
-    return TopicSection(network_transfer.TOPIC).section(Run(run.header, records), described)
+    return of_topic(network_transfer.TOPIC, Run(run.header, records), described)
 
 
 @pytest.mark.parametrize(

@@ -107,7 +107,7 @@ def cost(document: Document) -> Callable[..., int]:
     return lambda *figures: size(*figures) - bare
 
 
-@pytest.mark.parametrize("name", [chart.ID for chart in CHARTS])
+@pytest.mark.parametrize("name", [chart.id for chart in CHARTS])
 def test_no_chart_takes_the_room_of_others(name: str, document: Document, cost: Callable[..., int]) -> None:
     figure = next(figure for figure in figures_of(document) if figure.name == name)
     picture = json.dumps(packed({name: figure.spec}), ensure_ascii=False, separators=(",", ":"))

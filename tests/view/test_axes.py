@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from latlab.charts.tail_data import steps_between
+from latlab.topics.slow_operations import steps_between
 from latlab.view.axes import decades, size_axis, widened
 
 

@@ -1,57 +1,59 @@
-"""Every chart: one file each, in the order in which a report shows them.
+"""Every chart of every topic, in the order in which a report shows them, as Vega-Lite.
 
-A chart is a module with a question as its title. It never invents a figure that the run does not hold, and
-says why when there is nothing to draw.
+A chart never invents a figure that the run does not hold, and says why when there is nothing to draw.
 """
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from typing import Any, Final
 
 import altair as alt
 
-from latlab.charts import (
-    long_tail,
-    over_time,
-    tail_causes,
-)
-from latlab.charts.topic import charts_of
 from latlab.errors import UserError
 from latlab.run.run import Run
-from latlab.topics import LEVELS, REST
+from latlab.topics import TOPICS
+from latlab.view import topic, vega
 from latlab.view.drawing import AnyChart, unchecked
+from latlab.view.figure import Absent
 from latlab.view.table import Cell, Column, Quantity, Table
 from latlab.view.theme import LIGHT, config
 
 __all__ = ["CHARTS", "Cell", "Chart", "Column", "Quantity", "Table", "named", "standalone"]
 
 
-class Chart(Protocol):
-    """What a chart module offers."""
+class Chart:
+    """A topic's chart, as what is shown of a run.
 
-    ID: str
-    TITLE: str
+    Attributes:
+        id: Its name.
+        title: The question that it answers.
+    """
+
+    def __init__(self, own: topic.Chart[Any]) -> None:
+        self.id, self.title, self._own = own.id, own.title, own
 
     def absence(self, run: Run) -> str | None:
         """Why there is no chart of this run; None when there is one."""
+        found = self._own.of(run)
+        return found.why if isinstance(found, Absent) else None
 
     def chart(self, run: Run) -> AnyChart | None:
         """The picture, without colours: a theme's configuration adds them."""
+        found = self._own.of(run)
+        return None if isinstance(found, Absent) else vega.drawn(self._own.picture(found))
 
     def alt_text(self, run: Run) -> str:
         """What the picture shows, in words, with its figures."""
+        found = self._own.of(run)
+        return found.why if isinstance(found, Absent) else self._own.picture(found).words
 
     def table(self, run: Run) -> Table:
         """The figures behind it."""
+        found = self._own.of(run)
+        return Table(()) if isinstance(found, Absent) else self._own.table(found)
 
 
-CHARTS: Final[tuple[Chart, ...]] = (
-    *charts_of(LEVELS),
-    long_tail,
-    tail_causes,
-    over_time,
-    *charts_of(REST),
-)
+CHARTS: Final = tuple(Chart(own) for each in TOPICS for own in each.charts)
 
 
 def named(name: str) -> Chart:
@@ -61,9 +63,9 @@ def named(name: str) -> Chart:
         UserError: there is none.
     """
     for chart in CHARTS:
-        if name == chart.ID:
+        if name == chart.id:
             return chart
-    raise UserError(f"there is no chart named {name!r}; there are {', '.join(chart.ID for chart in CHARTS)}")
+    raise UserError(f"there is no chart named {name!r}; there are {', '.join(chart.id for chart in CHARTS)}")
 
 
 def standalone(name: str, run: Run) -> AnyChart:
@@ -77,6 +79,6 @@ def standalone(name: str, run: Run) -> AnyChart:
         drawn = definition.chart(run)
     if drawn is None:
         raise UserError(f"no chart {name!r} of this run: {definition.absence(run) or 'it has no data'}")
-    titled = drawn.properties(title=definition.TITLE, description=definition.alt_text(run))
+    titled = drawn.properties(title=definition.title, description=definition.alt_text(run))
     titled.config = alt.Config(**config(LIGHT, background=True))
     return titled

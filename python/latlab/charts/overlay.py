@@ -13,11 +13,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 import altair as alt
 
-from latlab.charts import (
-    long_tail,
-    named,
-    tail_data,
-)
+from latlab.charts import named
 from latlab.charts.many import (
     SAME,
     SAME_OF_WHAT_VARIES,
@@ -61,18 +57,11 @@ _VARYING_RUNGS = keys_of(*_VARIES)
 #: Levels that no neighbour shares, by the key of their rung.
 _OWN = ("L1", "L2")
 
-
-def _tail(run: Run) -> dict[str, Record]:
-    record = tail_data.record_of(run)
-    return {} if record is None else {tail_data.name_of(record): record}
-
-
 CURVES: Final = {
     chart.id: chart.several for chart in TOPIC_CHARTS if isinstance(chart.several, CurvesOfSeveral)
 }
 STAIRS: Final = {
-    long_tail.ID: StairsOfSeveral(_tail, "takes at least this long"),
-    **{chart.id: chart.several for chart in TOPIC_CHARTS if isinstance(chart.several, StairsOfSeveral)},
+    chart.id: chart.several for chart in TOPIC_CHARTS if isinstance(chart.several, StairsOfSeveral)
 }
 #: Every chart that says something of several runs.
 NAMES: Final = (ladder.TOPIC.id, *CURVES, *STAIRS)
@@ -190,7 +179,7 @@ def standalone(name: str, machines: Sequence[Machine]) -> Picture:
         else:
             drawn = _stair_panels(name, found, own)
     title = alt.Title(
-        f"{named(name).TITLE.replace('this machine', f'{len(found)} machines')}",
+        f"{named(name).title.replace('this machine', f'{len(found)} machines')}",
         subtitle=[
             f"{len(found)} runs, each figure with its own run's interval; a cross: disturbed, not compared.",
             "Within the noise: no two differ by more than their intervals, and than runs of one machine do.",
@@ -204,7 +193,7 @@ def standalone(name: str, machines: Sequence[Machine]) -> Picture:
 def alt_text(name: str, own: Sequence[Part]) -> str:
     """What the picture shows, in words."""
     return (
-        f"{named(name).TITLE} Several machines: "
+        f"{named(name).title} Several machines: "
         + "; ".join(f"{part.name}: {part.words}" for part in own)
         + "."
     )

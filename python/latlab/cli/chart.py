@@ -48,7 +48,7 @@ def command(words: tuple[str, ...], out: str | None, *, anonymous: bool) -> None
     target = None if out is None else checked_output(out, _ENDINGS)
     from latlab.charts import CHARTS  # noqa: PLC0415 - imports altair: 0.3 s
 
-    names = [chart.ID for chart in CHARTS]
+    names = [chart.id for chart in CHARTS]
     name, runs = _parted(words, names)
     if len(runs) > 1:
         if name is None:
@@ -183,10 +183,10 @@ def _list(run: Run) -> None:
     from latlab.cli.terminal.screen import Line, say, screen_of  # noqa: PLC0415 - not needed for --help
 
     screen = screen_of(sys.stdout)
-    width = max(len(chart.ID) for chart in CHARTS)
+    width = max(len(chart.id) for chart in CHARTS)
     lines: list[Line] = []
     for chart in CHARTS:
         absence = chart.absence(run)
-        text = chart.TITLE if absence is None else f"not in this run: {absence}"
-        lines += screen.wrapped(text, first=f"{chart.ID.ljust(width)}  ", rest=" " * (width + 2))
+        text = chart.title if absence is None else f"not in this run: {absence}"
+        lines += screen.wrapped(text, first=f"{chart.id.ljust(width)}  ", rest=" " * (width + 2))
     say(lines)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from latlab.report.document import Document, cleaned
 from latlab.report.probes import Probes, known
-from latlab.report.sections import SECTIONS
+from latlab.report.sections import sections
 from latlab.run.run import Run
 from latlab.topics.surprises import surprises
 from latlab.units import format_bytes
@@ -21,7 +21,7 @@ def build(run: Run, probes: Probes | None = None) -> Document:
         probes: What the probes say of themselves; the measuring core's registry unless given.
     """
     described = known() if probes is None else probes
-    first, *others = (module.section(run, described) for module in SECTIONS)
+    first, *others = sections(run, described)
     points = tuple(surprise.text for surprise in surprises(run))
     document = Document(
         title="What it costs to move data on this machine",

@@ -16,4 +16,4 @@ def figure(run: Run, name: str, caption: str = "") -> tuple[Figure, ...]:
         if drawn is None:
             return ()
         spec = plain_spec(drawn)
-    return (Figure(name, definition.TITLE, spec, definition.alt_text(run), caption, definition.table(run)),)
+    return (Figure(name, definition.title, spec, definition.alt_text(run), caption, definition.table(run)),)

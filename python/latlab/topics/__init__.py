@@ -16,6 +16,7 @@ from latlab.topics import (
     kernel,
     ladder,
     loaded,
+    long_tail,
     mappings,
     network_connect,
     network_http,
@@ -43,8 +44,14 @@ from latlab.topics import (
     translation,
 )
 
-LEVELS: Final = (ladder.TOPIC, hierarchy.TOPIC, translation.TOPIC, pokes.TOPIC)
-MEMORY: Final = (
+#: In the order of the page.
+TOPICS: Final = (
+    ladder.TOPIC,
+    hierarchy.TOPIC,
+    translation.TOPIC,
+    pokes.TOPIC,
+    long_tail.TOPIC,
+    noise.TOPIC,
     bandwidth.TOPIC,
     stride.TOPIC,
     prefetch.TOPIC,
@@ -59,8 +66,7 @@ MEMORY: Final = (
     nodes.TOPIC,
     reuse.TOPIC,
     python.TOPIC,
-)
-STORAGE: Final = (
+    kernel.TOPIC,
     storage_blocks.TOPIC,
     storage_random.TOPIC,
     storage_rate.TOPIC,
@@ -70,15 +76,11 @@ STORAGE: Final = (
     storage_reread.TOPIC,
     storage_first_touch.TOPIC,
     storage_steady.TOPIC,
-)
-NETWORK: Final = (
     network_roundtrip.TOPIC,
     network_throughput.TOPIC,
     network_loaded.TOPIC,
     network_connect.TOPIC,
     network_transfer.TOPIC,
     network_http.TOPIC,
+    clocks.TOPIC,
 )
-#: What comes after slow operations, which are no topic yet.
-REST: Final = (noise.TOPIC, *MEMORY, kernel.TOPIC, *STORAGE, *NETWORK, clocks.TOPIC)
-TOPICS: Final = (*LEVELS, *REST)

@@ -72,7 +72,7 @@ class Chart(Generic[D]):
         id: Its name.
         title: The question.
         caption: How to read it, or what says so of a run.
-        probe: Whose figures it shows: says why there are none.
+        probe: Whose figures it shows: says why there are none; empty where they are of several.
         measured: What is shown of a run, or why there is nothing; None or empty where the probe says why.
         table: The figures of that.
         picture: The picture of that; it itself where it is one.
@@ -140,7 +140,11 @@ class Topic:
     def __post_init__(self) -> None:
         """Takes from its chart what was not given."""
         if self.chart is not None:
-            own = {"id": self.chart.id, "title": self.chart.title, "probes": (self.chart.probe,)}
+            own = {
+                "id": self.chart.id,
+                "title": self.chart.title,
+                "probes": tuple(filter(None, [self.chart.probe])),
+            }
             for name, value in own.items():
                 object.__setattr__(self, name, getattr(self, name) or value)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from latlab.report.document import Section
-from latlab.report.probes import Probes
 from latlab.run.model import Machine
 from latlab.run.run import Run
 from latlab.units import format_bytes
@@ -13,7 +12,7 @@ _UNKNOWN = "unknown"
 _MOST_CPUS = 16
 
 
-def section(run: Run, probes: Probes) -> Section:  # noqa: ARG001 - every section is called alike
+def section(run: Run) -> Section:
     """The parts that decide these figures, and what could not be learnt. The host's name is left out."""
     machine = run.machine
     rows = [(name, value or _UNKNOWN) for name, value in _rows(machine)]

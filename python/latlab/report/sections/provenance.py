@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from latlab.report.document import Section
-from latlab.report.probes import Probes
 from latlab.run.run import Run
 from latlab.units import format_count, format_seconds
 from latlab.view.prose import sentence
 from latlab.view.table import Column, Listing, Table
 
 
-def section(run: Run, probes: Probes) -> Section:  # noqa: ARG001 - every section is called alike
+def section(run: Run) -> Section:
     """The run file, its settings and its rounds."""
     header, settings = run.header, run.settings
     rows: list[tuple[str, str]] = [

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
-import altair as alt
-
-from latlab.charts import tail_data
 from latlab.run.disturbances import UNEXPLAINED, cause_name
 from latlab.run.model import Record, TailSample
 from latlab.run.run import Run
+from latlab.topics import slow_operations
 from latlab.units import format_count, format_ns, format_percent
-from latlab.view.axes import duration_x
 from latlab.view.distribution import PROBE as POKES
-from latlab.view.drawing import inline, layered
+from latlab.view.figure import Absent
+from latlab.view.plot import Drawing, Row
 from latlab.view.points import drawable
-from latlab.view.table import Column, Table
+from latlab.view.table import Table, table_of
+from latlab.view.topic import Chart
 
-ID = "tail_causes"
-TITLE = "What kept the slow ones?"
+if TYPE_CHECKING:
+    import altair as alt
+
+    from latlab.view.drawing import AnyChart
+
 OTHERS: Final = "other causes"
 #: Causes with a colour of their own, and others; what nothing explains has the sixth.
 _NAMED = 4
@@ -81,7 +84,7 @@ def groups(run: Run) -> tuple[Group, ...]:
         alone = [record for record in records if (record.point.queue_depth or 1) == 1]
         if alone:
             most = max(alone, key=lambda record: len(record.tail))
-            found.append(_group(tail_data.name_of(most), [most]))
+            found.append(_group(slow_operations.name_of(most), [most]))
     return tuple(group for group in found if group is not None)
 
 
@@ -117,28 +120,37 @@ def _group(name: str, records: list[Record]) -> Group | None:
     return Group(name, operations, least, tuple(samples))
 
 
-def absence(run: Run) -> str | None:
-    """Why there is no chart, when there is none."""
-    if groups(run):
-        return None
-    return f"fewer than {_FEWEST} slow operations of one kind have causes in this run"
+def _picture(found: Sequence[Group]) -> Drawing:
+    parts = []
+    for group in found:
+        counts = group.counts(0.0)
+        total = sum(counts.values())
+        shares = ", ".join(f"{format_percent(count / total)} {cause}" for cause, count in counts.items())
+        parts.append(
+            f"{format_count(total)} of {format_count(group.operations)} {group.name} took"
+            f" {format_ns(group.least_ns)} or longer: {shares}"
+        )
+    return Drawing(f"Slow operations by what kept them. {'; '.join(parts)}.", lambda: _drawn(found))
 
 
-def chart(run: Run) -> alt.VConcatChart | None:
-    """A row a kind: how many of a million take at least so long, and what share of them each cause has."""
-    own = groups(run)
-    if not own:
-        return None
-    rows = [_row(group) for group in own]
-    return cast("alt.VConcatChart", alt.vconcat(*rows, spacing=18).resolve_scale(color="independent"))
+def _drawn(found: Sequence[Group]) -> AnyChart:
+    import altair as alt  # noqa: PLC0415 - only who draws needs it
+
+    rows = [_row(group) for group in found]
+    return cast("AnyChart", alt.vconcat(*rows, spacing=18).resolve_scale(color="independent"))
 
 
-def _row(group: Group) -> alt.HConcatChart:
+def _row(group: Group) -> AnyChart:
+    """A kind: how many of a million take at least so long, and what share of them each cause has."""
+    import altair as alt  # noqa: PLC0415 - only who draws needs it
+
+    from latlab.view import axes  # noqa: PLC0415 - as above
+
     causes = group.causes
     last = group.samples[-_FEWEST_LEFT][0]
-    edges = tail_data.steps_between(group.least_ns, max(last, 1.05 * group.least_ns), _STEPS)
-    many: list[dict[str, Any]] = []
-    which: list[dict[str, Any]] = []
+    edges = slow_operations.steps_between(group.least_ns, max(last, 1.05 * group.least_ns), _STEPS)
+    many: list[Row] = []
+    which: list[Row] = []
     for x in edges:
         counts = group.counts(x)
         total = sum(counts.values())
@@ -155,36 +167,31 @@ def _row(group: Group) -> alt.HConcatChart:
             many.append({"x": x, "low": below * per, "high": top * per, "series": cause, "text": text})
             which.append({"x": x, "low": below / total, "high": top / total, "series": cause, "text": text})
             below = top
-    axis = duration_x("x", "takes at least", edges[0], edges[-1])
+    axis = axes.duration_x("x", "takes at least", edges[0], edges[-1])
+    top = 1.05 * max(row["high"] for row in many)
+    of_a_million, share = (
+        alt.Y(
+            "low:Q",
+            title=title,
+            scale=alt.Scale(domain=[0, end], nice=False),
+            axis=alt.Axis(format=form, tickCount=5),
+        )
+        for title, end, form in (("of a million operations", top, "~s"), (None, 1, "%"))
+    )
     return alt.hconcat(
-        _panel(many, causes, axis, _of_a_million(many), f"{group.name}: how many", legend=True),
-        _panel(which, causes, axis, _share(), "which share of them", legend=False),
+        _panel(many, causes, axis, of_a_million, f"{group.name}: how many", legend=True),
+        _panel(which, causes, axis, share, "which share of them", legend=False),
         spacing=22,
     )
 
 
-def _of_a_million(rows: list[dict[str, Any]]) -> alt.Y:
-    top = max(row["high"] for row in rows)
-    return alt.Y(
-        "low:Q",
-        title="of a million operations",
-        scale=alt.Scale(domain=[0, top * 1.05], nice=False),
-        axis=alt.Axis(format="~s", tickCount=5),
-    )
-
-
-def _share() -> alt.Y:
-    return alt.Y(
-        "low:Q",
-        title=None,
-        scale=alt.Scale(domain=[0, 1], nice=False),
-        axis=alt.Axis(format="%", tickCount=5),
-    )
-
-
 def _panel(
-    rows: list[dict[str, Any]], causes: tuple[str, ...], x: alt.X, y: alt.Y, title: str, *, legend: bool
-) -> alt.LayerChart:
+    rows: list[Row], causes: tuple[str, ...], x: alt.X, y: alt.Y, title: str, *, legend: bool
+) -> AnyChart:
+    import altair as alt  # noqa: PLC0415 - only who draws needs it
+
+    from latlab.view import drawing  # noqa: PLC0415 - as above
+
     shown = alt.Legend(title=None, columns=3, symbolType="square", values=list(causes)) if legend else None
     # What nothing explains has the palette's last colour, a grey, however many causes there are.
     named = [cause for cause in causes if cause != UNEXPLAINED]
@@ -194,14 +201,14 @@ def _panel(
     area = base.mark_area(interpolate="step-after", opacity=0.9)
     layers = [area.encode(x=x, y=y, y2=alt.Y2("high:Q"), color=colour, tooltip=alt.Tooltip("text:N"))]
     if not legend:
-        names = alt.Chart(inline(_names(rows, causes)))
+        names = alt.Chart(drawing.inline(_names(rows, causes)))
         layers.append(
             names.mark_text(style="on-level", align="left", dx=4).encode(x=x, y=y, text=alt.Text("text:N"))
         )
-    return layered(layers, data=inline(rows), width=_WIDTH, height=_HEIGHT, title=title)
+    return drawing.layered(layers, data=drawing.inline(rows), width=_WIDTH, height=_HEIGHT, title=title)
 
 
-def _names(rows: list[dict[str, Any]], causes: tuple[str, ...]) -> list[dict[str, Any]]:
+def _names(rows: list[Row], causes: tuple[str, ...]) -> list[Row]:
     """Each band's name where it stays thick enough for it, so that colour alone tells nothing."""
     found = []
     for cause in causes:
@@ -218,31 +225,32 @@ def _names(rows: list[dict[str, Any]], causes: tuple[str, ...]) -> list[dict[str
     return found
 
 
-def alt_text(run: Run) -> str:
-    """What the picture shows, for a screen reader."""
-    parts = []
-    for group in groups(run):
-        counts = group.counts(0.0)
-        total = sum(counts.values())
-        shares = ", ".join(f"{format_percent(count / total)} {cause}" for cause, count in counts.items())
-        parts.append(
-            f"{format_count(total)} of {format_count(group.operations)} {group.name} took"
-            f" {format_ns(group.least_ns)} or longer: {shares}"
-        )
-    return f"Slow operations by what kept them. {'; '.join(parts) or 'None has a cause'}."
-
-
-def table(run: Run) -> Table:
+def _table(found: Sequence[Group]) -> Table:
     """How many took at least so long, by cause."""
-    columns = (
-        Column("operations"),
-        Column("takes at least", "ns"),
-        Column("cause"),
-        Column("number", "count"),
-    )
     rows = []
-    for group in groups(run):
-        edges = tail_data.steps_between(group.least_ns, max(group.samples[-1][0], 1.05 * group.least_ns), 8)
-        for edge in edges[:-1]:
+    for group in found:
+        last = max(group.samples[-1][0], 1.05 * group.least_ns)
+        for edge in slow_operations.steps_between(group.least_ns, last, 8)[:-1]:
             rows += [(group.name, edge, cause, count) for cause, count in group.counts(edge).items() if count]
-    return Table(columns, tuple(rows))
+    return table_of(
+        rows,
+        ("operations", "text", lambda row: row[0]),
+        ("takes at least", "ns", lambda row: row[1]),
+        ("cause", "text", lambda row: row[2]),
+        ("number", "count", lambda row: row[3]),
+    )
+
+
+CHART: Final = Chart(
+    id="tail_causes",
+    title="What kept the slow ones?",
+    caption="Left: how many of a million operations take at least so long, stacked by what kept them."
+    " Right: the same, each place on the axis as a whole. A cause is the one with the largest"
+    " part of an operation; what no evidence names is unexplained.",
+    probe="",
+    measured=lambda run: (
+        groups(run) or Absent(f"fewer than {_FEWEST} slow operations of one kind have causes in this run")
+    ),
+    picture=_picture,
+    table=_table,
+)

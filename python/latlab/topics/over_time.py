@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Final
 
-import altair as alt
-
-from latlab.charts import tail_data
-from latlab.charts.tail_causes import OTHERS
 from latlab.run.disturbances import UNEXPLAINED, cause_name
 from latlab.run.model import Record
 from latlab.run.run import Run
+from latlab.topics import slow_operations
+from latlab.topics.tail_causes import OTHERS
 from latlab.units import format_count, format_ns
-from latlab.view.axes import duration_y, widened
-from latlab.view.curves import series_encodings
-from latlab.view.drawing import inline, layered
+from latlab.view.figure import Absent
+from latlab.view.plot import Drawing, Row
 from latlab.view.points import began_at, drawable
-from latlab.view.table import Column, Table
+from latlab.view.table import table_of
+from latlab.view.topic import Chart
 
-ID = "over_time"
-TITLE = "When were the slow ones?"
+if TYPE_CHECKING:
+    from latlab.view.drawing import AnyChart
+
 #: Slow operations that are drawn: the slowest. More would be a band of ink.
 _MOST = 150
 #: Causes with a colour and a shape of their own; what nothing explains always has them.
@@ -28,26 +27,16 @@ _NAMED = 4
 _WIDTH, _HEIGHT = 680, 280
 
 
-def record_of(run: Run) -> Record | None:
+def record_of(run: Run) -> Record | Absent:
     """The record of the other charts, if times were kept; else the one with most of them."""
-    first = tail_data.record_of(run)
+    first, records = slow_operations.record_of(run), slow_operations.long_ones(run)
     if first is not None and first.tail:
         return first
-    return max(
-        (record for record in tail_data.long_ones(run) if record.tail),
-        key=lambda record: len(record.tail),
-        default=None,
-    )
-
-
-def absence(run: Run) -> str | None:
-    """Why there is no chart, when there is none."""
-    if record_of(run) is not None:
-        return None
-    return (
-        "no operation was slow enough to keep its time"
-        if tail_data.long_ones(run)
-        else tail_data.why_absent(run)
+    kept = [record for record in records if record.tail]
+    if kept:
+        return max(kept, key=lambda record: len(record.tail))
+    return Absent(
+        "no operation was slow enough to keep its time" if records else slow_operations.why_absent(run)
     )
 
 
@@ -87,15 +76,34 @@ def blocks(record: Record) -> list[tuple[float, float, float]]:
     )
 
 
-def chart(run: Run) -> alt.LayerChart | None:
+def _picture(record: Record) -> Drawing:
+    dots, bars = slow(record), blocks(record)
+    kept = len(record.tail) + record.tail_dropped
+    values = [value for _, value, _ in dots]
+    words = (
+        f"The {format_count(len(dots))} slowest of {format_count(kept)} {slow_operations.name_of(record)}"
+        f" that took over {format_ns(record.tail_threshold)}, each at its time, from {format_ns(min(values))}"
+        f" to {format_ns(max(values))}, beside the medians of {len(bars)} blocks{_in_words(dots)}."
+    )
+    return Drawing(words, lambda: _drawn(record))
+
+
+def _in_words(dots: list[tuple[float, float, str]]) -> str:
+    counts = Counter(cause for *_, cause in dots if cause)
+    parts = [f"{format_count(count)} {name}" for name, count in counts.most_common()]
+    return f"; causes: {', '.join(parts)}" if parts else ""
+
+
+def _drawn(record: Record) -> AnyChart:
     """Dots are single operations; grey are the blocks, each with a bar at its median."""
-    record = record_of(run)
-    if record is None:
-        return None
+    import altair as alt  # noqa: PLC0415 - only who draws needs it
+
+    from latlab.view import axes, curves, drawing  # noqa: PLC0415 - as above
+
     dots, bars = slow(record), blocks(record)
     names = _named(dots)
     values = [value for _, value, _ in dots] + [median for *_, median in bars]
-    low, high = widened(values, down=1.6, up=1.6)
+    low, high = axes.widened(values, down=1.6, up=1.6)
     last = max([at for at, *_ in dots] + [end for _, end, _ in bars])
     x = alt.X(
         "x:Q",
@@ -103,8 +111,8 @@ def chart(run: Run) -> alt.LayerChart | None:
         scale=alt.Scale(domain=[-0.01 * last, last * 1.01], nice=False),
         axis=alt.Axis(grid=False, tickCount=8),
     )
-    y = duration_y("y", "one operation", low, high)
-    rows: list[dict[str, Any]] = [
+    y = axes.duration_y("y", "one operation", low, high)
+    rows: list[Row] = [
         {"x": at, "y": value, "series": cause if cause in names else OTHERS,
          "text": f"{at:.3f} s: {format_ns(value)}{f', {cause}' if cause else ''}"}
         for at, value, cause in dots
@@ -118,7 +126,7 @@ def chart(run: Run) -> alt.LayerChart | None:
     ]  # fmt: skip
     layers = []
     if spans:
-        base = alt.Chart(inline(spans))
+        base = alt.Chart(drawing.inline(spans))
         ground = y.copy()
         ground["shorthand"] = "bottom:Q"
         layers += [
@@ -127,40 +135,28 @@ def chart(run: Run) -> alt.LayerChart | None:
                 x=x, x2=alt.X2("to:Q"), y=y, tooltip=alt.Tooltip("text:N")
             ),
         ]
-    points = alt.Chart(inline(rows))
+    points = alt.Chart(drawing.inline(rows))
     if names:
-        color, shape = series_encodings(names)
+        color, shape = curves.series_encodings(names)
         drawn = points.mark_point(filled=True, size=34, opacity=0.85).encode(color=color, shape=shape)
     else:
         drawn = points.mark_point(style="level", filled=True, size=30)
     layers.append(drawn.encode(x=x, y=y, tooltip=alt.Tooltip("text:N")))
-    return layered(layers, width=_WIDTH, height=_HEIGHT)
+    return drawing.layered(layers, width=_WIDTH, height=_HEIGHT)
 
 
-def alt_text(run: Run) -> str:
-    """What the picture shows, for a screen reader."""
-    record = record_of(run)
-    if record is None:
-        return "No slow operations with their times."
-    dots, bars = slow(record), blocks(record)
-    kept = len(record.tail) + record.tail_dropped
-    values = [value for _, value, _ in dots]
-    return (
-        f"The {format_count(len(dots))} slowest of {format_count(kept)} {tail_data.name_of(record)} that"
-        f" took over {format_ns(record.tail_threshold)}, each at its time, from {format_ns(min(values))} to"
-        f" {format_ns(max(values))}, beside the medians of {len(bars)} blocks{_in_words(dots)}."
-    )
-
-
-def _in_words(dots: list[tuple[float, float, str]]) -> str:
-    counts = Counter(cause for *_, cause in dots if cause)
-    parts = [f"{format_count(count)} {name}" for name, count in counts.most_common()]
-    return f"; causes: {', '.join(parts)}" if parts else ""
-
-
-def table(run: Run) -> Table:
-    """Every dot."""
-    columns = (Column("at", "seconds"), Column("took", "ns"), Column("cause"))
-    record = record_of(run)
-    rows = () if record is None else tuple((round(at, 6), value, cause) for at, value, cause in slow(record))
-    return Table(columns, rows)
+CHART: Final = Chart(
+    id="over_time",
+    title="When were the slow ones?",
+    caption="Dots: single operations that took over the threshold from which times are kept. Grey:"
+    " blocks, with a short mark at their median; between them something else was measured.",
+    probe="",
+    measured=record_of,
+    picture=_picture,
+    table=lambda record: table_of(
+        slow(record),
+        ("at", "seconds", lambda dot: round(dot[0], 6)),
+        ("took", "ns", lambda dot: dot[1]),
+        ("cause", "text", lambda dot: dot[2]),
+    ),
+)

@@ -1,4 +1,4 @@
-"""What the charts and sentences of the long tail share: which records have one."""
+"""Which records have a long tail, for all that is shown of it."""
 
 from __future__ import annotations
 

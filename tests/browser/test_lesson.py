@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from latlab.lessons.document import document
-from latlab.lessons.model import Cell, Column, Mark, Picture, Program, Published, Result, Row, Table
+from latlab.lessons.figures import Cell, Column, Mark, Picture, Published, Row, Table
+from latlab.lessons.model import Program, Result
 from latlab.report import html
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ from latlab.lessons import bench as benches
 from latlab.lessons import folder as folders
 from latlab.lessons import memory
 from latlab.lessons.bench import Bench, Cannot, Times, in_turns, reason_of
+from latlab.lessons.figures import Cell
 from latlab.lessons.folder import LOCK_TEXT, PREFIX, sweep
 from latlab.lessons.memory import available_memory
-from latlab.lessons.model import Cell
 
 unix = pytest.mark.skipif(not hasattr(os, "getuid"), reason="folders are swept on Unix only")
 

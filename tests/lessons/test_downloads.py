@@ -25,7 +25,8 @@ from latlab.lessons import distance
 from latlab.lessons.bench import Bench, Cannot, Times
 from latlab.lessons.ends import End
 from latlab.lessons.experiments import downloads as lesson
-from latlab.lessons.model import Cell, Result
+from latlab.lessons.figures import Cell
+from latlab.lessons.model import Result
 from latlab.lessons.programs import downloads, downloads_server
 
 UNSHARE = {"x86_64": 272, "aarch64": 97}.get(platform.machine(), -1)

@@ -38,8 +38,9 @@ from latlab.lessons.experiments.io_bottleneck.workshop import (
     Text,
     Workshop,
 )
+from latlab.lessons.figures import Table
 from latlab.lessons.folder import sweep
-from latlab.lessons.model import Result, Table
+from latlab.lessons.model import Result
 from latlab.lessons.programs import block_size, words_text
 from latlab.run.run import Run, load
 

@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from latlab.errors import LatlabError
+from latlab.lessons.figures import Cell, Published, Unit
 from latlab.lessons.folder import own_folder
-from latlab.lessons.model import Cell, Missing, Published, Size, Unit
+from latlab.lessons.model import Missing, Size
 from latlab.lessons.processes import last_words
 from latlab.text import clean
 from latlab.units import format_bytes, format_seconds

@@ -5,7 +5,8 @@ from __future__ import annotations
 from html import escape
 from typing import Final
 
-from latlab.lessons.model import Result, Table
+from latlab.lessons.figures import Table
+from latlab.lessons.model import Result
 from latlab.text import clean
 
 _HEIGHT_PX: Final = 900

@@ -9,7 +9,8 @@ from altair.utils import schemapi
 
 from latlab.errors import UserError
 from latlab.lessons import drawing
-from latlab.lessons.model import Picture, Result, Table
+from latlab.lessons.figures import Picture, Table
+from latlab.lessons.model import Result
 from latlab.report.document import Code, Document, Figure, Section, cleaned
 from latlab.report.figures import figure
 from latlab.units import format_seconds

@@ -6,7 +6,7 @@ from typing import Any
 
 import altair as alt
 
-from latlab.lessons.model import Mark, Picture, Unit, written
+from latlab.lessons.figures import Mark, Picture, Unit, written
 from latlab.view import table as tables
 from latlab.view.axes import (
     DURATION_FROM_ZERO,

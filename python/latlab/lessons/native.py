@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from latlab.lessons.bench import Bench, nothing
-from latlab.lessons.model import Cell, Published, Unit
+from latlab.lessons.figures import Cell, Published, Unit
 from latlab.units import ONCE, format_bytes
 
 if TYPE_CHECKING:

@@ -45,19 +45,8 @@ import jinja2.meta
 
 from latlab.lessons import words
 from latlab.lessons.bench import Times, nothing
-from latlab.lessons.model import (
-    Answer,
-    Cell,
-    Column,
-    Mark,
-    Misled,
-    Picture,
-    Published,
-    Row,
-    Series,
-    Table,
-    Told,
-)
+from latlab.lessons.figures import Cell, Column, Mark, Picture, Published, Row, Series, Table
+from latlab.lessons.model import Answer, Misled, Told
 from latlab.units import format_bytes, format_count, format_ns, format_percent
 
 _ABSENT: Final = "\0"

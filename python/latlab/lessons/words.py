@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from latlab.lessons.model import Cell, written
+from latlab.lessons.figures import Cell, written
 from latlab.units import format_factor, format_rate
 
 

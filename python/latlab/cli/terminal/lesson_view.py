@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from latlab.cli.terminal.screen import Line, Screen, styled
-from latlab.lessons.model import Mark, Picture, Result, Table, written
+from latlab.lessons.figures import Mark, Picture, Table, written
+from latlab.lessons.model import Result
 
 if TYPE_CHECKING:
     from latlab.lessons import Lesson

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 from latlab.lessons import words
 from latlab.lessons.bench import NOT_TIMED, Arms, Bench, Cannot, Times
 from latlab.lessons.cache import NOT_KEPT, brought_in, why_not_cold
-from latlab.lessons.model import Cell, Guess, Original, Published, Size, Told
+from latlab.lessons.figures import Cell, Published
+from latlab.lessons.model import Guess, Original, Size, Told
 from latlab.lessons.native import probed, why_not
 from latlab.lessons.programs import block_size
 from latlab.lessons.template import told

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from latlab.lessons import distance
 from latlab.lessons.bench import NOT_TIMED, PLAIN, Arms, Bench, Cannot, Times, nothing
 from latlab.lessons.distance import Stamps, Way
-from latlab.lessons.model import Cell, Guess, Original, Published, Told, Unit
+from latlab.lessons.figures import Cell, Published, Unit
+from latlab.lessons.model import Guess, Original, Told
 from latlab.lessons.native import probed
 from latlab.lessons.template import told
 from latlab.text import clean

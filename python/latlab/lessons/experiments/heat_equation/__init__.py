@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from latlab.lessons.bench import NOT_TIMED, Arms, Bench, Cannot, Times, interval, nothing
+from latlab.lessons.figures import Cell, Published
 from latlab.lessons.memory import available_memory
-from latlab.lessons.model import Cell, Guess, Original, Published, Told
+from latlab.lessons.model import Guess, Original, Told
 from latlab.lessons.native import probed
 from latlab.lessons.programs import heat_equation, heat_lines
 from latlab.lessons.template import told

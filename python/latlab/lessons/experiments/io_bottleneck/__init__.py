@@ -29,7 +29,8 @@ from latlab.lessons.experiments.io_bottleneck.workshop import (
 from latlab.lessons.experiments.io_bottleneck.workshop import ARMS as ARMS
 from latlab.lessons.experiments.io_bottleneck.workshop import ORIGINAL as ORIGINAL
 from latlab.lessons.experiments.io_bottleneck.workshop import OTHERS as OTHERS
-from latlab.lessons.model import Guess, Original, Published, Series, Told
+from latlab.lessons.figures import Published, Series
+from latlab.lessons.model import Guess, Original, Told
 from latlab.lessons.native import PLAIN_BLOCK, disk_rate, nearest_block
 from latlab.lessons.programs import disk_speed
 from latlab.lessons.template import told

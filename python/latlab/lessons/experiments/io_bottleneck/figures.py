@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from latlab.lessons.bench import nothing
-from latlab.lessons.model import Cell, Published, Unit
+from latlab.lessons.figures import Cell, Published, Unit
 
 STAGES: Final = ("reading", "processing", "sorting", "outputting")
 #: Half of the time: what takes more is the bottleneck.

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 from latlab.lessons.bench import NOT_TIMED, Arms, Bench, Cannot, Times, nothing
 from latlab.lessons.cache import brought_in, why_not_cold
+from latlab.lessons.figures import Cell, Published
 from latlab.lessons.memory import available_memory
-from latlab.lessons.model import Cell, Guess, Original, Published, Told
+from latlab.lessons.model import Guess, Original, Told
 from latlab.lessons.native import disk_rate, why_not
 from latlab.lessons.programs import ladder
 from latlab.lessons.template import told

@@ -26,8 +26,9 @@ from latlab.lessons.experiments.linked_list.profile import (
     profiled,
     symbol_cells,
 )
+from latlab.lessons.figures import Cell, Published
 from latlab.lessons.memory import enough_memory
-from latlab.lessons.model import Cell, Guess, Original, Published, Told
+from latlab.lessons.model import Guess, Original, Told
 from latlab.lessons.native import cell_of, probed
 from latlab.lessons.programs import linked_list as program
 from latlab.lessons.template import told

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from latlab.lessons.bench import Cannot, nothing
+from latlab.lessons.figures import Cell, Published
 from latlab.lessons.memory import enough_memory
-from latlab.lessons.model import Cell, Published
 from latlab.lessons.processes import run_whole
 from latlab.units import format_percent
 

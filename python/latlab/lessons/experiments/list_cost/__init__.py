@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from latlab.lessons.bench import Arms, Bench, Times
-from latlab.lessons.model import Cell, Guess, Original, Told
+from latlab.lessons.figures import Cell
+from latlab.lessons.model import Guess, Original, Told
 from latlab.lessons.native import probed
 from latlab.lessons.programs import list_cost
 from latlab.lessons.template import told

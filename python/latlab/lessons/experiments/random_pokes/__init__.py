@@ -15,9 +15,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from latlab.lessons.bench import Bench, Cannot, Times
+from latlab.lessons.figures import Cell, Column, Published, Row, Series, Table
 from latlab.lessons.machine import machine
 from latlab.lessons.memory import available_memory
-from latlab.lessons.model import Cell, Column, Guess, Original, Published, Row, Series, Size, Table, Told
+from latlab.lessons.model import Guess, Original, Size, Told
 from latlab.lessons.native import cell_of, why_not
 from latlab.lessons.programs import pokes
 from latlab.lessons.template import told

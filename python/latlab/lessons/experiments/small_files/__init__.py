@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Final
 from latlab.lessons import compiled
 from latlab.lessons.bench import NOT_TIMED, Arms, Bench, Cannot, Times
 from latlab.lessons.cache import why_not_cold
+from latlab.lessons.figures import Cell, Published
 from latlab.lessons.memory import enough_memory
-from latlab.lessons.model import Cell, Guess, Original, Published, Told
+from latlab.lessons.model import Guess, Original, Told
 from latlab.lessons.native import probed
 from latlab.lessons.programs import file_steps, small_files
 from latlab.lessons.template import told

@@ -58,6 +58,34 @@ def test_a_rule_is_true_or_false_only_beyond_the_spread_of_the_repeats() -> None
     assert {verdict for verdict, _ in lesson.verdicts(slower).values()} == {"false"}
 
 
+@pytest.mark.parametrize(
+    ("times", "verdict", "shown"),
+    [
+        (((1.0, 1.1), (5.0, 5.1), (10.0, 11.0)), "true", "95 kB/s at 1 MB, 950 B/s at 1 kB"),
+        (((1.0, 1.1), (5.0, 5.1), (90.0, 99.0)), "true up to 100 kB", "11 kB/s at 1 MB, 20 kB/s at 100 kB"),
+        (((1.0, 1.1), (200.0, 210.0), (2e3, 2.1e3)), "false", "490 B/s at 100 kB, 950 B/s at 1 kB"),
+        (((1.0, 1.1), (100.0, 110.0), (1e3, 1.1e3)), "undecided", "at 1 MB"),
+        (((1.0, 1.1), (5.0, 60.0), (40.0, 400.0)), "true", "at 1 MB"),
+    ],
+)
+def test_the_rule_of_large_blocks_looks_at_every_size(
+    times: tuple[tuple[float, ...], ...], verdict: str, shown: str
+) -> None:
+    sizes = (1000, 10**5, 10**6)
+    files = {size: {"write": Times(values)} for size, values in zip(sizes, times, strict=True)}
+    found, detail = lesson.verdicts(files)["large_write"]
+    assert found == verdict, detail
+    assert shown in detail
+
+
+def test_a_sweet_spot_at_the_end_of_the_scan_is_called_so() -> None:
+    files = {size: {"read_cold": Times((size**0.5,)), "write": Times((1.0,))} for size in (10**6, 10**8)}
+    found = lesson.say(files, {})
+    assert "one of 100 MB, the largest that was tried" in found.answer[0]
+    flat = {size: {"read_cold": Times((float(size),)), "write": Times((1.0,))} for size in (10**6, 10**8)}
+    assert "one of 1 MB; at the best rate" in lesson.say(flat, {}).answer[0]
+
+
 def test_each_probe_decides_its_own_side_of_a_rule(monkeypatch: pytest.MonkeyPatch) -> None:
     def derived(probe: str, verdict: str) -> SimpleNamespace:
         rules = [{"rule": "large blocks beat small ones", "verdict": verdict, "detail": probe}]

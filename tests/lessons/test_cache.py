@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from latlab.lessons.bench import Arms, Bench, Cannot
-from latlab.lessons.cache import brought_in, why_not_cold
+from latlab.lessons.cache import again, brought_in, why_not_cold
 from latlab.lessons.experiments import latency_ladder, small_files
 from latlab.lessons.programs import block_size
 
@@ -85,3 +85,32 @@ def test_a_file_that_stays_in_memory_is_no_disk(bench: Bench, monkeypatch: pytes
     assert marks["SSD, 4 KiB at random"] == marks["HDD, 4 KiB at random"] == "reference, not measured"
     assert "not both measured" in said.answer[0]
     assert "Here:" not in " ".join(each.found for each in said.misled)
+
+
+def test_a_write_is_timed_after_one_whose_files_are_gone(tmp_path: Path) -> None:
+    made: list[Path] = []
+
+    def fresh() -> Path:
+        made.append(tmp_path / str(len(made)))
+        made[-1].mkdir()
+        return made[-1]
+
+    def write(folder: Path) -> float:
+        assert [path for path in made if path.exists()] == [folder]
+        (folder / "large.bin").touch()
+        return float(len(made))
+
+    assert again(write, fresh) == 2.0
+    assert not any(path.exists() for path in made)
+
+
+def test_of_two_writes_of_one_file_the_second_may_stay(tmp_path: Path) -> None:
+    path, wrote = tmp_path / "file", iter((1.0, 2.0))
+
+    def write(target: Path) -> float:
+        assert not target.exists()
+        target.touch()
+        return next(wrote)
+
+    assert again(write, lambda: path, keep=True) == 2.0
+    assert path.exists()

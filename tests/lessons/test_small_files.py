@@ -110,23 +110,6 @@ def test_what_is_flushed_is_called_slower_only_where_it_is(flushed: Times, said:
     assert said in next(each.found for each in told.misled if "without flushing" in each.says)
 
 
-def test_a_write_is_timed_after_one_whose_files_are_gone(tmp_path: Path) -> None:
-    made: list[Path] = []
-
-    def fresh() -> Path:
-        made.append(tmp_path / str(len(made)))
-        made[-1].mkdir()
-        return made[-1]
-
-    def write(folder: Path) -> float:
-        assert [path for path in made if path.exists()] == [folder]
-        (folder / "large.bin").touch()
-        return float(len(made))
-
-    assert small_files.again(write, fresh) == 2.0
-    assert not any(path.exists() for path in made)
-
-
 def test_each_read_is_timed_in_a_program_of_its_own(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

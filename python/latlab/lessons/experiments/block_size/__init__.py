@@ -5,14 +5,14 @@ from __future__ import annotations
 import functools
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from latlab.lessons import words
 from latlab.lessons.bench import NOT_TIMED, Arms, Bench, Cannot, Times
-from latlab.lessons.cache import NOT_KEPT, brought_in, why_not_cold
+from latlab.lessons.cache import NOT_KEPT, again, brought_in, why_not_cold
 from latlab.lessons.figures import Cell, Published
 from latlab.lessons.model import Guess, Original, Size, Told
 from latlab.lessons.native import probed, why_not
@@ -40,16 +40,19 @@ ORIGINAL_TAKES: Final = Original(
     "files of up to 100 MB are written, flushed and read cold, nine times each, and so are the blocks of a file of 256 MiB",
 )
 
+#: Two a decade.
+_SIZES: Final = (*(digit * 10**power for power in range(3, 8) for digit in (1, 3)), 10**8)
+_BLOCKS: Final = tuple(4**power for power in range(5, 13))
 FILES: Final = {
     "small": (1_000, 100_000, 4_000_000),
-    "default": (1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000),
-    "original": (1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000),
+    "default": _SIZES,
+    "original": _SIZES,
 }
 _ROUNDS: Final = {"small": 3, "default": 3, "original": 9}
 BLOCKS: Final = {
     "small": (4096, 1 << 20),
-    "default": (512, 4096, 65536, 1 << 20, 1 << 24),
-    "original": (512, 4096, 65536, 1 << 20, 1 << 24),
+    "default": (512, *_BLOCKS),
+    "original": (512, *_BLOCKS),
 }
 WITHIN: Final = {"small": 1 << 22, "default": 1 << 26, "original": 1 << 28}
 #: Rows and columns of eight bytes.
@@ -156,8 +159,16 @@ def by_file(bench: Bench) -> Curve:
     for number, size in enumerate(bench.turns(sizes, rounds)):
         data, own = os.urandom(size), found[size]
         path, other = bench.folder / f"file-{number}", bench.folder / f"buffered-{number}"
-        own.setdefault("write", []).append(block_size.write_file(path, data, flush=True))
-        own.setdefault("write_buffered", []).append(block_size.write_file(other, data, flush=False))
+
+        def write(target: Path, *, flush: bool, data: bytes = data) -> float:
+            return block_size.write_file(target, data, flush=flush)
+
+        own.setdefault("write", []).append(
+            again(functools.partial(write, flush=True), lambda path=path: path, keep=True)  # type: ignore[misc]
+        )
+        own.setdefault("write_buffered", []).append(
+            again(functools.partial(write, flush=False), lambda other=other: other)  # type: ignore[misc]
+        )
         if not why_not_cold(path):
             own.setdefault("read_cold", []).append(block_size.read_blocks(path, min(size, 1 << 20)))
         if brought_in(path):
@@ -309,15 +320,10 @@ def verdicts(files: Curve) -> dict[str, tuple[str, str]]:
     sizes = sorted(files)
     found: dict[str, tuple[str, str]] = {}
     for way, name, what in (("write", "large_write", "writing"), ("read_cold", "large_read", "reading")):
-        small, large = (sizes[0], sizes[-1]) if len(sizes) > 1 else (0, 0)
-        few, many = (files.get(size, {}).get(way) for size in (small, large))
-        if few and many:
-            faster = large / max(many.values) > small / min(few.values)
-            slower = large / min(many.values) < small / max(few.values)
-            found[name] = (
-                "true" if faster else "false" if slower else "undecided",
-                f"{what}: {words.rate(large / many.median)} at {format_bytes(large, decimal=True)}, {words.rate(small / few.median)} at {format_bytes(small, decimal=True)}",
-            )
+        rates = [times.rate(size) for size in sizes if (times := files[size].get(way))]
+        sides = [size for size in sizes if files[size].get(way)]
+        if len(sides) > 1:
+            found[name] = _large_ahead(sides, rates, what)
     known = {
         size: (files[size]["read_cold"].values, files[size]["write"].values)
         for size in sizes
@@ -332,6 +338,28 @@ def verdicts(files: Curve) -> dict[str, tuple[str, str]]:
             f"flushed writes against cold reads: reading ahead beyond the repeats at {names}",
         )
     return found
+
+
+def _large_ahead(sizes: Sequence[int], rates: Sequence[Cell], what: str) -> tuple[str, str]:
+    """Whether rates rise with sizes: up to where they fall, beyond the repeats, below what a smaller size had."""
+    top, last = 0, len(rates) - 1
+    for place, rate in enumerate(rates):
+        if rate.below(rates[top].low or 0.0):
+            last = place
+            break
+        if (rate.number or 0.0) > (rates[top].number or 0.0):
+            top = place
+    named = [
+        (format_bytes(sizes[place], decimal=True), rates[place]) for place in dict.fromkeys((last, top, 0))
+    ]
+    detail = f"{what}: " + ", ".join(f"{words.rate(rate.number or 0.0)} at {size}" for size, rate in named)
+    rises, falls = (
+        rates[top].above(rates[0].high or 0.0),
+        last > top and rates[last].below(rates[top].low or 0.0),
+    )
+    if falls and rises:
+        return f"true up to {format_bytes(sizes[top], decimal=True)}", detail
+    return "true" if rises else "false" if falls else "undecided", detail
 
 
 def native_rows(native: Run | None) -> Iterator[tuple[str, str, int, Cell, Cell]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 import time
 import zlib
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from latlab.lessons import compiled
 from latlab.lessons.bench import NOT_TIMED, Arms, Bench, Cannot, Times
-from latlab.lessons.cache import why_not_cold
+from latlab.lessons.cache import again, why_not_cold
 from latlab.lessons.figures import Cell, Published
 from latlab.lessons.memory import enough_memory
 from latlab.lessons.model import Guess, Original, Told
@@ -190,16 +189,6 @@ def read(way: str, folder: Path, data: bytes, pair: Pair) -> float:
     program = Path(small_files.__file__)
     words = ("read", way, folder, zlib.crc32(data), pair.each, pair.files)
     return float(compiled.told(Path(sys.executable), program, *words)["seconds"])
-
-
-def again(write: Callable[[Path], float], fresh: Callable[[], Path]) -> float:
-    """What a write returns after one of the same form, whose files are gone."""
-    seconds = 0.0
-    for _ in range(2):
-        folder = fresh()
-        seconds = write(folder)
-        shutil.rmtree(folder)
-    return seconds
 
 
 def by_step(bench: Bench, pair: Pair) -> dict[str, Times]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
 import re
@@ -240,3 +241,35 @@ def test_every_program_belongs_to_a_lesson(root: Path) -> None:
     folder = root / "python/latlab/lessons/programs"
     files = {path.name for path in folder.iterdir() if path.is_file()} - {"__init__.py"}
     assert files == {program for name in lessons.LESSONS for program in lessons.named(name).PROGRAMS}
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("downloads", "for the rows of the document's own program: pip install 'latlab[lessons]'"),
+        (
+            "linked-list",
+            "for the rows of other allocators (Debian): apt install"
+            " libjemalloc2 libtcmalloc-minimal4 libmimalloc2.0",
+        ),
+    ],
+)
+def test_what_is_not_installed_is_said_at_the_start_with_what_it_is_for(
+    name: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lesson = importlib.import_module(f"latlab.lessons.experiments.{name.replace('-', '_')}")
+    monkeypatch.setattr(lesson, "library_of", lambda _name: None, raising=False)
+    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
+    heard: list[str] = []
+
+    def ended(_bench: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(lesson, "run", ended)
+    with pytest.raises(KeyboardInterrupt):
+        lessons.run(name, "small", say=heard.append)
+    assert heard == [f"not installed, {said}"]
+    monkeypatch.undo()
+    monkeypatch.setattr(lesson, "library_of", lambda _name: Path("/lib"), raising=False)
+    monkeypatch.setattr("importlib.util.find_spec", lambda _name: object())
+    assert list(lesson.wanted()) == []

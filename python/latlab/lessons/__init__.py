@@ -12,6 +12,7 @@
 - `QUESTION` (the document's opening question), `ORIGIN` (which document), `PROGRAMS` (files in `programs/`
   that are run and shown, the document's experiment first), `GUESS` or None, and `ORIGINAL_TAKES` (how long
   the document's sizes take, and why); `TAKES_FILE = True` where the user may name a file (`bench.file`);
+  `wanted()` where something has to be installed for some rows, which yields what is not;
 - `run(bench) -> Told`, the whole experiment. It asks `bench.size` for its sizes, and goes through
 
   1. the plain arm: a program in `programs/`, standard library only, as a Python user would write it. It is
@@ -38,7 +39,7 @@ import functools
 import importlib
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from importlib import resources
 from pathlib import Path, PurePath
@@ -136,8 +137,12 @@ def run(
         check_file(lesson, file)
     started = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     begin = time.perf_counter()
-    if say is not None and (unusual := environment.said()):
-        say(f"measuring {unusual}")
+    if say is not None:
+        if unusual := environment.said():
+            say(f"measuring {unusual}")
+        wanted: Callable[[], Iterable[str]] = getattr(lesson, "wanted", tuple)
+        for line in wanted():
+            say(f"not installed, {line}")
     with Bench(size, plain=plain, directory=directory, file=file, urls=asked, say=say) as bench:
         told = lesson.run(bench)
         missing, found = tuple(bench.missing), bench.run

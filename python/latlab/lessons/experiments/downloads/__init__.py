@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
@@ -187,6 +188,12 @@ class Gigabyte:
         if many.number is None or one.number is None:
             return nothing("ratio", many.why or one.why)
         return Cell("ratio", many.number / one.number, why=f"of both estimates. {self.way.label}")
+
+
+def wanted() -> Iterator[str]:
+    """What is to be installed for which rows."""
+    if importlib.util.find_spec("requests") is None:
+        yield "for the rows of the document's own program: pip install 'latlab[lessons]'"
 
 
 def run(bench: Bench) -> Told:
@@ -387,7 +394,7 @@ def by_requests(bench: Bench, plan: Plan, way: Way, folder: str | None) -> Ten:
         Cannot: requests is not installed.
     """
     if not way.client.ask({"has": {"package": "requests"}}):
-        raise Cannot("requests is not installed beside this Python: pip install requests")
+        raise Cannot("requests is not installed beside this Python: pip install 'latlab[lessons]'")
     size = plan.file_bytes
     transfer = partial(way.must, _urls(way, size), by="requests", file_bytes=size, folder=folder)
     transfer(workers=POOL)

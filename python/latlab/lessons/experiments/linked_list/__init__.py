@@ -192,6 +192,13 @@ class InC:
     overflow: Overflow | None = None
 
 
+def wanted() -> Iterator[str]:
+    """What is to be installed for which rows."""
+    packages = [package for name, (_, package) in ALLOCATORS.items() if library_of(name) is None]
+    if packages:
+        yield f"for the rows of other allocators (Debian): apt install {' '.join(packages)}"
+
+
 def run(bench: Bench) -> Told:
     """The document's program, its profile, each improvement, and the same in Python."""
     plan = PLANS[bench.size]

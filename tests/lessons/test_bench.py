@@ -308,3 +308,12 @@ def test_the_interval_of_a_median_leaves_out_as_many_at_each_side_as_its_chance_
     """Ranks as in tables of the sign test."""
     values = [float(number) for number in range(count)]
     assert benches.interval(values[::-1]) == (left_out, count - 1 - left_out)
+
+
+def test_one_disturbed_round_of_nine_widens_no_figure() -> None:
+    times, others = Times((1.0,) * 8 + (50.0,)), Times((2.0,) * 9)
+    for cell in (times.cell(), times.rate(1.0), others.over(times)):
+        assert cell.low == cell.high == cell.value
+    few = Times(times.values[3:])
+    assert few.cell().high == 50.0
+    assert others.over(few).low == 2.0 / 50.0

@@ -76,7 +76,7 @@ class Times:
         return min(self.values)
 
     def cell(self, unit: Unit = "s", *, divide: float = 1.0, published: Published | None = None) -> Cell:
-        """As a figure: the median, from the smallest to the largest.
+        """As a figure: the median and its interval.
 
         Args:
             unit: Of the values, where they are not seconds.
@@ -85,46 +85,32 @@ class Times:
         """
         if not self.values:
             return nothing(unit, self.why, published)
-        return Cell(
-            unit=unit,
-            value=self.median / divide,
-            low=min(self.values) / divide,
-            high=max(self.values) / divide,
-            repeats=len(self.values),
-            published=published,
-        )
+        low, high = interval(self.values)
+        count = len(self.values)
+        return Cell(unit, self.median / divide, low / divide, high / divide, count, published)
 
     def over(self, other: Times, *, published: Published | None = None) -> Cell:
-        """How many times as long as `other`: the ratio of both medians; the spread is that of the pairs."""
+        """How many times as long as `other`: the ratio of both medians, with the interval of the pairs."""
         if not self.values or not other.values:
             return nothing("ratio", self.why or other.why, published)
         ratio = self.median / other.median
         pairs = [mine / theirs for mine, theirs in zip(self.values, other.values, strict=False)]
-        return Cell(
-            unit="ratio",
-            value=ratio,
-            low=min(ratio, *pairs),
-            high=max(ratio, *pairs),
-            repeats=len(pairs),
-            published=published,
-        )
+        low, high = interval(pairs)
+        return Cell("ratio", ratio, min(ratio, low), max(ratio, high), len(pairs), published)
 
     def rate(self, amount: float, *, published: Published | None = None) -> Cell:
         """`amount` bytes in this time."""
         if not self.values:
             return nothing("bytes_per_s", self.why, published)
-        return Cell(
-            unit="bytes_per_s",
-            value=amount / self.median,
-            low=amount / max(self.values),
-            high=amount / min(self.values),
-            repeats=len(self.values),
-            published=published,
-        )
+        low, high = interval(self.values)
+        count = len(self.values)
+        return Cell("bytes_per_s", amount / self.median, amount / high, amount / low, count, published)
 
 
 def interval(values: Sequence[float]) -> tuple[float, float]:
     """Ends of the 95 % interval of the median, by ranks; of fewer than nine values the smallest and largest.
+
+    One value that something else disturbed decides nothing then.
 
     The median lies outside of the k-th smallest and largest of n with the chance of fewer than k heads in n
     throws of a coin, at each side.

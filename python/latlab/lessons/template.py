@@ -27,7 +27,7 @@ mistake.
 `Times` are written as their figure. Functions of a figure, of times (their median) or of a number: `ns` (of
 seconds: `1.2 µs`), `plain` (two digits), `count`, `percent`, `size`, `decimal` (a size, too), `rate`. Of a
 figure: `times` (`1.2 times (1.1 – 1.3)`), `figure` (without its spread). `nothing(unit, why, published)` is
-an absent one.
+an absent one. `SPREAD` says what the brackets of a median hold.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ def _saying_of_cell(write: Callable[[Cell], str]) -> Callable[[object], object]:
     return lambda cell: write(cell) if isinstance(cell, Cell) and cell.number is not None else Absent()
 
 
-_FUNCTIONS: Final[dict[str, Callable[..., object]]] = {
+_FUNCTIONS: Final[dict[str, object]] = {
     "ns": _saying(lambda seconds: format_ns(seconds * 1e9)),
     "times": _saying_of_cell(words.ratio),
     "plain": _saying(words.plain),
@@ -182,6 +182,7 @@ _FUNCTIONS: Final[dict[str, Callable[..., object]]] = {
     "rate": _saying(words.rate),
     "figure": _saying_of_cell(words.figure),
     "nothing": nothing,
+    "SPREAD": "smallest – largest; of nine repeats or more the 95 % interval",
     "Cell": Cell,
     "Published": Published,
     "max": max,

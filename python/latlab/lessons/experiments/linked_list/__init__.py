@@ -108,7 +108,7 @@ ORDERS: Final = {
 }
 #: A program that waits for a CPU for more than this share was not alone.
 BUSY: Final = 0.1
-#: With five rounds each, chance alone would put all of one arm below the other once in 126 times.
+#: With five rounds, chance alone would put all pairs on one side once in 16 times; with nine one may be an outlier.
 _ENOUGH_ROUNDS: Final = 5
 #: Bytes of a node of a Python class, and some room.
 _HELD_BY_PYTHON: Final = 300
@@ -155,7 +155,7 @@ class Plan:
 
 PLANS: Final = {
     "small": Plan(100_000, 3, 10, 10_000, 3, "alloc.nodes", "quick", 1.2),
-    "default": Plan(1_000_000, 7, 30, 300_000, 3),
+    "default": Plan(1_000_000, 12, 30, 300_000, 3, turns_s=15.0),
     "original": Plan(1_000_000, 21, 100, 1_000_000, 5, turns_s=math.inf),
 }
 
@@ -464,11 +464,12 @@ def compared(before: Times, after: Times, what: str) -> str:
     """Whether a difference is beyond what the rounds differ."""
     if min(len(before.values), len(after.values)) < _ENOUGH_ROUNDS:
         return f"{what} was tried in too few rounds to tell."
-    if max(after.values) < min(before.values):
-        return f"{what} saves time in every round: {words.ratio(before.over(after))}."
-    if min(after.values) > max(before.values):
-        return f"{what} costs time in every round: {words.ratio(after.over(before))} as long."
-    return f"{what} makes no difference beyond what the rounds differ."
+    ratio = before.over(after)
+    if ratio.above(1):
+        return f"{what} saves time: {words.ratio(ratio)}."
+    if ratio.below(1):
+        return f"{what} costs time: {words.ratio(after.over(before))} as long."
+    return f"{what} makes no difference that the rounds could tell: {words.ratio(ratio)}."
 
 
 def alone_cells(c: InC, nodes: int) -> dict[str, Cell]:

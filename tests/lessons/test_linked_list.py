@@ -15,7 +15,7 @@ import pytest
 from tests.some import some
 
 from latlab import lessons
-from latlab.explain.model import Explained, Within
+from latlab.explain.model import Explained, Function, Within
 from latlab.lessons import compiled, memory
 from latlab.lessons.bench import Bench, Cannot, Times
 from latlab.lessons.experiments import linked_list as lesson
@@ -191,7 +191,7 @@ def test_a_level_says_nothing_of_what_it_cannot_see() -> None:
         level: {name for name, cell in profile.symbol_cells(explained(level)).items() if cell.number}
         for level in (1, 2, 3)
     }
-    assert seen[1] == {"malloc", "int_malloc", "clear_page", "main", "rest"}
+    assert seen[1] == {"malloc", "int_malloc", "clear_page", "main", "start_and_exit", "rest"}
     assert seen[2] == {"malloc", "int_malloc", "main"}
     assert seen[3] == set()
     cells = profile.part_cells(explained(3))
@@ -200,6 +200,36 @@ def test_a_level_says_nothing_of_what_it_cannot_see() -> None:
     assert cells["user_cpu"].number == pytest.approx(0.6)
     assert cells["page_clearing"].value is None
     assert profile.part_cells(explained(1))["page_clearing"].number == pytest.approx(0.2)
+
+
+def test_what_the_document_does_not_list_is_listed_by_its_name_here() -> None:
+    found = explained(1)
+    faults = next(row for row in found.categories if row.name == "page-faults")
+    ends = next(row for row in found.categories if row.name == "start-and-exit")
+
+    def function(name: str, share: float) -> Function:
+        return Function(name, "[kernel]", share, share, share)
+
+    many = [function(f"other_{number}", 0.001 * number) for number in range(12)]
+    changed = {
+        "page-faults": [*faults.functions, function("exc_page_fault", 0.05), *many],
+        "start-and-exit": [function("do_exit", 0.04)],
+        "compute": [function("exc_page_fault", 0.01)],
+    }
+    rows = [
+        msgspec.structs.replace(row, functions=tuple(changed.get(row.name, row.functions)))
+        for row in found.categories
+    ]
+    other = msgspec.structs.replace(found, categories=tuple(rows))
+    listed = profile.others(other)
+    assert list(listed)[:2] == ["exc_page_fault", "other_11"]
+    assert len(listed) == 10
+    assert "do_exit" not in listed
+    assert listed["exc_page_fault"].number == pytest.approx(0.06 / profile.on_cpu(other))
+    cells = profile.symbol_cells(other)
+    assert cells["start_and_exit"].number == pytest.approx(ends.share / profile.on_cpu(other))
+    shares = [cell.number or 0.0 for cell in (*cells.values(), *listed.values())]
+    assert sum(shares) == pytest.approx(1)
 
 
 @needs_a_compiler

@@ -24,6 +24,8 @@ HELD: Final = 80
 _EXPLAINS_S: Final = 60.0
 #: Fewer samples than this make no profile.
 _FEWEST: Final = 30
+#: Functions of this machine that are listed beside the document's.
+_OTHERS: Final = 10
 #: The profile of the document: a symbol's share.
 SHARES: Final = {
     "malloc": Published("24.62%", 0.2462),
@@ -112,7 +114,7 @@ def on_cpu(explained: Explained) -> float:
 
 
 def symbol_cells(explained: Explained | None, why: str = "") -> dict[str, Cell]:
-    """Shares of the document's symbols, of the time on a CPU; at level 1 also of all others.
+    """Shares of the document's symbols, of the time on a CPU; at level 1 also of start and end, and the rest.
 
     Args:
         explained: The program's ledger, where there is one.
@@ -131,8 +133,30 @@ def symbol_cells(explained: Explained | None, why: str = "") -> dict[str, Cell]:
         else:
             cells[name] = nothing("share", _no_share(explained, name), SHARES.get(name))
     if explained.level == 1:
-        cells["rest"] = Cell("share", max(1 - known, 0.0), why="what the rows above leave")
+        ends = explained.share("start-and-exit") / on_cpu(explained)
+        cells["start_and_exit"] = Cell("share", ends, why="by counts and samples: see the next table")
+        known += ends + sum(cell.number or 0.0 for cell in others(explained).values())
+        cells["rest"] = Cell("share", max(1 - known, 0.0), why="what the rows of this table leave")
     return cells
+
+
+def others(explained: Explained | None) -> dict[str, Cell]:
+    """The functions with the largest shares that the document does not list, of the time on a CPU.
+
+    Those of the program's start and end are one part by themselves.
+    """
+    found: dict[str, float] = {}
+    for row in explained.categories if explained is not None else ():
+        if row.name not in {"start-and-exit", *_WAITS}:
+            for each in row.functions:
+                if not any(_is(name, each) for name in SYMBOLS):
+                    found[each.name] = found.get(each.name, 0.0) + each.share
+    largest = sorted(found.items(), key=lambda each: -each[1])[:_OTHERS]
+    return {
+        name: sampled(explained, share / on_cpu(explained))
+        for name, share in largest
+        if explained is not None and share
+    }
 
 
 def _sees(explained: Explained, name: str) -> bool:

@@ -290,7 +290,16 @@ def play(
 
 
 def load(file: Path) -> Plain:
-    """A recording."""
+    """A recording.
+
+    Raises:
+        FileNotFoundError: there is none; it says how to make it.
+    """
+    if not file.exists():
+        name = file.name.partition(".")[0]
+        raise FileNotFoundError(
+            f"record it: python -m tests.golden.recorded tests/golden/inputs/lessons {name}"
+        )
     return json.loads(zstandard.decompress(file.read_bytes()))
 
 

@@ -223,7 +223,9 @@ def test_its_page_in_the_docs_exists_and_names_the_command(name: str, root: Path
     text = (root / f"docs/lessons/{name}.md").read_text(encoding="utf-8")
     assert f"latlab lesson {name}" in text
     assert lessons.named(name).QUESTION in text
-    assert f"lessons/{name}" in (root / "docs/index.md").read_text(encoding="utf-8")
+    assert f"lessons/{name}" in (root / "docs/index.md").read_text(encoding="utf-8"), (
+        "list it in docs/index.md"
+    )
 
 
 def test_every_folder_is_a_lesson_with_a_template(root: Path) -> None:

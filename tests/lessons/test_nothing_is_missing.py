@@ -127,5 +127,6 @@ def holds(result: Result, what: str) -> bool:
 @pytest.mark.parametrize("name", lessons.LESSONS)
 def test_what_the_documents_hold_is_in_the_lessons_result(found: Callable[[str], Result], name: str) -> None:
     texts = (" ".join(lesson[name].split()) for lesson in INDEX.values() if name in lesson)
+    assert any(name in lesson for lesson in INDEX.values()), f"{name} has no entry in INDEX of this file"
     wanted = some(what for text in texts for what in text.split("; "))
     assert [what for what in wanted if not holds(found(name), what)] == []

@@ -1,6 +1,7 @@
 """A lesson's template: sentences, tables and pictures; what would be said of an absent figure is not said.
 
-`lesson.md.j2` is Markdown with places for figures (Jinja). Sections, each of which may be missing:
+`lesson.md.j2` is Markdown with places for figures (Jinja). Sections, each of which may be missing where
+a machine has no figure for it:
 
     It takes {{ ns(made) }} here.                 the answer, a sentence a paragraph
     ## Why                                        - a reason
@@ -16,7 +17,7 @@
     ## Pictures
     ### name: The question that it answers
     axis: what the values are                     and other fields of a `Picture`
-    | label | series | {{ figure }} | x |
+    | label | series | {{ figure }} | x |          bars of one series: the same series in all
     A caption.
 
 A paragraph or an item disappears with a figure of it, a mark with its figure, a table with its last row, a

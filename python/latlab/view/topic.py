@@ -109,12 +109,14 @@ def _no_surprise(_run: Run) -> None:
 class Topic:
     """What a topic's file offers; of what it leaves out there is nothing.
 
+    One without a chart gives `id`, `title`, `probes` and `shown`.
+
     Attributes:
         chart: The picture that answers its question; name, question and probe are the topic's.
         others: Further pictures.
         id: Anchor of its section.
         title: The question.
-        probes: Whose figures it shows.
+        probes: Whose figures it shows; the first says why there are none.
         shown: What there must be for the section to have figures; where None, one of its charts.
         prose: The answer, two sentences at most.
         listings: Tables.

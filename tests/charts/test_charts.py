@@ -42,6 +42,7 @@ def test_every_file_that_is_a_topic_is_listed_under_its_own_name(root: Path) -> 
         return {path.stem for path in paths if line in path.read_text(encoding="utf-8")}
 
     unlike = files("topics", "\nTOPIC: ") ^ {topic.id for topic in TOPICS}
+    assert files("topics", "\nCHART: ") <= {chart.id for chart in CHARTS}
     assert not unlike, f"a topic has its file's name as its id and stands in TOPICS, but for {unlike}"
 
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import msgspec
 import pytest
+from tests.calling import called
 
 from latlab.charts import named
 from latlab.run import reader
 from latlab.run.model import Record, TailCauses, TailSample
 from latlab.run.run import Run
-from latlab.topics import tail_causes
+from latlab.topics import long_tail, tail_causes
 
-RUN = reader.read(Path(__file__).resolve().parent.parent / "data" / "run-small.latlab.jsonl")
+FILE = Path(__file__).resolve().parent.parent / "data" / "run-small.latlab.jsonl"
+RUN = reader.read(FILE)
 
 
 def poked(causes: dict[str | None, int], **changed: object) -> Run:
@@ -80,7 +83,36 @@ def test_slow_operations_over_time_have_their_causes_in_the_legend_and_in_words(
     assert {row[2] for row in named("over_time").table(run).rows} == {"timer tick", "unexplained"}
 
 
+def test_where_only_causes_are_known_the_section_says_that_there_is_no_long_tail() -> None:
+    run = poked({"timer-tick": 40}, histogram=None)
+    assert named("tail_causes").absence(run) is None
+    assert "no record of this run holds 1,000" in long_tail.TOPIC.absence(run)
+
+
+def test_slow_operations_that_took_no_time_have_no_picture() -> None:
+    run = poked({"timer-tick": 30})
+    zeros = tuple(msgspec.structs.replace(sample, value=0.0) for sample in run.records[0].tail)
+    nothing = Run(run.header, [msgspec.structs.replace(run.records[0], tail=zeros)], run.footer)
+    assert named("over_time").chart(nothing) is None
+    assert named("over_time").absence(nothing) == "no operation was slow enough to keep its time"
+
+
 def test_where_no_cause_was_looked_for_none_is_said() -> None:
     run = poked({None: 30}, tail_causes=None)
     assert named("over_time").chart(run) is not None
     assert "causes" not in named("over_time").alt_text(run)
+
+
+@pytest.mark.parametrize("form", ["csv", "svg"])
+def test_a_chart_that_a_run_has_not_is_refused_and_writes_nothing(form: str, tmp_path: Path) -> None:
+    run = tmp_path / "short.latlab.jsonl"
+    lines = (
+        (Path(__file__).parents[1] / "data/run-small.latlab.jsonl").read_text(encoding="utf-8").splitlines()
+    )
+    header, footer = map(json.loads, lines)
+    footer["figures"] = [each for each in footer["figures"] if each["kind"] == "derived"]
+    run.write_text(f"{json.dumps(header)}\n{json.dumps(footer)}\n", encoding="utf-8")
+    told = called(["chart", str(run), "long_tail", "-o", f"x.{form}"], tmp_path, {})
+    assert (told.returncode, told.stderr.count("\n")) == (2, 1)
+    assert "no chart 'long_tail' of this run: no record of this run holds 1,000" in told.stderr
+    assert not (tmp_path / f"x.{form}").exists()

@@ -18,7 +18,7 @@ from latlab.view.figure import Absent
 from latlab.view.table import Cell, Column, Quantity, Table
 from latlab.view.theme import LIGHT, config
 
-__all__ = ["CHARTS", "Cell", "Chart", "Column", "Quantity", "Table", "named", "standalone"]
+__all__ = ["CHARTS", "Cell", "Chart", "Column", "Quantity", "Table", "named", "shown", "standalone"]
 
 
 class Chart:
@@ -68,17 +68,30 @@ def named(name: str) -> Chart:
     raise UserError(f"there is no chart named {name!r}; there are {', '.join(chart.id for chart in CHARTS)}")
 
 
+def shown(name: str, run: Run) -> Chart:
+    """The chart of that name, where this run has data for it.
+
+    Raises:
+        UserError: there is none of that name, or this run has no data for it.
+    """
+    chart = named(name)
+    absence = chart.absence(run)
+    if absence is not None:
+        raise UserError(f"no chart {name!r} of this run: {absence or 'it has no data'}")
+    return chart
+
+
 def standalone(name: str, run: Run) -> AnyChart:
     """A chart to show alone, in a notebook or a file: with its title, in the light theme on its own surface.
 
     Raises:
         UserError: there is no chart of that name, or this run has no data for it.
     """
-    definition = named(name)
+    definition = shown(name, run)
     with unchecked():
         drawn = definition.chart(run)
     if drawn is None:
-        raise UserError(f"no chart {name!r} of this run: {definition.absence(run) or 'it has no data'}")
+        raise UserError(f"no chart {name!r} of this run: it has no data")
     titled = drawn.properties(title=definition.title, description=definition.alt_text(run))
     titled.config = alt.Config(**config(LIGHT, background=True))
     return titled

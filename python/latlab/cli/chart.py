@@ -76,9 +76,9 @@ def command(words: tuple[str, ...], out: str | None, *, anonymous: bool) -> None
     if target is None:
         raise UserError(f"name the file: latlab chart {runs[0]} {name} -o {name}.svg")
     if target.suffix.lower() == ".csv":
-        from latlab.charts import named  # noqa: PLC0415 - see above
+        from latlab.charts import shown  # noqa: PLC0415 - see above
 
-        _save_table(named(name).table(found), target)
+        _save_table(shown(name, found).table(found), target)
     else:
         from latlab.charts.picture import write  # noqa: PLC0415 - needs the export extra
 

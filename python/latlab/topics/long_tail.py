@@ -277,6 +277,7 @@ TOPIC: Final = Topic(
     ),
     others=(tail_causes.CHART, over_time.CHART),
     title="What does the long tail look like?",
+    shown=slow_operations.record_of,
     prose=prose,
     listings=_listings,
 )

@@ -30,9 +30,9 @@ _WIDTH, _HEIGHT = 680, 280
 def record_of(run: Run) -> Record | Absent:
     """The record of the other charts, if times were kept; else the one with most of them."""
     first, records = slow_operations.record_of(run), slow_operations.long_ones(run)
-    if first is not None and first.tail:
+    kept = [record for record in records if slow(record)]
+    if first is not None and any(record is first for record in kept):
         return first
-    kept = [record for record in records if record.tail]
     if kept:
         return max(kept, key=lambda record: len(record.tail))
     return Absent(

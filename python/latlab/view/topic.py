@@ -158,7 +158,8 @@ class Topic:
     def absence(self, run: Run) -> str:
         """Why there is no figure; empty where there is one."""
         if self.shown is not None:
-            return "" if self.shown(run) else why_absent(run, self.probes[0])
+            found = Absent(why_absent(run, self.probes[0])) if self.chart is None else self.chart.of(run)
+            return "" if self.shown(run) or not isinstance(found, Absent) else found.why
         absences = [found.why if isinstance(found := chart.of(run), Absent) else "" for chart in self.charts]
         return absences[0] if all(absences) else ""
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import fnmatch
 import importlib
 import json
 import math
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -17,8 +19,8 @@ import pytest
 from markupsafe import escape
 from tests.some import some
 
-from latlab import lessons
-from latlab.cli.main import run
+from latlab import _core, lessons
+from latlab.cli.main import COMMANDS, run
 from latlab.cli.terminal.lesson_view import lesson_lines
 from latlab.cli.terminal.screen import Screen
 from latlab.errors import UserError
@@ -140,7 +142,8 @@ def test_its_notebook_runs(found: Found, name: str, monkeypatch: pytest.MonkeyPa
     for cell in body["cells"]:
         if cell["cell_type"] == "code":
             exec(compile("".join(cell["source"]), name, "exec"), names)
-    assert calls == [{"size": "small"}]
+    asked = {} if lessons.named(name).GUESS is None else {"guess": None}
+    assert calls == [{"size": "small"} | asked]
 
 
 @pytest.mark.parametrize(
@@ -232,6 +235,34 @@ def test_every_folder_is_a_lesson_with_a_template(root: Path) -> None:
     folder = root / "python/latlab/lessons/experiments"
     folders = {path.parent.name.replace("_", "-") for path in folder.glob("*/__init__.py")}
     assert folders == set(lessons.LESSONS)
+
+
+@every_lesson
+def test_it_asks_two_things_that_a_command_answers_and_one_to_explain(found: Found, name: str) -> None:
+    *predicted, explained = found(name).exercises
+    assert len(predicted) == 2
+    assert explained.question.startswith("Explain to somebody: ")
+    for each in predicted:
+        assert each.question.startswith("Predict, then run")
+        assert each.question.endswith("?")
+        _, command, *words = shlex.split(each.then.partition(": ")[0])
+        assert command in COMMANDS or command.startswith("--"), each.then
+        if command == "lesson":
+            assert words[0] in lessons.LESSONS
+        if command == "measure":
+            wanted = words[words.index("--only") + 1].split(",")
+            ids = [probe["id"] for probe in json.loads(_core.list_probes())]
+            assert all(fnmatch.filter(ids, pattern) for pattern in wanted), each.then
+
+
+@every_lesson
+def test_a_reader_of_its_notebook_guesses_before_the_answer(found: Found, name: str) -> None:
+    cells = ["".join(cell["source"]) for cell in json.loads(notebook(found(name)))["cells"]]
+    guess = lessons.named(name).GUESS
+    asked = next((at for at, text in enumerate(cells) if guess and guess.question in text), None)
+    told = next(at for at, text in enumerate(cells) if text.startswith("On the machine where"))
+    assert (asked is None) is (guess is None)
+    assert guess is None or (asked is not None and asked < told and guess.textbook.text in cells[asked])
 
 
 @every_lesson

@@ -151,7 +151,8 @@ def _asked(lesson: Lesson) -> str:
     """The reader's guess, from standard input; the prompt goes to standard error, as all talk does."""
     if lesson.GUESS is None:
         raise UserError("this lesson asks for no guess: run it without --guess")
-    sys.stderr.write(f"{lesson.GUESS.question}\nyour guess: ")
+    hint = f"The document: {lesson.GUESS.textbook.text}."
+    sys.stderr.write(f"{lesson.GUESS.question}\n{hint}\nyour guess: ")
     sys.stderr.flush()
     typed = sys.stdin.readline().strip()
     if not sys.stdin.isatty():

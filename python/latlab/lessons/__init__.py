@@ -164,6 +164,7 @@ def run(
         misled=told.misled,
         answers=told.answers,
         missing=missing,
+        exercises=told.exercises,
         further=told.further,
         series=told.series,
         charts=told.charts,

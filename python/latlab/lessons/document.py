@@ -26,6 +26,7 @@ def document(result: Result) -> Document:
     misled = [f"{each.says} {each.found}" for each in result.misled]
     answers = [f"{each.question} {each.answer}" for each in result.answers]
     missing = [f"{each.what}: {each.why}" for each in result.missing]
+    exercises = [f"{each.question} {each.then}" for each in result.exercises]
     sections = (
         _question(result),
         _code(result),
@@ -34,6 +35,7 @@ def document(result: Result) -> Document:
         _statements("asks", "What else does it ask or say?", answers),
         _more(result),
         _statements("missing", "What was not measured?", missing),
+        _statements("exercises", "What do you expect?", exercises),
         _statements("next", "What to try next?", result.further),
     )
     machine = result.machine

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from latlab.lessons import named
 from latlab.lessons.model import Result
 
 
@@ -12,10 +13,17 @@ def notebook(result: Result) -> str:
     """The notebook as the JSON of nbformat 4.5."""
     function = result.name.replace("-", "_")
     options = f'size="{result.size}"{", plain=True" if result.plain else ""}'
+    asked = named(result.name).GUESS
+    guess = []
+    if asked is not None:
+        options += ", guess=guess"
+        told = f"{asked.question} (The document: {asked.textbook.text}.)"
+        guess = [_markdown(f"What do you expect? {told}"), _code('guess = None  # a number, as in "12"')]
     cells = [
         _markdown(f"# {result.question}\n\nLesson `{result.name}` of latlab, after {result.origin}."),
-        _markdown("On the machine where this notebook was made: " + " ".join(result.answer)),
+        *guess,
         _code(f"import latlab\n\nfound = latlab.lessons.{function}({options})\nfound"),
+        _markdown("On the machine where this notebook was made: " + " ".join(result.answer)),
         _markdown("A figure by its name, and all of them as plain data:"),
         _code("{name: cell.shown for name, cell in found.cells.items()}"),
         _markdown("Its page with the pictures, which are drawn here and ask no server:"),
@@ -28,6 +36,8 @@ def notebook(result: Result) -> str:
             cells.append(_code(program.text.partition('\nif __name__ == "__main__"')[0].rstrip()))
         else:
             cells.append(_markdown(f"```{program.language}\n{program.text.rstrip()}\n```"))
+    exercises = "\n".join(f"- {each.question} {each.then}" for each in result.exercises)
+    cells.append(_markdown(f"What do you expect?\n\n{exercises}"))
     cells.append(_markdown("What to try next:\n\n" + "\n".join(f"- {line}" for line in result.further)))
     for number, cell in enumerate(cells):
         cell["id"] = f"cell-{number}"

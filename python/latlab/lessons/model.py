@@ -45,6 +45,14 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
+class Exercise:
+    """A question to the reader, and the command or the place that answers it."""
+
+    question: str
+    then: str
+
+
+@dataclass(frozen=True, slots=True)
 class Missing:
     """What was not measured, and why."""
 
@@ -112,6 +120,7 @@ class Told:
     reasons: tuple[str, ...] = ()
     misled: tuple[Misled, ...] = ()
     answers: tuple[Answer, ...] = ()
+    exercises: tuple[Exercise, ...] = ()
     further: tuple[str, ...] = ()
     charts: tuple[str, ...] = ()
     series: tuple[Series, ...] = ()
@@ -139,6 +148,7 @@ class Result:
         misled: Where the document misleads.
         answers: The document's other questions.
         missing: What was not measured.
+        exercises: What the reader is to predict and then to run, and to explain to somebody.
         further: What to try next.
         series: Values that are kept one by one.
         guessed: The reader's guess.
@@ -163,6 +173,7 @@ class Result:
     misled: tuple[Misled, ...] = ()
     answers: tuple[Answer, ...] = ()
     missing: tuple[Missing, ...] = ()
+    exercises: tuple[Exercise, ...] = ()
     further: tuple[str, ...] = ()
     series: tuple[Series, ...] = ()
     guessed: Guessed | None = None

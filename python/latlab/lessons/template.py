@@ -7,6 +7,7 @@ a machine has no figure for it:
     ## Why                                        - a reason
     ## What misled the source                     - **What it says.** What was found.
     ## What else it asks                          - **Its question?** The answer.
+    ## Exercises                                  - **A question to the reader.** The command that answers it.
     ## Next                                       - what to try
     ## Charts                                     - the name of a chart of the native arm's run
     ## Tables
@@ -47,7 +48,7 @@ import jinja2.meta
 from latlab.lessons import words
 from latlab.lessons.bench import Times, nothing
 from latlab.lessons.figures import Cell, Column, Mark, Picture, Published, Row, Series, Table
-from latlab.lessons.model import Answer, Misled, Told
+from latlab.lessons.model import Answer, Exercise, Misled, Told
 from latlab.units import format_bytes, format_count, format_ns, format_percent
 
 _ABSENT: Final = "\0"
@@ -112,6 +113,7 @@ def told(lesson: str, series: tuple[Series, ...] = (), /, **values: object) -> T
         reasons=items("Why"),
         misled=tuple(Misled(*pair) for pair in pairs("What misled the source")),
         answers=tuple(Answer(*pair) for pair in pairs("What else it asks")),
+        exercises=tuple(Exercise(*pair) for pair in pairs("Exercises")),
         further=items("Next"),
         charts=items("Charts"),
         series=series,

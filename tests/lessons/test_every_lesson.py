@@ -256,6 +256,20 @@ def test_it_asks_two_things_that_a_command_answers_and_one_to_explain(found: Fou
 
 
 @every_lesson
+def test_it_says_where_it_could_be_wrong_here_by_what_the_doctor_found(found: Found, name: str) -> None:
+    result = found(name)
+    assert result.run is not None
+    found_by_doctor = [each for each in result.run.header.doctor if each.id != "load"]
+    grave = [each for each in found_by_doctor if each.severity != "note"]
+    assert len(result.doubts) == len(grave)
+    page = " ".join(text.render(document.document(result)).split())
+    for each in grave:
+        (said,) = [doubt for doubt in result.doubts if each.effect in doubt]
+        assert said.lower().startswith(each.title.lower())
+    assert ("Where could this be wrong here?" in page) is bool(grave)
+
+
+@every_lesson
 def test_a_reader_of_its_notebook_guesses_before_the_answer(found: Found, name: str) -> None:
     cells = ["".join(cell["source"]) for cell in json.loads(notebook(found(name)))["cells"]]
     guess = lessons.named(name).GUESS

@@ -39,11 +39,11 @@ import functools
 import importlib
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from importlib import resources
 from pathlib import Path, PurePath
-from typing import Final, Protocol, cast
+from typing import TYPE_CHECKING, Final, Protocol, cast
 from urllib.parse import urlsplit
 
 from latlab import environment
@@ -53,6 +53,9 @@ from latlab.lessons.bench import Bench
 from latlab.lessons.machine import machine
 from latlab.lessons.model import SIZES, Guess, Guessed, Original, Program, Result, Size, Told
 from latlab.text import clean
+
+if TYPE_CHECKING:
+    from latlab.run.run import Run
 
 __all__ = ["LESSONS", "Lesson", "Result", "named", "program_texts", "run"]
 
@@ -164,6 +167,7 @@ def run(
         misled=told.misled,
         answers=told.answers,
         missing=missing,
+        doubts=() if found is None else tuple(_doubts(found)),
         exercises=told.exercises,
         further=told.further,
         series=told.series,
@@ -171,6 +175,15 @@ def run(
         run=found,
     )
     return result if guess is None or lesson.GUESS is None else _with_guess(result, lesson.GUESS, guess)
+
+
+def _doubts(run: Run) -> Iterator[str]:
+    """What distorts figures here, the gravest first; what is only good to know is left to `latlab doctor`."""
+    for severity in ("warning", "caution"):
+        for finding in run.header.doctor:
+            # The load of the last minute is that of the lesson itself.
+            if finding.severity == severity and finding.id != "load":
+                yield f"{finding.title[:1].upper()}{finding.title[1:]}: {finding.effect}."
 
 
 def checked_urls(lesson: Lesson, urls: Sequence[str]) -> tuple[str, ...]:

@@ -35,6 +35,7 @@ def document(result: Result) -> Document:
         _statements("asks", "What else does it ask or say?", answers),
         _more(result),
         _statements("missing", "What was not measured?", missing),
+        _statements("doubts", "Where could this be wrong here?", result.doubts),
         _statements("exercises", "What do you expect?", exercises),
         _statements("next", "What to try next?", result.further),
     )

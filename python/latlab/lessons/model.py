@@ -148,6 +148,7 @@ class Result:
         misled: Where the document misleads.
         answers: The document's other questions.
         missing: What was not measured.
+        doubts: What on this machine could make its figures wrong, by the doctor of the native arm's run.
         exercises: What the reader is to predict and then to run, and to explain to somebody.
         further: What to try next.
         series: Values that are kept one by one.
@@ -173,6 +174,7 @@ class Result:
     misled: tuple[Misled, ...] = ()
     answers: tuple[Answer, ...] = ()
     missing: tuple[Missing, ...] = ()
+    doubts: tuple[str, ...] = ()
     exercises: tuple[Exercise, ...] = ()
     further: tuple[str, ...] = ()
     series: tuple[Series, ...] = ()

@@ -55,6 +55,7 @@ def lesson_lines(result: Result, screen: Screen) -> list[Line]:
         ("Where the document misleads", [f"{each.says} {each.found}" for each in result.misled]),
         ("What else it asks or says", [f"{each.question} {each.answer}" for each in result.answers]),
         ("Not measured", [f"{each.what}: {each.why}" for each in result.missing]),
+        ("Where this could be wrong here", result.doubts),
         ("Exercises", [f"{each.question} {each.then}" for each in result.exercises]),
         ("What to try next", result.further),
         # So much stands between that its beginning has left the screen.

@@ -36,7 +36,7 @@ def test_what_was_not_measured_is_marked_as_a_reference(result: Result) -> None:
     columns = {column.name: column.title for column in result.table("original").columns}
     assert columns["reference"] == "reference, not measured"
     assert packet.published.text == "140 milliseconds"
-    (picture,) = result.pictures
+    (picture,) = [each for each in result.pictures if each.name == "ladder"]
     references = {mark.label for mark in picture.marks if mark.series == "reference, not measured"}
     assert "packet London – California – London" in references
     disks = [result[f"original.{kind}.python"].number for kind in ("SSD", "HDD")]
@@ -113,3 +113,11 @@ def test_a_disk_is_taken_for_what_its_reads_say() -> None:
 def test_no_packet_is_faster_than_light_in_fibre() -> None:
     assert 0.084 < lesson.FLOOR_S < 0.085
     assert lesson.LATENCIES["packet"].value > lesson.FLOOR_S
+
+
+def test_each_level_has_its_bandwidth_also_as_a_picture(result: Result) -> None:
+    rows = [row.name for row in result.table("bandwidth").rows]
+    assert rows[:6] == ["L1", "L2", "L3", "RAM", "SSD", "HDD"]
+    (picture,) = [each for each in result.pictures if each.name == "bandwidth"]
+    drawn = {mark.label for mark in picture.marks if mark.series != "published"}
+    assert {"L1 cache", "L2 cache", "L3 cache", "RAM"} <= drawn

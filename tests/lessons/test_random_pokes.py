@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+import sys
 from pathlib import Path
 
 import pytest
@@ -160,3 +161,10 @@ def test_what_moves_and_what_calculates_are_shares_of_the_pokes_shown(result: Re
             assert moving.why
         else:
             assert moving.number == pytest.approx(max(1 - near / far, 0))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks /proc and /sys")
+def test_the_system_is_described_as_the_notebook_has_it() -> None:
+    rows = {row.name: row.cells["here"].value for row in lesson.system().rows}
+    assert {"processor", "cpus", "memory", "system", "python", "distribution"} <= rows.keys()
+    assert all(rows.values())

@@ -137,7 +137,9 @@ def say(
         __name__,
         levels=levels,
         rates={
-            key: {"native": here.rate(key), "python": python_rate(key, kind, copied, disk)} for key in RATES
+            key: {"native": here.rate(key), "python": python_rate(key, kind, copied, disk)}
+            for key in LEVELS
+            if key != "packet"
         },
         cached=disk_rate(native, "read", "buffered-warm", why),
         ratios={arm: over_ram(levels, arm) for arm in ("native", "python")},
@@ -185,6 +187,7 @@ def copies(bench: Bench) -> dict[str, Times]:
         {
             "L1": lambda: ladder.copy_rate(1 << 14, 2000),
             "L2": lambda: ladder.copy_rate(1 << 18, 500),
+            "L3": lambda: ladder.copy_rate(1 << 22, 30),
             "RAM": lambda: ladder.copy_rate(large, 1),
         },
         5,
@@ -274,7 +277,7 @@ class Ladder:
 
     def rate(self, key: str) -> Cell:
         """What one thread reads from a level."""
-        published, rung = RATES[key], self.rungs.get(key)
+        published, rung = RATES.get(key), self.rungs.get(key)
         if key in _DISKS and key != self.kind:
             absent = _not_this(key, self.kind) or self._absent("storage.read.sequential")
             return nothing("bytes_per_s", absent, published)

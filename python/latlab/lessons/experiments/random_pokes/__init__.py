@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import contextlib
 import functools
 import math
 import platform
@@ -22,6 +23,7 @@ from latlab.lessons.model import Guess, Original, Size, Told
 from latlab.lessons.native import cell_of, why_not
 from latlab.lessons.programs import pokes
 from latlab.lessons.template import told
+from latlab.text import clean
 from latlab.units import format_bytes, format_count, format_ns, format_seconds
 
 if TYPE_CHECKING:
@@ -474,16 +476,26 @@ def _by_path(record: Record) -> tuple[str, int]:
 def system() -> Table:
     """The notebook's last cell, from one program for every system."""
     facts = machine() | {"python_build": platform.python_build()[0]}
-    for name, path in (("L1d", "index0"), ("L2", "index2"), ("L3", "index3")):
-        try:
-            facts[name] = (
-                Path(f"/sys/devices/system/cpu/cpu0/cache/{path}/size").read_text(encoding="ascii").strip()
-            )
-        except OSError:
-            continue
+    with contextlib.suppress(OSError):
+        facts["distribution"] = platform.freedesktop_os_release().get("PRETTY_NAME", "")
+    of_cpu = {"cpu family": "family", "model": "model", "stepping": "stepping", "cpu MHz": "MHz"}
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
+            name, _, text = (part.strip() for part in line.partition(":"))
+            if name in of_cpu:
+                facts.setdefault(of_cpu[name], clean(text, most=80))
+    system = Path("/sys/devices/system")
+    for name, path in (("L1d", "index0"), ("L1i", "index1"), ("L2", "index2"), ("L3", "index3")):
+        with contextlib.suppress(OSError):
+            size = (system / f"cpu/cpu0/cache/{path}/size").read_text(encoding="ascii")
+            facts[name] = size.strip()
+    nodes = len(list(system.glob("node/node[0-9]*")))
+    if nodes:
+        facts["NUMA nodes"] = str(nodes)
     rows = tuple(
         Row(name, name, {"here": Cell("text", text, why="as the system says it")})
         for name, text in facts.items()
+        if text
     )
     return Table(
         "system",

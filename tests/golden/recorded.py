@@ -43,6 +43,7 @@ ASKED: Final = {
     "block-size": ("power",),
     "latency-ladder": ("rotational",),
     "random-pokes": ("system",),
+    "small-files": ("without_journal",),
 }
 #: Of the result: when and where it was measured.
 ABOUT: Final = ("started", "seconds", "tool", "machine")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -87,30 +88,28 @@ def test_a_file_that_stays_in_memory_is_no_disk(bench: Bench, monkeypatch: pytes
     assert "Here:" not in " ".join(each.found for each in said.misled)
 
 
-def test_a_write_is_timed_after_one_whose_files_are_gone(tmp_path: Path) -> None:
-    made: list[Path] = []
+def test_a_write_is_timed_after_one_whose_files_were_emptied(tmp_path: Path) -> None:
+    numbers = count()
 
     def fresh() -> Path:
-        made.append(tmp_path / str(len(made)))
-        made[-1].mkdir()
-        return made[-1]
+        folder = tmp_path / str(next(numbers))
+        folder.mkdir()
+        return folder
 
     def write(folder: Path) -> float:
-        assert [path for path in made if path.exists()] == [folder]
-        (folder / "large.bin").touch()
-        return float(len(made))
+        assert all(file.stat().st_size == 0 for file in tmp_path.glob("*/*"))
+        (folder / "large.bin").write_bytes(b"x" * 10)
+        return float(folder.name)
 
-    assert again(write, fresh) == 2.0
-    assert not any(path.exists() for path in made)
+    assert again(write, fresh) == (1.0, tmp_path / "1")
+    # An inode that is freed makes the next file dearer.
+    assert [file.stat().st_size for file in tmp_path.glob("*/*")] == [0, 0]
 
 
-def test_of_two_writes_of_one_file_the_second_may_stay(tmp_path: Path) -> None:
-    path, wrote = tmp_path / "file", iter((1.0, 2.0))
-
-    def write(target: Path) -> float:
-        assert not target.exists()
-        target.touch()
-        return next(wrote)
-
-    assert again(write, lambda: path, keep=True) == 2.0
-    assert path.exists()
+def test_what_the_second_write_wrote_may_stay(tmp_path: Path) -> None:
+    paths = iter([tmp_path / "first", tmp_path / "second"])
+    assert again(lambda path: float(path.write_bytes(b"xyz")), paths.__next__, keep=True) == (
+        3.0,
+        tmp_path / "second",
+    )
+    assert [path.stat().st_size for path in sorted(tmp_path.iterdir())] == [0, 3]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -46,22 +45,24 @@ def brought_in(path: Path) -> bool:
     return False
 
 
-def again(write: Callable[[Path], float], fresh: Callable[[], Path], *, keep: bool = False) -> float:
-    """What a write returns after one of the same form that is gone: its memory held such a file a moment ago.
+def again(
+    write: Callable[[Path], float], fresh: Callable[[], Path], *, keep: bool = False
+) -> tuple[float, Path]:
+    """What a write returns after one of the same form that was emptied, and what it wrote.
 
-    Pages that nobody used lately take several times as long to find, in a virtual machine from its host.
+    Its memory held such files a moment ago: pages that nobody used lately take several times as long to find,
+    in a virtual machine from its host. All files stay, empty: where ext4 has no journal, a new one looks
+    through inodes that were freed in the last minute, and a thousand files took 550 ms in place of 35.
 
     Args:
-        write: Seconds to write a file, or into a folder.
-        fresh: Where to; the same name may come twice.
-        keep: Whether the second one stays.
+        write: Seconds to write a file, or files into a folder.
+        fresh: Where to: a file that is not there, or a new folder.
+        keep: Whether the bytes of the second one stay.
     """
-    seconds = 0.0
     for last in (False, True):
         path = fresh()
         seconds = write(path)
-        if path.is_dir():
-            shutil.rmtree(path)
-        elif not (keep and last):
-            path.unlink()
-    return seconds
+        if not (keep and last):
+            for file in path.iterdir() if path.is_dir() else (path,):
+                os.truncate(file, 0)
+    return seconds, path

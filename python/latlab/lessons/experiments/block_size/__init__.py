@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -155,20 +156,14 @@ def by_file(bench: Bench) -> Curve:
     sizes, rounds = FILES[bench.size], _ROUNDS[bench.size]
     bench.room(2 * rounds * sum(sizes))
     found: dict[int, dict[str, list[float]]] = {size: {} for size in sizes}
+    paths = (bench.folder / f"file-{number}" for number in itertools.count())
     # Once up and once down: no size always follows the same one.
-    for number, size in enumerate(bench.turns(sizes, rounds)):
-        data, own = os.urandom(size), found[size]
-        path, other = bench.folder / f"file-{number}", bench.folder / f"buffered-{number}"
-
-        def write(target: Path, *, flush: bool, data: bytes = data) -> float:
-            return block_size.write_file(target, data, flush=flush)
-
-        own.setdefault("write", []).append(
-            again(functools.partial(write, flush=True), lambda path=path: path, keep=True)  # type: ignore[misc]
-        )
-        own.setdefault("write_buffered", []).append(
-            again(functools.partial(write, flush=False), lambda other=other: other)  # type: ignore[misc]
-        )
+    for size in bench.turns(sizes, rounds):
+        own, write = found[size], functools.partial(block_size.write_file, data=os.urandom(size))
+        seconds, _ = again(functools.partial(write, flush=False), paths.__next__)
+        own.setdefault("write_buffered", []).append(seconds)
+        seconds, path = again(functools.partial(write, flush=True), paths.__next__, keep=True)
+        own.setdefault("write", []).append(seconds)
         if not why_not_cold(path):
             own.setdefault("read_cold", []).append(block_size.read_blocks(path, min(size, 1 << 20)))
         if brought_in(path):

@@ -103,16 +103,11 @@ def test_memory_that_has_to_be_found_is_named_where_it_costs() -> None:
         assert any("a page that nobody used lately" in line for line in said) is told
 
 
-@pytest.mark.parametrize(
-    ("no_journal", "many", "told"),
-    [(True, (0.03, 0.09), True), (False, (0.03, 0.09), False), (True, (0.03, 0.04), False)],
-)
-def test_inodes_that_were_freed_are_named_where_they_can_be_the_reason(
-    many: tuple[float, float], *, no_journal: bool, told: bool
-) -> None:
-    found = Arms({"write_one": Times((0.01, 0.01)), "write_many": Times(many)})
+@pytest.mark.parametrize("no_journal", [True, False])
+def test_inodes_that_were_freed_are_named_where_they_can_be_the_reason(*, no_journal: bool) -> None:
+    found = Arms({"write_one": Times((0.01, 0.01)), "write_many": Times((0.03, 0.09))})
     said = small_files.say(small_files.PAIRS["default"], found, no_journal=no_journal)
-    assert any("ext4 without a journal" in line for line in said.reasons) is told
+    assert any("ext4 without a journal" in line for line in said.reasons) is no_journal
 
 
 def test_a_file_system_is_asked_for_its_journal(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -158,8 +158,11 @@ class Topic:
     def absence(self, run: Run) -> str:
         """Why there is no figure; empty where there is one."""
         if self.shown is not None:
-            found = Absent(why_absent(run, self.probes[0])) if self.chart is None else self.chart.of(run)
-            return "" if self.shown(run) or not isinstance(found, Absent) else found.why
+            if self.shown(run):
+                return ""
+            if self.chart is not None and isinstance(found := self.chart.of(run), Absent):
+                return found.why
+            return why_absent(run, self.probes[0])
         absences = [found.why if isinstance(found := chart.of(run), Absent) else "" for chart in self.charts]
         return absences[0] if all(absences) else ""
 

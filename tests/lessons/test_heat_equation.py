@@ -27,9 +27,9 @@ def test_the_saving_is_told_round_by_round() -> None:
 
 def test_one_round_that_something_disturbed_does_not_decide() -> None:
     saved = [0.08, 0.07, 0.09, 0.08, 0.075, 0.085, 0.08, 0.07, 0.09, 0.08, 0.08]
-    assert lesson.as_share([*saved, -0.4], None).above(0)
-    assert not lesson.as_share([*saved[:5], -0.4], None).above(0), "six rounds cannot tell"
-    assert not lesson.as_share([*saved[:8], -0.4, -0.3, -0.4, -0.3], None).above(0)
+    assert Times((*saved, -0.4)).cell("share").above(0)
+    assert not Times((*saved[:5], -0.4)).cell("share").above(0), "six rounds cannot tell"
+    assert not Times((*saved[:8], -0.4, -0.3, -0.4, -0.3)).cell("share").above(0)
 
 
 def test_the_share_of_making_grids_is_that_of_the_times_shown() -> None:

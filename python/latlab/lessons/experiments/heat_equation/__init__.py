@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from latlab.lessons.bench import NOT_TIMED, Arms, Bench, Cannot, Times, interval, nothing
+from latlab.lessons.bench import NOT_TIMED, Arms, Bench, Cannot, Times, nothing
 from latlab.lessons.figures import Cell, Published
 from latlab.lessons.memory import available_memory
 from latlab.lessons.model import Guess, Original, Told
@@ -250,9 +250,8 @@ def making_share(arm: Arm, published: Published | None = None) -> Cell:
     """What share of an arm's time making and freeing grids is."""
     if not arm.making:
         return nothing("share", arm.step.why, published)
-    return as_share(
-        [made / step for made, step in zip(arm.making.values, arm.step.values, strict=True)], published
-    )
+    shares = (made / step for made, step in zip(arm.making.values, arm.step.values, strict=True))
+    return Times(tuple(shares)).cell("share", published=published)
 
 
 def saving(arms: Mapping[str, Arm], name: str, published: Published | None = None) -> Cell:
@@ -260,12 +259,8 @@ def saving(arms: Mapping[str, Arm], name: str, published: Published | None = Non
     mine, theirs = arms["swapped"].step, arms[name].step
     if not (mine and theirs):
         return nothing("share", theirs.why or mine.why, published)
-    return as_share([1 - a / b for a, b in zip(mine.values, theirs.values, strict=False)], published)
-
-
-def as_share(rounds: Sequence[float], published: Published | None) -> Cell:
-    """The median with its 95 % interval; of few rounds from the smallest to the largest."""
-    return Cell("share", statistics.median(rounds), *interval(rounds), len(rounds), published)
+    saved = (1 - a / b for a, b in zip(mine.values, theirs.values, strict=False))
+    return Times(tuple(saved)).cell("share", published=published)
 
 
 def profile(

@@ -31,12 +31,22 @@ def _cpus() -> int:
     return os.cpu_count() or 1
 
 
-def _processor() -> str:
+def cpu_facts() -> dict[str, str]:
+    """What Linux says of its first CPU, by its names; empty elsewhere."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
-        return platform.processor()
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
+        return {}
+    found: dict[str, str] = {}
+    for line in lines:
+        name, _, text = (part.strip() for part in line.partition(":"))
+        found.setdefault(name, clean(text, most=120))
+    return found
+
+
+def _processor() -> str:
+    facts = cpu_facts()
+    return facts.get("model name", "") if facts else platform.processor()
 
 
 def _memory() -> str:

@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from latlab.lessons.bench import Bench, Cannot, Times
 from latlab.lessons.figures import Cell, Column, Published, Row, Series, Table
-from latlab.lessons.machine import machine
+from latlab.lessons.machine import cpu_facts, machine
 from latlab.lessons.memory import available_memory
 from latlab.lessons.model import Guess, Original, Size, Told
 from latlab.lessons.native import cell_of, why_not
 from latlab.lessons.programs import pokes
 from latlab.lessons.template import told
-from latlab.text import clean
 from latlab.units import format_bytes, format_count, format_ns, format_seconds
 
 if TYPE_CHECKING:
@@ -479,11 +478,8 @@ def system() -> Table:
     with contextlib.suppress(OSError):
         facts["distribution"] = platform.freedesktop_os_release().get("PRETTY_NAME", "")
     of_cpu = {"cpu family": "family", "model": "model", "stepping": "stepping", "cpu MHz": "MHz"}
-    with contextlib.suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
-            name, _, text = (part.strip() for part in line.partition(":"))
-            if name in of_cpu:
-                facts.setdefault(of_cpu[name], clean(text, most=80))
+    told_of_cpu = cpu_facts()
+    facts |= {title: told_of_cpu[name] for name, title in of_cpu.items() if name in told_of_cpu}
     system = Path("/sys/devices/system")
     for name, path in (("L1d", "index0"), ("L1i", "index1"), ("L2", "index2"), ("L3", "index3")):
         with contextlib.suppress(OSError):

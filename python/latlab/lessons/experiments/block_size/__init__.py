@@ -6,7 +6,7 @@ import functools
 import itertools
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
@@ -315,10 +315,9 @@ def verdicts(files: Curve) -> dict[str, tuple[str, str]]:
     sizes = sorted(files)
     found: dict[str, tuple[str, str]] = {}
     for way, name, what in (("write", "large_write", "writing"), ("read_cold", "large_read", "reading")):
-        rates = [times.rate(size) for size in sizes if (times := files[size].get(way))]
-        sides = [size for size in sizes if files[size].get(way)]
-        if len(sides) > 1:
-            found[name] = _large_ahead(sides, rates, what)
+        rates = {size: times.rate(size) for size in sizes if (times := files[size].get(way))}
+        if len(rates) > 1:
+            found[name] = _large_ahead(rates, what)
     known = {
         size: (files[size]["read_cold"].values, files[size]["write"].values)
         for size in sizes
@@ -335,25 +334,24 @@ def verdicts(files: Curve) -> dict[str, tuple[str, str]]:
     return found
 
 
-def _large_ahead(sizes: Sequence[int], rates: Sequence[Cell], what: str) -> tuple[str, str]:
+def _large_ahead(rates: Mapping[int, Cell], what: str) -> tuple[str, str]:
     """Whether rates rise with sizes: up to where they fall, beyond the repeats, below what a smaller size had."""
-    top, last = 0, len(rates) - 1
-    for place, rate in enumerate(rates):
+    sizes = list(rates)
+    top, last, falls = sizes[0], sizes[-1], False
+    for size, rate in rates.items():
         if rate.below(rates[top].low or 0.0):
-            last = place
+            last, falls = size, True
             break
         if (rate.number or 0.0) > (rates[top].number or 0.0):
-            top = place
-    named = [
-        (format_bytes(sizes[place], decimal=True), rates[place]) for place in dict.fromkeys((last, top, 0))
-    ]
-    detail = f"{what}: " + ", ".join(f"{words.rate(rate.number or 0.0)} at {size}" for size, rate in named)
-    rises, falls = (
-        rates[top].above(rates[0].high or 0.0),
-        last > top and rates[last].below(rates[top].low or 0.0),
+            top = size
+    rises = rates[top].above(rates[sizes[0]].high or 0.0)
+    shown = (
+        f"{words.rate(rates[size].number or 0.0)} at {format_bytes(size, decimal=True)}"
+        for size in dict.fromkeys((last, top, sizes[0]))
     )
+    detail = f"{what}: {', '.join(shown)}"
     if falls and rises:
-        return f"true up to {format_bytes(sizes[top], decimal=True)}", detail
+        return f"true up to {format_bytes(top, decimal=True)}", detail
     return "true" if rises else "false" if falls else "undecided", detail
 
 

@@ -145,18 +145,16 @@ def others(explained: Explained | None) -> dict[str, Cell]:
 
     Those of the program's start and end are one part by themselves.
     """
+    if explained is None:
+        return {}
     found: dict[str, float] = {}
-    for row in explained.categories if explained is not None else ():
+    for row in explained.categories:
         if row.name not in {"start-and-exit", *_WAITS}:
             for each in row.functions:
                 if not any(_is(name, each) for name in SYMBOLS):
                     found[each.name] = found.get(each.name, 0.0) + each.share
     largest = sorted(found.items(), key=lambda each: -each[1])[:_OTHERS]
-    return {
-        name: sampled(explained, share / on_cpu(explained))
-        for name, share in largest
-        if explained is not None and share
-    }
+    return {name: sampled(explained, share / on_cpu(explained)) for name, share in largest if share}
 
 
 def _sees(explained: Explained, name: str) -> bool:

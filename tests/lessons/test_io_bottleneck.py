@@ -269,6 +269,7 @@ def test_a_compiler_that_fails_says_why(tmp_path: Path, monkeypatch: pytest.Monk
     with Bench("small", directory=tmp_path) as bench, Workshop(bench) as made:
         made.build()
         assert "could not build it: words.c:1: error: no header" in bench.why("C")
+        assert "it needs Rust 1.82 or newer" in bench.why("Rust")
 
 
 @pytest.mark.slow

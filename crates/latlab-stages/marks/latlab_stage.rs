@@ -1,4 +1,5 @@
-//! Marks stages of a Rust program for `latlab explain`. One file, no dependencies: copy it beside your sources.
+//! Marks stages of a Rust program for `latlab explain`. One file, no dependencies: copy it beside your
+//! sources. It needs Rust 1.82 or newer.
 //!
 //! ```ignore
 //! mod latlab_stage;
@@ -85,7 +86,7 @@ impl Ring {
         }
         // SAFETY: a new shared mapping of a file that is open and that long; it is never unmapped.
         let base = unsafe { mmap(std::ptr::null_mut(), length, 3, 1, file.as_raw_fd(), 0) };
-        if base.is_null() || base.addr() == usize::MAX {
+        if base.is_null() || base as usize == usize::MAX {
             return None;
         }
         // SAFETY: mapped above, `length` bytes.
@@ -105,19 +106,15 @@ impl Ring {
             .then_some(Self { base, mask: u64::from(slots) - 1 })
     }
 
-    #[allow(
-        clippy::cast_ptr_alignment,
-        reason = "each field lies at a multiple of its size from a page's begin"
-    )]
+    // Each field lies at a multiple of its size from a page's begin.
+    #[allow(clippy::cast_ptr_alignment)]
     fn u64(&self, at: usize) -> &AtomicU64 {
         // SAFETY: inside the mapping, aligned, and only ever reached by atomics.
         unsafe { &*self.base.add(at).cast() }
     }
 
-    #[allow(
-        clippy::cast_ptr_alignment,
-        reason = "each field lies at a multiple of its size from a page's begin"
-    )]
+    // Each field lies at a multiple of its size from a page's begin.
+    #[allow(clippy::cast_ptr_alignment)]
     fn u32(&self, at: usize) -> &AtomicU32 {
         // SAFETY: inside the mapping, aligned, and only ever reached by atomics.
         unsafe { &*self.base.add(at).cast() }
@@ -228,7 +225,7 @@ fn who() -> (u32, u32) {
             ONCE.get_or_init(|| {
                 pthread_atfork(None, None, Some(forked));
             });
-            (getpid().cast_unsigned(), gettid().cast_unsigned())
+            (u32::try_from(getpid()).unwrap_or(0), u32::try_from(gettid()).unwrap_or(0))
         };
         who.set((forks, process, thread));
         (process, thread)
@@ -241,7 +238,7 @@ pub fn now_ns() -> u64 {
     let mut time = [0_i64; 2];
     // SAFETY: on 64-bit Linux the structure is these two integers.
     unsafe { clock_gettime(1, time.as_mut_ptr()) };
-    time[0].cast_unsigned() * 1_000_000_000 + time[1].cast_unsigned()
+    u64::try_from(time[0] * 1_000_000_000 + time[1]).unwrap_or(0)
 }
 
 unsafe extern "C" {

@@ -30,6 +30,8 @@ _BUILDS: Final = {
     "rust": (("rustc",), ("--edition", "2021", "-C", "opt-level=3", "-o", "program")),
     "c": (("cc", "gcc", "clang"), ("-O2", "-pthread", "-o", "program")),
 }
+#: Of Rust, for the stage marks; Debian 12 has 1.63.
+_RUST: Final = " (it needs Rust 1.82 or newer)"
 _BUILDS_S: Final = 180.0
 
 
@@ -161,7 +163,8 @@ def built(language: str, source: Path, place: Path) -> Path:
     if done.returncode:
         lines = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["it says nothing"]
         first = next((line for line in lines if "error" in line), lines[-1])
-        raise Cannot(f"{Path(compiler).name} could not build it: {clean(first, most=200)}")
+        needs = _RUST if language == "rust" else ""
+        raise Cannot(f"{Path(compiler).name} could not build it{needs}: {clean(first, most=200)}")
     return place / "program"
 
 

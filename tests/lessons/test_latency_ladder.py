@@ -97,6 +97,19 @@ def test_memory_that_seems_faster_than_a_cache_has_no_figure() -> None:
     assert "not both measured" in said.answer[0]
 
 
+def test_an_array_that_a_cache_holds_is_not_taken_for_ram() -> None:
+    chased = Arms({1 << 14: Times((50e-9, 50e-9, 50e-9)), 1 << 21: Times((54e-9, 54e-9, 54e-9))})
+    disk = Arms({"cold": Times((1e-4, 1e-4))})
+    within, beyond = (lesson.say(chased, disk=disk, largest_cache=size) for size in (32 << 20, 1 << 20))
+    tables = [{table.name: table for table in said.tables} for said in (within, beyond)]
+    refused, taken = (found["original"].cell("RAM", "python") for found in tables)
+    assert refused.value is None
+    assert refused.why == "the last cache holds 32 MiB, the largest array 2 MiB"
+    assert "not both measured" in within.answer[0]
+    assert taken.number == pytest.approx(4e-9)
+    assert "One access to RAM takes 4 ns" in beyond.answer[0].replace("4.00", "4")
+
+
 def test_a_cycle_visits_every_place_once_and_a_broken_one_is_noticed() -> None:
     assert ladder.visits_all(ladder.cycle(1 << 10))
     assert not ladder.visits_all(array("I", [1, 0, 3, 2]))

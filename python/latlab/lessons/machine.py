@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 from pathlib import Path
@@ -41,6 +42,19 @@ def cpu_facts() -> dict[str, str]:
     for line in lines:
         name, _, text = (part.strip() for part in line.partition(":"))
         found.setdefault(name, clean(text, most=120))
+    return found
+
+
+def cache_sizes() -> dict[str, int]:
+    """Bytes of each cache of the first CPU, as Linux says: `L1d`, `L1i`, `L2`, `L3`; empty elsewhere."""
+    found = {}
+    for place in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
+        with contextlib.suppress(OSError, ValueError):
+            level, kind, size = (
+                (place / name).read_text(encoding="ascii").strip() for name in ("level", "type", "size")
+            )
+            suffix = {"Data": "d", "Instruction": "i"}.get(kind, "")
+            found[f"L{level}{suffix}"] = int(size.removesuffix("K")) * 1024
     return found
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from latlab.lessons.bench import NOT_TIMED, Arms, Bench, Cannot, Times, nothing
 from latlab.lessons.cache import brought_in, why_not_cold
 from latlab.lessons.figures import Cell, Published
+from latlab.lessons.machine import cache_sizes
 from latlab.lessons.memory import available_memory
 from latlab.lessons.model import Guess, Original, Told
 from latlab.lessons.native import disk_rate, why_not
@@ -65,6 +66,8 @@ _DISKS: Final = ("SSD", "HDD")
 _UNSENT: Final = "this lesson sends no packet that far"
 #: Slower random reads are those of a head that moves; none that moves is faster.
 SPINS_S: Final = 1e-3
+#: RAM is memory of which the last cache holds at most half.
+BEYOND: Final = 2
 #: Powers of two of elements of four bytes.
 _POWERS: Final = {
     "small": (12, 16, 19),
@@ -87,9 +90,9 @@ def run(bench: Bench) -> Told:
     ladder_of = "the native arm (probes memory.load.dependent, memory.bandwidth, storage.read.*)"
     native = bench.native(
         ladder_of,
-        "memory.load.dependent" if small else probes,
+        "memory.load.dependent,storage.read.random" if small else probes,
         profile="quick",
-        budget=3.0 if small else 24.0,
+        budget=6.0 if small else 24.0,
     )
     return say(
         chased,
@@ -98,6 +101,7 @@ def run(bench: Bench) -> Told:
         native,
         bench.why(ladder_of),
         called_spinning=rotational(bench.directory),
+        largest_cache=max(cache_sizes().values(), default=0),
     )
 
 
@@ -109,6 +113,7 @@ def say(
     why: str = "",
     *,
     called_spinning: bool | None = None,
+    largest_cache: int = 0,
 ) -> Told:
     """What these figures say.
 
@@ -119,6 +124,7 @@ def say(
         native: The native arm's run.
         why: Why there is none.
         called_spinning: Whether the kernel calls the disk a spinning one.
+        largest_cache: Bytes of the last cache before RAM; 0 where the system does not say.
     """
     from latlab.run.textbook import USUAL  # noqa: PLC0415 - figures only, but not needed at once
 
@@ -128,7 +134,7 @@ def say(
     levels = {
         key: {
             "native": here.latency(key),
-            "python": python_latency(key, kind, chased, disk),
+            "python": python_latency(key, kind, chased, disk, largest_cache),
             "reference": reference(key, kind),
         }
         for key in LEVELS
@@ -158,8 +164,10 @@ def say(
 def chases(bench: Bench) -> dict[int, Times]:
     """Seconds of a step by bytes of the array."""
     steps = 100_000 if bench.size == "small" else 300_000
-    places = {}
-    for power in _POWERS[bench.size]:
+    places, powers = {}, _POWERS[bench.size]
+    if bench.size != "small" and max(cache_sizes().values(), default=0) * BEYOND > 4 << powers[-1]:
+        powers = (*powers, powers[-1] + 2)
+    for power in powers:
         size, available = 4 << power, available_memory()
         if available is not None and available < 2 * size:
             bench.lacks(f"an array of {format_bytes(size)}", f"{format_bytes(available)} of memory are free")
@@ -179,6 +187,7 @@ def copies(bench: Bench) -> dict[str, Times]:
         Cannot: they do not fit.
     """
     large, available = (1 << 25) if bench.size == "small" else (1 << 27), available_memory()
+    large = max(large, BEYOND * max(cache_sizes().values(), default=0))
     if available is not None and available < 3 * large:
         raise Cannot(
             f"two blocks of {format_bytes(large)} do not fit: {format_bytes(available)} of memory are free"
@@ -333,7 +342,7 @@ def reference(key: str, kind: str) -> Cell | None:
     return Cell("s", value / 1e9, why=f"{USUAL.source}, {USUAL.year}")
 
 
-def python_latency(key: str, kind: str, chased: Arms[int], disk: Arms[str]) -> Cell:
+def python_latency(key: str, kind: str, chased: Arms[int], disk: Arms[str], largest_cache: int = 0) -> Cell:
     """One access to a level, as Python sees it."""
     if key == "packet":
         return nothing("s", _UNSENT)
@@ -342,6 +351,10 @@ def python_latency(key: str, kind: str, chased: Arms[int], disk: Arms[str]) -> C
     if key != "RAM" or len(chased) < 2:
         return nothing("s", "Python's own steps are longer than this and cannot be told apart from it")
     near, far = min(chased), max(chased)
+    if far < BEYOND * largest_cache:
+        return nothing(
+            "s", f"the last cache holds {format_bytes(largest_cache)}, the largest array {format_bytes(far)}"
+        )
     value = chased[far].median - chased[near].median
     if value <= 0:
         return nothing(

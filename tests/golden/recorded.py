@@ -41,7 +41,7 @@ PLACE: Final = "/place"
 #: What lessons ask of the machine outside of an attempt.
 ASKED: Final = {
     "block-size": ("power",),
-    "latency-ladder": ("rotational",),
+    "latency-ladder": ("rotational", "cache_sizes"),
     "random-pokes": ("system",),
     "small-files": ("without_journal",),
 }

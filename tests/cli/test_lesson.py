@@ -29,7 +29,7 @@ def told(
 ) -> tuple[subprocess.CompletedProcess[str], Path]:
     """One lesson with a guess, written in every form."""
     place = tmp_path_factory.mktemp("lesson")
-    line = "lesson small-files --small --plain --guess --html a.html --json a.json --notebook a.ipynb --dir ."
+    line = "lesson small-files --small --plain --guess -o a.html -o a.json -o a.ipynb --dir ."
     done = subprocess.run(
         [latlab, *line.split()],
         cwd=place,
@@ -86,7 +86,7 @@ def test_every_form_that_was_asked_for_is_written_and_nothing_else(
 def test_the_first_picture_is_written_alone(called: Command, tmp_path: Path) -> None:
     pytest.importorskip("vl_convert", reason="pictures need the extra latlab[export]")
     target = tmp_path / "picture.svg"
-    told = called("lesson", "heat-equation", "--small", "--plain", "--svg", str(target))
+    told = called("lesson", "heat-equation", "--small", "--plain", "--out", str(target))
     assert told.returncode == 0, told.stderr
     text = target.read_text(encoding="utf-8")
     assert text.startswith("<svg")
@@ -99,7 +99,10 @@ def test_the_first_picture_is_written_alone(called: Command, tmp_path: Path) -> 
         ("smal-files", "did you mean small-files?"),
         ("small-files --small --original", "not both"),
         ("--small", "which lesson?"),
-        ("small-files --json a.html", ".json"),
+        ("small-files --out a.txt", ".json"),
+        ("small-files a.json", "after --compare"),
+        ("small-files --compare a.json b.json", "a.json: No such file"),
+        ("small-files --compare --small a.json b.json", "only --out and --json"),
         ("small-files --dir nowhere", "no directory"),
         ("list-cost --guess", "no guess"),
     ],

@@ -37,7 +37,7 @@ def test_a_lesson_that_is_ended_leaves_nothing(name: str, number: signal.Signals
 def lesson(tmp_path: Path, **more: str) -> tuple[dict[str, Any], str]:
     """What `latlab lesson list-cost` found with these variables, and what it said meanwhile."""
     told = subprocess.run(
-        [sys.executable, "-m", "latlab", "lesson", "list-cost", "--small", "--plain", "--json", "-"],
+        [sys.executable, "-m", "latlab", "lesson", "list-cost", "--small", "--plain", "--json"],
         env={**os.environ, "XDG_CACHE_HOME": str(tmp_path), **more},
         capture_output=True,
         text=True,

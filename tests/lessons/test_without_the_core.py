@@ -27,7 +27,7 @@ downloads.PLANS['small'] = dataclasses.replace(downloads.PLANS['small'], rounds=
 folder, answers, *names = sys.argv[1:]
 for name in names:
     with open(f'{answers}/{name}', 'w', encoding='utf-8') as file, contextlib.redirect_stdout(file):
-        code = run(['lesson', name, '--small', '--plain', '--dir', folder, '--json', '-'])
+        code = run(['lesson', name, '--small', '--plain', '--dir', folder, '--json'])
     heavy = {'altair', 'msgspec', 'latlab.run.model'} & set(sys.modules)
     assert not (code or heavy), (name, code, heavy)
 """

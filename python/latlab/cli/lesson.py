@@ -13,33 +13,31 @@ from latlab.errors import UserError, named
 if TYPE_CHECKING:
     from latlab.lessons import Lesson, Result
 
-_FORMS = {
-    "html": (".html", ".htm"),
-    "pdf": (".pdf",),
-    "svg": (".svg",),
-    "json": (".json",),
-    "notebook": (".ipynb",),
-}
-
+_FORMS = (".html", ".htm", ".md", ".pdf", ".svg", ".ipynb", ".json")
 #: Of the extra `latlab[export]`.
-_PACKAGES = {"pdf": ("typst", "vl_convert"), "svg": ("vl_convert",)}
+_PACKAGES = {".pdf": ("typst", "vl_convert"), ".svg": ("vl_convert",)}
 
 
 @click.command("lesson")
 @click.argument("name", metavar="[NAME]", required=False)
+@click.argument("files", metavar="[--compare FILE...]", nargs=-1)
 @click.option("--original", is_flag=True, help="The document's own sizes; says first how long they take.")
 @click.option("--small", is_flag=True, help="The smallest sizes: a few seconds.")
 @click.option(
     "--plain", is_flag=True, help="Only the plain-Python arm, without the measuring core: less evidence."
 )
 @click.option("--guess", is_flag=True, help="Ask for your guess first; show guess, yours and the textbook's.")
-@click.option("--html", metavar="FILE", help="Also write it as one HTML file.")
-@click.option("--pdf", metavar="FILE", help="Also write it as PDF (needs latlab[export]).")
-@click.option("--svg", metavar="FILE", help="Also write its first picture alone (needs latlab[export]).")
 @click.option(
-    "--json", metavar="FILE", help="Also write every figure as JSON; - is stdout, instead of the text."
+    "-o",
+    "--out",
+    "outs",
+    metavar="FILE",
+    multiple=True,
+    help="Also write it to FILE.html, .md, .pdf, .svg (its first picture), .ipynb (a notebook) or .json"
+    " (every figure, for --compare); again for each. PDF and SVG need latlab[export].",
 )
-@click.option("--notebook", metavar="FILE", help="Also write a notebook that can be run.")
+@click.option("--json", "as_json", is_flag=True, help="Print every figure as JSON instead of the text.")
+@click.option("--compare", is_flag=True, help="Show results of many machines together: their .json files.")
 @click.option(
     "--dir",
     "directory",
@@ -59,7 +57,14 @@ _PACKAGES = {"pdf": ("typst", "vl_convert"), "svg": ("vl_convert",)}
     metavar="FILE",
     help="Use your own file, where a lesson takes one: the text of io-bottleneck.",
 )
-def command(name: str | None, directory: str | None, urls: tuple[str, ...], **asked: Any) -> None:  # noqa: ANN401 - click hands over one dict
+def command(
+    name: str | None,
+    files: tuple[str, ...],
+    outs: tuple[str, ...],
+    directory: str | None,
+    urls: tuple[str, ...],
+    **asked: Any,  # noqa: ANN401 - click hands over one dict
+) -> None:
     """Run an experiment of a textbook here; without NAME, list them.
 
     Each shows the question, the program, this machine's figures beside the
@@ -69,9 +74,11 @@ def command(name: str | None, directory: str | None, urls: tuple[str, ...], **as
     Examples:
       latlab lesson                                   which lessons there are
       latlab lesson small-files                       in under a minute
-      latlab lesson small-files --guess --html lesson.html
+      latlab lesson small-files --guess -o lesson.html
       latlab lesson small-files --original --dir /data
       latlab lesson downloads --url https://example.org/a --url https://example.org/b
+      latlab lesson small-files -o mine.json          on each machine of a class; then
+      latlab lesson small-files --compare *.json      all of them together
     """
     from urllib.parse import urlsplit  # noqa: PLC0415 - not needed for --help
 
@@ -81,7 +88,7 @@ def command(name: str | None, directory: str | None, urls: tuple[str, ...], **as
     from latlab.text import clean  # noqa: PLC0415 - see above
 
     if name is None:
-        if any(asked.values()) or directory is not None or urls:
+        if any(asked.values()) or directory is not None or urls or outs:
             raise UserError("which lesson? latlab lesson lists them")
         from latlab.cli.terminal.lesson_view import list_lines  # noqa: PLC0415 - see above
 
@@ -93,10 +100,20 @@ def command(name: str | None, directory: str | None, urls: tuple[str, ...], **as
         raise UserError("--original or --small, not both")
     place = None if directory is None else named("--dir", checked_folder, directory)
     lessons.checked_urls(lesson, urls)
+    targets = [_target(path) for path in outs]
+    as_json = asked.pop("as_json")
+    if asked.pop("compare"):
+        if any(asked.values()) or directory is not None or urls:
+            raise UserError("--compare shows what was measured: only --out and --json go with it")
+        from latlab.lessons.classroom import compared  # noqa: PLC0415 - see above
+
+        _tell(compared(name, files), targets, as_json=as_json)
+        return
+    if files:
+        raise UserError(f"{clean(files[0], most=200)!r}? Results of other machines come after --compare")
     if urls:
         hosts = dict.fromkeys(urlsplit(url).netloc.rpartition("@")[2] for url in urls)
         talk(f" asks {', '.join(clean(host, most=80) for host in hosts)}, four times for each URL")
-    targets = {form: _target(form, asked[form]) for form in _FORMS if asked[form] is not None}
     if asked["file"] is not None:
         lessons.check_file(lesson, asked["file"])
     guess = _asked(lesson) if asked["guess"] else None
@@ -113,16 +130,22 @@ def command(name: str | None, directory: str | None, urls: tuple[str, ...], **as
             urls=urls,
             say=lambda text: talk(f" {text} ..."),
         )
-    if asked["json"] == "-":
+    _tell(result, targets, as_json=as_json)
+
+
+def _tell(result: Result, targets: list[Path], *, as_json: bool) -> None:
+    """Shows a result, and writes it in every form that was asked for."""
+    from latlab.cli.terminal.screen import say, screen_of, talk  # noqa: PLC0415 - not needed for --help
+
+    if as_json:
         sys.stdout.write(result.to_json() + "\n")
     else:
         from latlab.cli.terminal.lesson_view import lesson_lines  # noqa: PLC0415 - see above
 
         say(lesson_lines(result, screen_of(sys.stdout)))
-    for form, target in targets.items():
-        if target is not None:
-            _write(result, form, target)
-            talk(f"wrote {target}")
+    for target in targets:
+        _write(result, target)
+        talk(f"wrote {target}")
 
 
 def _named(name: str) -> Lesson:
@@ -136,15 +159,16 @@ def _named(name: str) -> Lesson:
     return lessons.named(name)
 
 
-def _target(form: str, path: str) -> Path | None:
+def _target(path: str) -> Path:
     from importlib.util import find_spec  # noqa: PLC0415 - not needed for --help
 
     from latlab.paths import checked_output  # noqa: PLC0415 - see above
 
     # What a lesson found in minutes must not be lost for want of a package.
-    if not all(map(find_spec, _PACKAGES.get(form, ()))):
-        raise UserError(f"--{form} needs the extra: pip install 'latlab[export]'")
-    return None if form == "json" and path == "-" else checked_output(path, _FORMS[form])
+    target = checked_output(path, _FORMS)
+    if not all(map(find_spec, _PACKAGES.get(target.suffix.lower(), ()))):
+        raise UserError(f"{target.suffix} needs the extra: pip install 'latlab[export]'")
+    return target
 
 
 def _asked(lesson: Lesson) -> str:
@@ -161,16 +185,17 @@ def _asked(lesson: Lesson) -> str:
     return typed or "none"
 
 
-def _write(result: Result, form: str, target: Path) -> None:
+def _write(result: Result, target: Path) -> None:
     from latlab.run.saving import save  # noqa: PLC0415 - not needed for --help
 
-    if form == "json":
+    form = target.suffix.lower()
+    if form == ".json":
         save(target, f"{result.to_json()}\n".encode())
-    elif form == "notebook":
+    elif form == ".ipynb":
         from latlab.lessons.ipynb import notebook  # noqa: PLC0415 - see above
 
         save(target, notebook(result).encode())
     else:
         from latlab.lessons.document import render  # noqa: PLC0415 - see above
 
-        save(target, render(result, form))
+        save(target, render(result, {".htm": "html"}.get(form, form[1:])))

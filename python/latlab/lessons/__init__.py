@@ -148,7 +148,7 @@ def run(
             say(f"not installed, {line}")
     with Bench(size, plain=plain, directory=directory, file=file, urls=asked, say=say) as bench:
         told = lesson.run(bench)
-        missing, found = tuple(bench.missing), bench.run
+        missing, found, facts = tuple(bench.missing), bench.run, machine(bench.directory)
     result = Result(
         name=name,
         question=lesson.QUESTION,
@@ -158,7 +158,7 @@ def run(
         tool=version(),
         started=started,
         seconds=time.perf_counter() - begin,
-        machine=machine(),
+        machine=facts,
         answer=told.answer,
         programs=program_texts(lesson),
         tables=told.tables,

@@ -41,11 +41,12 @@ def document(result: Result) -> Document:
     )
     machine = result.machine
     facts = (
-        machine.get("processor", "unknown processor"),
-        "1 CPU" if machine.get("cpus") == "1" else f"{machine.get('cpus', '?')} CPUs",
+        machine.get("processor", "unknown processor") if machine else "results of several machines",
+        "1 CPU" if machine.get("cpus") == "1" else f"{machine['cpus']} CPUs" if "cpus" in machine else "",
         machine.get("memory", ""),
         machine.get("system", ""),
         machine.get("python", ""),
+        machine.get("file_system", ""),
         machine.get("environment", ""),
         f"{result.started.replace('T', ' ')[:16]} UTC",
         f"{result.size} sizes, {format_seconds(result.seconds)}",

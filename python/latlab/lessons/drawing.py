@@ -165,12 +165,10 @@ def _along(picture: Picture, field: str, low: float, high: float) -> alt.X:
     title = f"{picture.axis}{', logarithmic' if picture.log else ''}"
     kind: dict[str, Any] = {"type": "log"} if picture.log else {}
     scale = alt.Scale(domain=[low, high], nice=False, clamp=True, **kind)
-    return alt.X(
-        f"{field}:Q",
-        title=title,
-        scale=scale,
-        axis=alt.Axis(**_labels(picture.unit), grid=True, labelOverlap=True, tickCount=_TICKS),
-    )
+    tens = decades(low, high) if picture.log else []
+    ticks: dict[str, Any] = {"values": tens} if len(tens) > 1 else {"tickCount": _TICKS}
+    axis = alt.Axis(**_labels(picture.unit), **ticks, grid=True, labelOverlap=True)
+    return alt.X(f"{field}:Q", title=title, scale=scale, axis=axis)
 
 
 def _labels(unit: Unit) -> dict[str, Any]:
@@ -181,6 +179,8 @@ def _labels(unit: Unit) -> dict[str, Any]:
         return {"labelExpr": "datum.value > 1 ? '' : format(datum.value, '~%')"}
     if unit == "bytes":
         return {"labelExpr": "format(datum.value, '~s') + 'B'"}
+    if unit == "ratio":
+        return {"labelExpr": "format(datum.value, '~r') + 'x'"}
     # Each label by itself: an axis-wide format makes 0 a "0k". No half workers.
     least = {"tickMinStep": 1} if unit == "count" else {}
     return {"labelExpr": "format(datum.value, '~s')", **least}

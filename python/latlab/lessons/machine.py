@@ -12,8 +12,12 @@ from latlab.text import clean
 from latlab.units import format_bytes
 
 
-def machine() -> dict[str, str]:
-    """Processor, CPUs, memory, system, Python, and what is unusual in the environment; only what is known."""
+def machine(directory: Path | None = None) -> dict[str, str]:
+    """Processor, CPUs, memory, system, Python, and what is unusual in the environment; only what is known.
+
+    Args:
+        directory: Where files are measured: its file system is told as well.
+    """
     found = {
         "processor": _processor(),
         "architecture": platform.machine(),
@@ -21,9 +25,26 @@ def machine() -> dict[str, str]:
         "memory": _memory(),
         "system": f"{platform.system()} {platform.release()}",
         "python": f"{platform.python_implementation()} {platform.python_version()}",
+        "file_system": "" if directory is None else file_system(directory),
         "environment": environment.said(),
     }
     return {name: clean(text, most=400) for name, text in found.items() if text}
+
+
+def file_system(directory: Path) -> str:
+    """Its kind: `xfs`, `ext4`, or `ext4 without a journal`, as some virtual machines have; else empty."""
+    try:
+        device = directory.stat().st_dev
+        wanted = f"{os.major(device)}:{os.minor(device)}"
+        for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines():
+            mount, _, system = line.partition(" - ")
+            kind, source, *_ = system.split()
+            if mount.split()[2] == wanted:
+                plain = kind == "ext4" and not list(Path("/proc/fs/jbd2").glob(f"{Path(source).name}-*"))
+                return f"{kind} without a journal" if plain else kind
+    except (OSError, ValueError, IndexError):
+        pass
+    return ""
 
 
 def _cpus() -> int:

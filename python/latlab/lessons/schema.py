@@ -1,4 +1,4 @@
-"""The JSON Schema of a lesson's `--json`, from the types that are written."""
+"""The JSON Schema of a lesson's JSON, from the types that are written."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def schema_json() -> str:
             for field in _NOT_WRITTEN:
                 del part["properties"][field]
                 part["required"].remove(field)
-            part["description"] = "A lesson that was run, as latlab lesson NAME --json writes it."
+            part["description"] = "A lesson that was run, as latlab lesson NAME --out FILE.json writes it."
     body: dict[str, Any] = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "latlab.lesson/1",

@@ -45,7 +45,8 @@ def lesson_lines(result: Result, screen: Screen) -> list[Line]:
         lines += screen.wrapped(
             f"  your guess {guessed.guess} · here {guessed.here} · the document {guessed.textbook}"
         )
-    lines += [Line(), *_titled("What was run", screen), *_programs(result, screen)]
+    if result.programs:
+        lines += [Line(), *_titled("What was run", screen), *_programs(result, screen)]
     for table in result.tables:
         lines += [Line(), *_table(table, screen)]
     for picture in result.pictures:
@@ -83,7 +84,7 @@ def _programs(result: Result, screen: Screen) -> list[Line]:
     lines += [Line(screen.fit(f"    {text}".rstrip())) for text in first.text.splitlines()]
     if others:
         names = ", ".join(f"{each.name} ({len(each.text.splitlines())} lines)" for each in others)
-        told = f"and {names}: latlab lesson {result.name} --html FILE shows them"
+        told = f"and {names}: latlab lesson {result.name} --out FILE.html shows them"
         lines += screen.wrapped(told, first="  ", rest="  ")
     return lines
 

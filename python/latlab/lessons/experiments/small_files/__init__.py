@@ -18,6 +18,7 @@ from latlab.lessons import compiled
 from latlab.lessons.bench import NOT_TIMED, Arms, Bench, Cannot, Times
 from latlab.lessons.cache import again, why_not_cold
 from latlab.lessons.figures import Cell, Published
+from latlab.lessons.machine import file_system
 from latlab.lessons.memory import enough_memory
 from latlab.lessons.model import Guess, Original, Told
 from latlab.lessons.native import probed
@@ -113,17 +114,7 @@ def run(bench: Bench) -> Told:
 
 def without_journal(directory: Path) -> bool:
     """Whether the file system is an ext4 that has no journal, as some virtual machines' are."""
-    try:
-        device = directory.stat().st_dev
-        wanted = f"{os.major(device)}:{os.minor(device)}"
-        for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines():
-            mount, _, system = line.partition(" - ")
-            kind, source, *_ = system.split()
-            if mount.split()[2] == wanted and kind == "ext4":
-                return not list(Path("/proc/fs/jbd2").glob(f"{Path(source).name}-*"))
-    except (OSError, ValueError, IndexError):
-        pass
-    return False
+    return file_system(directory) == "ext4 without a journal"
 
 
 def say(

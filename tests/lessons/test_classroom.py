@@ -1,0 +1,167 @@
+"""Results of a class: who stands apart and why, what cannot be compared, files of somebody else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+
+import pytest
+
+from latlab.errors import UserError
+from latlab.lessons import classroom
+from latlab.lessons.figures import Cell, Column, Published, Row, Table
+from latlab.lessons.model import Guessed, Result
+
+Write = Callable[..., Path]
+
+
+def result(ratio: float, *, spread: float = 0.05, **about: object) -> Result:
+    """A result of small-files with that figure."""
+    cell = Cell("ratio", ratio, ratio * (1 - spread), ratio * (1 + spread), 5, Published("75.1 slower", 75.1))
+    row = Row("write_ratio", "many over one", {"python": cell})
+    return replace(
+        Result(
+            name="small-files",
+            question="Why?",
+            origin="a lesson",
+            size="small",
+            plain=False,
+            tool="0.1.0",
+            started="2026-11-27T12:00:00Z",
+            seconds=ratio,
+            machine={"processor": "Alpha", "cpus": "8", "file_system": "ext4"},
+            answer=("So it is.",),
+            programs=(),
+            tables=(Table("original", "The same bytes", "files", (Column("python", "Python"),), (row,)),),
+        ),
+        **about,
+    )
+
+
+@pytest.fixture(name="written")
+def _written(tmp_path: Path) -> Write:
+    """Writes results as `--out` does; returns their files' folder."""
+
+    def write(*results: Result) -> Path:
+        for number, each in enumerate(results):
+            (tmp_path / f"student-{number:02d}.json").write_text(each.to_json(), encoding="utf-8")
+        return tmp_path
+
+    return write
+
+
+def test_the_machine_that_stands_apart_is_named_with_what_only_it_has() -> None:
+    odd = {"processor": "Beta", "cpus": "8", "file_system": "overlay"}
+    doubts = ("The battery is in use: the CPU may be slower.",)
+    class_ = [result(ratio) for ratio in (30, 33, 36, 31)] + [result(140, machine=odd, doubts=doubts)]
+    said = classroom.together(class_)
+    assert "From 30.0x (machine 1) to 140x (machine 5); the median is 33.0x." in said.answer[0]
+    assert said.answer[-1] == "1 of them stands apart: machine 5."
+    (why,) = said.reasons
+    assert why.startswith("Machine 5: 4.2 times the median.")
+    assert "its processor is Beta, that of 4 of 4 others Alpha" in why
+    assert "its file system is overlay" in why
+    assert "The battery is in use" in why
+    assert "CPUs" not in why, "it has as many as the others"
+    (drawn,) = [each for each in said.pictures if each.name == "class"]
+    assert [mark.label for mark in drawn.marks if mark.series == "a machine that stands apart"] == [
+        "machine 5"
+    ]
+    assert drawn.marks[0].value == 75.1
+
+
+@pytest.mark.parametrize(
+    ("ratios", "spread"),
+    [
+        ((30, 30.1, 30.2, 30.1, 36), 0.01),
+        ((30, 33, 36, 31, 140), 0.9),
+        ((10, 20, 40, 80, 160), 0.01),
+        ((30, 140), 0.01),
+    ],
+    ids=["equal laptops", "its own repeats reach the median", "all differ", "two machines"],
+)
+def test_nobody_stands_apart_by_noise_or_among_machines_that_all_differ(
+    ratios: tuple[float, ...], spread: float
+) -> None:
+    said = classroom.together([result(ratio, spread=spread) for ratio in ratios])
+    assert not said.reasons
+    assert not [line for line in said.answer if " apart: " in line]
+
+
+def test_a_machine_with_nothing_unusual_is_to_be_measured_again() -> None:
+    said = classroom.together([result(ratio) for ratio in (30, 33, 36, 31, 140)])
+    assert "run the lesson there again" in said.reasons[0]
+
+
+def test_guesses_stand_beside_the_figures() -> None:
+    guessed = Guessed("How many times?", "40", "30x", "75.1 slower")
+    said = classroom.together([result(30, guessed=guessed), result(33)])
+    table = said.table("class")
+    assert [row.cells["guess"].value for row in table.rows] == ["40", None]
+    assert "guess" not in {
+        column.name for column in classroom.together([result(3), result(4)]).table("class").columns
+    }
+
+
+def test_the_same_file_twice_counts_once_and_another_size_is_left_out(written: Write) -> None:
+    folder = written(result(30), result(33), result(33), result(9, size="default"))
+    said = classroom.compared("small-files", sorted(folder.iterdir()))
+    assert len(said.table("class").rows) == 2
+    assert any("1 file was the same as another" in line for line in said.reasons)
+    assert any("another size than small" in line for line in said.reasons)
+
+
+def test_nothing_of_files_names_is_shown(written: Write) -> None:
+    folder = written(result(30), result(33))
+    text = classroom.compared("small-files", sorted(folder.iterdir())).to_json()
+    assert "student" not in text
+    assert str(folder) not in text
+
+
+def test_what_is_no_result_of_the_lesson_is_one_clear_line(written: Write, tmp_path: Path) -> None:
+    folder = written(result(30), result(33, name="list-cost"), result(34, schema="latlab.lesson/9"))
+    good, other, newer = sorted(folder.iterdir())
+    (broken := tmp_path / "broken.json").write_text("{", encoding="utf-8")
+    wrong = json.loads(good.read_text(encoding="utf-8"))
+    wrong["tables"][0]["rows"][0]["cells"]["python"]["value"] = [1]
+    (typed := tmp_path / "typed.json").write_text(json.dumps(wrong), encoding="utf-8")
+    (deep := tmp_path / "deep.json").write_text("[" * 100_000, encoding="utf-8")
+    for path, said in (
+        (other, "of the lesson list-cost"),
+        (newer, "no result of a lesson of this version"),
+        (broken, "no result of a lesson"),
+        (typed, "no result of a lesson"),
+        (deep, "no result of a lesson"),
+        (tmp_path / "gone.json", "No such file"),
+        (good, "name two or more"),
+    ):
+        with pytest.raises(UserError, match=said):
+            classroom.compared("small-files", [good, path])
+
+
+def test_a_hostile_result_changes_no_table_and_runs_nothing(written: Write) -> None:
+    row = Row(
+        "write_ratio",
+        "a | b\n## Why\n- nonsense",
+        {"python": Cell("ratio", 5.0, published=Published("x\x1b[2J", 1.0))},
+    )
+    bad = replace(
+        result(5),
+        tables=(replace(result(5).tables[0], rows=(row,)),),
+        machine=MappingProxyType({"processor": "\x1b]0;owned\x07"}),
+    )
+    folder = written(bad, replace(bad, seconds=1.0))
+    first, _ = files = sorted(folder.iterdir())
+    taken = json.loads(first.read_text(encoding="utf-8")) | {
+        "run": {"x": 1},
+        "charts": ["ladder"],
+    }
+    first.write_text(json.dumps(taken), encoding="utf-8")
+    said = classroom.compared("small-files", files)
+    assert said.run is None
+    assert not said.charts
+    assert not said.reasons
+    assert [column.name for column in said.table("class").columns] == ["here"]

@@ -40,7 +40,7 @@ EXPERIMENTS: Final = "latlab.lessons.experiments"
 PLACE: Final = "/place"
 #: What lessons ask of the machine outside of an attempt.
 ASKED: Final = {
-    "block-size": ("power",),
+    "block-size": ("power", "in_memory"),
     "latency-ladder": ("rotational", "cache_sizes"),
     "random-pokes": ("system",),
     "small-files": ("without_journal",),
@@ -232,7 +232,7 @@ class Playing(benches.Bench):
     def folder(self) -> Path:
         return Path(PLACE)
 
-    def room(self, needed: int) -> None:
+    def room(self, needed: int, place: Path | None = None) -> None:
         """There is room."""
 
     @contextlib.contextmanager

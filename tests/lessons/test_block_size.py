@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
 from array import array
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,8 +18,10 @@ from typing import Any
 import pytest
 from tests.some import some
 
-from latlab.lessons.bench import Arms, Times
+from latlab import lessons
+from latlab.lessons.bench import KEPT_BYTES, Arms, Bench, Times
 from latlab.lessons.experiments import block_size as lesson
+from latlab.lessons.experiments.block_size.disks import Curve
 from latlab.lessons.model import Result
 from latlab.lessons.programs import block_size
 
@@ -43,7 +52,7 @@ def test_the_published_figures_are_as_printed(result: Result) -> None:
     }
 
 
-def curve(reads: dict[int, tuple[float, ...]], writes: dict[int, tuple[float, ...]]) -> lesson.Curve:
+def curve(reads: dict[int, tuple[float, ...]], writes: dict[int, tuple[float, ...]]) -> Curve:
     return {size: {"read_cold": Times(reads[size]), "write": Times(writes[size])} for size in reads}
 
 
@@ -129,7 +138,164 @@ def test_both_layouts_hold_the_same_column_and_a_broken_one_is_noticed(tmp_path:
 
 
 def test_one_disk_does_not_decide_what_takes_two(result: Result) -> None:
-    assert str(result["rules.solid.python"].value).startswith("undecided")
+    said = str(result["rules.solid.python"].value)
+    assert said.startswith("by the published figures: true; not measured here (")
+    assert "67 times at 4 KiB, 20 times at 1 MB" in said
+    assert result["references.solid.small"].shown == "150 µs"
+    assert result["references.spinning.large"].shown == "20.0 ms"
+    assert all(
+        "not measured here" in result[f"references.{kind}.{column}"].why
+        for kind in ("solid", "spinning")
+        for column in ("small", "large")
+    )
+
+
+def disk(small: tuple[float, ...], large: tuple[float, ...], times: float = 1.0) -> Curve:
+    """Small files and large ones: cold reads, and writes that take so many times as long."""
+    return {
+        size: {"read_cold": Times(values), "write": Times(tuple(times * each for each in values))}
+        for size, values in ((1000, small), (10**6, large))
+    }
+
+
+SOLID = disk((70e-6, 80e-6, 90e-6), (1e-3, 1.1e-3, 1.2e-3))
+SPINNING = disk((8e-3, 9e-3, 10e-3), (15e-3, 16e-3, 17e-3))
+
+
+def third_rule(*two: Curve, memory: tuple[bool, bool] = (False, False), why: str = "") -> str:
+    found = lesson.say({}, {}, two=two, memory=memory, why={**lesson.NO_WHY, "two": why})
+    (table,) = (each for each in found.tables if each.name == "rules")
+    return str(table.cell("solid", "python").value)
+
+
+def test_where_the_one_disk_stands_is_told_by_its_own_cold_reads() -> None:
+    for curve_of, stands in (
+        (SOLID, "80.0 µs, as solid state does"),
+        (SPINNING, "9.00 ms, as a spinning disk does"),
+    ):
+        found = lesson.say(curve_of, {})
+        (rules, references) = (each for each in found.tables if each.name in {"rules", "references"})
+        said = str(rules.cell("solid", "python").value)
+        assert said.startswith("by the published figures: true; not measured here (")
+        assert said.endswith(f"the one disk that was measured reads 1 kB cold in {stands})")
+        assert references.cell("here", "large").number == curve_of[10**6]["read_cold"].median
+    assert "could not be read cold" in third_rule()
+    assert "is memory, no disk" in third_rule(memory=(True, False))
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+@pytest.mark.parametrize(
+    ("spinning", "verdict"),
+    [
+        (SPINNING, "true ("),
+        (disk((2e-3, 2e-3, 2e-3), (50e-3, 51e-3, 52e-3)), "true, but above all for small: false ("),
+        (disk((8e-3, 9e-3, 10e-3), (1e-3, 100e-3, 200e-3)), "undecided ("),
+        (disk((8e-3, 9e-3, 10e-3), (0.1e-3, 0.2e-3, 0.2e-3)), "false ("),
+    ],
+)
+def test_two_disks_decide_the_third_rule_where_one_spins(
+    spinning: Curve, verdict: str, *, swapped: bool
+) -> None:
+    said = third_rule(*((SOLID, spinning), (spinning, SOLID))[swapped])
+    assert said.startswith(verdict), said
+    assert "times as long on the spinning one: written 1 kB" in said
+
+
+def test_two_disks_of_one_kind_are_compared_and_decide_nothing() -> None:
+    twice = disk((140e-6, 160e-6, 180e-6), (1e-3, 1.1e-3, 1.2e-3))
+    said = third_rule(SOLID, twice)
+    assert said.startswith("both are solid (times as long on the second: written 1 kB 2.0 times (2.0 – 2.0)")
+    assert third_rule(SPINNING, SPINNING).startswith("both spin (")
+    in_memory = {size: {"write": own["write"]} for size, own in SOLID.items()}
+    said = third_rule(SPINNING, in_memory, memory=(False, True))
+    assert said.startswith(
+        "undecided (the first reads 1 kB cold in 9.00 ms, as a spinning disk does; the second is memory"
+    )
+    assert "read 1 kB" not in said
+    assert third_rule(why="the disk is full") == "undecided (the second disk: the disk is full)"
+
+
+def test_the_two_disks_stand_side_by_side_with_the_ratio_of_their_times() -> None:
+    found = lesson.say({}, {}, two=(SOLID, SPINNING), memory=(False, False))
+    (table,) = (each for each in found.tables if each.name == "disks")
+    assert [row.name for row in table.rows] == ["bytes_1000", "bytes_1000000"]
+    small = table.rows[0].cells
+    assert (small["read_cold_first"].number, small["read_cold_second"].number) == (1000 / 80e-6, 1000 / 9e-3)
+    assert small["read_cold_ratio"].number == pytest.approx(9e-3 / 80e-6)
+    assert "The second reads 1 kB cold in 9.00 ms, as a spinning disk does." in table.note
+    assert not any(each.name == "references" for each in found.tables)
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Iterator[Path]:
+    """A directory on another file system than the temporary one, with room."""
+    place = Path("/dev/shm")
+    if not (place.is_dir() and os.access(place, os.W_OK) and place.stat().st_dev != tmp_path.stat().st_dev):
+        pytest.skip("there is no second file system")
+    if shutil.disk_usage(place).free < KEPT_BYTES + 10**8:
+        pytest.skip("the second file system has too little room")
+    with tempfile.TemporaryDirectory(dir=place) as folder:
+        yield Path(folder)
+
+
+def test_each_disk_is_measured_in_its_own_directory_in_turns(
+    tmp_path: Path, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where, real = [], block_size.write_file
+
+    def write(path: Path, data: bytes, *, flush: bool) -> float:
+        assert flush
+        where.append((len(data), path.parent.parent))
+        return real(path, data, flush=flush)
+
+    monkeypatch.setattr(block_size, "write_file", write)
+    with Bench("small", directory=tmp_path) as bench:
+        first, second = lesson.by_disk(bench, elsewhere)
+    sizes = lesson.FILES["small"]
+    assert where[::2] == where[1::2], "each write comes after one of the same form"
+    up = [(size, place) for size in sizes for place in (tmp_path, elsewhere)]
+    assert where[::2] == [*up, *reversed(up), *up]
+    assert all(len(each[size]["write"].values) == 3 for each in (first, second) for size in sizes)
+    assert [*tmp_path.iterdir(), *elsewhere.iterdir()] == []
+
+
+@pytest.mark.slow
+def test_two_directories_are_compared_and_nothing_is_left_in_either(tmp_path: Path, elsewhere: Path) -> None:
+    found = lessons.run("block-size", "small", plain=True, directory=[tmp_path, elsewhere])
+    for row in some(found.table("disks").rows):
+        assert row.cells["write_ratio"].number
+        assert row.cells["write_ratio"].repeats == 3
+    note = found.table("disks").note
+    if lesson.in_memory(elsewhere):
+        assert "The second is memory" in note
+        assert str(found["rules.solid.python"].value).startswith("undecided")
+    assert [*tmp_path.iterdir(), *elsewhere.iterdir()] == []
+
+
+@pytest.mark.slow
+def test_a_comparison_that_is_ended_leaves_nothing_on_either_disk(tmp_path: Path, elsewhere: Path) -> None:
+    directories = ["--dir", str(tmp_path), "--dir", str(elsewhere)]
+    command = [sys.executable, "-m", "latlab", "lesson", "block-size", "--small", "--plain", *directories]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    until = time.monotonic() + 60
+    while not list(elsewhere.glob("latlab-lesson-*/file-*")):
+        assert process.poll() is None
+        assert time.monotonic() < until
+        time.sleep(0.001)
+    process.send_signal(signal.SIGTERM)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGTERM, said
+    assert [*tmp_path.iterdir(), *elsewhere.iterdir()] == []
+
+
+def test_a_second_directory_that_cannot_be_written_is_named_and_the_rest_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lessons, "check_directories", lambda *_: None)
+    found = lessons.run("block-size", "small", plain=True, directory=[tmp_path, tmp_path / "gone"])
+    assert str(found["rules.solid.python"].value).startswith("undecided (the second disk: ")
+    assert any(each.what == "the two disks in turns" for each in found.missing)
+    assert found["rules.large_write.python"].value
 
 
 @pytest.mark.parametrize(

@@ -119,7 +119,7 @@ def test_a_size_that_was_not_asked_for_says_so(result: Result) -> None:
 
 def test_ten_gigabytes_that_would_take_too_long_are_not_written(tmp_path: Path) -> None:
     with Bench("original", directory=tmp_path) as bench:
-        bench.room = lambda needed: None  # type: ignore[method-assign]
+        bench.room = lambda needed, place=None: None  # type: ignore[method-assign]
         with pytest.raises(Cannot, match="writing it would take"):
             lesson.poked_file(bench, 10**10, {10**9: (0.0, lesson.LONGEST_S)})
     assert not list(tmp_path.iterdir())

@@ -40,9 +40,10 @@ _PACKAGES = {".pdf": ("typst", "vl_convert"), ".svg": ("vl_convert",)}
 @click.option("--compare", is_flag=True, help="Show results of many machines together: their .json files.")
 @click.option(
     "--dir",
-    "directory",
+    "directories",
     metavar="DIR",
-    help="Measure the disk of this directory. [default: your cache folder]",
+    multiple=True,
+    help="Measure the disk of this directory; block-size compares two. [default: your cache folder]",
 )
 @click.option(
     "--url",
@@ -61,7 +62,7 @@ def command(
     name: str | None,
     files: tuple[str, ...],
     outs: tuple[str, ...],
-    directory: str | None,
+    directories: tuple[str, ...],
     urls: tuple[str, ...],
     **asked: Any,  # noqa: ANN401 - click hands over one dict
 ) -> None:
@@ -76,6 +77,7 @@ def command(
       latlab lesson small-files                       in under a minute
       latlab lesson small-files --guess -o lesson.html
       latlab lesson small-files --original --dir /data
+      latlab lesson block-size --dir /data --dir /media/usb       two disks
       latlab lesson downloads --url https://example.org/a --url https://example.org/b
       latlab lesson small-files -o mine.json          on each machine of a class; then
       latlab lesson small-files --compare *.json      all of them together
@@ -88,7 +90,7 @@ def command(
     from latlab.text import clean  # noqa: PLC0415 - see above
 
     if name is None:
-        if any(asked.values()) or directory is not None or urls or outs:
+        if any(asked.values()) or directories or urls or outs:
             raise UserError("which lesson? latlab lesson lists them")
         from latlab.cli.terminal.lesson_view import list_lines  # noqa: PLC0415 - see above
 
@@ -98,12 +100,13 @@ def command(
     lesson = _named(name)
     if asked["original"] and asked["small"]:
         raise UserError("--original or --small, not both")
-    place = None if directory is None else named("--dir", checked_folder, directory)
+    places = [named("--dir", checked_folder, each) for each in directories]
+    lessons.check_directories(lesson, places)
     lessons.checked_urls(lesson, urls)
     targets = [_target(path) for path in outs]
     as_json = asked.pop("as_json")
     if asked.pop("compare"):
-        if any(asked.values()) or directory is not None or urls:
+        if any(asked.values()) or directories or urls:
             raise UserError("--compare shows what was measured: only --out and --json go with it")
         from latlab.lessons.classroom import compared  # noqa: PLC0415 - see above
 
@@ -124,7 +127,7 @@ def command(
             name,
             "original" if asked["original"] else "small" if asked["small"] else "default",
             plain=asked["plain"],
-            directory=place,
+            directory=places,
             file=asked["file"],
             guess=guess,
             urls=urls,

@@ -12,6 +12,7 @@
 - `QUESTION` (the document's opening question), `ORIGIN` (which document), `PROGRAMS` (files in `programs/`
   that are run and shown, the document's experiment first), `GUESS` or None, and `ORIGINAL_TAKES` (how long
   the document's sizes take, and why); `TAKES_FILE = True` where the user may name a file (`bench.file`);
+  `COMPARES_DISKS = True` where a second directory (`bench.second`);
   `wanted()` where something has to be installed for some rows, which yields what is not;
 - `run(bench) -> Told`, the whole experiment. It asks `bench.size` for its sizes, and goes through
 
@@ -52,6 +53,7 @@ from latlab.installed import version
 from latlab.lessons.bench import Bench
 from latlab.lessons.machine import machine
 from latlab.lessons.model import SIZES, Guess, Guessed, Original, Program, Result, Size, Told
+from latlab.paths import checked_folder
 from latlab.text import clean
 
 if TYPE_CHECKING:
@@ -69,6 +71,7 @@ LESSONS: Final = tuple(
 )
 
 _MOST_URLS: Final = 50
+_MOST_DIRECTORIES: Final = 2
 _LANGUAGES: Final = {".py": "python", ".c": "c", ".go": "go", ".rs": "rust"}
 
 
@@ -111,7 +114,7 @@ def run(
     size: Size = "default",
     *,
     plain: bool = False,
-    directory: str | os.PathLike[str] | None = None,
+    directory: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = None,
     file: str | os.PathLike[str] | None = None,
     guess: str | None = None,
     urls: Sequence[str] = (),
@@ -123,18 +126,20 @@ def run(
         name: Of the lesson: one of `LESSONS`.
         size: `small` (seconds), `default` (under a minute) or `original` (the document's sizes).
         plain: Only the plain-Python arm, without the measuring core: less evidence.
-        directory: Whose disk is measured; by default your cache folder's.
+        directory: Whose disk is measured; by default your cache folder's. `block-size` compares two.
         file: A file of yours instead of what the lesson makes; `io-bottleneck` counts its words.
         guess: What the reader expects, to be shown beside what was found.
         urls: Files of real servers, for the lesson `downloads`: only then does anything leave this machine.
         say: Called with what is being done now.
 
     Raises:
-        UserError: no such lesson or size, or it takes no such URL or file.
+        UserError: no such lesson or size, or it takes no such directory, URL or file.
     """
     if size not in SIZES:
         raise UserError(f"there is no size {clean(size, most=60)!r}; there are {', '.join(SIZES)}")
     lesson = named(name)
+    directories = [directory] if isinstance(directory, str | os.PathLike) else list(directory or ())
+    check_directories(lesson, directories)
     asked = checked_urls(lesson, urls)
     if file is not None:
         check_file(lesson, file)
@@ -146,7 +151,8 @@ def run(
         wanted: Callable[[], Iterable[str]] = getattr(lesson, "wanted", tuple)
         for line in wanted():
             say(f"not installed, {line}")
-    with Bench(size, plain=plain, directory=directory, file=file, urls=asked, say=say) as bench:
+    first, second, *_ = *directories, None, None
+    with Bench(size, plain=plain, directory=first, second=second, file=file, urls=asked, say=say) as bench:
         told = lesson.run(bench)
         missing, found, facts = tuple(bench.missing), bench.run, machine(bench.directory)
     result = Result(
@@ -207,6 +213,22 @@ def checked_urls(lesson: Lesson, urls: Sequence[str]) -> tuple[str, ...]:
                 f"{clean(url, most=80)!r} is no URL that begins with http:// or https:// and a host"
             )
     return tuple(urls)
+
+
+def check_directories(lesson: Lesson, directories: Sequence[str | os.PathLike[str]]) -> None:
+    """Whether the lesson takes so many directories, and two are on two file systems.
+
+    Raises:
+        UserError: not so.
+    """
+    if len(directories) <= 1:
+        return
+    if not getattr(lesson, "COMPARES_DISKS", False):
+        raise UserError("--dir: only block-size takes a second directory")
+    if len(directories) > _MOST_DIRECTORIES:
+        raise UserError(f"--dir: {len(directories)} directories are too many; block-size compares two")
+    if len({Path(checked_folder(each)).stat().st_dev for each in directories}) == 1:
+        raise UserError("--dir: both are on one file system; name a directory on another disk")
 
 
 def check_file(lesson: Lesson, file: str | os.PathLike[str]) -> None:

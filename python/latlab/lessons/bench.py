@@ -155,6 +155,7 @@ class Bench:
         run: The native arm's run.
         urls: Files of real servers, as the user named them.
         file: A file of the user's that is to be used, where the lesson takes one.
+        second: A directory of another disk that is compared, where the lesson takes one.
     """
 
     def __init__(
@@ -163,6 +164,7 @@ class Bench:
         *,
         plain: bool = False,
         directory: str | os.PathLike[str] | None = None,
+        second: str | os.PathLike[str] | None = None,
         urls: tuple[str, ...] = (),
         file: str | os.PathLike[str] | None = None,
         say: Callable[[str], None] | None = None,
@@ -173,6 +175,7 @@ class Bench:
         self.missing: list[Missing] = []
         self.run: Run | None = None
         self.file = None if file is None else Path(file)
+        self.second = None if second is None else Path(second)
         self._asked = None if directory is None else Path(directory)
         self._folder: Path | None = None
         self._held = contextlib.ExitStack()
@@ -295,14 +298,18 @@ class Bench:
                 place = stack.enter_context(own_folder(Path(tempfile.gettempdir())))
             yield place
 
-    def room(self, needed: int) -> None:
+    def room(self, needed: int, place: Path | None = None) -> None:
         """Checks that the disk has room, beyond what is kept free.
+
+        Args:
+            needed: Bytes.
+            place: On that disk; by default the lesson's folder.
 
         Raises:
             Cannot: it has not.
             OSError: there is no folder to write in.
         """
-        usage = shutil.disk_usage(self.folder)
+        usage = shutil.disk_usage(place or self.folder)
         free = usage.free - KEPT_BYTES
         if free < needed:
             raise Cannot(

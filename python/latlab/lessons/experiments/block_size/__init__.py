@@ -6,7 +6,7 @@ import functools
 import itertools
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
@@ -14,7 +14,19 @@ from typing import TYPE_CHECKING, Any, Final
 from latlab.lessons import words
 from latlab.lessons.bench import NOT_TIMED, Arms, Bench, Cannot, Times
 from latlab.lessons.cache import NOT_KEPT, again, brought_in, why_not_cold
+from latlab.lessons.experiments.block_size.disks import (
+    NEVER_COLD,
+    Curve,
+    Disk,
+    by_the_published,
+    by_two,
+    references,
+)
+from latlab.lessons.experiments.block_size.disks import WHAT as WHAT  # for the template
+from latlab.lessons.experiments.latency_ladder import SPINS_S as SPINS_S
 from latlab.lessons.figures import Cell, Published
+from latlab.lessons.folder import own_folder
+from latlab.lessons.machine import file_system
 from latlab.lessons.model import Guess, Original, Size, Told
 from latlab.lessons.native import probed, why_not
 from latlab.lessons.programs import block_size
@@ -28,6 +40,7 @@ if TYPE_CHECKING:
 QUESTION = "How does the bandwidth of a disk depend on the block size?"
 ORIGIN = "a post, “Disk Bandwidth”"
 PROGRAMS = ("block_size.py",)
+COMPARES_DISKS = True
 BEST: Final = Published("500 MB/s", 500e6)
 MINUTE: Final = Published("one minute", 60.0)
 GUESS = Guess(
@@ -70,10 +83,8 @@ WAYS: Final = {
 _READ: Final = "storage.read.sequential"
 _WRITE: Final = "storage.write.sequential"
 
-_NO_WHY: Final = MappingProxyType(dict.fromkeys(("files", "blocks", "read", "write"), ""))
-
-#: Times by size and way.
-Curve = Mapping[int, Mapping[str, Times]]
+NO_WHY: Final = MappingProxyType(dict.fromkeys(("files", "blocks", "read", "write", "two"), ""))
+_MEMORY: Final = frozenset({"tmpfs", "ramfs"})
 
 
 def run(bench: Bench) -> Told:
@@ -82,6 +93,8 @@ def run(bench: Bench) -> Told:
     files = bench.attempt(of_files, lambda: by_file(bench)) or {}
     blocks = bench.attempt(of_blocks, lambda: by_block(bench)) or {}
     column = bench.arms("one column of a table", lambda: scanned(bench))
+    of_two, second = "the two disks in turns", bench.second
+    two = None if second is None else bench.attempt(of_two, lambda: by_disk(bench, second))
     native, why_read = probed(
         bench, f"{_READ},{_WRITE}", profile="quick", budget=1.5 if bench.size == "small" else 15.0
     )
@@ -96,8 +109,11 @@ def run(bench: Bench) -> Told:
             "blocks": bench.why(of_blocks),
             "read": why_read,
             "write": why_write,
+            "two": bench.why(of_two),
         },
         bench.size,
+        two or (),
+        [in_memory(place) for place in (bench.directory, bench.second) if place is not None],
     )
 
 
@@ -106,8 +122,10 @@ def say(
     blocks: Curve,
     column: Arms[str] = NOT_TIMED,
     native: Run | None = None,
-    why: Mapping[str, str] = _NO_WHY,
+    why: Mapping[str, str] = NO_WHY,
     asked: Size = "default",
+    two: Sequence[Curve] = (),
+    memory: Sequence[bool] = (False,),
 ) -> Told:
     """What these figures say.
 
@@ -116,23 +134,38 @@ def say(
         blocks: By the size of blocks within one file.
         column: Seconds to add up a column, by layout and state.
         native: The native arm's run.
-        why: Why there is nothing of `files`, `blocks`, and of the probes that `read` and `write`.
+        why: Why there is nothing of `files`, `blocks`, `two`, and of the probes that `read` and `write`.
         asked: The size of the lesson.
+        two: Of both disks, by the size of a file, where two were compared.
+        memory: Of each directory that was named, whether its files are in memory.
     """
+    never = [NEVER_COLD if inside else "" for inside in memory]
+    every = whole(files, FILES[asked], why["files"] or never[0])
+    one = Disk(every, memory[0])
+    disks = [
+        Disk(whole(curve, curve, reason), inside)
+        for curve, inside, reason in zip(two, memory, never, strict=False)
+    ]
+    solid = by_two(*disks) if disks else by_the_published(one)
     return told(
         __name__,
         asked=asked,
-        files=whole(files, FILES[asked], why["files"]),
+        files=every,
         blocks=whole(blocks, BLOCKS[asked], why["blocks"]),
         smallest=min(files, default=0),
         column=column,
-        verdicts=verdicts(files),
+        verdicts=verdicts(files)
+        | {"solid": ("undecided", f"the second disk: {why['two']}") if why["two"] else solid},
+        disks=disks,
+        one=one,
+        references=list(references()),
+        near=min(every, key=lambda size: abs(math.log(size / 1e6))),
         native_rules=native_rules(native),
         native=list(native_rows(native)),
         fits={side: list(direct_fits(native, side)) for side in ("read", "write")},
         power=power(),
         why=why,
-        why_cold=why["files"] or "no cold read was possible",
+        why_cold=why["files"] or never[0] or "no cold read was possible",
         duration=format_seconds,
     )
 
@@ -156,19 +189,51 @@ def by_file(bench: Bench) -> Curve:
     sizes, rounds = FILES[bench.size], _ROUNDS[bench.size]
     bench.room(2 * rounds * sum(sizes))
     found: dict[int, dict[str, list[float]]] = {size: {} for size in sizes}
-    paths = (bench.folder / f"file-{number}" for number in itertools.count())
+    paths = _new_files(bench.folder)
     # Once up and once down: no size always follows the same one.
     for size in bench.turns(sizes, rounds):
         own, write = found[size], functools.partial(block_size.write_file, data=os.urandom(size))
         seconds, _ = again(functools.partial(write, flush=False), paths.__next__)
         own.setdefault("write_buffered", []).append(seconds)
-        seconds, path = again(functools.partial(write, flush=True), paths.__next__, keep=True)
-        own.setdefault("write", []).append(seconds)
-        if not why_not_cold(path):
-            own.setdefault("read_cold", []).append(block_size.read_blocks(path, min(size, 1 << 20)))
+        path = _flushed_and_cold(own, write, size, paths.__next__)
         if brought_in(path):
             own.setdefault("read_warm", []).append(block_size.read_blocks(path, min(size, 1 << 20)))
     return _times(found)
+
+
+def _new_files(folder: Path) -> Iterator[Path]:
+    yield from (folder / f"file-{number}" for number in itertools.count())
+
+
+def _flushed_and_cold(
+    own: dict[str, list[float]], write: Callable[..., float], size: int, fresh: Callable[[], Path]
+) -> Path:
+    """What a disk has to do for one file, which stays."""
+    seconds, path = again(functools.partial(write, flush=True), fresh, keep=True)
+    own.setdefault("write", []).append(seconds)
+    if not why_not_cold(path):
+        own.setdefault("read_cold", []).append(block_size.read_blocks(path, min(size, 1 << 20)))
+    return path
+
+
+def by_disk(bench: Bench, second: Path) -> list[Curve]:
+    """The same at the smallest, the middle and the largest size, on both disks in turns."""
+    every, rounds = FILES[bench.size], _ROUNDS[bench.size]
+    sizes = (every[0], every[len(every) // 2], every[-1])
+    with own_folder(bench.directory) as one, own_folder(second) as other:
+        for place in (one, other):
+            bench.room(2 * rounds * sum(sizes), place)
+        found: list[dict[int, dict[str, list[float]]]] = [{size: {} for size in sizes} for _ in range(2)]
+        paths = [_new_files(one), _new_files(other)]
+        for size, disk in bench.turns(itertools.product(sizes, range(2)), rounds):
+            write = functools.partial(block_size.write_file, data=os.urandom(size))
+            _flushed_and_cold(found[disk][size], write, size, paths[disk].__next__)
+    return [_times(each) for each in found]
+
+
+def in_memory(directory: Path) -> bool:
+    """Whether a directory's files are in memory, as far as the system says."""
+    return file_system(directory) in _MEMORY
 
 
 def _times(found: dict[int, dict[str, list[float]]]) -> Curve:

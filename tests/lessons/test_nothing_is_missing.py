@@ -105,7 +105,8 @@ INDEX = {
             claims.best_read.python; claims.slowest.python; rules.large_write.python;
             rules.large_read.native; rules.reading.python; rules.solid.python;
             claims.thirty_best.python; columns.ratio_cold.python; claims.small_flushed.python;
-            claims.small_buffered.python; claims.battery.python
+            claims.small_buffered.python; claims.battery.python; references.here.small;
+            references.spinning.small
         """,
     },
 }

@@ -92,6 +92,14 @@ def test_every_figure_of_the_notebook_is_drawn(result: Result) -> None:
     assert names == {"all_sizes", "histogram_below", "histogram_from", "ccdf_linear", "ccdf_loglog"}
 
 
+def test_memory_and_file_of_every_size_are_a_curve_each() -> None:
+    poked = lesson.Poked((1e-7, 2e-7), 0)
+    sizes = ("Zero", "1KB", "1MB", "1GB")
+    found = {(place, size): poked for place in ("memory", "file") for size in lesson.SIZES["default"]}
+    curves = next(each for each in lesson.say(found).pictures if each.name == "all_sizes").series
+    assert curves == tuple(f"{size} {place}" for place in ("memory", "file") for size in sizes)
+
+
 def test_a_poke_in_a_file_writes_back_what_it_read(tmp_path: Path) -> None:
     path, content = tmp_path / "file", bytes(range(256)) * 4
     path.write_bytes(content)

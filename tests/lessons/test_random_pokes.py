@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from latlab.lessons import drawing
 from latlab.lessons.bench import Bench, Cannot
 from latlab.lessons.experiments import random_pokes as lesson
 from latlab.lessons.model import Result
@@ -80,11 +81,23 @@ def test_what_a_few_slow_pokes_make_of_a_mean_is_not_taken_for_pythons_steps() -
 
 
 def test_a_histogram_counts_every_poke_in_its_range_once() -> None:
-    poked = lesson.Poked(tuple(sorted([1e-7] * 5 + [9.9e-7] * 3 + [5e-6] * 2)), 0)
+    poked = lesson.Poked(tuple(sorted([1e-7] * 5 + [9.9e-7] * 3 + [5e-6] * 2 + [1e-5])), 0)
     pictures = {each.name: each for each in lesson.say({("memory", 10**6): poked}).pictures}
-    for name, pokes_in_it in (("histogram_below", 8), ("histogram_from", 2)):
-        marks = [mark.value for mark in pictures[name].marks if mark.series == "measured"]
-        assert sum(marks) == pokes_in_it
+    for name, pokes_in_it, slower in (("below", 8, "3 of 11 pokes took 1.00 µs"), ("from", 2, "1 of 11")):
+        picture = pictures[f"histogram_{name}"]
+        assert sum(mark.value for mark in picture.marks if mark.series == "measured") == pokes_in_it
+        assert slower in picture.caption
+
+
+def test_a_bar_of_one_poke_is_seen_beside_one_of_thousands_and_one_of_none_is_not() -> None:
+    poked = lesson.Poked((*(7e-8,) * 5000, 9e-7), 0)
+    picture = next(each for each in lesson.say({("memory", 10**6): poked}).pictures if "below" in each.name)
+    bars = {mark.value for mark in picture.marks if mark.series == "measured"}
+    assert bars == {0, 1, 5000}
+    axis = drawing.chart(picture).to_dict()["layer"][0]["encoding"]["x"]
+    assert axis["scale"]["type"] == "log"
+    assert axis["scale"]["domain"][0] < 1
+    assert axis["axis"]["values"] == [1, 10, 100, 1000, 10_000]
 
 
 def test_every_figure_of_the_notebook_is_drawn(result: Result) -> None:

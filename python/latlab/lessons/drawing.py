@@ -86,6 +86,8 @@ def _bars(picture: Picture) -> alt.LayerChart:
     rows = _rows(picture)
     if picture.log:
         low, high = widened((row[key] for row in rows for key in ("low", "high")), down=3, up=6)
+        if picture.unit == "count":
+            low = min(low, 0.5)  # A bar of one is seen, and one of none is not.
     else:
         low, high = 0.0, 1.25 * max(row["high"] for row in rows)
     for row in rows:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bisect
 import contextlib
 import functools
+import itertools
 import math
 import platform
 import statistics
@@ -106,7 +107,11 @@ class Poked:
     @property
     def slow(self) -> int:
         """How many took ten microseconds or more."""
-        return sum(value >= SLOW_S for value in self.seconds)
+        return self.slower(SLOW_S)
+
+    def slower(self, least: float) -> int:
+        """How many took so many seconds or more."""
+        return len(self.seconds) - bisect.bisect_left(self.seconds, least)
 
     @property
     def zeros(self) -> float:
@@ -531,17 +536,10 @@ def curves(poked: Poked, below: float = math.inf) -> list[tuple[str, float, floa
     return [("measured", *point) for point in measured] + [("normal", *point) for point in normal]
 
 
-def histogram(poked: Poked, low: float, high: float, bins: int) -> list[tuple[str, float, float]]:
-    """Each bin: from where to where, pokes in it, and what a normal would have."""
-    width, count = (high - low) / bins, len(poked.seconds)
-    counts = [0] * bins
-    for value in poked.seconds:
-        place = int((value - low) / width)
-        if value >= low and place < bins:
-            counts[place] += 1
-    found = []
-    for number, own in enumerate(counts):
-        start, end = low + number * width, low + (number + 1) * width
+def histogram(poked: Poked, low: float, high: float, bins: int) -> Iterator[tuple[str, int, int]]:
+    """Each bin: from where to where, pokes in it, and what a normal would have, in whole pokes."""
+    edges = [low + (high - low) * number / bins for number in range(bins + 1)]
+    for start, end in itertools.pairwise(edges):
         label = f"{format_ns(start * 1e9)} – {format_ns(end * 1e9)}"
-        found.append((label, float(own), count * (poked.normal.cdf(end) - poked.normal.cdf(start))))
-    return found
+        share = poked.normal.cdf(end) - poked.normal.cdf(start)
+        yield label, poked.slower(start) - poked.slower(end), round(len(poked.seconds) * share)

@@ -6,6 +6,7 @@ import statistics
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from latlab.lessons import drawing
@@ -13,6 +14,8 @@ from latlab.lessons.bench import Bench, Cannot
 from latlab.lessons.experiments import random_pokes as lesson
 from latlab.lessons.model import Result
 from latlab.lessons.programs import pokes
+from latlab.run.model import TailCauses, TailSample
+from latlab.run.run import Run, load
 
 
 def test_the_published_table_is_as_printed(result: Result) -> None:
@@ -74,7 +77,7 @@ def test_on_linear_axes_the_points_of_a_ccdf_lie_evenly() -> None:
 
 def test_what_a_few_slow_pokes_make_of_a_mean_is_not_taken_for_pythons_steps() -> None:
     quick = lesson.Poked((40e-9,) * 99, 0)
-    slowed = lesson.Poked((*(50e-9,) * 98, 20e-3), 0)
+    slowed = lesson.Poked((*(50e-9,) * 198, 20e-3), 0)
     found = {("memory", 0): quick, ("memory", 10**3): slowed, ("memory", 10**6): slowed}
     (reason,) = lesson.say(found).reasons
     assert "1 KB, 50.0 ns, that is 80 %" in reason
@@ -160,10 +163,31 @@ def test_a_file_that_could_not_be_written_whole_is_taken_away_at_once(
         assert [path.name for path in bench.folder.iterdir()] == ["lock"]
 
 
-def test_how_often_is_said_with_two_digits() -> None:
-    poked = lesson.Poked(tuple([1e-6] * 33 + [20e-6] * 67), 0)
+@pytest.mark.parametrize(("slow", "said"), [(67, "67 %"), (11, "11 %"), (6, "1 in 17"), (0, "none of 100")])
+def test_how_often_is_a_share_where_more_than_one_in_ten_is_slow(slow: int, said: str) -> None:
+    poked = lesson.Poked((*(1e-6,) * (100 - slow), *(20e-6,) * slow), 0)
     tables = {each.name: each for each in lesson.say({("file", 10**9): poked}).tables}
-    assert tables["ten_microseconds"].cell("file_1000000000", "one_in").value == "1 in 1.5"
+    assert tables["ten_microseconds"].cell("file_1000000000", "one_in").value == said
+
+
+def test_more_than_one_slow_poke_in_a_hundred_is_explained_or_said_to_be_unexplained(root: Path) -> None:
+    found = {
+        ("file", 10**6): lesson.Poked((*(3e-6,) * 99, 20e-6), 0),
+        ("file", 10**9): lesson.Poked((*(3e-6,) * 98, 20e-6, 20e-6), 1),
+    }
+    (reason,) = lesson.say(found).reasons
+    assert "2.0 % of the pokes in a file of 1GB took 10 us or more" in reason
+    assert "the reason of at most 50 % of them" in reason
+    assert "not measured here: latlab measure --only storage.poke" in reason
+    run = load(root / "tests/data/run-small.latlab.jsonl")
+    (brought_in,) = run.select("storage.poke", path="buffered-warm", file_bytes=10**9)
+    slow = tuple(TailSample(at_ns=0.0, value=2e4, cause="context-switch") for _ in range(12))
+    causes = TailCauses(level="perf records", threshold_ns=1e4, causes=())
+    native = msgspec.structs.replace(brought_in, tail_threshold=1e4, tail=slow, tail_causes=causes)
+    said = lesson.say(found, native=Run(run.header, (native,), None)).reasons
+    (reason,) = [each for each in said if "of the pokes in a file of 1GB" in each]
+    assert "has 0.30 % so slow: context switch (12), unexplained (0)" in reason
+    assert "large blocks" in reason
 
 
 def test_where_nothing_was_poked_the_lesson_says_so() -> None:

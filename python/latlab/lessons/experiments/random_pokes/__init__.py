@@ -27,7 +27,7 @@ from latlab.lessons.template import told
 from latlab.units import format_bytes, format_count, format_ns, format_seconds
 
 if TYPE_CHECKING:
-    from latlab.run.model import Record
+    from latlab.run.model import Kind, Record
     from latlab.run.run import Run
 
 QUESTION = "Once every ~10,000 of a zero-time poke there is a 10 us delay. Maybe a context switch?"
@@ -203,7 +203,8 @@ def say(
         why: Why something was not measured, by its name.
         asked: The size of the lesson.
     """
-    found_causes = causes(native)
+    found_causes = causes(_records(native, "memory.poke"))
+    large_file = warm(native)
     integers = f"{format_count(10**9)} integers in memory"
     return told(
         __name__,
@@ -221,7 +222,9 @@ def say(
         batches={size: Times(tuple(means)) for size, means in batches.items()},
         ends={"python": python_ends(batches), "native": native_ends(native)},
         disk=disk(native),
-        warm=warm(native),
+        warm=large_file,
+        warm_slow=slow_share(large_file),
+        warm_causes=causes([large_file] if large_file else []),
         native=list(native_rows(native)),
         native_batches=native_batches(native),
         causes=found_causes,
@@ -397,12 +400,12 @@ def _ends(found: Mapping[int, float]) -> Ends | None:
     return Ends(min(found), found[min(found)], max(found), found[max(found)])
 
 
+def _records(native: Run | None, probe: str, kind: Kind = "per_op", **point: object) -> list[Record]:
+    return [] if native is None else list(native.select(probe, kind=kind, unit=None, **point))
+
+
 def _batches_of(native: Run | None) -> list[Record]:
-    return (
-        []
-        if native is None
-        else list(native.select("memory.poke", kind="batch_mean", operation="read-write"))
-    )
+    return _records(native, "memory.poke", "batch_mean", operation="read-write")
 
 
 def native_batches(native: Run | None) -> list[tuple[int, Cell]]:
@@ -414,7 +417,7 @@ def disk(native: Run | None) -> tuple[Cell, Cell] | None:
     """The time of a poke past the page cache, and its range."""
     cold = {
         record.point.path or "": record
-        for record in ([] if native is None else native.select("storage.poke", kind="per_op"))
+        for record in _records(native, "storage.poke")
         if record.point.file_bytes and record.value
     }
     record = next((cold[path] for path in ("buffered-cold", "direct") if path in cold), None)
@@ -424,21 +427,27 @@ def disk(native: Run | None) -> tuple[Cell, Cell] | None:
     return cell_of(record), Cell("text", span, why="fastest and slowest poke of the probe")
 
 
-def warm(native: Run | None) -> tuple[float, int] | None:
-    """What a poke takes in a large file that the native arm brought in page by page: seconds, and its bytes."""
+def warm(native: Run | None) -> Record | None:
+    """Pokes in the largest file that the native arm brought in page by page."""
     found = [
-        (record.value / 1e9, record.point.file_bytes)
-        for record in (
-            [] if native is None else native.select("storage.poke", kind="per_op", path="buffered-warm")
-        )
-        if record.value and record.point.file_bytes and record.point.file_bytes > 10**6
+        record
+        for record in _records(native, "storage.poke", path="buffered-warm")
+        if record.value and (record.point.file_bytes or 0) > 10**6
     ]
     return found[-1] if found else None
 
 
+def slow_share(record: Record | None) -> float:
+    """Of a record's pokes, the share that took ten microseconds or more; NaN where not all such were kept."""
+    slow_ns = SLOW_S * 1e9
+    if record is None or record.tail_dropped or (record.tail_threshold or math.inf) > slow_ns:
+        return math.nan
+    return sum(sample.value >= slow_ns for sample in record.tail) / record.samples
+
+
 def parallel(native: Run | None) -> tuple[float | None, float | None]:
     """Ns a miss, one at a time and with most under way."""
-    for record in [] if native is None else native.select("memory.parallelism", kind="derived"):
+    for record in _records(native, "memory.parallelism", "derived"):
         sets = record.finding("sets")
         for found in sets if isinstance(sets, list) else []:
             if isinstance(found, dict):
@@ -448,21 +457,20 @@ def parallel(native: Run | None) -> tuple[float | None, float | None]:
     return None, None
 
 
-def causes(native: Run | None) -> dict[str, int]:
-    """What the probe found behind slow pokes: name and how many."""
-    if native is None:
+def causes(records: list[Record]) -> dict[str, int]:
+    """What a probe found behind slow pokes: name and how many; nothing where there are few."""
+    if not records:
         return {}
     from latlab.run.causes import slow_causes  # noqa: PLC0415 - needs a run
 
-    found = slow_causes(native.select("memory.poke", kind="per_op"), SLOW_S * 1e9)
+    found = slow_causes(records, SLOW_S * 1e9)
     return {} if found is None else dict(found.counts)
 
 
 def native_rows(native: Run | None) -> Iterator[tuple[str, str, int, Cell, Cell, Cell]]:
     """Each poke of the native arm alone: place, path, bytes; median, mean, deviation."""
     for probe, place in (("memory.poke", "memory"), ("storage.poke", "file")):
-        records = [] if native is None else native.select(probe, kind="per_op", operation="read-write")
-        for record in sorted(records, key=_by_path):
+        for record in sorted(_records(native, probe, operation="read-write"), key=_by_path):
             size = record.point.working_set_bytes if place == "memory" else record.point.file_bytes
             if record.value is None or record.summary is None:
                 continue

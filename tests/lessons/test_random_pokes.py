@@ -16,6 +16,7 @@ from latlab.lessons.model import Result
 from latlab.lessons.programs import pokes
 from latlab.run.model import TailCauses, TailSample
 from latlab.run.run import Run, load
+from latlab.units import format_ns
 
 
 def test_the_published_table_is_as_printed(result: Result) -> None:
@@ -139,6 +140,22 @@ def test_a_size_that_was_not_asked_for_says_so(result: Result) -> None:
     ten = result["original.bytes_10000000000.file_mean"]
     assert (ten.value, "only with --original" in ten.why) == (None, True)
     assert "--small" in result["original.bytes_1000000000.file_mean"].why
+    assert "only with --original" in result["summary.file_10gb.here"].why
+
+
+def test_each_row_of_the_summary_has_figures_of_one_kind_and_says_which(root: Path) -> None:
+    found = {("memory", 10**3): lesson.Poked((6e-8,), 0), ("memory", 10**10): lesson.Poked((5e-7,), 0)}
+    run = load(root / "tests/data/run-small.latlab.jsonl")
+    summary = next(each for each in lesson.say(found, native=run).tables if each.name == "summary")
+    rows = {row.name: (row.title, row.cells["here"].shown) for row in summary.rows}
+    title, shown = rows["memory_range"]
+    assert ("timed alone in Python (medians)" in title, shown) == (True, "60.0 ns – 500 ns")
+    title, shown = rows["memory_range_native"]
+    batches = [cell.number or 0.0 for size, cell in lesson.native_batches(run) if size]
+    ends = " – ".join(format_ns(end(batches) * 1e9) for end in (min, max))
+    assert ("native, mean over a batch" in title, shown) == (True, ends)
+    assert rows["memory_10gb"][1] == "500 ns"
+    assert "for 10 KB" in summary.note
 
 
 def test_ten_gigabytes_that_would_take_too_long_are_not_written(tmp_path: Path) -> None:

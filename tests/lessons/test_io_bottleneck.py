@@ -79,7 +79,8 @@ def test_the_published_figures_are_as_printed(result: Result) -> None:
         "go_optimised": ["0.154 s", "2.249 s", "0.002 s", "0.010 s", "2.414 s"],
     }
     for name, column in printed.items():
-        assert [published(f"original.{stage}.{name}") for stage in (*STAGES, "total")] == column
+        rows = ("reading_reckoned", "processing_reckoned", "sorting", "outputting", "total_reckoned")
+        assert [published(f"original.{row}.{name}") for row in rows] == column
     assert [
         published(f"disk.{row}.python") for row in ("read_cold", "read_cached", "write_sync", "write")
     ] == [
@@ -454,6 +455,43 @@ def test_the_figures_are_those_of_the_fastest_run_and_the_spread_that_of_all() -
     moved = table_of("movement", TEXT, runs, **said)
     assert moved.cell("go_simple", "rate").value == 200
     assert moved.cell("go_simple", "disk_ratio").value == 5
+
+
+@pytest.mark.parametrize("size", [41_300_000, 413_000_000])
+def test_published_figures_stand_beside_figures_of_as_large_a_text(size: int) -> None:
+    runs: Runs = {("go_simple", CACHED): (heard(1, 9, 5, 0), heard(2, 9.5, 1, 1))}
+    said = lesson.say("default", replace(TEXT, size=size), runs)
+    table = next(table for table in said.tables if table.name == "original")
+    reckoned = "" if size == 413_000_000 else "_reckoned"
+    for row in ("reading", "processing", "total"):
+        for name in dict.fromkeys((row, row + reckoned)):
+            assert (table.cell(name, "go_simple").published is not None) is (name == row + reckoned), name
+    if not reckoned:
+        assert not any("reckoned" in row.name for row in table.rows)
+        assert not any("reckoned" in text for text in (table.note, *said.answer))
+        return
+    # Of the run that was measured as the fastest, though the other would be so with ten times the text.
+    assert table.cell("reading_reckoned", "go_simple").value == 20
+    assert table.cell("processing_reckoned", "go_simple").value == 95
+    total = table.cell("total_reckoned", "go_simple")
+    assert (total.value, total.low, total.high) == (117, 105, 117)
+    assert "reckoned, not measured" in table.note
+    share = next(table for table in said.tables if table.name == "share")
+    assert "reading takes" not in share.note, "of optimised Go nothing is known"
+
+
+def test_the_answer_says_what_weighs_more_in_a_text_of_few_copies() -> None:
+    runs: Runs = {
+        ("go_simple", CACHED): (heard(1, 8, 1, 0),),
+        ("rust", CACHED): (heard(1, 6, 2, 1),),
+    }
+    text = replace(TEXT, size=4_130_000)
+    answer = lesson.say("default", text, runs).answer[-1]
+    assert "this one is 3 copies of 4.13 MB" in answer
+    assert "they take 10 % to 30 % of the time here" in answer
+    assert "they would take about 0.11 % to 0.43 % (reckoned, not measured)." in answer
+    own = lesson.say("default", replace(text, note="Your own file."), runs).answer
+    assert "copies" not in " ".join(own), "what a file of the user's is made of is not known"
 
 
 def test_line_by_line_reading_is_what_only_reading_takes() -> None:

@@ -11,8 +11,9 @@ from latlab.lessons.cache import NOT_KEPT, brought_in, why_not_cold
 from latlab.lessons.experiments.io_bottleneck.figures import IO as IO
 from latlab.lessons.experiments.io_bottleneck.figures import LEDGER as LEDGER
 from latlab.lessons.experiments.io_bottleneck.figures import MEMORY as MEMORY
+from latlab.lessons.experiments.io_bottleneck.figures import OF_DIFFERENT_WORDS as OF_DIFFERENT_WORDS
 from latlab.lessons.experiments.io_bottleneck.figures import OF_READING as OF_READING
-from latlab.lessons.experiments.io_bottleneck.figures import STAGES, Heard, Ledger, Ran, verdicts
+from latlab.lessons.experiments.io_bottleneck.figures import STAGES, Heard, Ledger, Ran, shares_of, verdicts
 from latlab.lessons.experiments.io_bottleneck.workshop import (
     ALL,
     CACHED,
@@ -61,6 +62,8 @@ ORIGINAL_TAKES: Final = Original(
     27e9,
     "seven programs count a text of 413 MB three times, from the page cache and past it, and files of 4 GiB are written and read",
 )
+#: The article's text.
+PUBLISHED_BYTES: Final = 413_000_000
 PUBLISHED: Final = {
     name: {
         stage: Published(f"{seconds} s", float(seconds))
@@ -211,6 +214,7 @@ def say(
         sorts=sorts,
         why_sorting=why_sorting("python_simple"),
         ledgers=ledgers or {},
+        shares_of=shares_of,
         verdicts=verdicts,
     )
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from latlab.lessons.bench import nothing
 from latlab.lessons.figures import Cell, Published, Unit
 
 STAGES: Final = ("reading", "processing", "sorting", "outputting")
+#: What grows with the number of different words. More copies of a text take no longer there.
+OF_DIFFERENT_WORDS: Final = ("sorting", "outputting")
 #: Half of the time: what takes more is the bottleneck.
 HALF: Final = 0.5
 #: With fewer samples in a stage of a program nothing is said of what it is made of.
@@ -60,11 +62,23 @@ class Heard:
         """All stages together, which is what the article calls the total."""
         return sum(self.stages.values())
 
+    def share(self, *stages: str) -> float:
+        """Of the total."""
+        return sum(map(self.of, stages)) / self.total
+
     def of(self, stage: str) -> float:
         """One stage; `total` and `process` are all of them and the whole process."""
         if stage in {"total", "process"}:
             return self.total if stage == "total" else self.seconds
         return self.stages.get(stage, 0.0)
+
+    def of_copies(self, growth: float) -> Heard:
+        """Reckoned: the stages where copies make the text `growth` times as long; the process is not reckoned."""
+        stages = {
+            stage: seconds if stage in OF_DIFFERENT_WORDS else seconds * growth
+            for stage, seconds in self.stages.items()
+        }
+        return replace(self, seconds=math.nan, stages=stages)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +104,19 @@ class Ran:
         """Of a stage."""
         return self._cell("s", lambda run: run.of(stage), published, note)
 
+    def reckoned(self, stage: str, growth: float, published: Published | None = None) -> Cell:
+        """Of a stage, where copies make the text `growth` times as long."""
+        return self._cell(
+            "s", lambda run: run.of_copies(growth).of(stage), published, "reckoned, not measured"
+        )
+
     def share(self, *stages: str, published: Published | None = None) -> Cell:
         """Of the total."""
-        return self._cell("share", lambda run: sum(map(run.of, stages)) / run.total, published)
+        return self._cell("share", lambda run: run.share(*stages), published)
+
+    def share_of_copies(self, growth: float, *stages: str) -> float:
+        """Reckoned of the fastest run, where copies make the text `growth` times as long."""
+        return self._fastest.of_copies(growth).share(*stages) if self.runs else math.nan
 
     @property
     def io(self) -> Cell:
@@ -165,6 +189,14 @@ def verdicts(ran: Mapping[str, Ran], names: Iterable[str]) -> Iterator[tuple[str
         found.setdefault(ran[name].verdict, {})[name] = ran[name].io.number or 0.0
     for verdict, shares in found.items():
         yield verdict, list(shares), min(shares.values()), max(shares.values())
+
+
+def shares_of(
+    ran: Mapping[str, Ran], names: Iterable[str], stages: Iterable[str], growth: float = 1.0
+) -> tuple[float, float]:
+    """The smallest and the largest share of the stages, of these programs; see `Heard.of_copies`."""
+    shares = [ran[name].share_of_copies(growth, *stages) for name in names]
+    return min(shares), max(shares)
 
 
 @dataclass(frozen=True, slots=True)

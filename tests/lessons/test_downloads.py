@@ -124,7 +124,7 @@ def test_each_failure_stands_at_its_file_and_the_others_come(result: Result) -> 
 
 def test_a_404_that_nobody_asks_about_becomes_a_file(result: Result) -> None:
     pytest.importorskip("requests")
-    assert "which is the error page" in str(result["errors.as_published.requests"].value)
+    assert "no error: the error page" in str(result["errors.as_published.requests"].value)
 
 
 def test_the_gigabyte_is_estimated_and_says_from_what(result: Result) -> None:
@@ -250,6 +250,31 @@ def test_urls_of_the_user_are_fetched_and_each_is_told_of(server: str, tmp_path:
     assert "404" in rows["url_2"]
     assert len(real.times["pool"].values) == 2
     assert table.cell("all", "pool_s").repeats == 2
+
+
+def test_downloads_are_said_to_be_written_only_where_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_bench: Bench, _needed: int) -> None:
+        raise Cannot("the disk has no room")
+
+    told: list[str] = []
+    with Bench("small", directory=tmp_path, say=told.append) as bench:
+        assert Path(str(lesson._folder(bench))).is_dir()
+        assert not any("memory" in text for text in told)
+        monkeypatch.setattr(Bench, "room", full)
+        assert lesson._folder(bench) is None
+        why = bench.why("a folder for the downloads")
+    written, kept = (lesson.say(lesson.PLANS["small"], None, why_memory=why).tables[0] for why in ("", why))
+    assert "Python writes each of these downloads to a file" in written.note
+    assert "No download is written to a file here, all stay in memory: the disk has no room." in kept.note
+
+
+def test_a_file_system_over_the_network_is_left_to_another_lesson() -> None:
+    answers = lesson.say(lesson.PLANS["small"], None).answers
+    (answer,) = (each.answer for each in answers if "NFS, SSHFS" in each.question)
+    assert "does not measure it" in answer
+    assert "latlab lesson block-size --dir DIR" in answer
 
 
 @pytest.mark.parametrize(

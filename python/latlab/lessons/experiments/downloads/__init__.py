@@ -65,7 +65,7 @@ RATE_BIT_PER_S: Final = 200_000_000
 #: How many files a figure of one comes from, by their size.
 _OF_EACH: Final = {10_000: 3, 100_000: 2, 1_000_000: 1, 10_000_000: 1}
 _PATH, _WAITS, _CONTROL = "a path with a delay", "a server that waits", "the loopback (the control)"
-_GIGABYTE, _ERRORS = "what 1 GB would take", "files that fail"
+_GIGABYTE, _ERRORS, _FOLDER = "what 1 GB would take", "files that fail", "a folder for the downloads"
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +229,7 @@ def run(bench: Bench) -> Told:
         plan,
         far,
         bench.why(_PATH),
+        why_memory=bench.why(_FOLDER),
         ten=ten,
         control=control,
         core=core,
@@ -251,6 +252,7 @@ def say(
     far: Way | None,
     why_far: str = "",
     *,
+    why_memory: str = "",
     ten: Ten = NO_TEN,
     control: Ten = NO_TEN,
     core: Ten = NO_TEN,
@@ -270,7 +272,7 @@ def say(
 
     Ten files over what lies between (`ten`), on the loopback (`control`), by latlab's own client (`core`) and by
     requests (`library`); by one to ten workers (`sweep`), also on the loopback (`swept`). The other figures are
-    what functions below return.
+    what functions below return. `why_memory`: why the ten files were not written; empty where they were.
     """
 
     def emulated(figure: Times | Cell) -> Cell:
@@ -284,6 +286,7 @@ def say(
         far=far,
         label=why_far if far is None else far.label,
         emulated=emulated,
+        why_memory=why_memory,
         ten=ten,
         control=control,
         core=core,
@@ -321,7 +324,7 @@ def _far(bench: Bench, plan: Plan, stack: contextlib.ExitStack) -> Way | None:
 
 
 def _folder(bench: Bench) -> str | None:
-    """Where downloads are written, as the document does; None where that cannot be: they stay in memory."""
+    """Where the ten files are written, as the document does; None where that cannot be: they stay in memory then."""
 
     def folder() -> str:
         bench.room(1_000_000_000)
@@ -329,7 +332,7 @@ def _folder(bench: Bench) -> str | None:
         place.mkdir()
         return str(place)
 
-    return bench.attempt("writing the downloads to files (they stay in memory)", folder)
+    return bench.attempt(_FOLDER, folder)
 
 
 def _over(bench: Bench, way: Way | None, work: Callable[[Way], T]) -> Callable[[], T]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import subprocess
@@ -17,12 +18,13 @@ from tests.some import some
 from latlab import lessons
 from latlab.explain.model import Explained, Function, Within
 from latlab.lessons import compiled, memory
-from latlab.lessons.bench import Bench, Cannot, Times
+from latlab.lessons.bench import Bench, Cannot, Times, interval
 from latlab.lessons.experiments import linked_list as lesson
 from latlab.lessons.experiments.linked_list import profile
 from latlab.lessons.model import Result
 from latlab.lessons.programs import linked_list
 from latlab.run.run import load
+from latlab.units import format_ns
 
 needs_a_compiler = pytest.mark.skipif(
     all(shutil.which(name) is None for name in compiled.COMPILERS), reason="needs a C compiler"
@@ -258,7 +260,7 @@ def test_a_way_that_fails_in_a_later_round_is_named_and_the_lesson_goes_on(
 
     monkeypatch.setattr(compiled, "told", told)
     listed = compiler.program("linked_list", libraries=("-ldl",))
-    plan = replace(lesson.PLANS["small"], nodes=1000)
+    plan = replace(lesson.PLANS["small"], nodes=1000, rounds=3, turns_s=math.inf)
     with Bench("small", directory=tmp_path) as bench:
         made = lesson.created(bench, plan, listed, compiler.program("list_ways"))
         assert "ended with 3: out of nodes" in bench.why(lesson.WAYS[way])
@@ -365,13 +367,29 @@ def test_nodes_across_lines_are_counted(result: Result) -> None:
         ((1.0, 3.0, 1.0, 3.0, 1.0), (2.0, 2.5, 2.0, 2.5, 0.9), "no difference that the rounds could tell"),
         ((2.0,) * 12, (*(1.0,) * 10, 3.0, 4.0), "It saves time: 2.0 times"),
         ((2.0,) * 12, (*(1.0,) * 9, 3.0, 4.0, 5.0), "no difference"),
-        ((3.0, 4.0, 3.0), (1.0, 2.0, 1.0), "too few"),
+        (
+            (3.0, 4.0, 3.0),
+            (1.0, 2.0, 1.0),
+            "in 3 rounds, too few to tell: without it 3.0 times (2.0 – 3.0) as long.",
+        ),
+        ((), (1.0, 2.0), ""),
     ],
 )
 def test_a_difference_within_the_rounds_is_none(
     before: tuple[float, ...], after: tuple[float, ...], said: str
 ) -> None:
     assert said in lesson.compared(Times(before), Times(after), "It")
+
+
+def test_every_size_has_rounds_enough_to_leave_one_outlier_out() -> None:
+    for plan in lesson.PLANS.values():
+        assert interval([0.0, *[1.0] * (plan.rounds - 2), 2.0]) == (1.0, 1.0)
+
+
+@needs_a_compiler
+def test_the_answer_compares_a_node_with_a_node(result: Result) -> None:
+    a_node = format_ns(1e9 * (result["original.creation.c"].number or 0.0) / 100_000)
+    assert f"{a_node} a node; there 1,000,000 took 29473 us, 29.5 ns a node." in result.answer[0]
 
 
 def test_a_share_of_samples_has_the_interval_that_chance_gives_it() -> None:

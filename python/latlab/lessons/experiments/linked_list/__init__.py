@@ -155,7 +155,7 @@ class Plan:
 
 
 PLANS: Final = {
-    "small": Plan(100_000, 3, 10, 10_000, 3, "alloc.nodes", "quick", 1.2),
+    "small": Plan(100_000, 12, 10, 10_000, 3, "alloc.nodes", "quick", 1.2, turns_s=2.0),
     "default": Plan(1_000_000, 12, 30, 300_000, 3, turns_s=15.0),
     "original": Plan(1_000_000, 21, 100, 1_000_000, 5, turns_s=math.inf),
 }
@@ -463,10 +463,13 @@ def fault_s(ways: Mapping[str, Made]) -> float | None:
 
 
 def compared(before: Times, after: Times, what: str) -> str:
-    """Whether a difference is beyond what the rounds differ."""
-    if min(len(before.values), len(after.values)) < _ENOUGH_ROUNDS:
-        return f"{what} was tried in too few rounds to tell."
+    """Whether a difference is beyond what the rounds differ; of none nothing is said."""
+    rounds = min(len(before.values), len(after.values))
+    if not rounds:
+        return ""
     ratio = before.over(after)
+    if rounds < _ENOUGH_ROUNDS:
+        return f"{what} was tried in {format_count(rounds)} rounds, too few to tell: without it {words.ratio(ratio)} as long."
     if ratio.above(1):
         return f"{what} saves time: {words.ratio(ratio)}."
     if ratio.below(1):

@@ -6,15 +6,15 @@ from latlab.lessons.figures import Cell, written
 from latlab.units import format_factor, format_rate
 
 
-def ratio(cell: Cell) -> str:
+def ratio(cell: Cell, digits: int = 2) -> str:
     """`75 times`, with the spread of the rounds: `75 times (70 – 81)`."""
     value = cell.number
     if value is None:
         return "an unknown number of times"
-    text = f"{plain(value)} times"
+    text = f"{format_factor(value, digits)} times"
     if cell.low is None or cell.high is None or cell.repeats < 2:  # noqa: PLR2004 - one has no spread
         return text
-    return f"{text} ({plain(cell.low)} – {plain(cell.high)})"
+    return f"{text} ({format_factor(cell.low, digits)} – {format_factor(cell.high, digits)})"
 
 
 def rate(bytes_per_s: float) -> str:

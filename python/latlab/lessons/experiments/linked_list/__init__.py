@@ -468,13 +468,17 @@ def compared(before: Times, after: Times, what: str) -> str:
     if not rounds:
         return ""
     ratio = before.over(after)
+    # A difference of some percent is one too: with two digits it would be 1.0.
+    times = words.ratio(ratio, 3)
     if rounds < _ENOUGH_ROUNDS:
-        return f"{what} was tried in {format_count(rounds)} rounds, too few to tell: without it {words.ratio(ratio)} as long."
+        return (
+            f"{what} was tried in {format_count(rounds)} rounds, too few to tell: without it {times} as long."
+        )
     if ratio.above(1):
-        return f"{what} saves time: {words.ratio(ratio)}."
+        return f"{what} saves time: {times}."
     if ratio.below(1):
-        return f"{what} costs time: {words.ratio(after.over(before))} as long."
-    return f"{what} makes no difference that the rounds could tell: {words.ratio(ratio)}."
+        return f"{what} costs time: {words.ratio(after.over(before), 3)} as long."
+    return f"{what} makes no difference that the rounds could tell: {times}."
 
 
 def alone_cells(c: InC, nodes: int) -> dict[str, Cell]:

@@ -45,7 +45,7 @@ PROGRAMS = ("linked_list.c", "list_ways.c", "list_walk.c", "list_overflow.c", "l
 
 CREATION: Final = Published("29473 us", 0.029473)
 GUESS = Guess(
-    "How many milliseconds does a C program take to create a list of 1,000,000 nodes, each by a call of malloc?",
+    "How many milliseconds does a C program take to create a list of 1,000,000 nodes (with --small 100,000), each by a call of malloc?",
     "original.creation.c",
     CREATION,
 )

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from latlab.lessons.bench import Bench, Cannot, Times
 from latlab.lessons.figures import Cell, Column, Published, Row, Series, Table
-from latlab.lessons.machine import cpu_facts, machine
+from latlab.lessons.machine import cache_sizes, cpu_facts, machine
 from latlab.lessons.memory import available_memory
 from latlab.lessons.model import Guess, Original, Size, Told
 from latlab.lessons.native import cell_of, why_not
@@ -493,12 +493,8 @@ def system() -> Table:
     of_cpu = {"cpu family": "family", "model": "model", "stepping": "stepping", "cpu MHz": "MHz"}
     told_of_cpu = cpu_facts()
     facts |= {title: told_of_cpu[name] for name, title in of_cpu.items() if name in told_of_cpu}
-    system = Path("/sys/devices/system")
-    for name, path in (("L1d", "index0"), ("L1i", "index1"), ("L2", "index2"), ("L3", "index3")):
-        with contextlib.suppress(OSError):
-            size = (system / f"cpu/cpu0/cache/{path}/size").read_text(encoding="ascii")
-            facts[name] = size.strip()
-    nodes = len(list(system.glob("node/node[0-9]*")))
+    facts |= {name: format_bytes(size) for name, size in cache_sizes().items()}
+    nodes = len(list(Path("/sys/devices/system/node").glob("node[0-9]*")))
     if nodes:
         facts["NUMA nodes"] = str(nodes)
     rows = tuple(

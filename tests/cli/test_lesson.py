@@ -67,9 +67,9 @@ def test_the_guess_stands_beside_the_figure_and_the_textbooks(
     told: tuple[subprocess.CompletedProcess[str], Path],
 ) -> None:
     done, place = told
-    guessed = json.loads((place / "a.json").read_text(encoding="utf-8"))["guessed"]
+    guessed = json.loads((place / "a.json").read_text(encoding="utf-8"))["asked"]
     assert (guessed["guess"], guessed["textbook"]) == ("40", "75.1 slower")
-    assert "your guess 40" in done.stdout
+    assert "Your guess: 40. Here: " in done.stdout
     assert guessed["here"].endswith(("x", ")"))
 
 

@@ -13,7 +13,7 @@ import pytest
 from latlab.errors import UserError
 from latlab.lessons import classroom
 from latlab.lessons.figures import Cell, Column, Published, Row, Table
-from latlab.lessons.model import Guessed, Result
+from latlab.lessons.model import Asked, Result
 
 Write = Callable[..., Path]
 
@@ -97,8 +97,8 @@ def test_a_machine_with_nothing_unusual_is_to_be_measured_again() -> None:
 
 
 def test_guesses_stand_beside_the_figures() -> None:
-    guessed = Guessed("How many times?", "40", "30x", "75.1 slower")
-    said = classroom.together([result(30, guessed=guessed), result(33)])
+    asked = Asked("How many times?", "40", "30x", "75.1 slower")
+    said = classroom.together([result(30, asked=asked), result(33)])
     table = said.table("class")
     assert [row.cells["guess"].value for row in table.rows] == ["40", None]
     assert "guess" not in {

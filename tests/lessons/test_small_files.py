@@ -13,9 +13,11 @@ import pytest
 from latlab import lessons
 from latlab.lessons.bench import Arms, Bench, Times
 from latlab.lessons.experiments import small_files
+from latlab.lessons.figures import Cell
 from latlab.lessons.model import Result
 from latlab.lessons.programs import file_steps
 from latlab.lessons.programs import small_files as program
+from latlab.run.run import load
 
 
 def test_the_ratios_are_those_of_the_timings_shown(result: Result) -> None:
@@ -193,3 +195,24 @@ def test_where_nothing_can_be_written_the_reason_is_in_every_cell(tmp_path: Path
     assert cells
     assert all(cell.value is None and cell.why for cell in cells.values())
     assert len(result.missing) >= 4
+
+
+def test_a_native_arm_that_has_to_find_memory_says_so_and_its_ratio_has_its_range() -> None:
+    found = Arms({"write_one": Times((2e-3,) * 3), "write_many": Times((32e-3,) * 3)})
+    notes = []
+    for one in (8e-3, 2e-3):
+        core = {"write_one": Cell("s", one, 2e-3, 13e-3, 3), "write_many": Cell("s", 24e-3)}
+        (table,) = [
+            each
+            for each in small_files.say(small_files.PAIRS["default"], found, core=core).tables
+            if each.name == "original"
+        ]
+        notes.append(table.note)
+    assert "It writes one file in 8.00 ms in place of 2.00 ms" in notes[0]
+    assert "find memory" not in notes[1]
+    run = load(Path(__file__).parents[1] / "data/run-small.latlab.jsonl")
+    ratio = small_files.native_passes(run).get("write_ratio")
+    assert ratio is not None
+    assert ratio.low is not None
+    assert ratio.high is not None
+    assert ratio.low < (ratio.number or 0.0) < ratio.high

@@ -41,6 +41,7 @@ import importlib
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib import resources
 from pathlib import Path, PurePath
@@ -52,7 +53,7 @@ from latlab.errors import UserError
 from latlab.installed import version
 from latlab.lessons.bench import Bench
 from latlab.lessons.machine import machine
-from latlab.lessons.model import SIZES, Guess, Guessed, Original, Program, Result, Size, Told
+from latlab.lessons.model import SIZES, Asked, Guess, Original, Program, Result, Size, Told
 from latlab.paths import checked_folder
 from latlab.text import clean
 
@@ -180,7 +181,7 @@ def run(
         charts=told.charts,
         run=found,
     )
-    return result if guess is None or lesson.GUESS is None else _with_guess(result, lesson.GUESS, guess)
+    return result if lesson.GUESS is None else _beside(result, lesson.GUESS, guess)
 
 
 def _doubts(run: Run) -> Iterator[str]:
@@ -247,11 +248,13 @@ def check_file(lesson: Lesson, file: str | os.PathLike[str]) -> None:
         raise UserError(f"--file: {clean(path, most=200)} {what}")
 
 
-def _with_guess(result: Result, asked: Guess, guess: str) -> Result:
-    from dataclasses import replace  # noqa: PLC0415 - only for who guesses
-
-    guessed = Guessed(asked.question, clean(guess, most=40), result[asked.cell].shown, asked.textbook.text)
-    return replace(result, guessed=guessed)
+def _beside(result: Result, asked: Guess, guess: str | None) -> Result:
+    """With the document's figure beside the one here, where there is one, and with the reader's guess."""
+    here = result[asked.cell]
+    if guess is None and here.value is None:
+        return result
+    told = "" if guess is None else clean(guess, most=40)
+    return replace(result, asked=Asked(asked.question, told, here.shown, asked.textbook.text))
 
 
 def __getattr__(name: str) -> Callable[..., Result]:

@@ -35,6 +35,8 @@ class Page:
 def html(result: Result) -> str:
     """The answer, the tables, the reasons and what is missing."""
     parts = [f"<h3>{_safe(result.question)}</h3>", f"<p>{_safe(' '.join(result.answer))}</p>"]
+    if result.asked is not None:
+        parts.append(f"<p>{_safe(result.asked.question)} {_safe(result.asked.answers)}</p>")
     if result.plain:
         parts.append("<p><b>Less evidence</b>: only the plain-Python arm was run.</p>")
     parts += [_table(table) for table in result.tables]
@@ -43,6 +45,8 @@ def html(result: Result) -> str:
         _list("Where the document misleads", [f"{each.says} {each.found}" for each in result.misled]),
         _list("Also", [f"{each.question} {each.answer}" for each in result.answers]),
         _list("Not measured", [f"{each.what}: {each.why}" for each in result.missing]),
+        _list("Where this could be wrong here", result.doubts),
+        _list("What do you expect?", [f"{each.question} {each.then}" for each in result.exercises]),
         _list("Next", result.further),
     ]
     return "".join(parts)

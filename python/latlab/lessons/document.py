@@ -90,28 +90,15 @@ def _first_picture(result: Result) -> bytes:
 
 
 def _question(result: Result) -> Section:
-    guessed = result.guessed
-    lines = (
-        (
-            f"{guessed.question} Your guess: {guessed.guess}. Here: {guessed.here}."
-            f" The document: {guessed.textbook}.",
-        )
-        if guessed
-        else ()
-    )
-    leading = _leading(result)
+    asked = result.asked
+    lines = () if asked is None else (f"{asked.question} {asked.answers}",)
     return Section(
         id="answer",
         title=result.question,
         sentences=(*result.answer, *lines),
-        listings=tuple(map(_listing, leading)),
+        listings=tuple(map(_listing, result.leading)),
         figures=tuple(_figure(picture) for picture in result.pictures),
     )
-
-
-def _leading(result: Result) -> list[Table]:
-    """The document's own tables; where it has none, the first of ours."""
-    return [table for table in result.tables if table.original] or list(result.tables[:1])
 
 
 def _code(result: Result) -> Section | None:
@@ -122,7 +109,7 @@ def _code(result: Result) -> Section | None:
 
 
 def _more(result: Result) -> Section | None:
-    others = [table for table in result.tables if table not in _leading(result)]
+    others = [table for table in result.tables if table not in result.leading]
     charts = tuple(each for name in result.charts for each in _native(result, name))
     if not others and not charts:
         return None

@@ -101,13 +101,26 @@ class Original:
 
 
 @dataclass(frozen=True, slots=True)
-class Guessed:
-    """The reader's guess beside the answer: three numbers as they are shown."""
+class Asked:
+    """What the reader is asked beforehand, and its answers as they are shown.
+
+    Attributes:
+        question: To be answered with a number.
+        guess: The reader's; empty where nobody guessed.
+        here: What was measured; `–` where it was not.
+        textbook: The document's.
+    """
 
     question: str
     guess: str
     here: str
     textbook: str
+
+    @property
+    def answers(self) -> str:
+        """The answers beside one another."""
+        guess = f"Your guess: {self.guess}. " if self.guess else ""
+        return f"{guess}Here: {self.here}. The document: {self.textbook}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +165,7 @@ class Result:
         exercises: What the reader is to predict and then to run, and to explain to somebody.
         further: What to try next.
         series: Values that are kept one by one.
-        guessed: The reader's guess.
+        asked: What the reader is asked beforehand, with its answers; None where the lesson asks nothing.
         charts: Names of charts of `run` that belong to the lesson.
         run: The native arm's run (`latlab.Run`), or None; not part of the JSON.
     """
@@ -178,7 +191,7 @@ class Result:
     exercises: tuple[Exercise, ...] = ()
     further: tuple[str, ...] = ()
     series: tuple[Series, ...] = ()
-    guessed: Guessed | None = None
+    asked: Asked | None = None
     schema: str = SCHEMA
     charts: tuple[str, ...] = field(default=(), metadata={"json": False})
     run: Any = field(default=None, repr=False, compare=False, metadata={"json": False})
@@ -203,6 +216,11 @@ class Result:
             for row in table.rows
             for column, cell in row.cells.items()
         }
+
+    @property
+    def leading(self) -> tuple[Table, ...]:
+        """The document's own tables; where it has none, the first of ours."""
+        return tuple(table for table in self.tables if table.original) or self.tables[:1]
 
     def table(self, name: str) -> Table:
         """A table by its name.

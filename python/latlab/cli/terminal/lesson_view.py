@@ -1,4 +1,4 @@
-"""A lesson on the terminal: question, answer, what was run, tables, picture, reasons, what to try next."""
+"""A lesson on the terminal: question, answer, the document's tables, pictures, what was run, and the rest."""
 
 from __future__ import annotations
 
@@ -39,18 +39,17 @@ def lesson_lines(result: Result, screen: Screen) -> list[Line]:
     lines += [Line(), *screen.wrapped(" ".join(result.answer))]
     if result.plain:
         lines += screen.wrapped("Less evidence: only the plain-Python arm was run (--plain).")
-    if result.guessed is not None:
-        guessed = result.guessed
-        lines += [Line(), *_titled(guessed.question, screen)]
-        lines += screen.wrapped(
-            f"  your guess {guessed.guess} · here {guessed.here} · the document {guessed.textbook}"
-        )
-    if result.programs:
-        lines += [Line(), *_titled("What was run", screen), *_programs(result, screen)]
-    for table in result.tables:
+    if result.asked is not None:
+        lines += [Line(), *screen.wrapped(f"{result.asked.question} {result.asked.answers}")]
+    for table in result.leading:
         lines += [Line(), *_table(table, screen)]
     for picture in result.pictures:
         lines += [Line(), *_picture(picture, screen)]
+    if result.programs:
+        lines += [Line(), *_titled("What was run", screen), *_programs(result, screen)]
+    for table in result.tables:
+        if table not in result.leading:
+            lines += [Line(), *_table(table, screen)]
     parts = (
         ("Why", result.reasons),
         ("Where the document misleads", [f"{each.says} {each.found}" for each in result.misled]),

@@ -187,7 +187,7 @@ def together(results: Sequence[Result], same: int = 0, sizes: int = 0) -> Result
         apart=apart,
         why={place: list(unlike(results, place, apart)) for place in apart},
         times={place: _from_middle(key, place) for place in apart},
-        guesses=[each.guessed.guess if each.guessed else None for each in results],
+        guesses=[each.asked.guess if each.asked else "" for each in results],
         question=lesson.GUESS.question if lesson.GUESS and key in of_guess else "",
         same=same,
         sizes=sizes,

@@ -326,5 +326,9 @@ def native_passes(run: Run) -> dict[str, Cell]:
     for kind in ("write", "read"):
         one, many = found.get(f"{kind}_one"), found.get(f"{kind}_many")
         if one is not None and many is not None and one.number and many.number:
-            found[f"{kind}_ratio"] = Cell("ratio", many.number / one.number, why="of the two times above")
+            low, high = (many.low or 0.0) / (one.high or 1.0), (many.high or 0.0) / (one.low or 1.0)
+            count = min(one.repeats, many.repeats)
+            found[f"{kind}_ratio"] = Cell(
+                "ratio", many.number / one.number, low, high, count, why="of the two times above"
+            )
     return found

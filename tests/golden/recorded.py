@@ -43,7 +43,6 @@ ASKED: Final = {
     "block-size": ("power", "in_memory"),
     "latency-ladder": ("rotational", "cache_sizes"),
     "random-pokes": ("system",),
-    "small-files": ("without_journal",),
 }
 #: Of the result: when and where it was measured.
 ABOUT: Final = ("started", "seconds", "tool", "machine")

@@ -19,7 +19,8 @@ from latlab.lessons import folder as folders
 from latlab.lessons import memory
 from latlab.lessons.bench import Bench, Cannot, Times, in_turns, reason_of
 from latlab.lessons.figures import Cell
-from latlab.lessons.folder import LOCK_TEXT, PREFIX, sweep
+from latlab.lessons.folder import LOCK_TEXT, PREFIX, fresh_folder, sweep
+from latlab.lessons.machine import file_system
 from latlab.lessons.memory import available_memory
 
 unix = pytest.mark.skipif(not hasattr(os, "getuid"), reason="folders are swept on Unix only")
@@ -138,8 +139,8 @@ def test_its_folder_goes_also_when_the_lesson_fails(tmp_path: Path) -> None:
 def leave(directory: Path, name: str = f"{PREFIX}abcd1234", lock: bytes | None = LOCK_TEXT) -> Path:
     """A lesson's folder as a kill leaves it, or one that lacks something of it."""
     left = directory / name
-    (left / "pair-10-1000/0").mkdir(parents=True)
-    (left / "pair-10-1000/0/small_3.bin").write_bytes(b"x")
+    (left / "pair-10").mkdir(parents=True)
+    (left / "pair-10/small_3.bin").write_bytes(b"x")
     (left / "text").write_bytes(b"x")
     if lock is not None:
         (left / "lock").write_bytes(lock)
@@ -185,14 +186,30 @@ def test_what_the_user_put_into_a_lessons_folder_stays_with_the_folder_and_its_l
     left = leave(tmp_path)
     precious = tmp_path / "precious"
     precious.write_text("three years")
-    (left / "pair-10-1000/thesis.txt").write_text("three years")
+    (left / "pair-10/thesis.txt").write_text("three years")
     (left / "blocks").symlink_to(precious)
     (left / "calls").hardlink_to(precious)
     os.mkfifo(left / "disk")
     assert sweep(tmp_path) == 0
     there = {str(path.relative_to(left)) for path in left.rglob("*")}
-    assert there == {"lock", "blocks", "calls", "disk", "pair-10-1000", "pair-10-1000/thesis.txt"}
+    assert there == {"lock", "blocks", "calls", "disk", "pair-10", "pair-10/thesis.txt"}
     assert precious.read_text() == "three years"
+
+
+@unix
+def test_folders_of_a_lesson_have_names_of_their_own_and_ext4_is_asked_to_keep_them_apart(
+    tmp_path: Path,
+) -> None:
+    with Bench(directory=tmp_path) as bench:
+        made = [fresh_folder(bench.folder, "steps") for _ in range(3)]
+        assert len({folder.name for folder in made}) == 3
+        (made[0] / "small_0.bin").write_bytes(b"x")
+        if file_system(tmp_path).startswith("ext4"):
+            told = subprocess.run(
+                ["lsattr", "-d", bench.folder], capture_output=True, check=True, text=True, timeout=60
+            ).stdout
+            assert "T" in told.split()[0]
+    assert not list(tmp_path.iterdir())
 
 
 @unix

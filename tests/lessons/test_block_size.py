@@ -245,7 +245,7 @@ def test_each_disk_is_measured_in_its_own_directory_in_turns(
 
     def write(path: Path, data: bytes, *, flush: bool) -> float:
         assert flush
-        where.append((len(data), path.parent.parent))
+        where.append((len(data), path.parent.parent.parent))
         return real(path, data, flush=flush)
 
     monkeypatch.setattr(block_size, "write_file", write)

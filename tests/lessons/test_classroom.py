@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ from latlab.lessons.model import Asked, Result
 Write = Callable[..., Path]
 
 
-def result(ratio: float, *, spread: float = 0.05, **about: object) -> Result:
+def result(ratio: float, *, spread: float = 0.05, **about: Any) -> Result:  # noqa: ANN401 - fields of a result
     """A result of small-files with that figure."""
     cell = Cell("ratio", ratio, ratio * (1 - spread), ratio * (1 + spread), 5, Published("75.1 slower", 75.1))
     row = Row("write_ratio", "many over one", {"python": cell})

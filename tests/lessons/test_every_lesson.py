@@ -158,9 +158,9 @@ def test_a_form_whose_package_is_missing_is_refused_before_anything_is_measured(
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)
     monkeypatch.setattr(lessons, "run", lambda *_arguments, **_options: pytest.fail("it was measured"))
-    assert run(["lesson", "small-files", f"--{form}", str(tmp_path / f"page.{form}")]) == 2
+    assert run(["lesson", "small-files", "--out", str(tmp_path / f"page.{form}")]) == 2
     assert capsys.readouterr().err.splitlines() == [
-        f"latlab: --{form} needs the extra: pip install 'latlab[export]'"
+        f"latlab: .{form} needs the extra: pip install 'latlab[export]'"
     ]
 
 

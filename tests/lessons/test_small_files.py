@@ -105,30 +105,6 @@ def test_memory_that_has_to_be_found_is_named_where_it_costs() -> None:
         assert any("a page that nobody used lately" in line for line in said) is told
 
 
-@pytest.mark.parametrize("no_journal", [True, False])
-def test_inodes_that_were_freed_are_named_where_they_can_be_the_reason(*, no_journal: bool) -> None:
-    found = Arms({"write_one": Times((0.01, 0.01)), "write_many": Times((0.03, 0.09))})
-    said = small_files.say(small_files.PAIRS["default"], found, no_journal=no_journal)
-    assert any("ext4 without a journal" in line for line in said.reasons) is no_journal
-
-
-def test_a_file_system_is_asked_for_its_journal(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    device = tmp_path.stat().st_dev
-    mount = f"22 1 {os.major(device)}:{os.minor(device)} / / rw - ext4 /dev/vdz rw"
-    listed = {"mountinfo": mount}
-    real = Path.read_text
-
-    def read(path: Path, encoding: str | None = None) -> str:
-        return listed["mountinfo"] if path.name == "mountinfo" else real(path, encoding)
-
-    monkeypatch.setattr(Path, "read_text", read)
-    assert small_files.without_journal(tmp_path)
-    listed["mountinfo"] = mount.replace("ext4", "xfs")
-    assert not small_files.without_journal(tmp_path)
-    listed["mountinfo"] = "damaged"
-    assert not small_files.without_journal(tmp_path)
-
-
 @pytest.mark.parametrize(("flushed", "said"), [(SLOW, "until it is on the disk"), (FAST, "at no lower rate")])
 def test_what_is_flushed_is_called_slower_only_where_it_is(flushed: Times, said: str) -> None:
     found = Arms({"write_one": FAST, "write_many": SLOW})

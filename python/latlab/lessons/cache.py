@@ -51,8 +51,7 @@ def again(
     """What a write returns after one of the same form that was emptied, and what it wrote.
 
     Its memory held such files a moment ago: pages that nobody used lately take several times as long to find,
-    in a virtual machine from its host. All files stay, empty: where ext4 has no journal, a new one looks
-    through inodes that were freed in the last minute, and a thousand files took 550 ms in place of 35.
+    in a virtual machine from its host. All files stay, empty: see `fresh_folder` for what removing does.
 
     Args:
         write: Seconds to write a file, or files into a folder.

@@ -10,7 +10,9 @@ import contextlib
 import itertools
 import os
 import re
+import secrets
 import stat
+import struct
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -28,7 +30,7 @@ _MADE: Final = re.compile(
     r"""
       (text|disk|calls|output|errors|blocks|rows|columns|habits\.bin|again\.bin|file\.bin|native\.latlab\.jsonl)
     | (file|buffered|answer|many)-\d+ | BlockData\d+ | \.?(ledger|explained)\.json(\.\w{8})?
-    | (pair-\d+-\d+(/\d+)?|(steps|flushed)-\d+|forgotten)(/(large|small_\d+)\.bin)?
+    | (pair|files|steps|flushed|forgotten)-\d+(/((large|small_\d+)\.bin|file-\d+))?
     | downloads(/file_\d+)?
     | (linked_list|list_[a-z]+)(\.c|-\w+)?
     | (rust|c)(/(program|words\.(rs|c)|latlab_stage\.(rs|h)))?
@@ -37,6 +39,10 @@ _MADE: Final = re.compile(
     """,
     re.VERBOSE,
 )
+#: `FS_IOC_GETFLAGS`, `FS_IOC_SETFLAGS` and `FS_TOPDIR_FL` of linux/fs.h.
+_GET_FLAGS: Final = 0x80086601
+_SET_FLAGS: Final = 0x40086602
+_TOP: Final = 0x20000
 #: A folder may be swept before it has a lock; another one is made then, at most so many times.
 _ATTEMPTS: Final = 10
 
@@ -51,11 +57,40 @@ def own_folder(place: Path) -> Iterator[Path]:
     sweep(place)
     folder, lock = _locked_folder(place)
     try:
+        _spread(folder)
         yield folder
     finally:
         _remove(folder)
         if lock is not None:
             os.close(lock)
+
+
+def fresh_folder(place: Path, kind: str) -> Path:
+    """A new folder in a lesson's, called `KIND-NUMBER`, where no files were removed a moment ago.
+
+    Without a journal, ext4 gives out no inode that was freed within five minutes, and looks at each of them
+    again for every new file of the same group of blocks: 1,000 files took 155 to 700 ms in place of 33. Each
+    folder in a lesson's has a group of its own, by its name; this one has a name that none had before.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    folder = place / f"{kind}-{secrets.randbelow(10**15)}"
+    folder.mkdir()
+    return folder
+
+
+def _spread(folder: Path) -> None:
+    """Asks ext4 to give each folder in this one a group of blocks of its own, as `chattr +T` does."""
+    with contextlib.suppress(ImportError, OSError):
+        import fcntl  # noqa: PLC0415 - Unix only
+
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            (flags,) = struct.unpack("=q", fcntl.ioctl(descriptor, _GET_FLAGS, bytes(8)))
+            fcntl.ioctl(descriptor, _SET_FLAGS, struct.pack("=q", flags | _TOP))
+        finally:
+            os.close(descriptor)
 
 
 def sweep(directory: Path) -> int:

@@ -25,7 +25,7 @@ from latlab.lessons.experiments.block_size.disks import (
 from latlab.lessons.experiments.block_size.disks import WHAT as WHAT  # for the template
 from latlab.lessons.experiments.latency_ladder import SPINS_S as SPINS_S
 from latlab.lessons.figures import Cell, Published
-from latlab.lessons.folder import own_folder
+from latlab.lessons.folder import fresh_folder, own_folder
 from latlab.lessons.machine import file_system
 from latlab.lessons.model import Guess, Original, Size, Told
 from latlab.lessons.native import probed, why_not
@@ -202,7 +202,8 @@ def by_file(bench: Bench) -> Curve:
 
 
 def _new_files(folder: Path) -> Iterator[Path]:
-    yield from (folder / f"file-{number}" for number in itertools.count())
+    own = fresh_folder(folder, "files")
+    yield from (own / f"file-{number}" for number in itertools.count())
 
 
 def _flushed_and_cold(

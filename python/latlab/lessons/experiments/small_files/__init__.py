@@ -9,7 +9,6 @@ import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from itertools import count
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -18,7 +17,7 @@ from latlab.lessons import compiled
 from latlab.lessons.bench import NOT_TIMED, Arms, Bench, Cannot, Times
 from latlab.lessons.cache import again, why_not_cold
 from latlab.lessons.figures import Cell, Published
-from latlab.lessons.machine import file_system
+from latlab.lessons.folder import fresh_folder
 from latlab.lessons.memory import enough_memory
 from latlab.lessons.model import Guess, Original, Told
 from latlab.lessons.native import probed
@@ -108,13 +107,7 @@ def run(bench: Bench) -> Told:
         cold=cold,
         core=core,
         why_native=why_native,
-        no_journal=without_journal(bench.directory),
     )
-
-
-def without_journal(directory: Path) -> bool:
-    """Whether the file system is an ext4 that has no journal, as some virtual machines' are."""
-    return file_system(directory) == "ext4 without a journal"
 
 
 def say(
@@ -128,7 +121,6 @@ def say(
     cold: Arms[str] = NOT_TIMED,
     core: Mapping[str, Cell] = MappingProxyType({}),
     why_native: str = "",
-    no_journal: bool = False,
 ) -> Told:
     """What these figures say."""
     return told(
@@ -144,7 +136,6 @@ def say(
         cold=cold,
         core=core,
         why_native=why_native,
-        no_journal=no_journal,
     )
 
 
@@ -157,14 +148,7 @@ def passes(bench: Bench, pair: Pair) -> dict[str, Times]:
     bench.room((2 * pair.rounds + 2) * pair.total)
     # What is written, what is read back, and what was kept of it.
     enough_memory(int(3.2 * pair.total))
-    data, numbers = os.urandom(pair.total), count()
-    root = bench.folder / f"pair-{pair.files}-{pair.total}"
-    root.mkdir()
-
-    def fresh() -> Path:
-        folder = root / str(next(numbers))
-        folder.mkdir()
-        return folder
+    data, fresh = os.urandom(pair.total), partial(fresh_folder, bench.folder, "pair")
 
     def write_one(folder: Path) -> float:
         return small_files.write_one(folder, data)
@@ -182,6 +166,7 @@ def passes(bench: Bench, pair: Pair) -> dict[str, Times]:
         {"write_one": lambda: again(write_one, fresh)[0], "write_many": lambda: again(write_many, fresh)[0]},
         pair.rounds,
     )
+    root = fresh()
     write_one(root)
     write_many(root)
     return wrote | bench.times(
@@ -205,9 +190,8 @@ def by_step(bench: Bench, pair: Pair) -> dict[str, Times]:
     bench.room(pair.rounds * pair.total)
     data = os.urandom(pair.total)
     rounds: dict[str, list[float]] = {}
-    for number in range(pair.rounds):
-        folder = bench.folder / f"steps-{number}"
-        folder.mkdir()
+    for _ in range(pair.rounds):
+        folder = fresh_folder(bench.folder, "steps")
         wrote = file_steps.write_steps(folder, data, pair.files)
         read = file_steps.read_steps(folder, pair.files)
         named = {f"write {name}": value for name, value in wrote.items()}
@@ -239,12 +223,7 @@ def flushed(bench: Bench, pair: Pair) -> dict[str, Times]:
     """The same writes, each file made durable; of the many, only as many as take a second or so."""
     few = max(pair.files // 20, 5)
     bench.room(4 * pair.total)
-    data, numbers = os.urandom(pair.total), count()
-
-    def fresh() -> Path:
-        folder = bench.folder / f"flushed-{next(numbers)}"
-        folder.mkdir()
-        return folder
+    data, fresh = os.urandom(pair.total), partial(fresh_folder, bench.folder, "flushed")
 
     def write(folder: Path, files: int, size: int) -> float:
         start = time.perf_counter()
@@ -275,8 +254,7 @@ def forgotten(bench: Bench, whole: Pair) -> dict[str, Times]:
     pair = part_of(whole)
     bench.room(2 * pair.total)
     data = os.urandom(pair.total)
-    folder = bench.folder / "forgotten"
-    folder.mkdir()
+    folder = fresh_folder(bench.folder, "forgotten")
     small_files.write_one(folder, data)
     small_files.write_many(folder, data, pair.files)
 

@@ -16,7 +16,7 @@ from tests.leftovers import contents
 
 from latlab.lessons import bench as benches
 from latlab.lessons import folder as folders
-from latlab.lessons import memory
+from latlab.lessons import memory, words
 from latlab.lessons.bench import Bench, Cannot, Times, in_turns, reason_of
 from latlab.lessons.figures import Cell
 from latlab.lessons.folder import LOCK_TEXT, PREFIX, fresh_folder, sweep
@@ -334,3 +334,12 @@ def test_one_disturbed_round_of_nine_widens_no_figure() -> None:
     few = Times(times.values[3:])
     assert few.cell().high == 50.0
     assert others.over(few).low == 2.0 / 50.0
+
+
+def test_of_a_figure_whose_spread_is_twofold_only_the_spread_is_said() -> None:
+    wide, close = (Cell("ratio", 20.0, 15.0, high, 5) for high in (50.0, 29.0))
+    assert words.ratio(wide) == "15 to 50 times"
+    assert words.ratio(close) == "20 times (15 – 29)"
+    assert words.said(Cell("share", 0.05, 0.03, 0.09, 5)) == "3.0 % to 9.0 %"
+    assert words.said(close) == close.shown
+    assert words.said(Cell("share", 0.05, -0.03, 0.09, 5)).startswith("5.0 %"), "its sign is said elsewhere"

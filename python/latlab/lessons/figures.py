@@ -88,6 +88,16 @@ class Cell:
             low, high = written(self.low, self.unit), written(self.high, self.unit)
         return text if low == high else f"{text} ({low} – {high})"
 
+    @property
+    def spread_wide(self) -> bool:
+        """Whether the largest of its repeats is more than twice the smallest."""
+        return (
+            self.repeats > 1
+            and self.low is not None
+            and self.high is not None
+            and 0 < 2 * self.low < self.high
+        )
+
     def above(self, value: float) -> bool:
         """Whether it is more than that beyond what the repeats differ."""
         return self.low is not None and self.low > value

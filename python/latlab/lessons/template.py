@@ -28,7 +28,8 @@ mistake.
 
 `Times` are written as their figure. Functions of a figure, of times (their median) or of a number: `ns` (of
 seconds: `1.2 µs`), `plain` (two digits), `count`, `percent`, `size`, `decimal` (a size, too), `rate`. Of a
-figure: `times` (`1.2 times (1.1 – 1.3)`), `figure` (without its spread). `nothing(unit, why, published)` is
+figure: `times` (`1.2 times (1.1 – 1.3)`), `figure` (without its spread). Of a figure whose spread is twofold,
+a sentence has the spread alone. `nothing(unit, why, published)` is
 an absent one. `SPREAD` says what the brackets of a median hold.
 """
 
@@ -211,7 +212,7 @@ def _sentences(parts: Iterable[str], figures: Figures) -> Iterator[str]:
         figure = figures[int(place[1])]
         if isinstance(figure, Published):
             return figure.text
-        return _ABSENT if figure.value is None else figure.shown
+        return _ABSENT if figure.value is None else words.said(figure)
 
     for part in parts:
         said = _FIGURE.sub(shown, re.sub(r"[ \n]+", " ", part).strip())

@@ -254,6 +254,7 @@ def of_lesson(name: str) -> Forms:
     text = _lesson_text(result)
     html, markdown = (pages.render(result, form).decode() for form in ("html", "md"))
     forms: Forms = {
+        "first.txt": _lesson_text(result, full=False),
         "shown.txt": text,
         "cells.txt": _cells(result),
         "wide.txt.sha256": _lesson_text(result, 140),
@@ -277,8 +278,8 @@ def of_lesson(name: str) -> Forms:
     return forms | {"barest.html.sha256": pages.render(barest, "html")}
 
 
-def _lesson_text(result: Result, width: int = 80, *, unicode: bool = True) -> str:
-    lines = lesson_lines(result, Screen(width=width, unicode=unicode))
+def _lesson_text(result: Result, width: int = 80, *, unicode: bool = True, full: bool = True) -> str:
+    lines = lesson_lines(result, Screen(width=width, unicode=unicode), full=full)
     return "".join(f"{line.text}\n" for line in lines)
 
 

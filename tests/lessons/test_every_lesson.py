@@ -190,7 +190,7 @@ def test_who_asks_for_the_documents_sizes_is_told_first_how_long_they_take(
 @every_lesson
 def test_its_text_has_the_experiments_program_and_ends_with_the_answer(found: Found, name: str) -> None:
     result = found(name)
-    lines = [line.text for line in lesson_lines(result, Screen(width=80))]
+    lines = [line.text for line in lesson_lines(result, Screen(width=80), full=True)]
     first, *others = result.programs
     text = "\n".join(lines)
     assert all(line in text for line in first.text.splitlines() if len(line) < 70)
@@ -198,6 +198,23 @@ def test_its_text_has_the_experiments_program_and_ends_with_the_answer(found: Fo
     end = " ".join(" ".join(lines[lines.index("In short") + 1 :]).split())
     assert end.replace("· ", "") == " ".join(" ".join(result.answer).split())
     assert len(lines) < 800
+
+
+@every_lesson
+def test_its_first_screen_has_the_answer_the_documents_figure_a_table_and_reasons(
+    found: Found, name: str
+) -> None:
+    result = found(name)
+    lines = [line.text for line in lesson_lines(result, Screen(width=80))]
+    assert len(lines) <= 40
+    said = " ".join(" ".join(lines).split())
+    assert " ".join(" ".join(result.answer).split()) in said
+    if result.asked is not None:
+        assert f"The document: {result.asked.textbook}." in said
+    assert result.leading[0].title in said
+    assert result.pictures[0].title in said
+    assert "Why" in lines
+    assert "--full shows the rest" in said
 
 
 @pytest.mark.slow

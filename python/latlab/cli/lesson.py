@@ -26,6 +26,7 @@ _PACKAGES = {".pdf": ("typst", "vl_convert"), ".svg": ("vl_convert",)}
 @click.option(
     "--plain", is_flag=True, help="Only the plain-Python arm, without the measuring core: less evidence."
 )
+@click.option("--full", is_flag=True, help="Show all tables, pictures, programs and reasons.")
 @click.option("--guess", is_flag=True, help="Ask for your guess first; show guess, yours and the textbook's.")
 @click.option(
     "-o",
@@ -104,13 +105,13 @@ def command(
     lessons.check_directories(lesson, places)
     lessons.checked_urls(lesson, urls)
     targets = [_target(path) for path in outs]
-    as_json = asked.pop("as_json")
+    as_json, full = asked.pop("as_json"), asked.pop("full")
     if asked.pop("compare"):
         if any(asked.values()) or directories or urls:
             raise UserError("--compare shows what was measured: only --out and --json go with it")
         from latlab.lessons.classroom import compared  # noqa: PLC0415 - see above
 
-        _tell(compared(name, files), targets, as_json=as_json)
+        _tell(compared(name, files), targets, as_json=as_json, full=full)
         return
     if files:
         raise UserError(f"{clean(files[0], most=200)!r}? Results of other machines come after --compare")
@@ -133,10 +134,10 @@ def command(
             urls=urls,
             say=lambda text: talk(f" {text} ..."),
         )
-    _tell(result, targets, as_json=as_json)
+    _tell(result, targets, as_json=as_json, full=full)
 
 
-def _tell(result: Result, targets: list[Path], *, as_json: bool) -> None:
+def _tell(result: Result, targets: list[Path], *, as_json: bool, full: bool) -> None:
     """Shows a result, and writes it in every form that was asked for."""
     from latlab.cli.terminal.screen import say, screen_of, talk  # noqa: PLC0415 - not needed for --help
 
@@ -145,7 +146,7 @@ def _tell(result: Result, targets: list[Path], *, as_json: bool) -> None:
     else:
         from latlab.cli.terminal.lesson_view import lesson_lines  # noqa: PLC0415 - see above
 
-        say(lesson_lines(result, screen_of(sys.stdout)))
+        say(lesson_lines(result, screen_of(sys.stdout), full=full))
     for target in targets:
         _write(result, target)
         talk(f"wrote {target}")

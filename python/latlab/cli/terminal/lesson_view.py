@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from latlab.cli.terminal.screen import Line, Screen, styled
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from latlab.lessons import Lesson
 
 _NARROWEST_BAR = 10
+#: Lines of what is shown without --full.
+_SCREEN = 40
 #: Cells of rows with more columns stand one after another where the table does not fit.
 _MANY = 4
 #: Of a line on the terminal, for each series.
@@ -33,26 +36,36 @@ def list_lines(lessons: Sequence[tuple[str, Lesson]], screen: Screen) -> list[Li
     return [*lines, Line(), *screen.wrapped(told)]
 
 
-def lesson_lines(result: Result, screen: Screen) -> list[Line]:
-    """Everything that was found."""
+def lesson_lines(result: Result, screen: Screen, *, full: bool = False) -> list[Line]:
+    """What was found: on one screen as much as fits of it, or all.
+
+    Args:
+        result: Of the lesson.
+        screen: Where it is shown.
+        full: All tables, pictures, programs and reasons.
+    """
     lines = [_bold(line) for line in screen.wrapped(result.question)]
     lines += [Line(), *screen.wrapped(" ".join(result.answer))]
     if result.plain:
         lines += screen.wrapped("Less evidence: only the plain-Python arm was run (--plain).")
     if result.asked is not None:
         lines += [Line(), *screen.wrapped(f"{result.asked.question} {result.asked.answers}")]
-    for table in result.leading:
-        lines += [Line(), *_table(table, screen)]
-    for picture in result.pictures:
-        lines += [Line(), *_picture(picture, screen)]
+    why = _listed("Why", result.reasons, screen)
+    misled = _listed(
+        "Where the document misleads", [f"{each.says} {each.found}" for each in result.misled], screen
+    )
+    if not full:
+        shown = [_table(table, screen) for table in result.leading[:1]]
+        shown += [_picture(picture, screen) for picture in result.pictures[:1]]
+        rest = [Line(), *screen.wrapped(_rest(result))]
+        return [*lines, *_fitting([*shown, why, misled], _SCREEN - len(lines) - len(rest)), *rest]
+    parts = [*(_table(table, screen) for table in result.leading)]
+    parts += [_picture(picture, screen) for picture in result.pictures]
     if result.programs:
-        lines += [Line(), *_titled("What was run", screen), *_programs(result, screen)]
-    for table in result.tables:
-        if table not in result.leading:
-            lines += [Line(), *_table(table, screen)]
-    parts = (
-        ("Why", result.reasons),
-        ("Where the document misleads", [f"{each.says} {each.found}" for each in result.misled]),
+        parts.append(Part(_titled("What was run", screen), [_programs(result, screen)]))
+    parts += [_table(table, screen) for table in result.tables if table not in result.leading]
+    parts += [why, misled]
+    for title, texts in (
         ("What else it asks or says", [f"{each.question} {each.answer}" for each in result.answers]),
         ("Not measured", [f"{each.what}: {each.why}" for each in result.missing]),
         ("Where this could be wrong here", result.doubts),
@@ -60,12 +73,64 @@ def lesson_lines(result: Result, screen: Screen) -> list[Line]:
         ("What to try next", result.further),
         # So much stands between that its beginning has left the screen.
         ("In short", result.answer),
-    )
-    for title, texts in parts:
-        if texts:
-            lines += [Line(), *_titled(title, screen)]
-            lines += [line for text in texts for line in screen.wrapped(text, first=" · ", rest="   ")]
+    ):
+        parts.append(_listed(title, texts, screen))
+    for part in parts:
+        if part.items:
+            lines += [Line(), *part.title, *(line for item in part.items for line in item), *part.notes]
     return lines
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of what is shown.
+
+    Attributes:
+        title: With the heads of columns.
+        items: What may be left out one by one from the end: rows, bars, sentences.
+        notes: What must be known to read it.
+    """
+
+    title: list[Line]
+    items: list[list[Line]]
+    notes: list[Line] = field(default_factory=list)
+
+
+def _fitting(parts: Sequence[Part], room: int) -> list[Line]:
+    """As many items of each part as there is room for, one of each in turn; `…` where some are left out."""
+    kept = [0] * len(parts)
+    open_parts = list(range(len(parts)))
+    while open_parts:
+        for number in list(open_parts):
+            part = parts[number]
+            more = kept[number] < len(part.items)
+            # Its blank line, its title, and the line that says that some are left out.
+            begins = 0 if kept[number] else 1 + len(part.title) + (len(part.items) > 1)
+            cost = begins + len(part.items[kept[number]]) if more else 0
+            if not more or cost > room:
+                open_parts.remove(number)
+            else:
+                kept[number], room = kept[number] + 1, room - cost
+    lines: list[Line] = []
+    for part, many in zip(parts, kept, strict=True):
+        if many:
+            lines += [Line(), *part.title, *(line for item in part.items[:many] for line in item)]
+            lines += [Line(" …")] if many < len(part.items) else []
+    return lines
+
+
+def _rest(result: Result) -> str:
+    """What else there is, and how it is seen."""
+    missing = len(result.missing)
+    told = f"{missing} of its parts could not be measured. " if missing else ""
+    return (
+        f"{told}--full shows the rest: all tables and pictures, the programs, every reason, what was not measured,"
+        " exercises. -o FILE.html writes it as a page."
+    )
+
+
+def _listed(title: str, texts: Sequence[str], screen: Screen) -> Part:
+    return Part(_titled(title, screen), [screen.wrapped(text, first=" · ", rest="   ") for text in texts])
 
 
 def _bold(line: Line) -> Line:
@@ -88,23 +153,22 @@ def _programs(result: Result, screen: Screen) -> list[Line]:
     return lines
 
 
-def _table(table: Table, screen: Screen) -> list[Line]:
+def _table(table: Table, screen: Screen) -> Part:
     """As columns where they fit, else a row a block."""
-    rows = [[screen.fit(cell) for cell in row] for row in [table.headings(), *table.lines()]]
-    widths = [max(len(row[number]) for row in rows) for number in range(len(rows[0]))]
-    lines = _titled(table.title, screen)
+    heads, *rows = [[screen.fit(cell) for cell in row] for row in [table.headings(), *table.lines()]]
+    widths = [max(len(row[number]) for row in (heads, *rows)) for number in range(len(heads))]
+    title, items = _titled(table.title, screen), []
     if sum(widths) + 2 * len(widths) + 1 <= screen.width:
-        for number, row in enumerate(rows):
-            cells = [
-                row[0].ljust(widths[0]),
-                *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)),
-            ]
-            line = Line(f" {'  '.join(cells)}".rstrip())
-            lines.append(line if number else line.mark(0, len(line.text), "dim"))
+
+        def line(row: list[str]) -> Line:
+            cells = [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+            return Line(f" {'  '.join([row[0].ljust(widths[0]), *cells])}".rstrip())
+
+        head = line(heads)
+        title.append(head.mark(0, len(head.text), "dim"))
+        items = [[line(row)] for row in rows]
     else:
-        heads = rows[0]
-        for row in rows[1:]:
-            lines += screen.wrapped(row[0], first=" ", rest="   ")
+        for row in rows:
             cells = [
                 f"{head}: {cell}"
                 for head, cell in zip(heads[1:], row[1:], strict=True)
@@ -112,33 +176,39 @@ def _table(table: Table, screen: Screen) -> list[Line]:
             ]
             if len(heads) > _MANY:
                 cells = [" · ".join(cells)]
-            lines += [line for cell in cells for line in screen.wrapped(cell, first="     ", rest="       ")]
-    for text in table.notes:
-        lines += screen.wrapped(text, first="   ", rest="   ")
-    return lines
+            items.append(
+                [
+                    *screen.wrapped(row[0], first=" ", rest="   "),
+                    *(each for cell in cells for each in screen.wrapped(cell, first="     ", rest="       ")),
+                ]
+            )
+    notes = [line for text in table.notes for line in screen.wrapped(text, first="   ", rest="   ")]
+    return Part(title, items, notes)
 
 
-def _picture(picture: Picture, screen: Screen) -> list[Line]:
+def _picture(picture: Picture, screen: Screen) -> Part:
     """Horizontal bars of one character height; for lines, each point is one."""
     marks = _some(picture)
-    lines = _titled(f"{picture.title} ({picture.axis}{', logarithmic' if picture.log else ''})", screen)
+    title = _titled(f"{picture.title} ({picture.axis}{', logarithmic' if picture.log else ''})", screen)
     names = [screen.fit(_name(picture, mark)) for mark in marks]
     figures = [screen.fit(written(mark.value, picture.unit)) for mark in marks]
     label, figure = max(map(len, names), default=0), max(map(len, figures), default=0)
     room = max(screen.width - label - figure - 4, _NARROWEST_BAR)
     values = [mark.value for mark in marks if mark.value > 0]
-    if not values:
-        return lines
-    low, high = (min(values) / 2, max(values)) if picture.log else (0.0, max(values))
+    low, high = (min(values, default=1.0) / 2 if picture.log else 0.0), max(values, default=1.0)
     full = "█" if screen.unicode else "#"
     spans = picture.kind == "spans"
     if spans:
         high = max(mark.high or 0.0 for mark in marks)
+    items = []
     for mark, name, text in zip(marks, names, figures, strict=True):
+        if mark.value <= 0 and picture.kind == "bars" and picture.log:
+            # An empty bin of a histogram.
+            continue
         length = _length(mark.value, low, high, room, log=picture.log)
         begins = min(round((mark.low or 0.0) / high * room), room - length) if spans else 0
-        lines.append(Line(f" {name.ljust(label)} {' ' * max(begins, 0)}{full * length} {text}"))
-    return lines
+        items.append([Line(f" {name.ljust(label)} {' ' * max(begins, 0)}{full * length} {text}")])
+    return Part(title, items)
 
 
 def _some(picture: Picture) -> list[Mark]:

@@ -102,7 +102,7 @@ def test_the_first_picture_is_written_alone(called: Command, tmp_path: Path) -> 
         ("small-files --out a.txt", ".json"),
         ("small-files a.json", "after --compare"),
         ("small-files --compare a.json b.json", "a.json: No such file"),
-        ("small-files --compare --small a.json b.json", "only --out and --json"),
+        ("small-files --compare --small a.json b.json", "only --out, --full and --json"),
         ("small-files --dir nowhere", "no directory"),
         ("small-files --dir . --dir /", "only block-size takes a second directory"),
         ("block-size --dir . --dir .", "both are on one file system"),

@@ -40,7 +40,7 @@ EXPERIMENTS: Final = "latlab.lessons.experiments"
 PLACE: Final = "/place"
 #: What lessons ask of the machine outside of an attempt.
 ASKED: Final = {
-    "block-size": ("power", "in_memory"),
+    "block-size": ("power", "file_system"),
     "latency-ladder": ("rotational", "cache_sizes"),
     "random-pokes": ("system",),
 }

@@ -22,6 +22,7 @@ from latlab import lessons
 from latlab.lessons.bench import KEPT_BYTES, Arms, Bench, Times
 from latlab.lessons.experiments import block_size as lesson
 from latlab.lessons.experiments.block_size.disks import Curve
+from latlab.lessons.machine import file_system
 from latlab.lessons.model import Result
 from latlab.lessons.programs import block_size
 
@@ -162,8 +163,8 @@ SOLID = disk((70e-6, 80e-6, 90e-6), (1e-3, 1.1e-3, 1.2e-3))
 SPINNING = disk((8e-3, 9e-3, 10e-3), (15e-3, 16e-3, 17e-3))
 
 
-def third_rule(*two: Curve, memory: tuple[bool, bool] = (False, False), why: str = "") -> str:
-    found = lesson.say({}, {}, two=two, memory=memory, why={**lesson.NO_WHY, "two": why})
+def third_rule(*two: Curve, systems: tuple[str, str] = ("", ""), why: str = "") -> str:
+    found = lesson.say({}, {}, two=two, systems=systems, why={**lesson.NO_WHY, "two": why})
     (table,) = (each for each in found.tables if each.name == "rules")
     return str(table.cell("solid", "python").value)
 
@@ -180,7 +181,7 @@ def test_where_the_one_disk_stands_is_told_by_its_own_cold_reads() -> None:
         assert said.endswith(f"the one disk that was measured reads 1 kB cold in {stands})")
         assert references.cell("here", "large").number == curve_of[10**6]["read_cold"].median
     assert "could not be read cold" in third_rule()
-    assert "is memory, no disk" in third_rule(memory=(True, False))
+    assert "is memory, no disk" in third_rule(systems=("tmpfs", ""))
 
 
 @pytest.mark.parametrize("swapped", [False, True])
@@ -198,25 +199,28 @@ def test_two_disks_decide_the_third_rule_where_one_spins(
 ) -> None:
     said = third_rule(*((SOLID, spinning), (spinning, SOLID))[swapped])
     assert said.startswith(verdict), said
-    assert "times as long on the spinning one: written 1 kB" in said
+    assert "times as long on the slower one: written 1 kB" in said
 
 
 def test_two_disks_of_one_kind_are_compared_and_decide_nothing() -> None:
     twice = disk((140e-6, 160e-6, 180e-6), (1e-3, 1.1e-3, 1.2e-3))
     said = third_rule(SOLID, twice)
     assert said.startswith("both are solid (times as long on the second: written 1 kB 2.0 times (2.0 – 2.0)")
-    assert third_rule(SPINNING, SPINNING).startswith("both spin (")
+    assert third_rule(SPINNING, SPINNING).startswith("both are as slow as spinning ones (")
     in_memory = {size: {"write": own["write"]} for size, own in SOLID.items()}
-    said = third_rule(SPINNING, in_memory, memory=(False, True))
+    said = third_rule(SPINNING, in_memory, systems=("", "tmpfs"))
     assert said.startswith(
         "undecided (the first reads 1 kB cold in 9.00 ms, as a spinning disk does; the second is memory"
     )
     assert "read 1 kB" not in said
-    assert third_rule(why="the disk is full") == "undecided (the second disk: the disk is full)"
+    said = third_rule(SOLID, SPINNING, systems=("", "nfs4"))
+    assert said.startswith("undecided (")
+    assert "the second lies behind nfs4" in said
+    assert third_rule(why="the disk is full") == "undecided (the two disks in turns: the disk is full)"
 
 
 def test_the_two_disks_stand_side_by_side_with_the_ratio_of_their_times() -> None:
-    found = lesson.say({}, {}, two=(SOLID, SPINNING), memory=(False, False))
+    found = lesson.say({}, {}, two=(SOLID, SPINNING), systems=("", ""))
     (table,) = (each for each in found.tables if each.name == "disks")
     assert [row.name for row in table.rows] == ["bytes_1000", "bytes_1000000"]
     small = table.rows[0].cells
@@ -266,7 +270,7 @@ def test_two_directories_are_compared_and_nothing_is_left_in_either(tmp_path: Pa
         assert row.cells["write_ratio"].number
         assert row.cells["write_ratio"].repeats == 3
     note = found.table("disks").note
-    if lesson.in_memory(elsewhere):
+    if file_system(elsewhere) == "tmpfs":
         assert "The second is memory" in note
         assert str(found["rules.solid.python"].value).startswith("undecided")
     assert [*tmp_path.iterdir(), *elsewhere.iterdir()] == []
@@ -278,7 +282,7 @@ def test_a_comparison_that_is_ended_leaves_nothing_on_either_disk(tmp_path: Path
     command = [sys.executable, "-m", "latlab", "lesson", "block-size", "--small", "--plain", *directories]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     until = time.monotonic() + 60
-    while not list(elsewhere.glob("latlab-lesson-*/file-*")):
+    while not list(elsewhere.glob("latlab-lesson-*/files-*/file-*")):
         assert process.poll() is None
         assert time.monotonic() < until
         time.sleep(0.001)
@@ -293,7 +297,7 @@ def test_a_second_directory_that_cannot_be_written_is_named_and_the_rest_goes_on
 ) -> None:
     monkeypatch.setattr(lessons, "check_directories", lambda *_: None)
     found = lessons.run("block-size", "small", plain=True, directory=[tmp_path, tmp_path / "gone"])
-    assert str(found["rules.solid.python"].value).startswith("undecided (the second disk: ")
+    assert str(found["rules.solid.python"].value).startswith("undecided (the two disks in turns: ")
     assert any(each.what == "the two disks in turns" for each in found.missing)
     assert found["rules.large_write.python"].value
 

@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -137,32 +136,49 @@ def test_what_is_no_result_of_the_lesson_is_one_clear_line(written: Write, tmp_p
         (typed, "no result of a lesson"),
         (deep, "no result of a lesson"),
         (tmp_path / "gone.json", "No such file"),
-        (good, "name two or more"),
+        (good, "and found 1"),
     ):
         with pytest.raises(UserError, match=said):
             classroom.compared("small-files", [good, path])
 
 
 def test_a_hostile_result_changes_no_table_and_runs_nothing(written: Write) -> None:
-    row = Row(
-        "write_ratio",
-        "a | b\n## Why\n- nonsense",
-        {"python": Cell("ratio", 5.0, published=Published("x\x1b[2J", 1.0))},
+    row = Row("write_ratio", "a | b\n## Why\n- nonsense", {"python": Cell("ratio", 500.0)})
+    bad = result(
+        500,
+        machine={
+            "processor": "A\x01999\x02\x00",
+            "cpus": "x\n## Tables\nfoo",
+            "file_system": "\x1b]0;owned\x07",
+        },
+        tool="0\n## Pictures\n### x: y",
+        doubts=("| a | b\n## Why\n- nonsense",),
+        asked=Asked("?", "4\n## Tables", "5", "6"),
     )
-    bad = replace(
-        result(5),
-        tables=(replace(result(5).tables[0], rows=(row,)),),
-        machine=MappingProxyType({"processor": "\x1b]0;owned\x07"}),
-    )
-    folder = written(bad, replace(bad, seconds=1.0))
-    first, _ = files = sorted(folder.iterdir())
-    taken = json.loads(first.read_text(encoding="utf-8")) | {
-        "run": {"x": 1},
-        "charts": ["ladder"],
-    }
-    first.write_text(json.dumps(taken), encoding="utf-8")
+    first = bad.tables[0]
+    bad = replace(bad, tables=(first, replace(first, name="other", rows=(row,))))
+    folder = written(bad, *map(result, (30, 33, 36, 31)))
+    file, *_ = files = sorted(folder.iterdir())
+    taken = json.loads(file.read_text(encoding="utf-8")) | {"run": {"x": 1}, "charts": ["ladder"]}
+    file.write_text(json.dumps(taken), encoding="utf-8")
     said = classroom.compared("small-files", files)
     assert said.run is None
     assert not said.charts
-    assert not said.reasons
-    assert [column.name for column in said.table("class").columns] == ["here"]
+    assert len(said.reasons) == 1
+    assert said.reasons[0].startswith("Machine 1: 15 times the median.")
+    assert "x ## Tables foo" in said.reasons[0]
+    assert [table.name for table in said.tables] == ["class", "machines", "figures"]
+    assert not set("\0\1\2\x1b").intersection(said.to_json().replace("\\u001b", "\x1b"))
+
+
+def test_half_of_the_others_are_not_most_of_them() -> None:
+    odd, other = ({"processor": name, "cpus": "8"} for name in ("Beta", "Gamma"))
+    said = classroom.together([result(30), result(31, machine=other), result(140, machine=odd)])
+    assert "its processor" not in said.reasons[0]
+
+
+def test_a_comparison_is_no_result_of_a_machine(written: Write, tmp_path: Path) -> None:
+    files = sorted(written(result(30), result(33)).iterdir())
+    (made := tmp_path / "class.json").write_text(classroom.compared("small-files", files).to_json(), "utf-8")
+    with pytest.raises(UserError, match="is itself a comparison"):
+        classroom.compared("small-files", [*files, made])

@@ -27,6 +27,20 @@ def test_a_file_system_is_asked_for_its_journal(monkeypatch: pytest.MonkeyPatch,
     assert not file_system(tmp_path)
 
 
+def test_a_journal_has_the_kernels_name_of_the_device(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    device = tmp_path.stat().st_dev
+    mount = f"22 1 {os.major(device)}:{os.minor(device)} / / rw - ext4 /dev/mapper/vg-root rw"
+    monkeypatch.setattr(Path, "read_text", lambda *_, **__: mount)
+    monkeypatch.setattr(Path, "exists", lambda _: True)
+    monkeypatch.setattr(Path, "resolve", lambda _: Path("/sys/devices/virtual/block/dm-0"))
+    monkeypatch.setattr(Path, "glob", lambda _, pattern: [Path("dm-0-8")] if pattern == "dm-0-*" else [])
+    assert file_system(tmp_path) == "ext4"
+    monkeypatch.setattr(Path, "exists", lambda _: False)
+    assert file_system(tmp_path) == "ext4", "without sysfs nobody says"
+
+
 def test_caches_are_read_with_their_kinds(monkeypatch: pytest.MonkeyPatch) -> None:
     files = {
         "/sys/devices/system/cpu/cpu0/cache/index0": ("1", "Data", "32K"),

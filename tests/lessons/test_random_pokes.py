@@ -193,7 +193,7 @@ def test_more_than_one_slow_poke_in_a_hundred_is_explained_or_said_to_be_unexpla
         ("file", 10**9): lesson.Poked((*(3e-6,) * 98, 20e-6, 20e-6), 1),
     }
     (reason,) = lesson.say(found).reasons
-    assert "2.0 % of the pokes in a file of 1GB took 10 us or more" in reason
+    assert "2.0 % of the pokes in a file of 1GB took 10 µs or more" in reason
     assert "the reason of at most 50 % of them" in reason
     assert "not measured here: latlab measure --only storage.poke" in reason
     run = load(root / "tests/data/run-small.latlab.jsonl")

@@ -177,7 +177,8 @@ def test_a_native_arm_that_has_to_find_memory_says_so_and_its_ratio_has_its_rang
     found = Arms({"write_one": Times((2e-3,) * 3), "write_many": Times((32e-3,) * 3)})
     notes = []
     for one in (8e-3, 2e-3):
-        core = {"write_one": Cell("s", one, 2e-3, 13e-3, 3), "write_many": Cell("s", 24e-3)}
+        ratio = Cell("ratio", 24e-3 / one, 2.0, 15.0, 3)
+        core = {"write_one": Cell("s", one, 0.9 * one, 13e-3, 3), "write_ratio": ratio}
         (table,) = [
             each
             for each in small_files.say(small_files.PAIRS["default"], found, core=core).tables
@@ -187,8 +188,7 @@ def test_a_native_arm_that_has_to_find_memory_says_so_and_its_ratio_has_its_rang
     assert "It writes one file in 8.00 ms in place of 2.00 ms" in notes[0]
     assert "find memory" not in notes[1]
     run = load(Path(__file__).parents[1] / "data/run-small.latlab.jsonl")
-    ratio = small_files.native_passes(run).get("write_ratio")
-    assert ratio is not None
+    ratio = small_files.native_passes(run)["write_ratio"]
     assert ratio.low is not None
     assert ratio.high is not None
     assert ratio.low < (ratio.number or 0.0) < ratio.high

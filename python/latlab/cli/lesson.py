@@ -108,13 +108,14 @@ def command(
     as_json, full = asked.pop("as_json"), asked.pop("full")
     if asked.pop("compare"):
         if any(asked.values()) or directories or urls:
-            raise UserError("--compare shows what was measured: only --out and --json go with it")
+            raise UserError("--compare shows what was measured: only --out, --full and --json go with it")
         from latlab.lessons.classroom import compared  # noqa: PLC0415 - see above
 
         _tell(compared(name, files), targets, as_json=as_json, full=full)
         return
     if files:
-        raise UserError(f"{clean(files[0], most=200)!r}? Results of other machines come after --compare")
+        shown = clean(files[0], most=200)
+        raise UserError(f"{shown!r}: results to be shown together come after --compare; -o FILE writes one")
     if urls:
         hosts = dict.fromkeys(urlsplit(url).netloc.rpartition("@")[2] for url in urls)
         talk(f" asks {', '.join(clean(host, most=80) for host in hosts)}, four times for each URL")

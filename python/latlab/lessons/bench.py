@@ -205,8 +205,12 @@ class Bench:
         """The directory that is measured: as asked, else the user's cache folder, else a temporary one."""
         if self._asked is not None:
             return self._asked
-        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        return cache if os.access(cache, os.W_OK) else Path(tempfile.gettempdir())
+        # A user that the system does not know, as in some containers, has no home.
+        with contextlib.suppress(RuntimeError):
+            cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+            if os.access(cache, os.W_OK):
+                return cache
+        return Path(tempfile.gettempdir())
 
     def tell(self, text: str) -> None:
         """What is being done now, for who waits."""
@@ -313,7 +317,8 @@ class Bench:
         free = usage.free - KEPT_BYTES
         if free < needed:
             raise Cannot(
-                f"the disk has no room for {format_bytes(needed)}: {format_bytes(usage.free)} are free, and"
+                f"the disk of {clean(place or self.directory, most=200)} has no room for"
+                f" {format_bytes(needed)}: {format_bytes(usage.free)} are free, and"
                 f" a lesson leaves {format_bytes(KEPT_BYTES)} free; name another disk with --dir"
             )
 

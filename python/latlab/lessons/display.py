@@ -35,8 +35,8 @@ class Page:
 def html(result: Result) -> str:
     """The answer, the tables, the reasons and what is missing."""
     parts = [f"<h3>{_safe(result.question)}</h3>", f"<p>{_safe(' '.join(result.answer))}</p>"]
-    if result.asked is not None:
-        parts.append(f"<p>{_safe(result.asked.question)} {_safe(result.asked.answers)}</p>")
+    if result.beside:
+        parts.append(f"<p>{_safe(result.beside)}</p>")
     if result.plain:
         parts.append("<p><b>Less evidence</b>: only the plain-Python arm was run.</p>")
     parts += [_table(table) for table in result.tables]

@@ -90,12 +90,10 @@ def _first_picture(result: Result) -> bytes:
 
 
 def _question(result: Result) -> Section:
-    asked = result.asked
-    lines = () if asked is None else (f"{asked.question} {asked.answers}",)
     return Section(
         id="answer",
         title=result.question,
-        sentences=(*result.answer, *lines),
+        sentences=(*result.answer, *filter(None, [result.beside])),
         listings=tuple(map(_listing, result.leading)),
         figures=tuple(_figure(picture) for picture in result.pictures),
     )

@@ -29,7 +29,7 @@ _NAME: Final = re.compile(re.escape(PREFIX) + r"[a-z0-9_]{8}")
 _MADE: Final = re.compile(
     r"""
       (text|disk|calls|output|errors|blocks|rows|columns|habits\.bin|again\.bin|file\.bin|native\.latlab\.jsonl)
-    | (file|buffered|answer|many)-\d+ | BlockData\d+ | \.?(ledger|explained)\.json(\.\w{8})?
+    | (answer|many)-\d+ | BlockData\d+ | \.?(ledger|explained)\.json(\.\w{8})?
     | (pair|files|steps|flushed|forgotten)-\d+(/((large|small_\d+)\.bin|file-\d+))?
     | downloads(/file_\d+)?
     | (linked_list|list_[a-z]+)(\.c|-\w+)?

@@ -38,10 +38,12 @@ def file_system(directory: Path) -> str:
         wanted = f"{os.major(device)}:{os.minor(device)}"
         for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines():
             mount, _, system = line.partition(" - ")
-            kind, source, *_ = system.split()
+            kind = system.split()[0]
             if mount.split()[2] == wanted:
-                plain = kind == "ext4" and not list(Path("/proc/fs/jbd2").glob(f"{Path(source).name}-*"))
-                return f"{kind} without a journal" if plain else kind
+                # A journal has the kernel's name of the device: `dm-0` for `/dev/mapper/root`.
+                own = Path("/sys/dev/block", wanted)
+                plain = own.exists() and not list(Path("/proc/fs/jbd2").glob(f"{own.resolve().name}-*"))
+                return f"{kind} without a journal" if kind == "ext4" and plain else kind
     except (OSError, ValueError, IndexError):
         pass
     return ""

@@ -116,12 +116,6 @@ class Asked:
     here: str
     textbook: str
 
-    @property
-    def answers(self) -> str:
-        """The answers beside one another."""
-        guess = f"Your guess: {self.guess}. " if self.guess else ""
-        return f"{guess}Here: {self.here}. The document: {self.textbook}."
-
 
 @dataclass(frozen=True, slots=True)
 class Told:
@@ -216,6 +210,15 @@ class Result:
             for row in table.rows
             for column, cell in row.cells.items()
         }
+
+    @property
+    def beside(self) -> str:
+        """What was asked beforehand, and its answers; empty where the lesson asks nothing."""
+        if self.asked is None:
+            return ""
+        asked, sizes = self.asked, ", of other sizes" if self.size == "small" else ""
+        guess = f" Your guess: {asked.guess}." if asked.guess else ""
+        return f"{asked.question}{guess} Here: {asked.here}. The document{sizes}: {asked.textbook}."
 
     @property
     def leading(self) -> tuple[Table, ...]:

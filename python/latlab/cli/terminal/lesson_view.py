@@ -48,8 +48,8 @@ def lesson_lines(result: Result, screen: Screen, *, full: bool = False) -> list[
     lines += [Line(), *screen.wrapped(" ".join(result.answer))]
     if result.plain:
         lines += screen.wrapped("Less evidence: only the plain-Python arm was run (--plain).")
-    if result.asked is not None:
-        lines += [Line(), *screen.wrapped(f"{result.asked.question} {result.asked.answers}")]
+    if result.beside:
+        lines += [Line(), *screen.wrapped(result.beside)]
     why = _listed("Why", result.reasons, screen)
     misled = _listed(
         "Where the document misleads", [f"{each.says} {each.found}" for each in result.misled], screen
@@ -124,8 +124,8 @@ def _rest(result: Result) -> str:
     missing = len(result.missing)
     told = f"{missing} of its parts could not be measured. " if missing else ""
     return (
-        f"{told}--full shows the rest: all tables and pictures, the programs, every reason, what was not measured,"
-        " exercises. -o FILE.html writes it as a page."
+        f"{told}Run with --full, it shows all tables and pictures, the programs, every reason, what was not"
+        " measured, and exercises; with -o FILE.html it writes them as a page."
     )
 
 

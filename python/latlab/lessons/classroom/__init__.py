@@ -129,7 +129,7 @@ def compared(name: str, files: Sequence[str | Path]) -> Result:
     others = sum(each.size != size for each in kept)
     kept = [each for each in kept if each.size == size]
     if len(kept) < _FEWEST:
-        raise UserError(f"--compare: {len(kept)} different result of one size; name two or more")
+        raise UserError(f"--compare needs two different results of one size, and found {len(kept)}")
     return together(kept, len(results) - others - len(kept), others)
 
 
@@ -153,6 +153,8 @@ def read(name: str, path: Path) -> Result:
         ) from None
     if len(text) > MOST_BYTES or result.schema != SCHEMA:
         raise UserError(f"--compare: {shown} is no result of a lesson of this version of latlab")
+    if not result.machine:
+        raise UserError(f"--compare: {shown} is itself a comparison; name the results that it was made from")
     if result.name != name:
         raise UserError(f"--compare: {shown} is a result of the lesson {clean(result.name, most=60)}")
     return replace(result, run=None, charts=())
@@ -184,10 +186,12 @@ def together(results: Sequence[Result], same: int = 0, sizes: int = 0) -> Result
         here={place: replace(cell, published=None) for place, cell in key.cells.items()},
         results=results,
         shared=shared,
+        # Figures of the smallest sizes are not the document's.
+        beside=[] if first.size == "small" else shared,
         apart=apart,
         why={place: list(unlike(results, place, apart)) for place in apart},
         times={place: _from_middle(key, place) for place in apart},
-        guesses=[each.asked.guess if each.asked else "" for each in results],
+        guesses=[_line(each.asked.guess) if each.asked else "" for each in results],
         question=lesson.GUESS.question if lesson.GUESS and key in of_guess else "",
         same=same,
         sizes=sizes,
@@ -246,8 +250,8 @@ def _line(text: str) -> str:
 
 def facts(result: Result) -> dict[str, str]:
     """What a result says of its machine and how it was measured, by what it is called."""
-    found = {title: result.machine[name] for name, title in _FACTS.items() if result.machine.get(name)}
-    found["latlab"] = result.tool
+    found = {title: _line(result.machine[name]) for name, title in _FACTS.items() if result.machine.get(name)}
+    found["latlab"] = _line(result.tool)
     found["native arm"] = "not run" if result.plain or _no_native(result) else "run"
     return found
 
@@ -261,12 +265,14 @@ def unlike(results: Sequence[Result], place: int, apart: Sequence[int]) -> Itera
     others = [facts(each) for number, each in enumerate(results) if number not in apart]
     for title, own in facts(results[place]).items():
         usual, many = Counter(each.get(title, "") for each in others).most_common(1)[0]
-        if own != usual and usual and many * 2 >= len(others):
+        if own != usual and usual and many * 2 > len(others):
             yield f"its {title} is {own}, that of {many} of {len(others)} others {usual}"
     common = Counter(
         doubt for number, each in enumerate(results) if number not in apart for doubt in each.doubts
     )
-    yield from (doubt.rstrip(".") for doubt in results[place].doubts if common[doubt] * 2 < len(others))
+    yield from (
+        _line(doubt).rstrip(".") for doubt in results[place].doubts if common[doubt] * 2 < len(others)
+    )
 
 
 def _from_middle(figure: Figure, place: int) -> str:

@@ -1,6 +1,7 @@
 """Whether solid state is ahead of spinning, above all for small: by two disks, or by what is published.
 
-A disk is told by its reads, not by what it is called: a head that moves takes milliseconds.
+A disk is told by its reads, not by what it is called: a head that moves takes milliseconds. A slow stick or card
+may take as long, and is taken for one that spins; so the verdict says by which reads.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from latlab.units import format_bytes, format_ns
 Curve = Mapping[int, Mapping[str, Times]]
 Verdict = tuple[str, str]
 
+MEMORY: Final = frozenset({"tmpfs", "ramfs"})
+_REMOTE: Final = ("nfs", "cifs", "smb", "fuse", "9p", "ceph", "virtiofs", "afs", "lustre")
 NEVER_COLD: Final = "its files are in memory and are never read cold"
 WHAT: Final = {"write": "written", "read_cold": "read"}
 _PUBLISHED: Final = {"solid": ("ssd_random_4k", "read_1mb_ssd"), "spinning": ("disk_seek", "read_1mb_disk")}
@@ -31,11 +34,21 @@ class Disk:
 
     Attributes:
         curve: Its times; those that are missing say why.
-        in_memory: Its files are in memory.
+        system: Its file system.
     """
 
     curve: Curve
-    in_memory: bool = False
+    system: str = ""
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether its files are in memory."""
+        return self.system in MEMORY
+
+    @property
+    def remote(self) -> bool:
+        """Whether a program or a network is on the way, whose time is no disk's."""
+        return self.system.startswith(_REMOTE)
 
     @property
     def small(self) -> Times:
@@ -44,10 +57,10 @@ class Disk:
 
     @property
     def kind(self) -> str:
-        """`memory`, `solid` or `spinning`; `unknown` where nothing was read cold."""
+        """`memory`, `solid` or `spinning`; `unknown` where nothing was read cold, or not from a disk alone."""
         if self.in_memory:
             return "memory"
-        if not self.small:
+        if not self.small or self.remote:
             return _UNTOLD
         return "spinning" if self.small.median >= SPINS_S else "solid"
 
@@ -58,6 +71,8 @@ class Disk:
             return f"is memory, no disk: {NEVER_COLD}"
         if not self.small:
             return "could not be read cold, so whether it spins is not known"
+        if self.remote:
+            return f"lies behind {self.system}, so its times are not those of a disk alone"
         small = format_bytes(min(self.curve), decimal=True)
         return f"reads {small} cold in {format_ns(self.small.median * 1e9)}, as {_named(self.kind)} does"
 
@@ -93,11 +108,14 @@ def by_two(first: Disk, second: Disk) -> Verdict:
     kinds = first.kind, second.kind
     if set(kinds) == {"solid", "spinning"}:
         solid, spinning = (first, second) if first.kind == "solid" else (second, first)
-        found = ratios(spinning, solid)
-        return _decided(found), f"times as long on the spinning one: {_listed(found)}"
+        found, small = ratios(spinning, solid), format_bytes(min(spinning.curve), decimal=True)
+        return (
+            _decided(found),
+            f"{small} cold in {format_ns(spinning.small.median * 1e9)} and {format_ns(solid.small.median * 1e9)}; times as long on the slower one: {_listed(found)}",
+        )
     shown = f"times as long on the second: {_listed(ratios(second, first))}"
     if first.kind == second.kind != _UNTOLD and first.kind != "memory":
-        return "both are solid" if first.kind == "solid" else "both spin", shown
+        return "both are solid" if first.kind == "solid" else "both are as slow as spinning ones", shown
     said = f"the first {first.said}; the second {second.said}"
     return "undecided", f"{said}; {shown}"
 

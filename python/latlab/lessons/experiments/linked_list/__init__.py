@@ -471,14 +471,13 @@ def compared(before: Times, after: Times, what: str) -> str:
     # A difference of some percent is one too: with two digits it would be 1.0.
     times = words.ratio(ratio, 3)
     if rounds < _ENOUGH_ROUNDS:
-        return (
-            f"{what} was tried in {format_count(rounds)} rounds, too few to tell: without it {times} as long."
-        )
+        many = "one round" if rounds == 1 else f"{format_count(rounds)} rounds"
+        return f"{what} was tried in {many}, too few to tell: without it, it takes {times} as long."
     if ratio.above(1):
         return f"{what} saves time: {times}."
     if ratio.below(1):
         return f"{what} costs time: {words.ratio(after.over(before), 3)} as long."
-    return f"{what} makes no difference that the rounds could tell: {times}."
+    return f"{what} makes no difference beyond what the rounds differ: {times}."
 
 
 def alone_cells(c: InC, nodes: int) -> dict[str, Cell]:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
 import pytest
 from syrupy.assertion import SnapshotAssertion
 from tests.some import some
 
 from latlab.cli.terminal.doctor_table import doctor_lines
+from latlab.cli.terminal.first_page import page_lines
 from latlab.cli.terminal.run_view import run_lines
 from latlab.cli.terminal.screen import Line, Screen
 from latlab.run import reader
+from latlab.run.ladder import ladder
 from latlab.run.model import Point
 from latlab.run.run import Run
 
@@ -43,7 +47,7 @@ def test_a_death_is_named_although_other_rounds_have_the_figure(rounds: str) -> 
     (dead,) = (line for line in run.lines if line.error is not None)
     measured = msgspec.structs.replace(dead, point=Point(operation="getppid"))
     lines = [measured if line is dead else line for line in run.lines]
-    shown = run_lines(Run.of_lines(run.header, lines), Screen(width=200))
+    shown = run_lines(Run.of_lines(run.header, lines), Screen(width=200), verbose=True)
     assert (
         "  · kernel.syscall in round 3: the measuring process was killed by SIGKILL while this was measured"
         " (getppid)"
@@ -66,3 +70,31 @@ def test_every_mark_lies_within_its_line(run: Run) -> None:
     lines = run_lines(run, Screen(width=80), verbose=True)
     marks = some((line.text, start, end) for line in lines for start, end, _ in line.marks)
     assert all(0 <= start <= end <= len(text) for text, start, end in marks)
+
+
+@pytest.mark.parametrize("seen", [True, False])
+def test_page_one_has_at_most_45_lines_and_300_words(run: Run, *, seen: bool) -> None:
+    lines = [line.text for line in run_lines(run, Screen(width=80), header=not seen)]
+    said = " ".join(" ".join(lines).split())
+    assert len(lines) <= 45
+    assert len(said.split()) <= 300
+    for part in ("Trust: ", "Unusual here: ", "typical", "Bandwidth, one thread: RAM", "Here: reading 30 GB"):
+        assert part in said
+    assert "p90" not in said
+    assert "w90" not in said
+
+
+def test_what_page_one_has_no_room_for_is_shown_where_it_is_all_there_is(run: Run) -> None:
+    part = Run(run.header, tuple(run.select("kernel.mutex")), run.footer)
+    said = "\n".join(line.text for line in run_lines(part, Screen(width=80)))
+    assert "\n mutex, lock + unlock   9.95 ns" in said
+    assert "L1" not in said
+    nothing = "\n".join(line.text for line in run_lines(Run(run.header, (), run.footer), Screen(width=80)))
+    assert "typical" not in nothing
+    assert "latlab show -v" in nothing
+
+
+def test_a_row_that_was_disturbed_is_named_on_page_one(run: Run) -> None:
+    rungs = [replace(rung, flags=("disturbed",) if rung.key == "RAM" else ()) for rung in ladder(run)]
+    said = " ".join(line.text for line in page_lines(run, rungs, Screen(width=80), 2012))
+    assert "blocks were disturbed, with them RAM." in said

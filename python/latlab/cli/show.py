@@ -16,7 +16,7 @@ import click
     help="Everything behind the figures: samples, paths, intervals, checks, findings.",
 )
 def command(run: str, *, verbose: bool) -> None:
-    """Show a run again as a table.
+    """Show a run again on one page.
 
     RUN is a file, an id, the beginning of one, or `last` (the default).
 

@@ -17,8 +17,11 @@ _LEVELS_SHORT = {"L1 cache": "L1", "L2 cache": "L2", "L3 cache": "L3", "L4 cache
 
 
 @dataclass(frozen=True, slots=True)
-class _Column:
-    """One column: two lines of heading, a cell of each rung, and how early it gives way to others."""
+class Column:
+    """One column: two lines of heading, a cell of each rung, and how early it gives way to others.
+
+    The first one of a table has `level`, `size` or `operation` as its second heading.
+    """
 
     head: tuple[str, str]
     cell: Callable[[Rung], str]
@@ -26,47 +29,29 @@ class _Column:
     given_up: int = 0  # 0: never; else the higher, the earlier
 
 
-def ladder_lines(
-    rungs: Sequence[Rung], screen: Screen, *, textbook_year: int, verbose: bool = False
-) -> list[Line]:
-    """The table, its notes, and in verbose mode what stands behind each rung.
+def ladder_lines(rungs: Sequence[Rung], screen: Screen, *, textbook_year: int) -> list[Line]:
+    """The table, its notes, and what stands behind each rung.
 
     Args:
         rungs: What :func:`latlab.run.ladder.ladder` returned.
         screen: Where it is shown.
         textbook_year: Year of the published figures.
-        verbose: Also all pokes, sample counts, paths, intervals, checks.
     """
-    shown = [
-        rung for rung in rungs if verbose or not rung.key.startswith("poke:") or rung is _main_poke(rungs)
-    ]
-    levels = [rung for rung in shown if rung.group == "levels"]
-    operations = [rung for rung in shown if rung.group == "operations"]
+    levels = [rung for rung in rungs if rung.group == "levels"]
+    operations = [rung for rung in rungs if rung.group == "operations"]
     columns, gap = _fitting_columns(levels, screen, textbook_year)
     table = _table(levels, columns, gap, screen)
     if operations:
         table += [Line(), *_operations(operations, screen, textbook_year)]
-    notes = _notes(shown, screen)
-    lines = [*table, *([Line(), *notes] if notes else [])]
-    return [*lines, *(_behind(shown, screen) if verbose else [])]
-
-
-def _main_poke(rungs: Sequence[Rung]) -> Rung | None:
-    """The read poke of the largest array: what a random access of a program resembles."""
-    reads = [
-        rung
-        for rung in rungs
-        if rung.key.startswith("poke:") and rung.key.endswith(":read") and rung.measured
-    ]
-    reads = [rung for rung in reads if not rung.key.startswith("poke:0:")]
-    return max(reads, key=lambda rung: int(rung.key.split(":")[1]), default=None)
+    notes = _notes(rungs, screen)
+    return [*table, *([Line(), *notes] if notes else []), *_behind(rungs, screen)]
 
 
 # ---------------------------------------------------------------------------------------------------------
 # columns
 
 
-def _fitting_columns(rungs: Sequence[Rung], screen: Screen, year: int) -> tuple[list[_Column], int]:
+def _fitting_columns(rungs: Sequence[Rung], screen: Screen, year: int) -> tuple[list[Column], int]:
     """The richest set of columns, with the widest gap, that fits the screen."""
     for wide in (True, False):
         columns = _columns(year, wide=wide)
@@ -80,27 +65,25 @@ def _fitting_columns(rungs: Sequence[Rung], screen: Screen, year: int) -> tuple[
     return columns, 1
 
 
-def _columns(year: int, *, wide: bool) -> list[_Column]:
-    level = [
-        _Column(("", "level"), lambda rung: f"{_short_level(rung)} {rung.size_text}".rstrip(), left=True)
-    ]
+def _columns(year: int, *, wide: bool) -> list[Column]:
+    level = [Column(("", "level"), level_and_size, left=True)]
     if wide:
         level = [
-            _Column(("", "level"), lambda rung: rung.level, left=True),
-            _Column(("", "size"), lambda rung: rung.size_text),
+            Column(("", "level"), lambda rung: rung.level, left=True),
+            Column(("", "size"), lambda rung: rung.size_text),
         ]
     return [
         *level,
-        _Column(("", "one access"), _access, left=True),
-        _Column(("", "range"), _range, left=True),
-        _Column(("worst in", "1,000"), _tail_cell),
-        _Column(("reading,", "1 thread"), lambda rung: units.format_rate(rung.bandwidth)),
-        _Column(("", "1 MiB"), lambda rung: _seconds(rung.seconds_1MiB), given_up=4),
-        _Column(("", "1 GiB"), lambda rung: _seconds(rung.seconds_1GiB), given_up=3),
-        _Column(("= L1", "hits"), _hits, given_up=2),
-        _Column(
+        Column(("", "one access"), access, left=True),
+        Column(("", "range"), span, left=True),
+        Column(("worst in", "1,000"), _tail_cell),
+        Column(("reading,", "1 thread"), lambda rung: units.format_rate(rung.bandwidth)),
+        Column(("", "1 MiB"), lambda rung: _seconds(rung.seconds_1MiB), given_up=4),
+        Column(("", "1 GiB"), lambda rung: _seconds(rung.seconds_1GiB), given_up=3),
+        Column(("= L1", "hits"), _hits, given_up=2),
+        Column(
             ("textbook", str(year)) if wide else ("text-", "book"),
-            lambda rung: _plain_ns(rung.textbook_ns),
+            lambda rung: plain_ns(rung.textbook_ns),
             given_up=1,
         ),
     ]
@@ -109,23 +92,14 @@ def _columns(year: int, *, wide: bool) -> list[_Column]:
 def _operations(rungs: Sequence[Rung], screen: Screen, year: int) -> list[Line]:
     """The second group: what was measured as a table, what was not with each reason once."""
     columns = [
-        _Column(("", "operation"), lambda rung: rung.level, left=True),
-        _Column(("", "one"), _access, left=True),
-        _Column(("", "range"), _range, left=True),
-        _Column(("worst in", "1,000"), _tail_cell),
-        _Column(("= L1", "hits"), _hits, given_up=2),
-        _Column(("textbook", str(year)), lambda rung: _plain_ns(rung.textbook_ns), given_up=1),
+        Column(("", "operation"), lambda rung: rung.level, left=True),
+        Column(("", "one"), access, left=True),
+        Column(("", "range"), span, left=True),
+        Column(("worst in", "1,000"), _tail_cell),
+        Column(("= L1", "hits"), _hits, given_up=2),
+        Column(("textbook", str(year)), lambda rung: plain_ns(rung.textbook_ns), given_up=1),
     ]
-    measured = [rung for rung in rungs if rung.measured]
-    lines: list[Line] = []
-    if measured:
-        gaps = (gap for gap in reversed(_GAPS) if _width(measured, columns, gap, screen) <= screen.width)
-        gap = next(gaps, 1)
-        while any(column.given_up for column in columns):
-            if _width(measured, columns, gap, screen) <= screen.width:
-                break
-            columns.remove(max(columns, key=lambda column: column.given_up))
-        lines += _table(measured, columns, gap, screen)
+    lines = fitting([rung for rung in rungs if rung.measured], columns, screen)
     reasons: dict[str, list[str]] = {}
     for rung in rungs:
         if not rung.measured:
@@ -136,18 +110,34 @@ def _operations(rungs: Sequence[Rung], screen: Screen, year: int) -> list[Line]:
     return lines
 
 
+def fitting(rungs: Sequence[Rung], columns: list[Column], screen: Screen) -> list[Line]:
+    """Rungs that were measured as a table, without the columns that the screen has no room for."""
+    if not rungs:
+        return []
+    gaps = (gap for gap in reversed(_GAPS) if _width(rungs, columns, gap, screen) <= screen.width)
+    gap = next(gaps, 1)
+    while any(column.given_up for column in columns) and _width(rungs, columns, gap, screen) > screen.width:
+        columns.remove(max(columns, key=lambda column: column.given_up))
+    return _table(rungs, columns, gap, screen)
+
+
+def level_and_size(rung: Rung) -> str:
+    """`L3 10–14 of 32 MiB`."""
+    return f"{_short_level(rung)} {rung.size_text}".rstrip()
+
+
 def _short_level(rung: Rung) -> str:
     return _LEVELS_SHORT.get(rung.level, rung.level)
 
 
-def _access(rung: Rung) -> str:
+def access(rung: Rung) -> str:
     """`1.05 ns`; a range where there is no single level."""
     if rung.is_range and rung.interval is not None:
         return units.format_span(*rung.interval)
     return units.format_ns(rung.latency_p50_ns)
 
 
-def _range(rung: Rung) -> str:
+def span(rung: Rung) -> str:
     """`1.05–1.07`, in the unit of the figure beside it; or why it has no interval."""
     if rung.latency_p50_ns is None or rung.is_range:
         return ""
@@ -183,7 +173,7 @@ def _hits(rung: Rung) -> str:
     return units.format_count(float(f"{rung.l1_hits:.3g}"))
 
 
-def _plain_ns(ns: float | None) -> str:
+def plain_ns(ns: float | None) -> str:
     """A textbook's figure as it stands there: `0.5 ns`, `7 ns`, `150 µs`."""
     return _NONE if ns is None else f"{ns:.1f} ns" if ns < 1 else units.format_ns_as_asked(ns)
 
@@ -192,11 +182,11 @@ def _plain_ns(ns: float | None) -> str:
 # table
 
 
-def _cells(rung: Rung, columns: Sequence[_Column], screen: Screen) -> list[str]:
+def _cells(rung: Rung, columns: Sequence[Column], screen: Screen) -> list[str]:
     return [screen.fit(column.cell(rung)) for column in columns]
 
 
-def _widths(rungs: Sequence[Rung], columns: Sequence[_Column], screen: Screen) -> list[int]:
+def _widths(rungs: Sequence[Rung], columns: Sequence[Column], screen: Screen) -> list[int]:
     widths = [max(len(screen.fit(head)) for head in column.head) for column in columns]
     for rung in rungs:
         cells = _cells(rung, columns, screen)
@@ -206,12 +196,12 @@ def _widths(rungs: Sequence[Rung], columns: Sequence[_Column], screen: Screen) -
     return widths
 
 
-def _width(rungs: Sequence[Rung], columns: Sequence[_Column], gap: int, screen: Screen) -> int:
+def _width(rungs: Sequence[Rung], columns: Sequence[Column], gap: int, screen: Screen) -> int:
     widths = _widths(rungs, columns, screen)
     return 1 + sum(widths) + gap * (len(widths) - 1)
 
 
-def _table(rungs: Sequence[Rung], columns: Sequence[_Column], gap: int, screen: Screen) -> list[Line]:
+def _table(rungs: Sequence[Rung], columns: Sequence[Column], gap: int, screen: Screen) -> list[Line]:
     widths = _widths(rungs, columns, screen)
     between = " " * gap
 

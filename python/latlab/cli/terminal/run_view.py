@@ -1,12 +1,14 @@
-"""A run as a person reads it: who, what to distrust, the ladder, the surprises, what was not measured."""
+"""A run as a person reads it: one page, or with all that stands behind it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from latlab.cli.terminal.first_page import page_lines
 from latlab.cli.terminal.header import header_lines, trust_lines
 from latlab.cli.terminal.ladder_table import ladder_lines
 from latlab.cli.terminal.screen import Line, Screen, styled
+from latlab.doctor import important
 from latlab.run.ladder import ladder
 from latlab.run.textbook import USUAL
 from latlab.topics.surprises import surprises
@@ -17,17 +19,15 @@ if TYPE_CHECKING:
     from latlab.run.model import Absence, Record
     from latlab.run.run import Run
 
-#: Reasons that stand below a ladder; `show -v` has the others.
-_ABSENCES_SHOWN = 3
-
 
 def run_lines(run: Run, screen: Screen, *, verbose: bool = False, header: bool = True) -> list[Line]:
-    """The whole view.
+    """One page, or the whole view.
 
     Args:
         run: Any run.
         screen: Where it is shown.
-        verbose: With everything that stands behind the figures.
+        verbose: The whole ladder, its notes, the surprises, what was not measured and what stands behind the
+            figures.
         header: With the machine and the doctor's findings, which a run that was just measured has shown
             already.
     """
@@ -35,12 +35,30 @@ def run_lines(run: Run, screen: Screen, *, verbose: bool = False, header: bool =
     if header:
         lines += header_lines(run.header.tool.version, run.header.machine, screen)
         lines += state_lines(run, screen)
-        lines += trust_lines(run.header.doctor, screen)
+        if verbose:
+            lines += trust_lines(run.header.doctor, screen)
         lines.append(Line())
     rungs = ladder(run, USUAL)
-    lines += ladder_lines(rungs, screen, textbook_year=USUAL.year, verbose=verbose)
+    if not verbose:
+        return [*lines, *page_lines(run, rungs, screen, USUAL.year), *_rest(run, screen)]
+    lines += ladder_lines(rungs, screen, textbook_year=USUAL.year)
     lines += surprise_lines(run, screen)
-    return lines + absence_lines(run, screen, verbose=verbose)
+    return lines + absence_lines(run, screen)
+
+
+def _rest(run: Run, screen: Screen) -> list[Line]:
+    """What to distrust, what is missing, and where all of it is."""
+    lines, grave = [Line()], important(tuple(run.header.doctor))
+    if grave:
+        warnings = "1 warning" if len(grave) == 1 else f"{len(grave)} warnings"
+        text = f"{warnings} (latlab doctor): {grave[0].title}{'; …' if len(grave) > 1 else ''}"
+        lines += [styled(line.text, "yellow") for line in screen.wrapped(text, rest="  ")]
+    absent = len(list(_without_figure(run)))
+    missing = f"{absent:,} points were not measured; " if absent else ""
+    return [
+        *lines,
+        *screen.wrapped(f"{missing}latlab show -v has the reasons, all rows, proofs and details."),
+    ]
 
 
 def state_lines(run: Run, screen: Screen) -> list[Line]:
@@ -67,7 +85,7 @@ def surprise_lines(run: Run, screen: Screen) -> list[Line]:
     return lines
 
 
-def absence_lines(run: Run, screen: Screen, *, verbose: bool = False) -> list[Line]:
+def absence_lines(run: Run, screen: Screen) -> list[Line]:
     """What was not measured, and why: one line a reason. What only some rounds lack comes last."""
     reasons: dict[str, list[str]] = {}
     for what, record, error in _without_figure(run):
@@ -75,16 +93,10 @@ def absence_lines(run: Run, screen: Screen, *, verbose: bool = False) -> list[Li
     if not reasons:
         return []
     lines = [Line(), styled(" not measured", "bold")]
-    shown = list(reasons.items()) if verbose else list(reasons.items())[:_ABSENCES_SHOWN]
-    for reason, points in shown:
+    for reason, points in reasons.items():
         named = [point for point in points if point]
         where = f" ({'; '.join(named[:3])}{'; …' if len(named) > 3 else ''})" if named else ""  # noqa: PLR2004 - a line
         lines += screen.wrapped(f"{reason}{where}", first="  · ", rest="    ")
-    if len(shown) < len(reasons):
-        more = len(reasons) - len(shown)
-        lines.append(
-            Line(screen.fit(f"  · {more} more {'reason' if more == 1 else 'reasons'}: latlab show -v"))
-        )
     return lines
 
 

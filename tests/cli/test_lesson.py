@@ -29,7 +29,7 @@ def told(
 ) -> tuple[subprocess.CompletedProcess[str], Path]:
     """One lesson with a guess, written in every form."""
     place = tmp_path_factory.mktemp("lesson")
-    line = "lesson small-files --small --plain --guess -o a.html -o a.json -o a.ipynb --dir ."
+    line = "lesson small-files --small --plain --full --guess -o a.html -o a.json -o a.ipynb --dir ."
     done = subprocess.run(
         [latlab, *line.split()],
         cwd=place,

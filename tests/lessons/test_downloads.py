@@ -347,7 +347,7 @@ def _alone() -> None:
 def test_without_any_network_each_part_is_named_and_nothing_breaks(tmp_path: Path) -> None:
     words = [*(sys.executable, "-m", "latlab", "lesson", "downloads", "--small"), "--dir", str(tmp_path)]
     told = subprocess.run(
-        [*words, "--json", "-", "--plain"],
+        [*words, "--json", "--plain"],
         env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "LC_ALL": "C.UTF-8"},
         capture_output=True,
         text=True,

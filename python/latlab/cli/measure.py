@@ -164,7 +164,7 @@ class Wishes:
 )
 @click.pass_context
 def command(context: click.Context, /, **asked: Any) -> int:  # noqa: ANN401 - click hands over one dict
-    """Measure this machine: print the ladder, save one run file, write one HTML report."""
+    """Measure this machine: print one page, save one run file, write one HTML report."""
     from latlab.paths import checked_output  # noqa: PLC0415 - not needed for --help
     from latlab.run.settings import SETTINGS, make_settings  # noqa: PLC0415 - not needed for --help
 

@@ -40,16 +40,16 @@ def run_lines(run: Run, screen: Screen, *, verbose: bool = False, header: bool =
         lines.append(Line())
     rungs = ladder(run, USUAL)
     if not verbose:
-        return [*lines, *page_lines(run, rungs, screen, USUAL.year), *_rest(run, screen)]
+        return [*lines, *page_lines(run, rungs, screen, USUAL.year), *_rest(run, screen, warn=header)]
     lines += ladder_lines(rungs, screen, textbook_year=USUAL.year)
     lines += surprise_lines(run, screen)
     return lines + absence_lines(run, screen)
 
 
-def _rest(run: Run, screen: Screen) -> list[Line]:
+def _rest(run: Run, screen: Screen, *, warn: bool) -> list[Line]:
     """What to distrust, what is missing, and where all of it is."""
     lines, grave = [Line()], important(tuple(run.header.doctor))
-    if grave:
+    if grave and warn:
         warnings = "1 warning" if len(grave) == 1 else f"{len(grave)} warnings"
         text = f"{warnings} (latlab doctor): {grave[0].title}{'; …' if len(grave) > 1 else ''}"
         lines += [styled(line.text, "yellow") for line in screen.wrapped(text, rest="  ")]

@@ -78,7 +78,14 @@ def test_page_one_has_at_most_45_lines_and_300_words(run: Run, *, seen: bool) ->
     said = " ".join(" ".join(lines).split())
     assert len(lines) <= 45
     assert len(said.split()) <= 300
-    for part in ("Trust: ", "Unusual here: ", "typical", "Bandwidth, one thread: RAM", "Here: reading 30 GB"):
+    for part in (
+        "Trust: good.",
+        "Beside the textbook of 2012: ",
+        "Unusual here: ",
+        "typical",
+        "Bandwidth, one thread: RAM",
+        "Here: reading 30 GB",
+    ):
         assert part in said
     assert "p90" not in said
     assert "w90" not in said
@@ -96,5 +103,36 @@ def test_what_page_one_has_no_room_for_is_shown_where_it_is_all_there_is(run: Ru
 
 def test_a_row_that_was_disturbed_is_named_on_page_one(run: Run) -> None:
     rungs = [replace(rung, flags=("disturbed",) if rung.key == "RAM" else ()) for rung in ladder(run)]
-    said = " ".join(line.text for line in page_lines(run, rungs, Screen(width=80), 2012))
-    assert "blocks were disturbed, with them RAM." in said
+    said = " ".join(line.text for line in page_lines(run, rungs, Screen(width=200), 2012))
+    assert "of the blocks were disturbed, with them RAM." in said
+
+
+@pytest.mark.parametrize(
+    ("share", "end", "verdict"),
+    [
+        (0.0, 1.05, "good"),
+        (0.2, 1.05, "usable with care"),
+        (0.0, 1.3, "usable with care"),
+        (0.0, 1.6, "poor"),
+    ],
+)
+def test_how_far_to_trust_a_run_follows_its_ranges_and_what_disturbed_it(
+    run: Run, share: float, end: float, verdict: str
+) -> None:
+    rungs = [
+        replace(rung, latency_p50_ns=100.0, interval=(100.0, 100.0 * end))
+        for rung in ladder(run)
+        if rung.measured and not rung.is_range
+    ]
+    records = tuple(
+        msgspec.structs.replace(
+            record,
+            blocks=[
+                msgspec.structs.replace(block, disturbed=number < share * len(record.blocks))
+                for number, block in enumerate(record.blocks)
+            ],
+        )
+        for record in run.records
+    )
+    told = page_lines(Run(run.header, records, run.footer), rungs, Screen(width=200), 2012)[0].text
+    assert told.startswith(f"Trust: {verdict}. Ranges are ")

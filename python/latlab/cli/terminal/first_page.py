@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import math
+import statistics
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from latlab.cli.terminal.ladder_table import Column, access, fitting, level_and_size, plain_ns, span
+from latlab.cli.terminal.ladder_table import (
+    Column,
+    access,
+    fitting,
+    level_and_size,
+    plain_ns,
+    short_level,
+    span,
+)
 from latlab.cli.terminal.screen import Line, Screen, styled
 from latlab.topics.jobs import jobs
 from latlab.topics.storage_blocks import READ, WRITE, lines
 from latlab.topics.surprises import surprises
-from latlab.units import format_ns, format_percent, format_rate
+from latlab.units import format_factor, format_ns, format_percent, format_rate
 
 if TYPE_CHECKING:
     from latlab.run.run import Run
@@ -35,6 +45,12 @@ _ROWS: Final = {
 _NONE: Final = "–"
 #: Where more blocks than this were disturbed, figures may be the disturbance's.
 _NOISY: Final = 0.05
+#: Ranges as shares of their figures: what is good, and what says little.
+_NARROW: Final = 0.1
+_WIDE: Final = 0.5
+#: A figure departs from the published one by so much where it is named; so many are.
+_APART: Final = 1.5
+_NAMED: Final = 3
 
 
 def page_lines(run: Run, rungs: Sequence[Rung], screen: Screen, textbook_year: int) -> list[Line]:
@@ -46,49 +62,62 @@ def page_lines(run: Run, rungs: Sequence[Rung], screen: Screen, textbook_year: i
         screen: Where it is shown.
         textbook_year: Year of the published figures.
     """
-    by_key = {rung.key: rung for rung in rungs}
-    disturbed = [_name(rung) for rung in by_key.values() if rung.key in _ROWS and "disturbed" in rung.flags]
-    found = [*screen.wrapped(_trust(run, disturbed), rest="  ")]
-    unusual = next((each.text for each in surprises(run) if each.id != "neighbours-were-heard"), "")
-    if unusual:
-        found += screen.wrapped(f"Unusual here: {_sentence(unusual)}", rest="  ")
-    table = _table(by_key, screen)
-    if table:
-        ranges = any(rung.interval for rung in rungs)
-        note = f"{'Range: 95 % interval over the rounds of this run. ' * ranges}Textbook: of {textbook_year}."
-        dim = [styled(line.text, "dim") for line in screen.wrapped(note, first=" ", rest=" ")]
-        found += [Line(), *table, *dim]
-    facts = [_rates(run, by_key), _here(run, by_key)]
-    found += [Line()] if any(facts) else []
-    for fact in filter(None, facts):
-        found += screen.wrapped(fact, rest="  ")
-    return found
-
-
-def _trust(run: Run, rows: Sequence[str]) -> str:
-    """How many of its blocks something else disturbed, and which rows."""
-    blocks = [block for record in run.records for block in record.blocks]
-    disturbed = sum(block.disturbed for block in blocks)
-    if not blocks:
-        return "Trust: nothing was measured in blocks, so nothing says whether it was disturbed."
-    share = disturbed / len(blocks)
-    if share <= _NOISY:
-        named = f", with them {', '.join(rows)}" if rows else ""
-        return f"Trust: quiet. {disturbed:,} of {len(blocks):,} blocks were disturbed{named}."
-    return (
-        f"Trust: busy. Something else used the machine during {format_percent(share)} of the blocks,"
-        " and figures may be higher than its own."
-    )
-
-
-def _sentence(text: str) -> str:
-    return f"{text.partition('. ')[0].removesuffix('.')}."
-
-
-def _table(rungs: Mapping[str, Rung], screen: Screen) -> list[Line]:
-    """Typical, range, slow, textbook of what was measured; of all there is where nothing of page one was."""
-    measured = {key: rung for key, rung in rungs.items() if rung.measured}
+    measured = {rung.key: rung for rung in rungs if rung.measured}
     shown = [measured[key] for key in _ROWS if key in measured] or list(measured.values())
+    unusual = next((each.text for each in surprises(run) if each.id != "neighbours-were-heard"), "")
+    first = [
+        _trust(run, shown),
+        _beside(shown, textbook_year),
+        f"Unusual here: {unusual.partition('. ')[0].removesuffix('.')}." if unusual else "",
+    ]
+    last = [_rates(run, measured), _here(run, measured)]
+    lines = [line for text in first for line in screen.wrapped(text, rest="  ")]
+    if shown:
+        ranges = "Range: 95 % interval over the rounds." if any(rung.interval for rung in shown) else ""
+        note = f"{ranges} Textbook: {textbook_year}.".strip()
+        lines += [Line(), *_table(shown, screen), styled(screen.fit(f" {note}"), "dim")]
+    lines += [Line()] if any(last) else []
+    return lines + [line for text in last for line in screen.wrapped(text, rest="  ")]
+
+
+def _trust(run: Run, rungs: Sequence[Rung]) -> str:
+    """A verdict by how wide the ranges are, and by how many blocks something else disturbed."""
+    blocks = [block for record in run.records for block in record.blocks]
+    if not blocks:
+        return "Trust: unknown. Nothing was measured in blocks."
+    share = sum(block.disturbed for block in blocks) / len(blocks)
+    widths = [
+        (rung.interval[1] - rung.interval[0]) / rung.latency_p50_ns
+        for rung in rungs
+        if rung.interval is not None and rung.latency_p50_ns
+    ]
+    width = statistics.median(widths) if widths else None
+    good = share <= _NOISY and width is not None and width <= _NARROW
+    verdict = "good" if good else "poor" if width is not None and width > _WIDE else "usable with care"
+    ranges = "No figure has a range" if width is None else f"Ranges are {format_percent(width)} wide (median)"
+    told = f"Trust: {verdict}. {ranges}; {format_percent(share)} of the blocks were disturbed"
+    names = [_short(rung) for rung in rungs if "disturbed" in rung.flags]
+    return f"{told}, with them {', '.join(names)}." if 0 < len(names) <= _NAMED else f"{told}."
+
+
+def _beside(rungs: Sequence[Rung], year: int) -> str:
+    """What departs most from the published figures."""
+    factors = {
+        _short(rung): rung.latency_p50_ns / rung.textbook_ns
+        for rung in rungs
+        if rung.latency_p50_ns and rung.textbook_ns
+    }
+    apart = sorted(factors.items(), key=lambda each: -abs(math.log(each[1])))
+    told = [
+        f"{name} {format_factor(max(factor, 1 / factor), 2)} times {'slower' if factor > 1 else 'faster'}"
+        for name, factor in apart[:_NAMED]
+        if max(factor, 1 / factor) >= _APART
+    ]
+    return f"Beside the textbook of {year}: {'; '.join(told)}." if told else ""
+
+
+def _table(rungs: Sequence[Rung], screen: Screen) -> list[Line]:
+    """Typical, range, slow, textbook."""
     columns = [
         Column(("", "operation"), _name, left=True),
         Column(("", "typical"), access),
@@ -96,7 +125,11 @@ def _table(rungs: Mapping[str, Rung], screen: Screen) -> list[Line]:
         Column(("slow", "(1 in 1,000)"), _slow, given_up=3),
         Column(("", "textbook"), lambda rung: plain_ns(rung.textbook_ns), given_up=2),
     ]
-    return fitting(shown, columns, screen)
+    return fitting(rungs, columns, screen)
+
+
+def _short(rung: Rung) -> str:
+    return _ROWS.get(rung.key) or short_level(rung)
 
 
 def _name(rung: Rung) -> str:

@@ -123,10 +123,11 @@ def fitting(rungs: Sequence[Rung], columns: list[Column], screen: Screen) -> lis
 
 def level_and_size(rung: Rung) -> str:
     """`L3 10–14 of 32 MiB`."""
-    return f"{_short_level(rung)} {rung.size_text}".rstrip()
+    return f"{short_level(rung)} {rung.size_text}".rstrip()
 
 
-def _short_level(rung: Rung) -> str:
+def short_level(rung: Rung) -> str:
+    """`L3`."""
     return _LEVELS_SHORT.get(rung.level, rung.level)
 
 
@@ -248,14 +249,14 @@ def _notes(rungs: Sequence[Rung], screen: Screen) -> list[Line]:
             f"Individual {noun} can be slower."
         )
     notes += _what_ranges_hold(rungs)
-    notes += apart(rungs, _short_level)
+    notes += apart(rungs, short_level)
     singles = [
         rung.tail for rung in rungs if rung.tail and rung.tail.kind == "single accesses" and rung.tail.note
     ]
     if singles:
         single = "accesses" if all(rung.group == "levels" for rung in rungs) else "operations"
         notes.append(f"A worst case without a mark is of individual {single}; it {singles[0].note}.")
-    notes += [f"{_short_level(rung)}: {rung.note}" for rung in rungs if rung.measured and rung.note]
+    notes += [f"{short_level(rung)}: {rung.note}" for rung in rungs if rung.measured and rung.note]
     conventions = sorted(
         {
             rung.bandwidth_point.partition("; ")[2]
@@ -266,7 +267,7 @@ def _notes(rungs: Sequence[Rung], screen: Screen) -> list[Line]:
     notes += [f"Reading: {convention}." for convention in conventions if convention]
     sources = sorted({rung.textbook_source for rung in rungs if rung.measured and rung.textbook_source})
     notes += [f"Textbook: {source}." for source in sources]
-    notes += flagged(rungs, _short_level)
+    notes += flagged(rungs, short_level)
     lines = []
     for note in notes:
         lines += [styled(line.text, "dim") for line in screen.wrapped(note, first=" · ", rest="   ")]

@@ -54,11 +54,8 @@ def _rest(run: Run, screen: Screen, *, warn: bool) -> list[Line]:
         text = f"{warnings} (latlab doctor): {grave[0].title}{'; …' if len(grave) > 1 else ''}"
         lines += [styled(line.text, "yellow") for line in screen.wrapped(text, rest="  ")]
     absent = len(list(_without_figure(run)))
-    missing = f"{absent:,} points were not measured; " if absent else ""
-    return [
-        *lines,
-        *screen.wrapped(f"{missing}latlab show -v has the reasons, all rows, proofs and details."),
-    ]
+    missing = f"{absent:,} points were not measured. " if absent else ""
+    return [*lines, *screen.wrapped(f"{missing}latlab show -v has all rows, reasons and proofs.")]
 
 
 def state_lines(run: Run, screen: Screen) -> list[Line]:

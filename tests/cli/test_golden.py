@@ -9,6 +9,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 from tests.some import some
 
+from latlab.cli.terminal import first_page
 from latlab.cli.terminal.doctor_table import doctor_lines
 from latlab.cli.terminal.first_page import page_lines
 from latlab.cli.terminal.run_view import run_lines
@@ -105,6 +106,12 @@ def test_a_row_that_was_disturbed_is_named_on_page_one(run: Run) -> None:
     rungs = [replace(rung, flags=("disturbed",) if rung.key == "RAM" else ()) for rung in ladder(run)]
     said = " ".join(line.text for line in page_lines(run, rungs, Screen(width=200), 2012))
     assert "of the blocks were disturbed, with them RAM." in said
+
+
+def test_of_a_long_sentence_only_what_stands_before_its_details_is_on_page_one() -> None:
+    details = ", ".join(f"cause number {number}" for number in range(9))
+    assert first_page._sentence(f"One poke in 9 is slow: {details}. And so on.") == "One poke in 9 is slow."
+    assert first_page._sentence("Two prices: 1 and 2. And so on.") == "Two prices: 1 and 2."
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,9 @@ _NARROW: Final = 0.1
 _WIDE: Final = 0.5
 #: A figure departs from the published one by so much where it is named; so many are.
 _APART: Final = 1.5
-_NAMED: Final = 3
+_NAMED: Final = 2
+#: Of a sentence on a screen.
+_WORDS: Final = 25
 
 
 def page_lines(run: Run, rungs: Sequence[Rung], screen: Screen, textbook_year: int) -> list[Line]:
@@ -68,7 +70,7 @@ def page_lines(run: Run, rungs: Sequence[Rung], screen: Screen, textbook_year: i
     first = [
         _trust(run, shown),
         _beside(shown, textbook_year),
-        f"Unusual here: {unusual.partition('. ')[0].removesuffix('.')}." if unusual else "",
+        f"Unusual here: {_sentence(unusual)}" if unusual else "",
     ]
     last = [_rates(run, measured), _here(run, measured)]
     lines = [line for text in first for line in screen.wrapped(text, rest="  ")]
@@ -114,6 +116,12 @@ def _beside(rungs: Sequence[Rung], year: int) -> str:
         if max(factor, 1 / factor) >= _APART
     ]
     return f"Beside the textbook of {year}: {'; '.join(told)}." if told else ""
+
+
+def _sentence(text: str) -> str:
+    """The first one; of a long one what stands before its details."""
+    first = text.partition(". ")[0].removesuffix(".")
+    return f"{first if len(first.split()) <= _WORDS else first.partition(': ')[0]}."
 
 
 def _table(rungs: Sequence[Rung], screen: Screen) -> list[Line]:

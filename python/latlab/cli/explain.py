@@ -43,7 +43,7 @@ class _Sight(NamedTuple):
 @click.option(
     "--level",
     type=click.Choice(["1", "2", "3"]),
-    help="Use at most this sight: 1 kernel and user samples, 2 user samples, 3 /proc alone (default: the most"
+    help="Maximum tracing level: 1 kernel and user samples, 2 user samples, 3 /proc alone (default: the most"
     " that this user may have).",
 )
 @click.option(

@@ -61,7 +61,8 @@ def jobs(run: Run, rungs: Mapping[str, Rung]) -> Iterator[Job]:
         found = [mean for mean in means if isinstance(mean, int | float)] if isinstance(means, list) else []
         if record.point.sync is None and record.value is not None and found:
             yield Job(
-                "writing 100,000 files of 10 kB", *(_FILES * end / 1e9 for end in (min(found), max(found)))
+                "writing 100,000 files of 10 kB, not flushed,",
+                *(_FILES * end / 1e9 for end in (min(found), max(found))),
             )
     call = rungs.get("syscall")
     if call is not None and call.latency_p50_ns is not None:

@@ -2,19 +2,39 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from latlab.explain import inputs
 from latlab.lessons.bench import Arms, Bench, Cannot
 from latlab.lessons.cache import again, brought_in, why_not_cold
 from latlab.lessons.experiments import latency_ladder, small_files
 from latlab.lessons.programs import block_size
 
 asks_linux = pytest.mark.skipif(not hasattr(os, "posix_fadvise"), reason="asks Linux's page cache")
+
+
+class Stopped(BaseException):
+    """What a signal raises."""
+
+
+@asks_linux
+@pytest.mark.parametrize("asked", [block_size.cached_share, inputs._pages], ids=["lesson", "explain"])
+def test_a_signal_while_the_kernel_is_asked_ends_the_program_as_it_was_meant_to(
+    file: Path, monkeypatch: pytest.MonkeyPatch, asked: Callable[[Path], object]
+) -> None:
+    def mincore(*_arguments: object) -> int:
+        raise Stopped
+
+    monkeypatch.setattr(ctypes, "CDLL", lambda *_, **__: SimpleNamespace(mincore=mincore))
+    with pytest.raises(Stopped):
+        asked(file)
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from latlab.lessons.experiments import latency_ladder as lesson
 from latlab.lessons.model import Result
 from latlab.lessons.programs import ladder
 from latlab.run.run import load
+from latlab.run.rung import Rung
 
 
 def test_every_bar_of_the_documents_chart_has_its_row(result: Result) -> None:
@@ -134,3 +135,13 @@ def test_each_level_has_its_bandwidth_also_as_a_picture(result: Result) -> None:
     (picture,) = [each for each in result.pictures if each.name == "bandwidth"]
     drawn = {mark.label for mark in picture.marks if mark.series != "published"}
     assert {"L1 cache", "L2 cache", "L3 cache", "RAM"} <= drawn
+
+
+def test_a_level_seen_at_several_sizes_has_more_than_one_repeat() -> None:
+    rung = Rung(
+        "L3", "L3 cache", latency_p50_ns=53.0, interval=(41.0, 68.0), interval_kind="spread over its sizes"
+    )
+    cell = lesson.rung_cell(rung, None)
+    assert cell.repeats > 1
+    assert cell.shown == "53.0 ns (41.0 ns – 68.0 ns)"
+    assert lesson.rung_cell(replace(rung, interval=None), None).repeats == 1

@@ -187,16 +187,15 @@ def _pages(path: Path) -> tuple[int, int] | None:
                 ) as mapped:
                     count = (length + mmap.PAGESIZE - 1) // mmap.PAGESIZE
                     seen = (ctypes.c_ubyte * count)()
-                    first = ctypes.c_char.from_buffer(mapped)
-                    address = ctypes.addressof(first)
+                    # Nothing may hold the buffer when a signal ends the call: it could not be unmapped.
+                    address = ctypes.addressof(ctypes.c_char.from_buffer(mapped))
                     failed = libc.mincore(ctypes.c_void_p(address), ctypes.c_size_t(length), seen)
-                    del first
                 if failed:
                     return None
                 inside += sum(byte & 1 for byte in bytes(seen))
                 pages += count
                 at, left = at + length, left - length
-    except (OSError, ValueError, BufferError, AttributeError):
+    except (OSError, ValueError, AttributeError):
         return None
     return inside, pages
 

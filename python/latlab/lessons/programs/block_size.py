@@ -60,11 +60,9 @@ def cached_share(path: Path) -> float:
     pages = -(-size // mmap.PAGESIZE)
     answer = (ctypes.c_ubyte * pages)()
     with open(path, "rb") as file, mmap.mmap(file.fileno(), size, access=mmap.ACCESS_COPY) as mapped:
-        first = ctypes.c_char.from_buffer(mapped)
-        failed = ctypes.CDLL(None).mincore(
-            ctypes.c_void_p(ctypes.addressof(first)), ctypes.c_size_t(size), answer
-        )
-        del first
+        # Nothing may hold the buffer when a signal ends the call: it could not be unmapped.
+        address = ctypes.addressof(ctypes.c_char.from_buffer(mapped))
+        failed = ctypes.CDLL(None).mincore(ctypes.c_void_p(address), ctypes.c_size_t(size), answer)
     if failed:
         raise OSError("mincore refused")
     return sum(page & 1 for page in answer) / pages

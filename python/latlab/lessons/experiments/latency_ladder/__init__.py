@@ -318,8 +318,10 @@ def rung_cell(rung: Rung, published: Published | None) -> Cell:
     """A rung as a cell in seconds."""
     value = (rung.latency_p50_ns or 0.0) / 1e9
     low, high = rung.interval or (value * 1e9, value * 1e9)
+    # A spread over sizes is of two at least; how many samples each had is not kept.
+    repeats = rung.samples or (1 if rung.interval is None else 2)
     return Cell(
-        "s", value, min(low / 1e9, value), max(high / 1e9, value), rung.samples, published, rung.interval_kind
+        "s", value, min(low / 1e9, value), max(high / 1e9, value), repeats, published, rung.interval_kind
     )
 
 

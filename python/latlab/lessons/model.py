@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
-from latlab.lessons.figures import Cell, Picture, Published, Series, Table
+from latlab.lessons.figures import Cell, Column, Picture, Published, Row, Series, Table
 from latlab.units import format_bytes
 
 SCHEMA = "latlab.lesson/1"
@@ -204,12 +204,16 @@ class Result:
     @property
     def cells(self) -> dict[str, Cell]:
         """Every cell by `table.row.column`."""
-        return {
-            f"{table.name}.{row.name}.{column}": cell
-            for table in self.tables
-            for row in table.rows
-            for column, cell in row.cells.items()
-        }
+        return {path: cell for path, _, _, _, cell in self.figures()}
+
+    def figures(self) -> Iterator[tuple[str, Table, Row, Column, Cell]]:
+        """Every cell with its path, and with the table, the row and the column in which it stands."""
+        for table in self.tables:
+            for row in table.rows:
+                for column in table.columns:
+                    if column.name in row.cells:
+                        path = f"{table.name}.{row.name}.{column.name}"
+                        yield path, table, row, column, row.cells[column.name]
 
     @property
     def beside(self) -> str:

@@ -218,6 +218,12 @@ class Run:
         return self.header.settings
 
     @property
+    def disturbed_blocks(self) -> tuple[int, int]:
+        """How many blocks of its figures something else disturbed, and how many there are."""
+        blocks = [block.disturbed for record in self.records for block in record.blocks]
+        return sum(blocks), len(blocks)
+
+    @property
     def stopped_by(self) -> str:
         """`completed`, `interrupted`, `deadline`, `failed: ...`, or `cut short` without a footer."""
         return self.footer.stopped_by if self.footer is not None else "cut short"

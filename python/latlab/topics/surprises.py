@@ -269,16 +269,15 @@ def _clocks_differ(facts: _Facts) -> Surprise | None:
 
 
 def _neighbours_were_heard(facts: _Facts) -> Surprise | None:
-    blocks = [block for record in facts.run.records for block in record.blocks]
-    disturbed = sum(block.disturbed for block in blocks)
-    if not disturbed or disturbed < 0.05 * len(blocks):
+    disturbed, blocks = facts.run.disturbed_blocks
+    if not disturbed or disturbed < 0.05 * blocks:
         return None
     text = (
-        f"{disturbed:,} of {len(blocks):,} blocks were disturbed: the same memory became slower and faster "
+        f"{disturbed:,} of {blocks:,} blocks were disturbed: the same memory became slower and faster "
         "again during the run, or a thread was kept from its CPU. Something else uses this machine's caches "
         "or CPUs."
     )
-    return Surprise("neighbours-were-heard", 2 + 10 * disturbed / len(blocks), text)
+    return Surprise("neighbours-were-heard", 2 + 10 * disturbed / blocks, text)
 
 
 def _a_miss_is_many_instructions(facts: _Facts) -> Surprise | None:

@@ -15,12 +15,13 @@ from latlab.cli.terminal.ladder_table import (
     plain_ns,
     short_level,
     span,
+    tail_value,
 )
 from latlab.cli.terminal.screen import Line, Screen, styled
 from latlab.topics.jobs import jobs
 from latlab.topics.storage_blocks import READ, WRITE, lines
 from latlab.topics.surprises import surprises
-from latlab.units import format_factor, format_ns, format_percent, format_rate
+from latlab.units import format_factor, format_percent, format_rate
 
 if TYPE_CHECKING:
     from latlab.run.run import Run
@@ -84,10 +85,10 @@ def page_lines(run: Run, rungs: Sequence[Rung], screen: Screen, textbook_year: i
 
 def _trust(run: Run, rungs: Sequence[Rung]) -> str:
     """A verdict by how wide the ranges are, and by how many blocks something else disturbed."""
-    blocks = [block for record in run.records for block in record.blocks]
+    disturbed, blocks = run.disturbed_blocks
     if not blocks:
         return "Trust: unknown. Nothing was measured in blocks."
-    share = sum(block.disturbed for block in blocks) / len(blocks)
+    share = disturbed / blocks
     widths = [
         (rung.interval[1] - rung.interval[0]) / rung.latency_p50_ns
         for rung in rungs
@@ -149,7 +150,7 @@ def _slow(rung: Rung) -> str:
     tail = rung.tail
     if tail is None or tail.quantile != "p99.9" or tail.kind != "single accesses":
         return _NONE
-    return f"{'≤' if tail.is_bound else ''}{format_ns(tail.value_ns)}"
+    return tail_value(tail)
 
 
 def _rates(run: Run, rungs: Mapping[str, Rung]) -> str:

@@ -33,13 +33,17 @@ def trust_lines(findings: Sequence[Finding], screen: Screen) -> list[Line]:
     grave = important(tuple(findings))
     if not grave:
         return []
-    warnings = "1 warning" if len(grave) == 1 else f"{len(grave)} warnings"
-    lines = [styled(screen.fit(f"{warnings}  (latlab doctor)"), "yellow")]
+    lines = [styled(screen.fit(f"{counted(grave)}  (latlab doctor)"), "yellow")]
     for finding in grave[:_SHOWN]:
         lines += screen.wrapped(finding.title, first="  · ", rest="    ")
     if len(grave) > _SHOWN:
         lines.append(Line(screen.fit(f"  · and {len(grave) - _SHOWN} more")))
     return lines
+
+
+def counted(grave: Sequence[Finding]) -> str:
+    """`3 warnings`."""
+    return "1 warning" if len(grave) == 1 else f"{len(grave)} warnings"
 
 
 def machine_parts(machine: Machine) -> list[str]:

@@ -149,11 +149,16 @@ def span(rung: Rung) -> str:
     return number if units.format_ns(rung.latency_p50_ns).endswith(f" {unit}") else span
 
 
+def tail_value(tail: Tail) -> str:
+    """`290 ns`; `≤290 ns` where the instrument's own tail is as long."""
+    return f"{'≤' if tail.is_bound else ''}{units.format_ns(tail.value_ns)}"
+
+
 def _tail_cell(rung: Rung) -> str:
     """The quantile; one of window means or of another rank says so (`w90`, `p99`)."""
     if rung.tail is None:
         return _NONE
-    number = f"{'≤' if rung.tail.is_bound else ''}{units.format_ns(rung.tail.value_ns)}"
+    number = tail_value(rung.tail)
     rank = rung.tail.quantile.removeprefix("p")
     if rung.tail.kind == "window means":
         return f"{number} w{rank}"

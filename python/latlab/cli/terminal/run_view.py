@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from latlab.cli.terminal.first_page import page_lines
-from latlab.cli.terminal.header import header_lines, trust_lines
+from latlab.cli.terminal.header import counted, header_lines, trust_lines
 from latlab.cli.terminal.ladder_table import ladder_lines
 from latlab.cli.terminal.screen import Line, Screen, styled
 from latlab.doctor import important
@@ -50,8 +50,7 @@ def _rest(run: Run, screen: Screen, *, warn: bool) -> list[Line]:
     """What to distrust, what is missing, and where all of it is."""
     lines, grave = [Line()], important(tuple(run.header.doctor))
     if grave and warn:
-        warnings = "1 warning" if len(grave) == 1 else f"{len(grave)} warnings"
-        text = f"{warnings} (latlab doctor): {grave[0].title}{'; …' if len(grave) > 1 else ''}"
+        text = f"{counted(grave)} (latlab doctor): {grave[0].title}{'; …' if len(grave) > 1 else ''}"
         lines += [styled(line.text, "yellow") for line in screen.wrapped(text, rest="  ")]
     absent = len(list(_without_figure(run)))
     missing = f"{absent:,} points were not measured. " if absent else ""

@@ -223,17 +223,14 @@ def figures_of(results: Sequence[Result]) -> Iterator[tuple[str, Figure]]:
     titles: dict[str, tuple[str, str]] = {}
     cells: dict[str, dict[int, Cell]] = {}
     for place, result in enumerate(results):
-        for table in result.tables:
-            for row in table.rows:
-                for column in table.columns:
-                    path, cell = f"{table.name}.{row.name}.{column.name}", row.cells.get(column.name)
-                    if cell is None or cell.number is None or not math.isfinite(cell.number):
-                        continue
-                    if cell.published is None and (guess is None or path != guess.cell):
-                        continue
-                    several = f", {column.title}" if len(table.columns) > 1 else ""
-                    titles.setdefault(path, (_line(table.title), _line(f"{row.title}{several}")))
-                    cells.setdefault(path, {})[place] = cell
+        for path, table, row, column, cell in result.figures():
+            if cell.number is None or not math.isfinite(cell.number):
+                continue
+            if cell.published is None and (guess is None or path != guess.cell):
+                continue
+            several = f", {column.title}" if len(table.columns) > 1 else ""
+            titles.setdefault(path, (_line(table.title), _line(f"{row.title}{several}")))
+            cells.setdefault(path, {})[place] = cell
     often = Counter(title for _, title in titles.values())
     for path, found in cells.items():
         table_title, title = titles[path]

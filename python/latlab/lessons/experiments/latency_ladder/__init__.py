@@ -102,7 +102,7 @@ def run(bench: Bench) -> Told:
         native,
         bench.why(ladder_of),
         called_spinning=rotational(bench.directory),
-        largest_cache=max(cache_sizes().values(), default=0),
+        largest_cache=last_cache(),
     )
 
 
@@ -166,7 +166,7 @@ def chases(bench: Bench) -> dict[int, Times]:
     """Seconds of a step by bytes of the array."""
     steps = 100_000 if bench.size == "small" else 300_000
     places, powers = {}, _POWERS[bench.size]
-    if bench.size != "small" and max(cache_sizes().values(), default=0) * BEYOND > 4 << powers[-1]:
+    if bench.size != "small" and last_cache() * BEYOND > 4 << powers[-1]:
         powers = tuple(sorted({*powers, _LARGEST}))
     for power in powers:
         size, available = 4 << power, available_memory()
@@ -184,7 +184,7 @@ def chases(bench: Bench) -> dict[int, Times]:
 def copies(bench: Bench) -> dict[str, Times]:
     """Bytes a second (not seconds) of copies in a cache and in memory; without the latter where it does not fit."""
     large, available = (1 << 25) if bench.size == "small" else (1 << 27), available_memory()
-    large = max(large, BEYOND * max(cache_sizes().values(), default=0))
+    large = max(large, BEYOND * last_cache())
     arms = {
         "L1": lambda: ladder.copy_rate(1 << 14, 2000),
         "L2": lambda: ladder.copy_rate(1 << 18, 500),
@@ -213,6 +213,11 @@ def file_reads(bench: Bench) -> dict[str, Times]:
     found["cold"] = Times(tuple(ladder.poke_file(path, 300, forget=True)))
     rates = tuple(ladder.read_rate(path, forget=True) for _ in range(3) if not why_not_cold(path))
     return found | ({"cold_rate": Times(rates)} if rates else {})
+
+
+def last_cache() -> int:
+    """Bytes of the last cache before RAM; 0 where the system does not say."""
+    return max(cache_sizes().values(), default=0)
 
 
 def rotational(directory: Path) -> bool | None:

@@ -67,11 +67,11 @@ def page_file(root: Path, tmp_path_factory: pytest.TempPathFactory, words: Probe
 
 @pytest.fixture(scope="session")
 def short_file(root: Path, tmp_path_factory: pytest.TempPathFactory, words: Probes) -> Path:
-    """A page of SHORT charts, each in a section of its own, the steady stream's last."""
+    """The first screen and SHORT charts, each in a section that is not folded, the steady stream's last."""
     whole = build(load(root / "tests/data/run-small.latlab.jsonl"), words)
     drawn = [own for own in whole.sections if len(own.figures) == 1]
     last = next(own for own in whole.sections if own.id == "storage_steady")
-    few = replace(whole, sections=(*drawn[: SHORT - 1], last))
+    few = replace(whole, sections=(*drawn[: SHORT - 1], last), chapters=())
     assert sum(len(own.figures) for own in few.sections) == SHORT
     path = tmp_path_factory.mktemp("short") / "report.html"
     path.write_text(html.render(few), encoding="utf-8")

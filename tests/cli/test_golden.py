@@ -9,7 +9,6 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 from tests.some import some
 
-from latlab.cli.terminal import first_page
 from latlab.cli.terminal.doctor_table import doctor_lines
 from latlab.cli.terminal.first_page import page_lines
 from latlab.cli.terminal.run_view import run_lines
@@ -18,6 +17,7 @@ from latlab.run import reader
 from latlab.run.ladder import ladder
 from latlab.run.model import Point
 from latlab.run.run import Run
+from latlab.topics.front import parted
 
 
 def text(lines: list[Line]) -> str:
@@ -110,8 +110,10 @@ def test_a_row_that_was_disturbed_is_named_on_page_one(run: Run) -> None:
 
 def test_of_a_long_sentence_only_what_stands_before_its_details_is_on_page_one() -> None:
     details = ", ".join(f"cause number {number}" for number in range(9))
-    assert first_page._sentence(f"One poke in 9 is slow: {details}. And so on.") == "One poke in 9 is slow."
-    assert first_page._sentence("Two prices: 1 and 2. And so on.") == "Two prices: 1 and 2."
+    long = parted(f"One poke in 9 is slow: {details}. And so on.")
+    assert long == ("One poke in 9 is slow.", f"{details.capitalize()}. And so on.")
+    assert parted("Two prices: 1 and 2. And so on.") == ("Two prices: 1 and 2.", "And so on.")
+    assert parted("One sentence.") == ("One sentence.", "")
 
 
 @pytest.mark.parametrize(

@@ -76,14 +76,55 @@ def test_every_section_asks_a_question_and_answers_in_two_sentences_at_most(docu
         assert len(section.sentences) <= 2
 
 
-def test_the_first_section_is_the_ladder_with_its_table_picture_and_three_surprises(
-    document: Document,
-) -> None:
-    first = document.sections[0]
-    assert first.id == "ladder"
-    assert [row[0] for row in first.listings[0].table.rows][:2] == ["L1 cache, 48 KiB", "L2 cache, 1 MiB"]
-    assert first.figures[0].name == "ladder"
-    assert len(first.points) == 3
+def test_the_ladder_has_its_tables_and_its_picture(document: Document) -> None:
+    own = section(document, "ladder")
+    assert [row[0] for row in own.listings[0].table.rows][:2] == ["L1 cache, 48 KiB", "L2 cache, 1 MiB"]
+    assert own.figures[0].name == "ladder"
+
+
+def test_first_stand_trust_four_figures_ten_rows_three_jobs_and_three_surprises(document: Document) -> None:
+    front = document.front
+    assert front is not None
+    assert front.trust[0] == "Trust: good."
+    assert [card.title for card in front.cards] == [
+        "RAM latency",
+        "RAM bandwidth, 1 thread",
+        "Random disk read, 4 KiB",
+        "Durable write, 4 KiB",
+    ]
+    for card in front.cards:
+        assert card.figure != "–"
+        assert card.ends
+        assert card.meaning.endswith(".")
+    (chart,) = front.chart
+    assert 9 <= len(chart.table.rows) <= 10
+    assert chart.title.startswith("From 1.06 ns (L1) to ")
+    assert [what for what, _ in front.jobs] == [
+        "Reading 30 GB from the disk",
+        "Writing 100,000 files of 10 kB, not flushed",
+        "A million system calls",
+    ]
+    assert len(front.surprises) == 3
+    # A screen's sentence each.
+    assert all(len(first.split()) <= 30 for first, _ in front.surprises)
+
+
+def test_a_figure_of_the_first_screen_that_was_not_measured_says_why(run: Run, described: Probes) -> None:
+    front = build(Run(run.header, (), run.footer), described).front
+    assert front is not None
+    assert [card.figure for card in front.cards] == ["–"] * 4
+    assert all(card.meaning.startswith("Not measured: ") for card in front.cards)
+    assert (front.chart, front.jobs) == ((), ())
+    assert front.trust[0] == "Trust: unknown."
+
+
+def test_chapters_hold_every_section_once_and_what_answers_has_an_answer(document: Document) -> None:
+    assert tuple(own for chapter in document.chapters for own in chapter.sections) == document.sections
+    assert len(document.chapters) <= 9
+    assert [group for group, _ in document.groups] == ["Memory", "CPU and kernel", "Disk", "Network", "Trust"]
+    for chapter in some(document.chapters, 8):
+        assert chapter.lead in chapter.sections
+        assert chapter.lead.sentences or chapter.lead.notices, chapter.id
 
 
 def test_the_answer_holds_the_figures_of_the_run(document: Document) -> None:
@@ -583,7 +624,7 @@ def test_a_stream_is_called_sustained_only_where_it_is(document: Document) -> No
         "Written: first 11.9 GB at 1.99 GB/s, then 516 MB/s; not to be called sustained: the five parts"
     )
     assert "sustained as far as was measured: the last 23 s" in read
-    (step,) = section(document, "storage_steady").points
+    (step,) = section(document, "storage_steady").statements
     assert step.startswith("written: after 12.0 GB (6.0 s) from 2000 to 520 MB/s")
 
 

@@ -108,11 +108,11 @@ def test_the_data_are_json_that_html_cannot_misread(source: str, page: Page) -> 
 
 
 def test_every_chart_has_words_a_table_and_a_way_to_save_its_figures(page: Page, document: Document) -> None:
-    names = [figure.name for section in document.sections for figure in section.figures]
+    names = sorted(figure.name for figure in document.figures)
     places = [a for a in page.all("div") if "data-chart" in a]
-    assert [a["data-chart"] for a in places] == names
+    assert sorted(a["data-chart"] or "" for a in places) == names
     assert all(a["role"] == "img" and a["aria-label"] and a["tabindex"] == "0" for a in places)
-    assert [a["data-csv"] for a in page.all("button")] == names
+    assert sorted(a["data-csv"] or "" for a in page.all("button")) == names
     assert len([a for a in page.all("details") if a.get("class") == "data"]) == len(names)
 
 

@@ -24,7 +24,7 @@ ROUNDS = reader.read(DATA / "run-rounds.latlab.jsonl")
 FOOTNOTE = "disk, random 4 KiB read: 70.1 µs on CPU 1, 98.2 µs on CPU 0"
 TEXT = (
     "Times depend on the CPU: 130 µs on CPU 1, 182 µs on CPU 0 (disk, durable 4 KiB write; 1 more of storage"
-    " differ too). CPU 1 handles the disk's interrupts: pin the program to CPU 1, or move the interrupts"
+    "). CPU 1 handles the disk's interrupts: pin the program to CPU 1, or move the interrupts"
     " where the driver allows it."
 )
 #: Probe, point, reach, what CPU 1 takes, and how many times as long CPU 0 does.
@@ -100,7 +100,7 @@ def test_the_figure_of_the_ladder_that_differs_most_is_named_and_the_others_are_
     assert found is not None
     assert found.named == "disk, durable 4 KiB write"
     assert found.ratio == pytest.approx(1.4, abs=1e-3)
-    assert found.more == "; 1 more of storage differ too"
+    assert found.more == "; 1 more of storage"
     run = a_run(handlers=[1])
     other = msgspec.structs.replace(run.records[0], point=model.Point(block_bytes=512))
     assert other.apart

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from latlab.report.document import Document, cleaned
+from latlab.charts import Chart
+from latlab.report.document import Document, Front, cleaned
+from latlab.report.figures import figure
 from latlab.report.probes import Probes, known
-from latlab.report.sections import sections
+from latlab.report.sections import chapters
+from latlab.run.ladder import ladder
 from latlab.run.run import Run
+from latlab.run.textbook import USUAL
+from latlab.topics import front
+from latlab.topics.jobs import jobs
 from latlab.topics.surprises import surprises
 from latlab.units import format_bytes
 from latlab.view.prose import Notice
@@ -20,17 +24,32 @@ def build(run: Run, probes: Probes | None = None) -> Document:
         run: Any run, complete or not.
         probes: What the probes say of themselves; the measuring core's registry unless given.
     """
-    described = known() if probes is None else probes
-    first, *others = sections(run, described)
-    points = tuple(surprise.text for surprise in surprises(run))
+    parts = tuple(chapters(run, known() if probes is None else probes))
     document = Document(
         title="What it costs to move data on this machine",
         facts=_facts(run),
         notices=_notices(run),
-        sections=(replace(first, points=points), *others),
+        sections=tuple(section for chapter in parts for section in chapter.sections),
         colophon=f"latlab {run.header.tool.version} · run {run.id}",
+        front=_front(run),
+        chapters=parts,
     )
     return cleaned(document)
+
+
+def _front(run: Run) -> Front:
+    rungs = {rung.key: rung for rung in ladder(run)}
+    shown = [rungs[key] for key in front.ROWS if key in rungs and rungs[key].measured]
+    return Front(
+        trust=front.trust(run, shown),
+        beside=front.beside(shown, USUAL.year),
+        cards=tuple(front.cards(rungs)),
+        chart=figure(run, Chart(front.FIRST), front.FIRST.caption_of(run), front.answer(run)),
+        jobs=tuple(
+            (f"{job.what[:1].upper()}{job.what[1:]}".rstrip(","), job.time) for job in jobs(run, rungs)
+        ),
+        surprises=tuple(front.parted(surprise.text) for surprise in surprises(run)),
+    )
 
 
 def _facts(run: Run) -> tuple[str, ...]:

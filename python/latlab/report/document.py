@@ -8,9 +8,11 @@ duty.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, is_dataclass, replace
+from itertools import groupby
 from typing import Any, TypeVar
 
 from latlab.text import clean
+from latlab.topics.front import Card
 from latlab.view.prose import Notice
 from latlab.view.table import Listing, Table
 
@@ -64,7 +66,6 @@ class Section:
         sentences: The answer, two sentences at most.
         listings: Tables to show.
         figures: Charts.
-        points: Short statements: surprises.
         notices: What to distrust.
         evidence: Why the figures can be believed, a line each.
         methods: How it was measured.
@@ -78,13 +79,52 @@ class Section:
     sentences: tuple[str, ...] = ()
     listings: tuple[Listing, ...] = ()
     figures: tuple[Figure, ...] = ()
-    points: tuple[str, ...] = ()
     notices: tuple[Notice, ...] = ()
     evidence: tuple[str, ...] = ()
     methods: tuple[Method, ...] = ()
     absence: str = ""
     statements: tuple[str, ...] = ()
     codes: tuple[Code, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Front:
+    """What a reader sees first.
+
+    Attributes:
+        trust: How far to trust the figures: a verdict, and its reasons.
+        beside: What departs most from published figures, a sentence; may be empty.
+        cards: Four figures.
+        chart: One picture, whose title is its answer; none where nothing was measured.
+        jobs: Jobs, and what each takes.
+        surprises: The strongest ones: a sentence, and what more there is to say.
+    """
+
+    trust: tuple[str, str]
+    beside: str
+    cards: tuple[Card, ...]
+    chart: tuple[Figure, ...]
+    jobs: tuple[tuple[str, str], ...]
+    surprises: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Chapter:
+    """Sections that a reader looks for together.
+
+    Attributes:
+        id: Anchor.
+        title: What they are about.
+        group: Under which word the page's list of chapters has it.
+        lead: The section that answers for it, which is one of them.
+        sections: In order.
+    """
+
+    id: str
+    title: str
+    group: str
+    lead: Section
+    sections: tuple[Section, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +135,10 @@ class Document:
         title: What it is about.
         facts: Who was measured, when, by what: short phrases.
         notices: What the reader must know first: that the run was cut short.
-        sections: In order; the first is the first screen.
+        sections: In order.
         colophon: Where the figures are from, for the last line.
+        front: What stands before the sections, where it is of a run.
+        chapters: The same sections, where there are so many that a page folds them.
     """
 
     title: str
@@ -104,6 +146,19 @@ class Document:
     notices: tuple[Notice, ...]
     sections: tuple[Section, ...]
     colophon: str
+    front: Front | None = None
+    chapters: tuple[Chapter, ...] = ()
+
+    @property
+    def groups(self) -> tuple[tuple[str, tuple[Chapter, ...]], ...]:
+        """The chapters by the word under which the page's list has them."""
+        return tuple((group, tuple(own)) for group, own in groupby(self.chapters, lambda each: each.group))
+
+    @property
+    def figures(self) -> tuple[Figure, ...]:
+        """All charts, in the order of the page."""
+        first = () if self.front is None else self.front.chart
+        return (*first, *(figure for section in self.sections for figure in section.figures))
 
 
 T = TypeVar("T")

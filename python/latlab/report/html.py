@@ -48,7 +48,7 @@ def render(document: Document) -> str:
 
 def island(document: Document) -> str:
     """The charts and their figures as JSON that is also safe inside a script element."""
-    figures = [figure for section in document.sections for figure in section.figures]
+    figures = document.figures
     specs, parts = packed({figure.name: figure.spec for figure in figures})
     charts = {figure.name: {"spec": specs[figure.name], "csv": as_csv(figure.table)} for figure in figures}
     data = {"config": config(CSS_VARIABLES), "parts": parts, "charts": charts}

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from latlab.report.cells import is_number, shown
-from latlab.report.document import Code, Document, Figure, Method, Section
+from latlab.report.document import Code, Document, Figure, Front, Method, Section
 from latlab.view.prose import Notice
 from latlab.view.table import Table
 
@@ -26,6 +26,8 @@ def _lines(document: Document) -> Iterator[str]:
     yield ""
     yield " · ".join(map(_text, document.facts))
     yield from _notices(document.notices)
+    if document.front is not None:
+        yield from _front(document.front)
     for section in document.sections:
         yield from _section(section)
     methods = {method.probe: method for section in document.sections for method in section.methods}
@@ -38,6 +40,28 @@ def _lines(document: Document) -> Iterator[str]:
     yield "---"
     yield ""
     yield _text(document.colophon)
+
+
+def _front(front: Front) -> Iterator[str]:
+    yield ""
+    yield _text(" ".join(filter(None, (*front.trust, front.beside))))
+    yield ""
+    yield "| figure | median | range | beside the textbook | what it means |"
+    yield "| --- | ---: | --- | --- | --- |"
+    for card in front.cards:
+        cells = (card.title, card.figure, card.ends, card.beside, card.meaning)
+        yield f"| {' | '.join(map(_text, cells))} |"
+    if front.jobs:
+        yield ""
+        yield "**What this means for you**"
+        yield ""
+        yield from (f"- {_text(f'{what}: {time}')}" for what, time in front.jobs)
+    if front.surprises:
+        yield ""
+        yield "**Most surprising here**"
+        yield ""
+        for number, (first, rest) in enumerate(front.surprises, 1):
+            yield f"{number}. {_text(f'{first} {rest}'.rstrip())}"
 
 
 def _section(section: Section) -> Iterator[str]:
@@ -57,11 +81,6 @@ def _section(section: Section) -> Iterator[str]:
         if listing.notes:
             yield ""
             yield from (f"- {_text(line)}" for line in listing.notes)
-    if section.points:
-        yield ""
-        yield "**Most surprising here**"
-        yield ""
-        yield from (f"{number}. {_text(point)}" for number, point in enumerate(section.points, 1))
     for figure in section.figures:
         yield from _figure(figure, with_table=not section.listings)
     if section.statements:

@@ -9,7 +9,7 @@ from typing import Any
 from latlab.charts.picture import convert
 from latlab.errors import UserError
 from latlab.report.cells import figure_and_spread, is_number, shown
-from latlab.report.document import Document, Figure, Section
+from latlab.report.document import Document, Figure, Front, Section
 from latlab.view.table import Listing
 from latlab.view.theme import LIGHT, config
 
@@ -47,6 +47,7 @@ def _data(document: Document) -> dict[str, Any]:
         "facts": [_whole(fact, _ONE_LINE) for fact in document.facts],
         "colophon": document.colophon,
         "notices": [_fields(notice, "severity", "title", "text", "remedy") for notice in document.notices],
+        "front": _front(document.front) if document.front else None,
         "sections": [_section(section) for section in document.sections],
         "codes": [
             {"title": code.title, "text": "\n".join(code.lines)}
@@ -59,9 +60,19 @@ def _data(document: Document) -> dict[str, Any]:
     }
 
 
+def _front(front: Front) -> dict[str, Any]:
+    return {
+        "trust": " ".join(filter(None, (*front.trust, front.beside))),
+        "cards": [_fields(card, "title", "figure", "ends", "beside", "meaning") for card in front.cards],
+        "figures": [_figure(figure) for figure in front.chart],
+        "jobs": [f"{what}: {time}" for what, time in front.jobs],
+        "surprises": [f"{first} {rest}".rstrip() for first, rest in front.surprises],
+    }
+
+
 def _section(section: Section) -> dict[str, Any]:
     return {
-        **_fields(section, "title", "sentences", "points", "evidence", "absence", "statements"),
+        **_fields(section, "title", "sentences", "evidence", "absence", "statements"),
         "notices": [_fields(notice, "severity", "title", "text", "remedy") for notice in section.notices],
         "listings": [_listing(listing) for listing in section.listings],
         "figures": [_figure(figure) for figure in section.figures],

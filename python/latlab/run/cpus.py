@@ -36,7 +36,7 @@ class Differing:
     Attributes:
         figures: `70.1 µs on CPU 1, 98.0 µs on CPU 0`.
         named: `disk, random 4 KiB read`.
-        more: `; 4 more of storage differ too`; empty where no other figure differs.
+        more: `; 4 more of storage`; empty where no other figure differs.
         why: `CPU 1 handles the disk's interrupts`.
         remedy: `pin the program to CPU 1`.
         ratio: How many times as long the slowest CPU takes.
@@ -69,7 +69,7 @@ def differing(run: Run) -> Differing | None:
     return Differing(
         figures=on_cpus(first.apart, first.unit),
         named=rungs.get(first.apart, first.label),
-        more=f"; {listed(counts)} differ too" if counts else "",
+        more=f"; {listed(counts)}" if counts else "",
         why=why.format(fast=fast),
         remedy=remedy.format(fast=fast),
         ratio=_ratio(first),

@@ -364,6 +364,7 @@ def _with_bandwidth(rung: Rung, record: Record | None, capacity: int | None) -> 
     return replace(
         rung,
         bandwidth=rate,
+        bandwidth_ends=record.interval,
         bandwidth_point=f"{record.point.label()}; {convention}",
         seconds_1MiB=_MIB / rate if capacity is None or capacity >= _MIB else None,
         seconds_1GiB=_GIB / rate if capacity is None or capacity >= _GIB else None,

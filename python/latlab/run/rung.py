@@ -62,6 +62,7 @@ class Rung:
         tail: The slow end; absent when it had too few samples (see `refused`).
         refused: Why there is no tail: `p99.9: 1,200 samples, needs 3,688`.
         bandwidth: Reading with one thread at this level's own size, bytes a second.
+        bandwidth_ends: Its 95 % interval, bytes a second; absent where it was measured once.
         bandwidth_point: Where that was measured, and what a byte means.
         seconds_1MiB: Seconds for 1 MiB at that bandwidth; absent for a level that cannot hold it.
         seconds_1GiB: Seconds for 1 GiB likewise.
@@ -91,6 +92,7 @@ class Rung:
     tail: Tail | None = None
     refused: str = ""
     bandwidth: float | None = None
+    bandwidth_ends: tuple[float, float] | None = None
     bandwidth_point: str = ""
     seconds_1MiB: float | None = None  # noqa: N815 - the unit is part of the name
     seconds_1GiB: float | None = None  # noqa: N815 - the unit is part of the name
@@ -123,6 +125,16 @@ class Rung:
     def measured(self) -> bool:
         """Whether there is a latency."""
         return self.latency_p50_ns is not None
+
+    @property
+    def short(self) -> str:
+        """`L3`; an operation as it is."""
+        return self.level.removesuffix(" cache")
+
+    @property
+    def name(self) -> str:
+        """`L3 10–14 of 32 MiB`."""
+        return f"{self.short} {self.size_text}".rstrip()
 
 
 #: A spread over sizes or pairs wider than this share of the median says that there was no single level: it is

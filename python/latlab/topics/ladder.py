@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from latlab.run.distance import DISTANCE_M, FLOOR_NS, USUAL_NS
@@ -33,6 +33,10 @@ _MARKS = (
 
 #: Pixels a row: bars keep their distance where there are few, and fit on a page where there are many.
 _TALL, _LOW, _MANY = 44, 30, 9
+#: Pixels between names, figures and bars, and of a character of a figure.
+_GAP, _CHARACTER = 8, 7
+#: The shortest bar is as long as this factor.
+_ROOM = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +46,14 @@ class Shown:
     Attributes:
         bars: See `bars`.
         everything: Every rung, measured or not.
-        packet: Marks of the row of a packet; none where the network was not looked at.
+        packet: Marks of the row of a packet; none where the network was not measured.
+        legend: Whether the picture says what its marks are; else its caption does.
     """
 
     bars: list[Rung]
     everything: list[Rung]
     packet: list[dict[str, Any]]
+    legend: bool = True
 
 
 def shown(run: Run) -> Shown | None:
@@ -74,11 +80,12 @@ def levels_and_operations(rungs: list[Rung]) -> tuple[list[Rung], list[Rung]]:
 def label(rung: Rung) -> str:
     """The figure as it stands beside the bar: a range where there was no single level."""
     if rung.is_range and rung.interval is not None:
-        return format_span(*rung.interval)
+        return format_span(*rung.interval, partial(format_ns, digits=2))
     return format_ns(rung.latency_p50_ns)
 
 
-def _picture(found: Shown) -> Drawing:
+def picture(found: Shown) -> Drawing:
+    """A bar a level."""
     parts = []
     for rung in found.bars:
         textbook = f", textbook {format_ns(rung.textbook_ns)}" if rung.textbook_ns is not None else ""
@@ -100,9 +107,7 @@ def _drawn(found: Shown) -> AnyChart:
     values = [_bar(rung) for rung in found.bars]
     marks = [mark for rung in found.bars for mark in _marks(rung)]
     marks += found.packet
-    # A decade of bar below the fastest level, so that its figure fits inside.
-    floor = 10.0 ** (math.floor(math.log10(min(row["from"] for row in values))) - 1)
-    floor = min([floor, *(mark["x"] / 1.5 for mark in marks)])
+    floor = min(*(row["from"] for row in values), *(mark["x"] for mark in marks)) / _ROOM
     top = 1.6 * max(row["to"] for row in [*values, *({"to": mark["x"]} for mark in marks)])
     for row in values:
         row["floor"] = floor
@@ -111,7 +116,9 @@ def _drawn(found: Shown) -> AnyChart:
         axes.duration_x(field, title, floor, top) for field in ("floor", "from", "since", "x")
     )
     names = list(dict.fromkeys(row["name"] for row in [*values, *marks]))
-    axis = alt.Axis(grid=False, ticks=False, domain=False, labelFontSize=13, labelPadding=8)
+    # Between the names and the bars the figures have a column, where no mark can lie over them.
+    figures = _CHARACTER * max(len(row["figure"]) for row in values) + _GAP
+    axis = alt.Axis(grid=False, ticks=False, domain=False, labelFontSize=13, labelPadding=figures + _GAP)
     y = alt.Y("name:N", title=None, sort=None, scale=alt.Scale(domain=names), axis=axis)
     tip = alt.Tooltip("text:N")
     bars = alt.Chart(drawing.inline(values))
@@ -124,15 +131,14 @@ def _drawn(found: Shown) -> AnyChart:
             for group, style in (("levels", "level"), ("operations", "operation"))
         ),
         ranges.mark_bar(style="range", height=22).encode(x=figure_to, x2=alt.X2("to:Q"), y=y, tooltip=tip),
-        bars.mark_text(style="on-level", align="left", dx=6).encode(
-            x=bar_from, y=y, text=alt.Text("figure:N")
+        bars.mark_text(style="name", align="right", dx=-_GAP, fontWeight=600, fontSize=12).encode(
+            x=alt.value(0), y=y, text=alt.Text("figure:N")
         ),
     ]
     if marks:
         present = [entry for entry in _MARKS if any(mark["mark"] == entry[0] for mark in marks)]
         shapes = alt.Scale(domain=[name for name, _ in present], range=[drawn for _, drawn in present])
-        # All five in a row are wider than the chart.
-        outlined = alt.Legend(title=None, columns=3, symbolStrokeWidth=1.8)
+        outlined = alt.Legend(title=None, columns=1, symbolStrokeWidth=1.8) if found.legend else None
         data = alt.Chart(drawing.inline(marks))
         whiskers = data.transform_filter("isNumber(datum.since) && datum.since < datum.x")
         points = data.mark_point(size=70, filled=True, opacity=1, style="outlined")
@@ -200,7 +206,7 @@ def _packet(run: Run) -> list[dict[str, Any]]:
     ]
 
 
-def _table(found: Shown) -> Table:
+def table(found: Shown) -> Table:
     """Every rung, the pokes included."""
     return table_of(
         found.everything,
@@ -351,8 +357,8 @@ TOPIC: Final = Topic(
         " averaged away.",
         probe="memory.load.dependent",
         measured=shown,
-        picture=_picture,
-        table=_table,
+        picture=picture,
+        table=table,
     ),
     prose=prose,
     listings=listings,

@@ -178,7 +178,7 @@ TOPIC: Final = Topic(
         table=_table,
     ),
     prose=prose,
-    points=lambda run: [
+    statements=lambda run: [
         sentence(f"{_name(r)}: {text}") for r in records(run) for text in found(r).texts("steps")
     ],
     notices=lambda run: disk.notices(run, PROBE),

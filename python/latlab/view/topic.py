@@ -120,7 +120,7 @@ class Topic:
         shown: What there must be for the section to have figures; where None, one of its charts.
         prose: The answer, two sentences at most.
         listings: Tables.
-        points: Short statements.
+        statements: A line each.
         notices: What to distrust.
         evidence: Why the figures can be believed; where None, what holds for every probe.
         surprise: What is surprising, if something is.
@@ -134,7 +134,7 @@ class Topic:
     shown: Callable[[Run], object] | None = None
     prose: Callable[[Run], Iterable[str]] = _nothing
     listings: Callable[[Run], Iterable[Listing]] = _nothing
-    points: Callable[[Run], Iterable[str]] = _nothing
+    statements: Callable[[Run], Iterable[str]] = _nothing
     notices: Callable[[Run], Iterable[Notice]] = _nothing
     evidence: Callable[[Run], Iterable[str]] | None = None
     surprise: Callable[[Run], Surprise | None] = _no_surprise

@@ -13,7 +13,6 @@ _NONE = "–"
 #: Between two columns; the second is used where everything fits with it.
 _GAPS = (1, 2, 3)
 #: A table that leaves this many columns free has the size in a column of its own.
-_LEVELS_SHORT = {"L1 cache": "L1", "L2 cache": "L2", "L3 cache": "L3", "L4 cache": "L4"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +65,7 @@ def _fitting_columns(rungs: Sequence[Rung], screen: Screen, year: int) -> tuple[
 
 
 def _columns(year: int, *, wide: bool) -> list[Column]:
-    level = [Column(("", "level"), level_and_size, left=True)]
+    level = [Column(("", "level"), lambda rung: rung.name, left=True)]
     if wide:
         level = [
             Column(("", "level"), lambda rung: rung.level, left=True),
@@ -119,16 +118,6 @@ def fitting(rungs: Sequence[Rung], columns: list[Column], screen: Screen) -> lis
     while any(column.given_up for column in columns) and _width(rungs, columns, gap, screen) > screen.width:
         columns.remove(max(columns, key=lambda column: column.given_up))
     return _table(rungs, columns, gap, screen)
-
-
-def level_and_size(rung: Rung) -> str:
-    """`L3 10–14 of 32 MiB`."""
-    return f"{short_level(rung)} {rung.size_text}".rstrip()
-
-
-def short_level(rung: Rung) -> str:
-    """`L3`."""
-    return _LEVELS_SHORT.get(rung.level, rung.level)
 
 
 def access(rung: Rung) -> str:
@@ -254,14 +243,14 @@ def _notes(rungs: Sequence[Rung], screen: Screen) -> list[Line]:
             f"Individual {noun} can be slower."
         )
     notes += _what_ranges_hold(rungs)
-    notes += apart(rungs, short_level)
+    notes += apart(rungs, lambda rung: rung.short)
     singles = [
         rung.tail for rung in rungs if rung.tail and rung.tail.kind == "single accesses" and rung.tail.note
     ]
     if singles:
         single = "accesses" if all(rung.group == "levels" for rung in rungs) else "operations"
         notes.append(f"A worst case without a mark is of individual {single}; it {singles[0].note}.")
-    notes += [f"{short_level(rung)}: {rung.note}" for rung in rungs if rung.measured and rung.note]
+    notes += [f"{rung.short}: {rung.note}" for rung in rungs if rung.measured and rung.note]
     conventions = sorted(
         {
             rung.bandwidth_point.partition("; ")[2]
@@ -272,7 +261,7 @@ def _notes(rungs: Sequence[Rung], screen: Screen) -> list[Line]:
     notes += [f"Reading: {convention}." for convention in conventions if convention]
     sources = sorted({rung.textbook_source for rung in rungs if rung.measured and rung.textbook_source})
     notes += [f"Textbook: {source}." for source in sources]
-    notes += flagged(rungs, short_level)
+    notes += flagged(rungs, lambda rung: rung.short)
     lines = []
     for note in notes:
         lines += [styled(line.text, "dim") for line in screen.wrapped(note, first=" · ", rest="   ")]

@@ -33,7 +33,7 @@
     const spec = unpacked(island.charts[place.dataset.chart].spec);
     spec.config = structuredClone(island.config);
     if (place.clientWidth < 480) {
-      spec.config.axisY.labelLimit = 96;
+      spec.config.axisY.labelLimit = 150;
       spec.config.legend.columns = 1;
     }
     if (spec.layer) {
@@ -69,7 +69,7 @@
   // browser goes on.
   async function drawAll(places) {
     for (const place of places) await draw(place);
-    if (undrawn.size === 0) document.documentElement.dataset.allDrawn = "";
+    if (!awaited().length) document.documentElement.dataset.allDrawn = "";
   }
 
   function save(name) {
@@ -86,7 +86,8 @@
     button.addEventListener("click", () => save(button.dataset.csv));
   }
 
-  // Charts are drawn when they come within a window of the reader, the others while the reader does nothing, and all of them before they are printed.
+  // Charts are drawn when they come within a window of the reader, the others while the reader does nothing; what is folded, when it
+  // is opened, and all of them before they are printed.
   const places = [...document.querySelectorAll("[data-chart]")];
   const undrawn = new Set(places);
   for (const place of places) {
@@ -94,9 +95,21 @@
     place.style.minHeight = `${(Number(island.charts[place.dataset.chart].spec.height) || 280) + 90}px`;
   }
 
+  const awaited = () => [...undrawn].filter((place) => !place.closest("details:not([open])"));
+  document.addEventListener("toggle", (event) => drawAll(awaited().filter((place) => event.target.contains(place))), true);
+
+  // A link into a fold opens it.
+  function reveal() {
+    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    for (let fold = target?.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
+    if (target?.matches("details")) target.scrollIntoView();
+  }
+  window.addEventListener("hashchange", reveal);
+  reveal();
+
   const idle = window.requestIdleCallback ?? ((then) => setTimeout(then, 50));
   function drawTheRest() {
-    const [next] = undrawn;
+    const [next] = awaited();
     if (next) idle(() => drawAll(undrawn.has(next) ? [next] : []).then(drawTheRest));
   }
 
@@ -135,11 +148,11 @@
 
   // On paper nobody scrolls. Folds that belong there are opened for it, and closed again afterwards.
   window.addEventListener("beforeprint", () => {
-    drawAll([...undrawn]);
-    for (const fold of document.querySelectorAll("details.method:not(.repeated):not([open])")) {
+    for (const fold of document.querySelectorAll("details:is(.topic, .method:not(.repeated)):not([open])")) {
       fold.dataset.openedToPrint = "";
       fold.open = true;
     }
+    drawAll([...undrawn]);
   });
   matchMedia("print").addEventListener("change", (media) => {
     if (media.matches) drawAll([...undrawn]);

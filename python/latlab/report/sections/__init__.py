@@ -4,23 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from latlab.report.document import Section
+from latlab.report.document import Chapter, Section
 from latlab.report.figures import figure
 from latlab.report.probes import Probes
 from latlab.report.sections import doctor, machine, provenance, unmeasured
 from latlab.run.run import Run
-from latlab.topics import TOPICS
+from latlab.topics import CHAPTERS
 from latlab.view.topic import Topic
 
 
-def sections(run: Run, probes: Probes) -> Iterator[Section]:
-    """Each says why when it has nothing to show."""
-    for topic in TOPICS:
-        yield of_topic(topic, run, probes)
-    yield doctor.section(run)
-    yield machine.section(run)
-    yield unmeasured.section(run, probes)
-    yield provenance.section(run)
+def chapters(run: Run, probes: Probes) -> Iterator[Chapter]:
+    """Each section says why when it has nothing to show."""
+    for chapter in CHAPTERS:
+        sections = tuple(of_topic(topic, run, probes) for topic in chapter.topics)
+        drawn = [section for section in sections if section.figures]
+        lead = next((section for section in drawn if section.sentences), (*drawn, *sections)[0])
+        yield Chapter(chapter.id, chapter.title, chapter.group, lead, sections)
+    whole = (
+        doctor.section(run),
+        machine.section(run),
+        unmeasured.section(run, probes),
+        provenance.section(run),
+    )
+    yield Chapter("this-run", "This machine and this run", "Trust", whole[0], whole)
 
 
 def of_topic(topic: Topic, run: Run, probes: Probes) -> Section:
@@ -32,9 +38,9 @@ def of_topic(topic: Topic, run: Run, probes: Probes) -> Section:
         sentences=tuple(topic.prose(run)),
         listings=tuple(topic.listings(run)),
         figures=tuple(charts),
-        points=tuple(topic.points(run)),
         notices=tuple(topic.notices(run)),
         evidence=topic.evidence_of(run),
         methods=probes.methods_of(*topic.probes),
         absence=topic.absence(run),
+        statements=tuple(topic.statements(run)),
     )

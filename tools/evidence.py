@@ -12,6 +12,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benches/results"
+#: The last columns of each file: what a row comes from.
+ORIGIN = ("command", "commit", "machine", "date")
 
 
 def origin(command: str) -> dict[str, str]:
@@ -39,7 +41,10 @@ def origin(command: str) -> dict[str, str]:
 def read(name: str) -> list[dict[str, str]]:
     """The rows of this file; none where it does not exist yet."""
     path = RESULTS / name
-    return list(csv.DictReader(path.open(encoding="utf-8"))) if path.exists() else []
+    if not path.exists():
+        return []
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
 
 
 def write(name: str, rows: Iterable[Mapping[str, object]]) -> None:

@@ -1,4 +1,4 @@
-"""Writes the files that are made from the code; with `--check`, says which of them are out of date.
+"""Writes what is made from code and from `benches/results`; with `--check`, says what of it is out of date.
 
 The extension and the package must be built: `make generate`, `make lint`.
 """
@@ -6,6 +6,7 @@ The extension and the package must be built: `make generate`, `make lint`.
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 import io
 import json
@@ -21,7 +22,7 @@ from latlab import _core
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tools import dependencies, findings  # noqa: E402 - found from the project's folder
+from tools import dependencies, findings, tables  # noqa: E402 - found from the project's folder
 
 NOTE = "<!-- Made by tools/generate.py; edit the code that says this. -->\n"
 
@@ -125,6 +126,11 @@ FILES: list[tuple[str, Callable[[], str]]] = [
 ]
 
 
+def document(name: str) -> str:
+    """This document, its tables filled."""
+    return tables.filled((ROOT / name).read_text(encoding="utf-8"))
+
+
 def _help(*arguments: str) -> str:
     """A help text at a fixed width, whoever asks from wherever."""
     from latlab.cli.main import run  # noqa: PLC0415 - see commands
@@ -144,11 +150,11 @@ def _fenced(text: str) -> str:
 def main(arguments: list[str]) -> int:
     """Writes or checks; returns the exit code."""
     stale = []
-    for name, make in FILES:
+    for name, make in FILES + [(name, functools.partial(document, name)) for name in tables.documents(ROOT)]:
         path = ROOT / name
         try:
             text = make()
-        except dependencies.LicenceError as error:
+        except (dependencies.LicenceError, tables.TableError) as error:
             print(f"{name}: {error}", file=sys.stderr)
             return 1
         if path.exists() and path.read_text(encoding="utf-8") == text:

@@ -1,4 +1,4 @@
-"""Schema and reference pages are made from the code; a change of the code shows in their diff."""
+"""Schema and reference pages are made from the code, tables from results; a change shows in their diff."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ _LONGEST_NAME: Final = 24
 _RANGE: Final = ((2, 2.77), (3, 3.31), (4, 3.63), (5, 3.86), (6, 4.03), (8, 4.29), (10, 4.47), (12, 4.62))
 _RANGE_OF_MANY: Final = ((15, 4.80), (20, 5.01), (25, 5.17), (30, 5.30))
 #: What runs of one machine differ, whatever their intervals: these hold what changed within a run, not its
-#: clock frequency or where its pages lay (METHODOLOGY.md, "Many machines"). Less is no difference.
+#: clock frequency or where its pages lay (docs/method/runs.md). Less is no difference.
 SAME: Final = 1.25
 #: The same of disks, networks and tails, and of what a virtual machine shares with neighbours.
 SAME_OF_WHAT_VARIES: Final = 1.5

@@ -1,4 +1,4 @@
-"""Compares latlab's figures with the established tools', interleaved; prints the tables of METHODOLOGY.md.
+"""Compares latlab's figures with the established tools', interleaved: tables of docs/method/comparison.md.
 
     .venv/bin/python benches/compare.py latency --pairs 9 --cpu 1
     .venv/bin/python benches/compare.py bandwidth --pairs 9 --cpu 1
@@ -13,6 +13,9 @@
     .venv/bin/python benches/compare.py roundtrip --pairs 9 --cpu 2
     .venv/bin/python benches/compare.py http --pairs 3
     .venv/bin/python benches/compare.py throughput --pairs 9 --budget 4
+
+`--save compare-multichase --host "idle EPYC"` adds the rows to benches/results/compare-multichase.csv, from
+which `make generate` makes a table.
 
 A pair is: the peer, latlab, the peer again, which is also the first of the next pair. The peer against itself
 (A/A) is the noise. A line holds when the
@@ -42,6 +45,10 @@ from pathlib import Path
 
 from peers import machine, network, observing, storage
 from peers.lines import SCALES, Kind, Line, Pair, Record, find, placed, verdict
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from tools import evidence, tables
 
 LATLAB = Path(sys.executable).with_name("latlab")
 KINDS: dict[str, Kind] = machine.KINDS | storage.KINDS | network.KINDS
@@ -187,26 +194,28 @@ def awake(cpu: int) -> Iterator[None]:
         loop.wait()
 
 
-def table(kind: Kind, lines: list[Line], pairs: dict[str, list[Pair]]) -> list[str]:
-    """The rows of the table, the head first."""
-    peer, unit = kind.peer, kind.unit
-    rows = [
-        f"| figure | {peer}, {unit} | latlab, {unit} | latlab / {peer}: median (range) "
-        "| A/A: median (range) | tolerance | holds |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
-    ]
+def rows(host: str, kind: Kind, lines: list[Line], pairs: dict[str, list[Pair]]) -> list[dict[str, str]]:
+    """What the pairs of each line come to, as the table shows it."""
+    found = []
     for line in lines:
         if not pairs[line.name]:
             continue
-        scale = SCALES[line.unit or unit]
-        found = verdict(pairs[line.name], line.tolerance, more_is_better=line.more_is_better)
-        rows.append(
-            f"| {line.name} | {found.peer / scale:.4g} | {found.own / scale:.4g} "
-            f"| {found.ratio:.3f} ({found.ratios[0]:.3f}-{found.ratios[1]:.3f}) "
-            f"| {found.same:.3f} ({found.sames[0]:.3f}-{found.sames[1]:.3f}) "
-            f"| {line.tolerance:.0%} | {found.answer} |"
+        unit = line.unit or kind.unit
+        came = verdict(pairs[line.name], line.tolerance, more_is_better=line.more_is_better)
+        peer, own = (f"{float(f'{value / SCALES[unit]:.4g}'):g} {unit}" for value in (came.peer, came.own))
+        found.append(
+            {
+                "host": host,
+                "figure": line.name,
+                "peer": peer,
+                "latlab": own,
+                "latlab_over_peer": f"{came.ratio:.3f} ({came.ratios[0]:.3f}-{came.ratios[1]:.3f})",
+                "peer_over_itself": f"{came.same:.3f} ({came.sames[0]:.3f}-{came.sames[1]:.3f})",
+                "tolerance": f"{line.tolerance:.0%}",
+                "holds": came.answer,
+            }
         )
-    return rows
+    return found
 
 
 def main() -> None:
@@ -224,6 +233,8 @@ def main() -> None:
     parser.add_argument(
         "--awake", action="store_true", help="keep --cpu from idling, for the peer and latlab alike"
     )
+    parser.add_argument("--host", default="", help="the machine and what else it does, for the table")
+    parser.add_argument("--save", metavar="NAME", help="add the rows to benches/results/NAME.csv")
     parser.add_argument("--verbose", action="store_true", help="print every pair")
     arguments = parser.parse_args()
     if arguments.kind == "observing":
@@ -239,10 +250,19 @@ def main() -> None:
     waking = awake(arguments.cpu) if arguments.awake else contextlib.nullcontext()
     with waking, scratch as (file, directory):
         pairs = measured(kind, lines, arguments, file, directory)
-    print("\n".join(table(kind, lines, pairs)))
+    found = rows(arguments.host, kind, lines, pairs)
+    print(tables.markdown(found))
     print("\nCommands:")
     for line in lines:
         print(f"- {line.name}: `{shlex.join(line.peer)}`")
+    if arguments.save and found:
+        # Without --dir, which names a place of this machine.
+        command = f"benches/compare.py {arguments.kind} --pairs {arguments.pairs} --cpu {arguments.cpu}"
+        command += f" --profile {arguments.profile} --budget {arguments.budget}"
+        command += f' --line "{arguments.line}"' if arguments.line else ""
+        origin = evidence.origin(command + " --awake" * arguments.awake)
+        name = f"{arguments.save}.csv"
+        evidence.write(name, [*evidence.read(name), *({**row, **origin} for row in found)])
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from (`evidence.ORIGIN`): each origin is a line below the table. `tools/generate
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from tools import evidence
@@ -52,13 +52,17 @@ def table(name: str) -> str:
     # csv.DictReader says with None that a cell has no column or a column no cell.
     if any(None in row or None in row.values() for row in rows):
         raise TableError(f"benches/results/{name}.csv: a row has more or fewer cells than there are columns")
-    columns = [column for column in rows[0] if column not in evidence.ORIGIN]
-    lines = [_line(column.replace("_", " ") for column in columns), _line("---" for _ in columns)]
-    lines += [_line(row[column] for column in columns) for row in rows]
     origins = dict.fromkeys(
         f"*`{row['command']}`, on {row['machine']}, {row['date']}, commit {row['commit']}*" for row in rows
     )
-    return "\n".join(lines) + "\n\n" + "\n\n".join(origins) + "\n"
+    return "\n\n".join([markdown(rows), *origins]) + "\n"
+
+
+def markdown(rows: Sequence[Mapping[str, str]]) -> str:
+    """One row or more as Markdown: what they say, not what they come from."""
+    columns = [column for column in rows[0] if column not in evidence.ORIGIN]
+    lines = [_line(column.replace("_", " ") for column in columns), _line("---" for _ in columns)]
+    return "\n".join([*lines, *(_line(row[column] for column in columns) for row in rows)])
 
 
 def _line(cells: Iterable[str]) -> str:

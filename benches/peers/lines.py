@@ -15,7 +15,7 @@ DIRECTORY = "DIR"
 """Stands for the directory of that file."""
 
 
-SCALES = {"ns": 1.0, "us": 1e3, "ms": 1e6, "GB/s": 1e9, "a second": 1.0}
+SCALES = {"ns": 1.0, "µs": 1e3, "ms": 1e6, "GB/s": 1e9, "/s": 1.0}
 """By what figures in ns, bytes a second and operations a second are divided for the table."""
 
 
@@ -54,7 +54,7 @@ class Kind:
     lines: Callable[[int], list[Line]]
     """Its lines, for a CPU."""
     unit: str = "ns"
-    """A key of `SCALES`, or what the names of the lines say."""
+    """A key of `SCALES`."""
     cpus: Callable[[int], str | None] = str
     """The CPUs that latlab may use, for that CPU; None for all."""
     runs: tuple[tuple[str, ...], ...] = ()

@@ -157,6 +157,6 @@ KINDS: dict[str, Kind] = {
         around=stalled_latlab,
     ),
     "roundtrip": Kind(
-        "sockperf", "network.roundtrip", roundtrip_lines, "us", cpus=lambda cpu: f"{cpu},{cpu + 1}"
+        "sockperf", "network.roundtrip", roundtrip_lines, "µs", cpus=lambda cpu: f"{cpu},{cpu + 1}"
     ),
 }

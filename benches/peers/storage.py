@@ -152,7 +152,7 @@ def random_lines(cpu: int) -> list[Line]:
         lines += [
             Line(f"{verb}, depth 1, p50", one, fio_latency(verb, 50), alone, median, 0.05, probe),
             Line(f"{verb}, depth 1, p99", one, fio_latency(verb, 99), alone, quantile("p99"), 0.15, probe),
-            Line(f"{verb}, depth 32, a second", many, fio_rate(verb), deep, rate, 0.10, probe, "a second"),
+            Line(f"{verb}, depth 32", many, fio_rate(verb), deep, rate, 0.10, probe, "/s"),
         ]
     return lines
 
@@ -193,7 +193,7 @@ KINDS: dict[str, Kind] = {
         "fio",
         "storage.read.sequential,storage.write.sequential",
         block_lines,
-        "us",
+        "µs",
         runs=(
             ("--only", "storage.read.sequential", "--file", FILE),
             ("--only", "storage.write.sequential", "--dir", DIRECTORY),
@@ -203,7 +203,7 @@ KINDS: dict[str, Kind] = {
         "fio",
         "storage.read.random,storage.write.random",
         random_lines,
-        "us",
+        "µs",
         runs=(
             ("--only", "storage.read.random", "--file", FILE),
             ("--only", "storage.write.random", "--dir", DIRECTORY),
@@ -213,7 +213,7 @@ KINDS: dict[str, Kind] = {
         "peer",
         "storage.sync",
         sync_lines,
-        "us",
+        "µs",
         runs=(("--only", "storage.sync", "--dir", DIRECTORY),),
         needs=("fio", PG_TEST_FSYNC),
     ),

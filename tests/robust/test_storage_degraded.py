@@ -244,7 +244,7 @@ def test_what_may_be_written_is_announced_and_kept_to(place: Place, disks: Calla
     ("words", "only"),
     [
         ((), "storage.*"),
-        # The whole profile takes 90 s: METHODOLOGY.md has what it wrote.
+        # The whole profile takes 90 s: docs/method/disk.md has what it wrote.
         (("--profile", "standard", "--max-bytes", "256MiB"), "storage.write.random,storage.sync"),
     ],
     ids=["quick", "standard"],

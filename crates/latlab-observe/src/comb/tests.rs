@@ -73,9 +73,9 @@ fn white_noise_has_no_combs() {
     assert_eq!(found, 0);
 }
 
-/// For METHODOLOGY.md: `cargo test --release -p latlab-observe -- --ignored --nocapture`.
+/// For docs/method/noise.md: `cargo test --release -p latlab-observe -- --ignored --nocapture`.
 #[test]
-#[ignore = "some minutes; the figure stands in METHODOLOGY.md"]
+#[ignore = "some minutes; the figure stands in docs/method/noise.md"]
 fn the_rate_of_false_positives_in_five_hundred_recordings_of_white_noise() {
     let found = (0..500)
         .filter(|seed| {

@@ -64,7 +64,7 @@ impl Session<'_> {
     }
 
     /// Puts the first `bytes` into the page cache, as a reader from front to back leaves them there: read ahead, in large folios. (Brought in
-    /// as single pages they are three to four times slower to read: METHODOLOGY.md, "Warm reads".)
+    /// as single pages they are three to four times slower to read: docs/method/disk.md.)
     fn warm_up(&mut self, bytes: u64) -> Result<(), ProbeError> {
         let file = Arc::clone(&self.target.test.file);
         let missing = || missing(&*file, bytes);

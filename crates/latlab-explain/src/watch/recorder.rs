@@ -26,7 +26,7 @@ pub(crate) const NEEDS_LEVEL_1: &str = "it takes level 1";
 const ALL_BYTES: usize = 32 << 20;
 const LEAST_BYTES: usize = 32 << 10;
 const MOST_BYTES: usize = 2 << 20;
-/// Of the stack, what a sample has at most, bytes; see METHODOLOGY.md.
+/// Of the stack, what a sample has at most, bytes; see docs/method/explain.md.
 pub(crate) const MOST_STACK: u16 = 8 << 10;
 /// Samples with such a copy that a ring has room for: an eighth of a second's, of one CPU.
 const SAMPLES: usize = 128;

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from latlab import lessons
     from latlab.errors import LatlabError, RunFileError, UserError, WorkerError
-    from latlab.run.conduct import measure
     from latlab.run.core import describe, list_probes, plan
+    from latlab.run.measure import measure
     from latlab.run.model import Record
     from latlab.run.run import Records, Run, load
     from latlab.stages import stage
@@ -50,7 +50,7 @@ _PLACES: Final = {
     "load": "latlab.run.run",
     "describe": "latlab.run.core",
     "list_probes": "latlab.run.core",
-    "measure": "latlab.run.conduct",
+    "measure": "latlab.run.measure",
     "plan": "latlab.run.core",
     "stage": "latlab.stages",
 }

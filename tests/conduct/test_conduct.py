@@ -19,9 +19,10 @@ from tests.leftovers import leave_folder
 from tests.some import some
 
 from latlab.errors import RunFileError, UserError, WorkerError
-from latlab.run import agreement, conduct, core, death, events, model, reader
-from latlab.run.conduct import Begin, Conductor, Died, End, Hello, Progress, Recorded
+from latlab.run import agreement, conduct, core, death, events, model, process, reader
+from latlab.run.conduct import Conductor
 from latlab.run.death import OomKills, oom_kills
+from latlab.run.events import Begin, Died, End, Hello, Progress, Recorded
 from latlab.run.run import Run
 from latlab.run.settings import make_settings
 from latlab.run.writer import RunWriter
@@ -714,11 +715,11 @@ def test_the_measuring_process_gets_no_allocators_settings_but_keeps_who_has_the
 ) -> None:
     monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.tcache_count=0:glibc.pthread.rseq=0")
     monkeypatch.setenv("LD_PRELOAD", "/lib/other.so")
-    environment = conduct.clean_environment()
+    environment = process.clean_environment()
     assert environment["GLIBC_TUNABLES"] == "glibc.pthread.rseq=0"
     assert "LD_PRELOAD" not in environment
     monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.tcache_count=0")
-    assert "GLIBC_TUNABLES" not in conduct.clean_environment()
+    assert "GLIBC_TUNABLES" not in process.clean_environment()
 
 
 def test_a_token_in_the_url_reaches_the_server_and_not_the_run_file(tmp_path: Path) -> None:

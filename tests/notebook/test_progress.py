@@ -8,7 +8,7 @@ import pytest
 
 from latlab import notebook
 from latlab.notebook.progress import CellProgress
-from latlab.run.conduct import Died, End, Progress
+from latlab.run.events import Died, End, Progress
 
 
 class Cell:

@@ -62,7 +62,7 @@ MODULES = [
 # Against the flow, each for a reason, and only inside the function that needs it.
 SEAMS = {
     ("latlab.run.conduct", "latlab.doctor"): "a run file's header holds what the doctor found before the run",
-    ("latlab.run.conduct", "latlab.notebook"): "progress goes into the cell when there is one",
+    ("latlab.run.measure", "latlab.notebook"): "progress goes into the cell when there is one",
     ("latlab.run.model", "latlab.notebook"): "a record displays itself in a cell",
     ("latlab.run.run", "latlab.notebook"): "a run displays itself in a cell",
 }

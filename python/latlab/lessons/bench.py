@@ -273,7 +273,7 @@ class Bench:
             return None
 
         def work() -> Run:
-            from latlab.run.conduct import measure  # noqa: PLC0415 - the core is not there everywhere
+            from latlab.run.measure import measure  # noqa: PLC0415 - the core is not there everywhere
 
             with self.scratch() as place:
                 return measure(

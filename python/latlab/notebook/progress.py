@@ -8,7 +8,7 @@ from typing import Protocol
 
 from markupsafe import Markup
 
-from latlab.run.conduct import Died, End, Event, Hello, Progress
+from latlab.run.events import Died, End, Event, Hello, Progress
 from latlab.text import clean
 from latlab.units import format_seconds, format_value
 

@@ -12,8 +12,8 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from latlab.errors import UserError, WorkerError
-from latlab.run.conduct import clean_environment, sigint_blocked, worker_command
 from latlab.run.death import cause_of_death, last_words, oom_kills
+from latlab.run.process import started, worker_command
 from latlab.text import clean
 
 LEVELS: Final = ("time stamps", "interrupt flag", "rseq", "perf records", "tracepoints")
@@ -282,21 +282,8 @@ def _decoded(line: bytes, kind: type[_Answer]) -> tuple[_Answer, Any]:
 
 def _asked(request: Mapping[str, object], *, patience_s: float, command: list[str] | None) -> bytes:
     """The answer of a listening process, one line."""
-    program = [*(command or worker_command()), str(os.getpid()), "--noise"]
     kills = oom_kills()
-    try:
-        with sigint_blocked():
-            process = subprocess.Popen(  # noqa: S603 - our own worker
-                program,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env=clean_environment(),
-            )
-    except OSError as error:
-        raise WorkerError(
-            f"the listening process cannot be started: {clean(program[0])}: {clean(error.strerror or error)}"
-        ) from None
+    process = started([*(command or worker_command()), str(os.getpid()), "--noise"], "listening")
     line = msgspec.json.encode(request) + b"\n"
     with process:
         try:

@@ -12,14 +12,13 @@ from latlab.run.ladder import ladder
 from latlab.run.model import Check, Record
 from latlab.run.run import Run
 from latlab.run.rung import Rung
-from latlab.run.textbook import NORVIG_2001, USUAL, Textbook, scott
 
 Drop = Callable[[Callable[[Record], bool]], Run]
 Change = Callable[..., Run]
 
 
-def rungs(run: Run, textbook: Textbook = USUAL) -> dict[str, Rung]:
-    return {rung.key: rung for rung in ladder(run, textbook)}
+def rungs(run: Run) -> dict[str, Rung]:
+    return {rung.key: rung for rung in ladder(run)}
 
 
 def is_curve(record: Record) -> bool:
@@ -134,11 +133,6 @@ def test_the_textbook_stands_beside_with_its_source(run: Run) -> None:
     assert "2012" in found["L1"].textbook_source
     assert found["L3"].textbook_ns is None
     assert found["L3"].textbook_source == ""
-
-
-def test_another_years_textbook_may_stand_there(run: Run) -> None:
-    assert "Norvig" in rungs(run, textbook=NORVIG_2001)["L1"].textbook_source
-    assert rungs(run, textbook=scott(2020))["L1"].textbook_ns == pytest.approx(1.0)
 
 
 def test_a_run_without_the_curve_has_the_machines_levels_without_figures(without: Drop) -> None:

@@ -12,7 +12,6 @@ from latlab.run.model import Check, Record
 from latlab.run.operations import operation_rungs
 from latlab.run.run import Run
 from latlab.run.rung import Rung
-from latlab.run.textbook import NORVIG_2001, scott
 from latlab.units import format_ns
 
 Change = Callable[..., Run]
@@ -159,10 +158,6 @@ def test_only_what_a_published_table_lists_has_a_textbook_figure(run: Run) -> No
     found = rungs(run)
     assert found["mutex"].textbook_ns == 25.0
     assert {key for key, rung in found.items() if rung.textbook_ns is not None} == {"mutex", "disk-read"}
-    by_norvig = {rung.key: rung for rung in operation_rungs(run, NORVIG_2001)}
-    assert "Norvig" in by_norvig["mutex"].textbook_source
-    by_scott = {rung.key: rung for rung in operation_rungs(run, scott(2020))}
-    assert by_scott["mutex"].textbook_ns == pytest.approx(50 / 3)
 
 
 def test_an_operation_that_was_planned_and_not_reached_says_so(without: Drop) -> None:

@@ -23,7 +23,6 @@ from latlab.run.rung import (
     with_record,
     with_textbook,
 )
-from latlab.run.textbook import USUAL, Textbook
 
 if TYPE_CHECKING:
     from latlab.run.model import Record
@@ -68,12 +67,11 @@ class _Level:
     flags: tuple[str, ...]
 
 
-def ladder(run: Run, textbook: Textbook = USUAL) -> list[Rung]:
+def ladder(run: Run) -> list[Rung]:
     """The rungs of a run, nearest to the core first.
 
     Args:
         run: Any run, complete or not.
-        textbook: The published table that stands beside it.
 
     Returns:
         L1, L2, L3, RAM, RAM with a TLB miss, then the pokes that were measured, then operations (locks,
@@ -82,10 +80,10 @@ def ladder(run: Run, textbook: Textbook = USUAL) -> list[Rung]:
     """
     findings = curve_findings(run)
     levels = _levels(run, findings)
-    rungs = [_cache_rung(run, level, textbook) for level in levels]
-    rungs += _ram_rungs(run, findings, levels, textbook)
+    rungs = [_cache_rung(run, level) for level in levels]
+    rungs += _ram_rungs(run, findings, levels)
     rungs = _with_l1_hits(rungs)
-    rest = _poke_rungs(run) + operation_rungs(run, textbook)
+    rest = _poke_rungs(run) + operation_rungs(run)
     return rungs + _with_l1_hits(rest, _l1_ns(rungs))
 
 
@@ -202,8 +200,8 @@ def reported_caches(run: Run) -> dict[str, int]:
 # rungs
 
 
-def _cache_rung(run: Run, level: _Level, textbook: Textbook) -> Rung:
-    rung = with_textbook(Rung(level.name, _LEVEL_NAMES.get(level.name, level.name)), textbook, level.name)
+def _cache_rung(run: Run, level: _Level) -> Rung:
+    rung = with_textbook(Rung(level.name, _LEVEL_NAMES.get(level.name, level.name)), level.name)
     if level.latency_ns is None:
         size = units.format_bytes(level.reported) if level.reported else ""
         return replace(rung, size_text=size, note=f"not measured: {level.note}")
@@ -223,7 +221,7 @@ def _cache_rung(run: Run, level: _Level, textbook: Textbook) -> Rung:
     return _with_bandwidth(rung, _inside(_reads(run), level), capacity=level.inside)
 
 
-def _ram_rungs(run: Run, findings: dict[str, Any], levels: list[_Level], textbook: Textbook) -> list[Rung]:
+def _ram_rungs(run: Run, findings: dict[str, Any], levels: list[_Level]) -> list[Rung]:
     """RAM is what answers four times beyond the last cache, or from where the curve's last plateau begins.
 
     The slowest figure of a run is not RAM by that alone: with little memory, or a large cache, it is a cache.
@@ -237,9 +235,7 @@ def _ram_rungs(run: Run, findings: dict[str, Any], levels: list[_Level], textboo
     concluded = findings.get("ram") if isinstance(findings.get("ram"), dict) else {}
     figures = {name: _number(value) for name, value in (concluded or {}).items()}
     local = _ram_rung(run, ("RAM", "RAM"), _CACHE_ORDER, least, figures.get("page_local_ns"))
-    local = _with_bandwidth(
-        with_textbook(local, textbook, "RAM"), _farthest(_reads(run), least_read), capacity=None
-    )
+    local = _with_bandwidth(with_textbook(local, "RAM"), _farthest(_reads(run), least_read), capacity=None)
     random = _ram_rung(run, ("RAM+TLB", "… + TLB miss"), "random", least, figures.get("random_ns"))
     pokes = [r for r in _pokes(run, "per_op", "read") if beyond and _bytes(r) >= _TAIL_BEYOND * beyond]
     if random.measured and pokes:

@@ -17,7 +17,6 @@ from latlab import units
 from latlab.run.distance import USUAL_NS
 from latlab.run.findings import findings, found, positive
 from latlab.run.rung import Rung, TailKind, absence, is_wide, tail_of, with_record, with_textbook
-from latlab.run.textbook import USUAL, Textbook
 from latlab.text import clean
 
 if TYPE_CHECKING:
@@ -63,13 +62,8 @@ class _Operation:
     textbook: str = ""
 
 
-def operation_rungs(run: Run, textbook: Textbook = USUAL) -> list[Rung]:
-    """The operations, roughly from the cheapest to the dearest.
-
-    Args:
-        run: Any run, complete or not.
-        textbook: The published table that stands beside it.
-    """
+def operation_rungs(run: Run) -> list[Rung]:
+    """The operations, roughly from the cheapest to the dearest."""
     rungs = []
     rules = run.broken
     for operation in _OPERATIONS:
@@ -92,7 +86,7 @@ def operation_rungs(run: Run, textbook: Textbook = USUAL) -> list[Rung]:
                 made = _with_verdict(made, run)
             if operation.key == "loopback":
                 made = _with_stream(made, run)
-            rungs.append(with_textbook(made, textbook, operation.textbook) if operation.textbook else made)
+            rungs.append(with_textbook(made, operation.textbook) if operation.textbook else made)
             continue
         if operation.key == "packet" and not _has_path(run):
             continue

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from latlab import units
+from latlab.run.textbook import USUAL
 
 if TYPE_CHECKING:
     from latlab.run.model import CpuFigure, Record, Unit
     from latlab.run.run import Run
-    from latlab.run.textbook import Textbook
 
 TailKind = Literal["window means", "single accesses"]
 IntervalKind = Literal["95 % interval", "spread over its sizes", "spread over pairs of CPUs"]
@@ -186,10 +186,10 @@ def with_record(rung: Rung, record: Record | None) -> Rung:
     )
 
 
-def with_textbook(rung: Rung, textbook: Textbook, key: str) -> Rung:
+def with_textbook(rung: Rung, key: str) -> Rung:
     """The rung with the published figure of that name, if there is one."""
-    figure = textbook.get(key)
-    return rung if figure is None else replace(rung, textbook_ns=figure, textbook_source=textbook.source)
+    figure = USUAL.get(key)
+    return rung if figure is None else replace(rung, textbook_ns=figure, textbook_source=USUAL.source)
 
 
 def tail_of(record: Record, kind: TailKind) -> Tail | None:

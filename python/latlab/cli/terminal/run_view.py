@@ -38,7 +38,7 @@ def run_lines(run: Run, screen: Screen, *, verbose: bool = False, header: bool =
         if verbose:
             lines += trust_lines(run.header.doctor, screen)
         lines.append(Line())
-    rungs = ladder(run, USUAL)
+    rungs = ladder(run)
     if not verbose:
         return [*lines, *page_lines(run, rungs, screen, USUAL.year), *_rest(run, screen, warn=header)]
     lines += ladder_lines(rungs, screen, textbook_year=USUAL.year)

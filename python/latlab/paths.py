@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import stat
@@ -103,3 +104,14 @@ def checked_output(
             f"{shown!r} cannot be written: {clean(getattr(error, 'strerror', None) or error)}"
         ) from None
     return target
+
+
+def file_system_of(device: int) -> str:
+    """The kind of file system on the device of that number, as `xfs`; empty where it is not listed."""
+    wanted = f"{os.major(device)}:{os.minor(device)}"
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace").splitlines():
+            fields, _, rest = line.partition(" - ")
+            if fields.split()[2:3] == [wanted]:
+                return next(iter(rest.split()), "")
+    return ""

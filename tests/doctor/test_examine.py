@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from tests.some import some
 
-from latlab import doctor
 from latlab.doctor import RULES, Host, examine, important
 from latlab.doctor.host import Rule
 from latlab.run.model import Machine
@@ -55,12 +54,3 @@ def test_what_only_a_measurement_can_tell_comes_from_the_last_run(root: Path) ->
     found = {finding.id for finding in examine(run.header.machine, run.header.clock, last=run)}
     assert {"effective-pages", "clock-ticks"} <= found
     assert "effective-pages" not in {finding.id for finding in examine(run.header.machine, run.header.clock)}
-
-
-def test_this_machine_can_be_examined_without_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "load_average", lambda: 1e6)
-    found = doctor.examine_this_machine()
-    assert "load" in {finding.id for finding in found}
-    for finding in found:
-        assert finding.title
-        assert finding.effect

@@ -20,7 +20,7 @@ from tests.calling import called
 from tests.golden import recorded
 from tests.golden.cases import INPUTS
 
-from latlab import lessons, notebook
+from latlab import lessons
 from latlab.charts import CHARTS, overlay, standalone
 from latlab.charts.many import machines_of
 from latlab.cli.terminal.lesson_view import lesson_lines
@@ -195,8 +195,10 @@ def _notebook(run: Run) -> Forms:
         shown += [own[0], *[record for record in own if record.error is not None][-1:]]
     texts = [f"{each.label if isinstance(each, Record) else each!r}\n" for each in shown]
     html = [f"{each._repr_html_()}\n" for each in shown]  # type: ignore[attr-defined]
-    bundles = [display.run_mimebundle(run), *map(display.record_mimebundle, run.records[:2])]
-    assert notebook.run_html(run) == bundles[0]["text/html"]
+    bundles = [
+        {"text/plain": repr(run), "text/html": display.run_html(run)},
+        *({"text/plain": each.label, "text/html": display.record_html(each)} for each in run.records[:2]),
+    ]
     return {
         "notebook.txt": "".join(texts),
         "objects.html": "".join(html),

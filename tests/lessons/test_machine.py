@@ -16,8 +16,8 @@ def test_a_file_system_is_asked_for_its_journal(monkeypatch: pytest.MonkeyPatch,
     listed = {"mountinfo": mount}
     real = Path.read_text
 
-    def read(path: Path, encoding: str | None = None) -> str:
-        return listed["mountinfo"] if path.name == "mountinfo" else real(path, encoding)
+    def read(path: Path, encoding: str | None = None, errors: str | None = None) -> str:
+        return listed["mountinfo"] if path.name == "mountinfo" else real(path, encoding, errors)
 
     monkeypatch.setattr(Path, "read_text", read)
     assert file_system(tmp_path) == "ext4 without a journal"

@@ -3,7 +3,6 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from latlab import notebook
 from latlab.notebook import display
 from latlab.run.model import Kind
 from latlab.run.run import Run
@@ -12,7 +11,7 @@ HOSTILE = "</td><script>alert(1)</script>\x1b[2J"
 
 
 def test_a_run_is_shown_as_its_ladder(run: Run) -> None:
-    html = notebook.run_html(run)
+    html = display.run_html(run)
     assert "L1 cache, 48 KiB" in html
     assert "1.06 ns" in html
     assert html.count("<tr>") == 1 + 5 + 17
@@ -20,32 +19,27 @@ def test_a_run_is_shown_as_its_ladder(run: Run) -> None:
 
 
 def test_a_run_itself_knows_how_to_be_shown(run: Run) -> None:
-    assert run._repr_html_() == notebook.run_html(run)
-
-
-def test_a_front_end_may_choose_text_or_html(run: Run) -> None:
-    assert set(display.run_mimebundle(run)) == {"text/plain", "text/html"}
-    assert set(display.record_mimebundle(run.records[0])) == {"text/plain", "text/html"}
+    assert run._repr_html_() == display.run_html(run)
 
 
 def test_a_run_without_levels_says_so(run: Run) -> None:
     empty = Run(run.header, ())
-    assert "No level was measured." in notebook.run_html(empty)
+    assert "No level was measured." in display.run_html(empty)
 
 
 def test_a_record_is_shown_with_its_interval_its_refusals_and_its_proofs(run: Run) -> None:
-    html = notebook.record_html(run.select("memory.load.dependent", kind="batch_mean")[0])
+    html = display.record_html(run.select("memory.load.dependent", kind="batch_mean")[0])
     assert "1.06–1.07 ns" in html
     assert "30 samples, needs 3,688" in html
     assert "single cycle" in html
 
 
 def test_a_record_that_is_absent_is_shown_with_its_reason(run: Run) -> None:
-    assert "give it 40 GB to lift this" in notebook.record_html(run.select("memory.poke", kind="absent")[0])
+    assert "give it 40 GB to lift this" in display.record_html(run.select("memory.poke", kind="absent")[0])
 
 
 def test_many_records_are_shown_as_their_first_ones(run: Run) -> None:
-    html = notebook.records_html(run.records)
+    html = display.records_html(run.records)
     assert f"{len(run.records)} records" in html
     assert "more: .to_pandas() has all" in html
 
@@ -55,6 +49,6 @@ def test_hostile_strings_are_text(run: Run, kind: Kind) -> None:
     record = run.select("memory.poke", kind=kind)[0]
     point = msgspec.structs.replace(record.point, operation=HOSTILE)
     bad = msgspec.structs.replace(record, probe=HOSTILE, point=point, flags=(HOSTILE,))
-    for html in (notebook.record_html(bad), notebook.records_html(type(run.records)([bad]))):
+    for html in (display.record_html(bad), display.records_html(type(run.records)([bad]))):
         assert "<script" not in html
         assert "\x1b" not in html

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from latlab import notebook
-from latlab.notebook.progress import CellProgress
+from latlab.notebook.progress import CellProgress, in_this_cell
 from latlab.run.events import Died, End, Progress
 
 
@@ -78,10 +77,10 @@ def test_hostile_names_are_text() -> None:
 
 def test_outside_of_a_notebook_there_is_no_cell(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "IPython", raising=False)
-    assert notebook.progress_listener() is None
+    assert in_this_cell() is None
     terminal = types.SimpleNamespace(get_ipython=types.SimpleNamespace)
     monkeypatch.setitem(sys.modules, "IPython", terminal)
-    assert notebook.progress_listener() is None
+    assert in_this_cell() is None
 
 
 def test_in_a_notebooks_kernel_the_cell_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,7 +89,7 @@ def test_in_a_notebooks_kernel_the_cell_is_found(monkeypatch: pytest.MonkeyPatch
     kernel = types.SimpleNamespace(get_ipython=lambda: types.SimpleNamespace(kernel=object()))
     monkeypatch.setitem(sys.modules, "IPython", kernel)
     monkeypatch.setitem(sys.modules, "IPython.display", shown)
-    listener = notebook.progress_listener()
+    listener = in_this_cell()
     assert listener is not None
     listener.close()
     assert cell.shown

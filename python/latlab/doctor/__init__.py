@@ -6,7 +6,6 @@ file there and its line here.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -52,7 +51,7 @@ if TYPE_CHECKING:
     from latlab.run.noise import Survey
     from latlab.run.run import Run
 
-__all__ = ["RULES", "Host", "examine", "examine_this_machine", "important"]
+__all__ = ["RULES", "Host", "examine", "important"]
 
 #: What falsifies figures first, then what makes them less certain, then what is good to know.
 RULES: tuple[Rule, ...] = (
@@ -128,22 +127,6 @@ def examine(
     )
     found = [result for rule in RULES if (result := rule(host)) is not None]
     return tuple(sorted(found, key=lambda finding: _RANK[finding.severity]))
-
-
-def examine_this_machine(
-    directory: str | None = None, settings: Settings | None = None, *, last: Run | None = None
-) -> tuple[Finding, ...]:
-    """The findings for the machine that this runs on, without measuring (about 0.1 s).
-
-    Args:
-        directory: Whose file system is meant; the current one by default.
-        settings: What would be asked for.
-        last: An earlier run on this machine.
-    """
-    from latlab import _core  # noqa: PLC0415 - the rules themselves need no extension
-
-    described = json.loads(_core.describe(directory))
-    return examine(described["machine"], described["clock"], settings, last=last, load_now=load_average())
 
 
 def important(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:

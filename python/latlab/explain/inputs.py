@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from latlab.errors import UserError
+from latlab.paths import file_system_of
 
 _SMALLEST: Final = 64 << 10
 """Smaller files are configuration, and their reading is not what takes the time."""
@@ -222,7 +223,7 @@ def _is_data(path: Path) -> bool:
     """Whether a disk holds it, and it is no program or library: those are mapped, by others too."""
     try:
         with regular(path) as file:
-            on_a_disk = _file_system(os.fstat(file.fileno()).st_dev) not in _NO_DISK
+            on_a_disk = file_system_of(os.fstat(file.fileno()).st_dev) not in _NO_DISK
             return on_a_disk and file.read(4) != b"\x7fELF"
     except OSError:
         return False
@@ -242,17 +243,6 @@ def regular(path: str | Path) -> io.FileIO:
         return io.FileIO(os.open(f"/proc/self/fd/{place}", flags), "r")
     finally:
         os.close(place)
-
-
-def _file_system(device: int) -> str:
-    """Its type by the device's number, empty where it is not listed."""
-    wanted = f"{os.major(device)}:{os.minor(device)}"
-    with contextlib.suppress(OSError):
-        for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace").splitlines():
-            fields, _, rest = line.partition(" - ")
-            if fields.split()[2:3] == [wanted]:
-                return rest.split()[0]
-    return ""
 
 
 def _is_newer(path: Path, moment_ns: int) -> bool:

@@ -8,6 +8,7 @@ import platform
 from pathlib import Path
 
 from latlab import environment
+from latlab.paths import file_system_of
 from latlab.text import clean
 from latlab.units import format_bytes
 
@@ -35,18 +36,15 @@ def file_system(directory: Path) -> str:
     """Its kind: `xfs`, `ext4`, or `ext4 without a journal`, as some virtual machines have; else empty."""
     try:
         device = directory.stat().st_dev
-        wanted = f"{os.major(device)}:{os.minor(device)}"
-        for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines():
-            mount, _, system = line.partition(" - ")
-            kind = system.split()[0]
-            if mount.split()[2] == wanted:
-                # A journal has the kernel's name of the device: `dm-0` for `/dev/mapper/root`.
-                own = Path("/sys/dev/block", wanted)
-                plain = own.exists() and not list(Path("/proc/fs/jbd2").glob(f"{own.resolve().name}-*"))
-                return f"{kind} without a journal" if kind == "ext4" and plain else kind
-    except (OSError, ValueError, IndexError):
-        pass
-    return ""
+        kind = file_system_of(device)
+        if kind == "ext4":
+            # A journal has the kernel's name of the device: `dm-0` for `/dev/mapper/root`.
+            own = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}")
+            if own.exists() and not list(Path("/proc/fs/jbd2").glob(f"{own.resolve().name}-*")):
+                return "ext4 without a journal"
+    except OSError:
+        return ""
+    return kind
 
 
 def _cpus() -> int:

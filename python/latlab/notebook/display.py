@@ -21,16 +21,6 @@ _BAR_PIXELS = 160
 _BAR = Markup('<div style="background:#3b82c4;height:.8em;width:{}px;border-radius:2px" title="{}"></div>')
 
 
-def run_mimebundle(run: Run) -> dict[str, str]:
-    """Every form that a front end may choose from."""
-    return {"text/plain": repr(run), "text/html": run_html(run)}
-
-
-def record_mimebundle(record: Record) -> dict[str, str]:
-    """Every form that a front end may choose from."""
-    return {"text/plain": record.label, "text/html": record_html(record)}
-
-
 def run_html(run: Run) -> str:
     """The levels that were measured, with bars on a log axis, and the strongest surprises."""
     measured = [rung for rung in ladder(run) if rung.latency_p50_ns is not None and rung.latency_p50_ns > 0]

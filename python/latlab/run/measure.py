@@ -108,7 +108,7 @@ def _cell_listener() -> tuple[Listener | None, Callable[[], object] | None]:
     """Progress for a notebook's cell, where there is one."""
     if "IPython" not in sys.modules:
         return None, None
-    from latlab import notebook  # noqa: PLC0415 - only in a notebook
+    from latlab.notebook.progress import in_this_cell  # noqa: PLC0415 - only in a notebook
 
-    listener = notebook.progress_listener()
+    listener = in_this_cell()
     return listener, None if listener is None else listener.close

@@ -570,9 +570,9 @@ class Record(Model, frozen=True, kw_only=True, omit_defaults=True, tag_field="li
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        from latlab import notebook  # noqa: PLC0415 - only in a notebook
+        from latlab.notebook import display  # noqa: PLC0415 - only in a notebook
 
-        return notebook.record_html(self)
+        return display.record_html(self)
 
     @property
     def label(self) -> str:

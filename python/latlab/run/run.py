@@ -66,9 +66,9 @@ class Records(Sequence[Record]):
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        from latlab import notebook  # noqa: PLC0415 - only in a notebook
+        from latlab.notebook import display  # noqa: PLC0415 - only in a notebook
 
-        return notebook.records_html(self)
+        return display.records_html(self)
 
     @property
     def probes(self) -> tuple[str, ...]:
@@ -384,9 +384,9 @@ class Run:
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        from latlab import notebook  # noqa: PLC0415 - only in a notebook
+        from latlab.notebook import display  # noqa: PLC0415 - only in a notebook
 
-        return notebook.run_html(self)
+        return display.run_html(self)
 
 
 def load(run: str | os.PathLike[str] = "last") -> Run:

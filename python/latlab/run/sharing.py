@@ -30,64 +30,12 @@ TOKEN: Final = re.compile(rf"(?:{'|'.join(KINDS)})-\d+|\(left out\)")
 """What stands for a name that was removed; in brackets, as earlier versions wrote it."""
 _SHORTEST_NAME: Final = 3
 _SHORTEST_SECRET: Final = 6
-#: Names that thousands of machines and users have, and that a sentence may use in its own sense.
-_COMMON: Final = frozenset(
-    (
-        *(
-            "admin",
-            "app",
-            "bench",
-            "centos",
-            "cdn",
-            "data",
-            "debian",
-            "docker",
-            "ext4",
-            "fedora",
-            "ftp",
-            "git",
-        ),
-        *(
-            "home",
-            "html",
-            "http",
-            "https",
-            "index.html",
-            "instruction",
-            "latlab",
-            "linux",
-            "local",
-            "localhost",
-        ),
-        *(
-            "machine",
-            "mail",
-            "nobody",
-            "none",
-            "overlayfs",
-            "proc",
-            "python",
-            "root",
-            "run",
-            "runner",
-            "server",
-        ),
-        *(
-            "storage",
-            "sysfs",
-            "system",
-            "test",
-            "tests",
-            "tmp",
-            "tmpfs",
-            "ubuntu",
-            "unified",
-            "unknown",
-            "usr",
-        ),
-        *("web", "write", "www"),
-    )
-)
+_COMMON: Final = """
+admin app bench centos cdn data debian docker ext4 fedora ftp git home html http https index.html
+instruction latlab linux local localhost machine mail nobody none overlayfs proc python root run runner
+server storage sysfs system test tests tmp tmpfs ubuntu unified unknown usr web write www
+"""
+"""Names that thousands of machines and users have, and that a sentence may use in its own sense."""
 _KIND_OF_KEY: Final = {
     **dict.fromkeys(("host", "host_name", "hostname", "fqdn"), "host"),
     **dict.fromkeys(("user", "user_name", "username", "login"), "user"),
@@ -127,7 +75,7 @@ class Anonymous:
         Args:
             keep: Words that are no names, whoever is called so.
         """
-        self._keep = _vocabulary() | {word.lower() for word in keep}
+        self._keep = _vocabulary() | {*_COMMON.split()} | {word.lower() for word in keep}
         self._tokens: dict[tuple[str, str], str] = {}
         self._counts: dict[str, int] = {}
         #: Kind and replacement of each name that is found wherever it stands as a word.
@@ -230,7 +178,7 @@ class Anonymous:
         if len(word) < _SHORTEST_NAME or word.isdecimal() or TOKEN.fullmatch(low):
             return
         is_new = low not in self._words and len(self._words) < _MOST_WORDS
-        if is_new and low not in _COMMON and low not in self._keep:
+        if is_new and low not in self._keep:
             self._words[low] = kind, token
             self._forget()
 

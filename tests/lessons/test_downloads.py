@@ -25,6 +25,7 @@ from latlab.lessons import distance
 from latlab.lessons.bench import Bench, Cannot, Times
 from latlab.lessons.ends import End
 from latlab.lessons.experiments import downloads as lesson
+from latlab.lessons.experiments.downloads import transfers
 from latlab.lessons.figures import Cell
 from latlab.lessons.model import Result
 from latlab.lessons.programs import downloads, downloads_server
@@ -135,14 +136,14 @@ def test_the_gigabyte_is_estimated_and_says_from_what(result: Result) -> None:
 
 def test_the_estimate_of_one_large_file_is_its_largest_and_the_rest_at_the_rate_beyond() -> None:
     way = distance.Way("loopback", "here", client=None)  # type: ignore[arg-type]
-    found = lesson.Gigabyte(
+    found = transfers.Gigabyte(
         way, {"download": {10**6: Times((0.5,)), 10**7: Times((1.4,)), 10_000: Times((0.04,))}}
     )
     # 9 MB took 0.9 s: 10 MB/s for the 990 MB that are left.
-    assert found.estimate("download", lesson.GIGABYTE).number == pytest.approx(1.4 + 99)
+    assert found.estimate("download", transfers.GIGABYTE).number == pytest.approx(1.4 + 99)
     assert found.estimate("download", 10_000).number == pytest.approx(4000)
-    still = lesson.Gigabyte(way, {"download": {10**6: Times((0.5,)), 10**7: Times((0.5,))}})
-    assert still.estimate("download", lesson.GIGABYTE).number is None
+    still = transfers.Gigabyte(way, {"download": {10**6: Times((0.5,)), 10**7: Times((0.5,))}})
+    assert still.estimate("download", transfers.GIGABYTE).number is None
 
 
 def test_every_figure_over_an_emulated_distance_says_so(result: Result) -> None:
@@ -221,10 +222,10 @@ def test_the_phases_of_a_file_are_its_time_and_a_kept_connection_is_not_opened()
     stamps = distance.Stamps(
         begun=100, resolved=0, connected=300, secured=0, requested=400, first_byte=900, last_byte=1000
     )
-    assert lesson.phases_of(stamps) == pytest.approx(
+    assert transfers.phases_of(stamps) == pytest.approx(
         {"connect": 2e-7, "request": 1e-7, "first_byte": 5e-7, "last_byte": 1e-7}
     )
-    assert "connect" not in lesson.phases_of({**stamps, "connected": 0})
+    assert "connect" not in transfers.phases_of({**stamps, "connected": 0})
 
 
 def test_a_process_that_is_late_or_ends_is_told_of_and_gone() -> None:
@@ -241,10 +242,9 @@ def test_a_process_that_is_late_or_ends_is_told_of_and_gone() -> None:
 def test_urls_of_the_user_are_fetched_and_each_is_told_of(server: str, tmp_path: Path) -> None:
     urls = (f"{server}/bytes/100", f"{server}/nothing", f"{server}/bytes/200")
     with Bench(directory=tmp_path, urls=urls) as bench:
-        real = lesson.of_the_user(bench)
-    (table,) = [
-        each for each in lesson.say(lesson.PLANS["small"], None, real=real).tables if each.name == "real"
-    ]
+        real = transfers.of_the_user(bench)
+    tables = lesson.say(lesson.Found(transfers.PLANS["small"], None, real=real)).tables
+    (table,) = [each for each in tables if each.name == "real"]
     rows = {row.name: str(row.cells["pool"].value) for row in table.rows[:3]}
     assert rows["url_1"].startswith("100 B, done as number")
     assert "404" in rows["url_2"]
@@ -265,13 +265,16 @@ def test_downloads_are_said_to_be_written_only_where_they_are(
         monkeypatch.setattr(Bench, "room", full)
         assert lesson._folder(bench) is None
         why = bench.why("a folder for the downloads")
-    written, kept = (lesson.say(lesson.PLANS["small"], None, why_memory=why).tables[0] for why in ("", why))
+    written, kept = (
+        lesson.say(lesson.Found(transfers.PLANS["small"], None, lambda _, why=why: why)).tables[0]  # type: ignore[misc]
+        for why in ("", why)
+    )
     assert "Python writes each of these downloads to a file" in written.note
     assert "No download is written to a file here, all stay in memory: the disk has no room." in kept.note
 
 
 def test_a_file_system_over_the_network_is_left_to_another_lesson() -> None:
-    answers = lesson.say(lesson.PLANS["small"], None).answers
+    answers = lesson.say(lesson.Found(transfers.PLANS["small"], None)).answers
     (answer,) = (each.answer for each in answers if "NFS, SSHFS" in each.question)
     assert "does not measure it" in answer
     assert "latlab lesson block-size --dir DIR" in answer
@@ -307,7 +310,7 @@ except Cannot as error:
     print(error)
 with distance.loopback(0.0, core=True, wait_s=0.005) as way, Bench() as bench:
     ten = downloads.ten_files(bench, downloads.PLANS["small"], way, None)
-    told = downloads.say(downloads.PLANS["small"], way, ten=ten)
+    told = downloads.say(downloads.Found(downloads.PLANS["small"], way, ten=ten))
     cell = told.tables[0].cell("pool", "python")
     print(cell.number >= 0.01, cell.why)
     print(told.misled[-1].says)

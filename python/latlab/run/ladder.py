@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from latlab import units
+from latlab.run.findings import findings
 from latlab.run.model import Machine
 from latlab.run.operations import operation_rungs
 from latlab.run.rung import (
@@ -78,25 +79,18 @@ def ladder(run: Run) -> list[Rung]:
         system calls, page faults, threads ...). A level that the machine has and the run did not measure is
         there without a figure, and so is an operation that was planned.
     """
-    findings = curve_findings(run)
-    levels = _levels(run, findings)
+    curve = curve_findings(run)
+    levels = _levels(run, curve)
     rungs = [_cache_rung(run, level) for level in levels]
-    rungs += _ram_rungs(run, findings, levels)
+    rungs += _ram_rungs(run, curve, levels)
     rungs = _with_l1_hits(rungs)
     rest = _poke_rungs(run) + operation_rungs(run)
     return rungs + _with_l1_hits(rest, _l1_ns(rungs))
 
 
-def curve_findings(run: Run) -> dict[str, Any]:
+def curve_findings(run: Run) -> Machine:
     """What was concluded from the latency curve: levels, TLB steps, RAM; empty when nothing was concluded."""
-    for record in run.records:
-        if (
-            record.probe == "memory.load.dependent"
-            and record.kind == "derived"
-            and isinstance(record.findings, dict)
-        ):
-            return record.findings
-    return {}
+    return findings(run, "memory.load.dependent")
 
 
 def instrument(run: Run) -> Record | None:
@@ -111,16 +105,11 @@ def instrument(run: Run) -> Record | None:
 # levels
 
 
-def _levels(run: Run, findings: dict[str, Any]) -> list[_Level]:
-    found = [entry for entry in _entries(findings) if str(entry.get("name")) in _LEVEL_NAMES]
-    levels = _found_levels(found)
-    return levels + _nominal_levels(run, {level.name for level in levels}, concluded=bool(findings))
-
-
-def _entries(findings: dict[str, Any]) -> list[dict[str, Any]]:
-    """The levels as they were found, whatever the file holds there."""
-    found = findings.get("levels")
-    return [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
+def _levels(run: Run, curve: Machine) -> list[_Level]:
+    levels = _found_levels(
+        [entry for entry in curve.sections("levels") if str(entry.get("name")) in _LEVEL_NAMES]
+    )
+    return levels + _nominal_levels(run, {level.name for level in levels}, concluded=bool(curve))
 
 
 def _validation(validated: object) -> tuple[str, ...]:
@@ -132,11 +121,11 @@ def _validation(validated: object) -> tuple[str, ...]:
     return ("cache size measured once; unconfirmed",)
 
 
-def _found_levels(found: list[dict[str, Any]]) -> list[_Level]:
+def _found_levels(found: list[Machine]) -> list[_Level]:
     levels: list[_Level] = []
     above = 0
     for entry in found:
-        latency, end_bytes = Machine(entry).estimate("latency_ns"), Machine(entry).estimate("end_bytes")
+        latency, end_bytes = entry.estimate("latency_ns"), entry.estimate("end_bytes")
         bracket = end_bytes.ends if end_bytes else None
         inside = int(bracket[0]) if bracket else None
         ends = [
@@ -221,19 +210,18 @@ def _cache_rung(run: Run, level: _Level) -> Rung:
     return _with_bandwidth(rung, _inside(_reads(run), level), capacity=level.inside)
 
 
-def _ram_rungs(run: Run, findings: dict[str, Any], levels: list[_Level]) -> list[Rung]:
+def _ram_rungs(run: Run, curve: Machine, levels: list[_Level]) -> list[Rung]:
     """RAM is what answers four times beyond the last cache, or from where the curve's last plateau begins.
 
     The slowest figure of a run is not RAM by that alone: with little memory, or a large cache, it is a cache.
     """
     beyond = max([level.end or level.reported or 0 for level in levels], default=0)
-    plateau = next((entry for entry in _entries(findings) if entry.get("name") == "RAM"), None)
+    plateau = next((entry for entry in curve.sections("levels") if entry.get("name") == "RAM"), None)
     begins = _number(plateau.get("from_bytes")) if plateau else None
     least = _TIMES_BEYOND * beyond if begins is None else round(begins)
     # Where the curve shows RAM, a cache that is only reported does not count: a host's may be others'.
     least_read = _TIMES_BEYOND * (beyond if begins is None else round(begins))
-    concluded = findings.get("ram") if isinstance(findings.get("ram"), dict) else {}
-    figures = {name: _number(value) for name, value in (concluded or {}).items()}
+    figures = {name: _number(value) for name, value in curve.section("ram").items()}
     local = _ram_rung(run, ("RAM", "RAM"), _CACHE_ORDER, least, figures.get("page_local_ns"))
     local = _with_bandwidth(with_textbook(local, "RAM"), _farthest(_reads(run), least_read), capacity=None)
     random = _ram_rung(run, ("RAM+TLB", "… + TLB miss"), "random", least, figures.get("random_ns"))

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from latlab import units
 from latlab.run.causes import slow_causes
 from latlab.run.cpus import differing
 from latlab.run.findings import findings, positive
 from latlab.run.ladder import curve_findings, ladder, reported_caches
-from latlab.run.model import Machine
 from latlab.topics import loaded, noise
 from latlab.view.topic import Surprise
 
@@ -42,7 +41,7 @@ class _Facts:
 
     def __init__(self, run: Run) -> None:
         self.run = run
-        self.findings: dict[str, Any] = curve_findings(run)
+        self.findings = curve_findings(run)
         self.rungs: dict[str, Rung] = {rung.key: rung for rung in ladder(run)}
         self.clock = run.header.clock
 
@@ -97,7 +96,7 @@ def _huge_pages_are_small(facts: _Facts) -> Surprise | None:
 
 
 def _last_cache_far_below_nominal(facts: _Facts) -> Surprise | None:
-    levels = Machine(facts.findings).sections("levels")
+    levels = facts.findings.sections("levels")
     last = next((level for level in reversed(levels) if level.text("name") in {"L3", "L4"}), None)
     if last is None:
         return None

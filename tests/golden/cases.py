@@ -8,7 +8,6 @@ real ones are of `latlab measure --anonymous --seed 42` (`--profile quick`; `--f
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -30,11 +29,11 @@ FILES: Final = {
 }
 
 
-def synthetic() -> Json:
+def synthetic() -> str:
     """The made-up run as the one object that `measure --json` prints."""
     header, footer = map(json.loads, FILES["synthetic"].read_text(encoding="utf-8").splitlines())
     figures, _, _, _ = footer.pop("figures"), footer.pop("fold"), header.pop("line"), footer.pop("line")
-    return {**header, "records": figures, "lines": [], "footer": footer}
+    return json.dumps({**header, "records": figures, "lines": [], "footer": footer})
 
 
 # ------------------------------------------------------------------------------------------ what is missing
@@ -164,8 +163,8 @@ CHANGES: Final[tuple[Change, ...]] = (
 )
 
 
-def changed(change: Change, run: Json) -> bytes:
+def changed(change: Change, run: str) -> bytes:
     """The made-up run after a change, as a file's content."""
-    own = copy.deepcopy(run)
+    own = json.loads(run)
     change(own)
     return json.dumps(own, ensure_ascii=False).encode()

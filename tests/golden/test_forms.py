@@ -10,6 +10,7 @@ folder, long forms too, so that two commits can be compared.
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import time
@@ -22,6 +23,7 @@ from tests.golden import cases, forms
 from tests.golden.forms import Forms
 
 from latlab import lessons
+from latlab.run import reader
 
 EXPECTED: Final = cases.HERE / "expected"
 WISH: Final = os.environ.get("LATLAB_GOLDEN", "")
@@ -62,8 +64,14 @@ def same_time_everywhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     time.tzset()
 
 
+@pytest.fixture(autouse=True)
+def read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every form of a case is made of one reading: that a file reads the same twice is no matter of forms."""
+    monkeypatch.setattr(reader, "read", functools.cache(reader.read))
+
+
 @pytest.fixture(scope="module")
-def synthetic() -> cases.Json:
+def synthetic() -> str:
     return cases.synthetic()
 
 
@@ -83,7 +91,7 @@ def test_a_run_in_every_form(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("change", cases.CHANGES, ids=lambda change: change.__name__.replace("_", "-"))
 def test_a_run_of_which_something_is_missing(
-    change: cases.Change, synthetic: cases.Json, whole: Forms, tmp_path: Path
+    change: cases.Change, synthetic: str, whole: Forms, tmp_path: Path
 ) -> None:
     file = tmp_path / "run.json"
     file.write_bytes(cases.changed(change, synthetic))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,15 +24,23 @@ def test_the_lessons_are_listed_by_their_opening_questions(called: Command) -> N
         assert f"{name} {lessons.named(name).QUESTION}" in shown
 
 
+#: The command with two rounds of what starts eight programs in each.
+PROGRAM = """
+import dataclasses, sys
+from latlab.__main__ import main
+from latlab.lessons.experiments.small_files import PAIRS
+PAIRS['small'] = tuple(dataclasses.replace(pair, rounds=2) for pair in PAIRS['small'])
+main()
+"""
+
+
 @pytest.fixture(scope="module")
-def told(
-    latlab: str, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[subprocess.CompletedProcess[str], Path]:
+def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[subprocess.CompletedProcess[str], Path]:
     """One lesson with a guess, written in every form."""
     place = tmp_path_factory.mktemp("lesson")
     line = "lesson small-files --small --plain --full --guess -o a.html -o a.json -o a.ipynb --dir ."
     done = subprocess.run(
-        [latlab, *line.split()],
+        [sys.executable, "-c", PROGRAM, *line.split()],
         cwd=place,
         env=os.environ | {"LC_ALL": "C.UTF-8"},
         input="40\n",

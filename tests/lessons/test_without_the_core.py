@@ -20,10 +20,11 @@ PROGRAM = """
 import contextlib, dataclasses, sys
 sys.modules['latlab._core'] = None
 from latlab.cli.main import run
-from latlab.lessons.experiments import downloads
+from latlab.lessons.experiments import downloads, small_files
 from latlab.lessons.experiments.io_bottleneck.workshop import PLANS
 PLANS['small'] = dataclasses.replace(PLANS['small'], rounds=1)
 downloads.PLANS['small'] = dataclasses.replace(downloads.PLANS['small'], rounds=1, sweep=1)
+small_files.PAIRS['small'] = tuple(dataclasses.replace(pair, rounds=1) for pair in small_files.PAIRS['small'])
 folder, answers, *names = sys.argv[1:]
 for name in names:
     with open(f'{answers}/{name}', 'w', encoding='utf-8') as file, contextlib.redirect_stdout(file):

@@ -15,7 +15,7 @@ from tests.conftest import Calibrated
 from latlab import lessons
 from latlab.lessons import compiled
 from latlab.lessons.document import document
-from latlab.lessons.experiments import small_files
+from latlab.lessons.experiments import linked_list, small_files
 from latlab.lessons.experiments.io_bottleneck import workshop
 from latlab.lessons.model import Result
 from latlab.report.document import Document
@@ -74,9 +74,11 @@ def found(place: Path, compiled_once: CompiledOnce, calibrated: Calibrated) -> F
         # Two of them have a program explained.
         calibrated(Path(os.environ["XDG_DATA_HOME"]))
         with compiled_once(), pytest.MonkeyPatch.context() as patch:
-            # Each round of it starts eight programs; a spread needs two.
+            # Each round of these starts eight programs, and more than twenty; a spread needs two.
             fewer = tuple(replace(pair, rounds=3) for pair in small_files.PAIRS["small"])
             patch.setitem(small_files.PAIRS, "small", fewer)
+            plan = replace(linked_list.PLANS["small"], rounds=5)
+            patch.setitem(linked_list.PLANS, "small", plan)
             return lessons.run(name, "small", directory=place)
 
     return run

@@ -24,7 +24,7 @@ def test_the_lessons_are_listed_by_their_opening_questions(called: Command) -> N
         assert f"{name} {lessons.named(name).QUESTION}" in shown
 
 
-#: The command with two rounds of what starts eight programs in each.
+#: The command with two rounds, each of which starts four programs for each pair.
 PROGRAM = """
 import dataclasses, sys
 from latlab.__main__ import main

@@ -74,7 +74,7 @@ def found(place: Path, compiled_once: CompiledOnce, calibrated: Calibrated) -> F
         # Two of them have a program explained.
         calibrated(Path(os.environ["XDG_DATA_HOME"]))
         with compiled_once(), pytest.MonkeyPatch.context() as patch:
-            # Each round of these starts eight programs, and more than twenty; a spread needs two.
+            # Each round starts a program for each way; a spread needs two rounds.
             fewer = tuple(replace(pair, rounds=3) for pair in small_files.PAIRS["small"])
             patch.setitem(small_files.PAIRS, "small", fewer)
             plan = replace(linked_list.PLANS["small"], rounds=5)

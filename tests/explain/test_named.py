@@ -6,6 +6,7 @@ import msgspec
 import pytest
 from tests.explain.ledgers import ledger
 
+from latlab.explain.answer import Share
 from latlab.explain.model import (
     Call,
     CallError,
@@ -18,11 +19,12 @@ from latlab.explain.model import (
     Lock,
     Moved,
     Pauses,
-    Process,
     PythonCode,
     PythonPlace,
+    PythonStack,
+    SourceLine,
 )
-from latlab.explain.named import most_of
+from latlab.explain.named import most_of, place_of
 from latlab.explain.page import tables
 from latlab.explain.table import calls, locks, pauses
 from latlab.explain.verdict import verdict
@@ -30,7 +32,7 @@ from latlab.explain.verdict import verdict
 
 def computing(*functions: tuple[str, float]) -> Explained:
     """A program that computes, with these functions."""
-    explained = ledger({"compute": 0.9})
+    explained = ledger({"sleep": 0.1})
     rows = tuple(
         msgspec.structs.replace(
             row, functions=tuple(Function(name, "a.out", share, share, share) for name, share in functions)
@@ -40,6 +42,13 @@ def computing(*functions: tuple[str, float]) -> Explained:
         for row in explained.categories
     )
     return msgspec.structs.replace(explained, categories=rows)
+
+
+def group(name: str) -> Share:
+    return Share(name, 0.9, 0.89, 0.91)
+
+
+COMPUTING = group("computing")
 
 
 def python(*places: tuple[str, str, float]) -> PythonCode:
@@ -62,12 +71,12 @@ def using(*rows: File) -> Explained:
 
 def test_the_heaviest_function_is_in_the_first_sentence() -> None:
     explained = computing(("[no name]", 0.6), ("work", 0.21), ("rest", 0.1))
-    assert verdict(explained)[0].endswith("; 21 % in work of a.out.")
+    assert verdict(explained)[0] == "x spends 90 % of 10.0 s computing (89–91 %); 21 % in work (a.out)."
 
 
 @pytest.mark.parametrize("functions", [(), (("work", 0.09),), (("[no name]", 0.9),)])
 def test_a_function_that_is_small_or_nameless_is_not_named(functions: tuple[tuple[str, float], ...]) -> None:
-    assert most_of(computing(*functions), "computing") == ""
+    assert most_of(computing(*functions), COMPUTING) == ""
 
 
 def test_a_python_function_is_named_before_the_interpreters() -> None:
@@ -75,39 +84,75 @@ def test_a_python_function_is_named_before_the_interpreters() -> None:
         computing(("_PyEval_EvalFrameDefault", 0.5)),
         python=python(("_call", "<frozen importlib._bootstrap>", 0.4), ("count", "/home/me/words.py", 0.3)),
     )
-    assert most_of(explained, "computing") == "; 30 % in count of words.py"
+    place = place_of(explained, Share("computing", 0.5, 0.4, 0.6))
+    assert place is not None
+    assert (place.called, place.share.share, place.doing) == ("count (words.py)", 0.3, "")
 
 
-def test_without_a_function_the_process_that_ran_most_is_named() -> None:
-    processes = tuple(
-        Process(pid=at, parent=0, name=name, wall_s=wall_s, running=0.9)
-        for at, (name, wall_s) in enumerate((("make", 0.1), ("cc1", 2.0), ("cc1", 2.0), ("as", 0.9)))
+def test_the_line_is_named_where_it_has_nearly_all_of_its_function() -> None:
+    code = python(("parse", "/home/me/app.py", 0.6))
+    lines = tuple(
+        PythonPlace("parse", share, share - 0.1, share + 0.1, share, 1.0, "/home/me/app.py", at)
+        for at, share in ((42, 0.55), (43, 0.05))
     )
-    explained = msgspec.structs.replace(computing(), processes=processes)
-    assert most_of(explained, "computing") == "; 80 % of that in cc1"
-    assert most_of(msgspec.structs.replace(explained, processes=processes[1:2]), "computing") == ""
+    explained = msgspec.structs.replace(computing(), python=msgspec.structs.replace(code, lines=lines))
+    assert verdict(explained)[0] == "app.py:42 (parse) spends 55 % of 10.0 s computing (45–65 %)."
+    even = tuple(msgspec.structs.replace(line, share=0.3) for line in lines)
+    explained = msgspec.structs.replace(computing(), python=msgspec.structs.replace(code, lines=even))
+    assert verdict(explained)[0] == "parse (app.py) spends 60 % of 10.0 s computing."
+
+
+def test_a_native_line_is_named_in_the_same_way() -> None:
+    line = SourceLine("work", "a.out", 0.6, 0.5, 0.7, 0.6, "/src/app.c", 7, "compute")
+    explained = msgspec.structs.replace(computing(("work", 0.65)), lines=(line,))
+    assert verdict(explained)[0] == "app.c:7 (work) spends 60 % of 10.0 s computing (50–70 %)."
+
+
+def test_python_code_that_also_waits_is_not_said_to_compute() -> None:
+    code = python(("parse", "/home/me/app.py", 0.6))
+    ready = msgspec.structs.replace(ledger({"run-queue-wait": 0.45}), python=code)
+    assert verdict(ready)[0] == "parse (app.py) spends 60 % of 10.0 s running, or ready for a CPU."
+    stacks = (PythonStack(("main", "parse"), 0.6, 0.3),)
+    waits = msgspec.structs.replace(computing(), python=msgspec.structs.replace(code, stacks=stacks))
+    assert verdict(waits)[0] == "parse (app.py) spends 60 % of 10.0 s running and waiting."
+
+
+def test_who_waits_for_the_disk_is_named_with_its_caller() -> None:
+    line = PythonPlace("load", 0.8, 0.7, 0.9, 0.8, 0.1, "/home/me/app.py", 17)
+    code = msgspec.structs.replace(
+        python(("load", "/home/me/app.py", 0.8)),
+        lines=(line,),
+        stacks=(PythonStack(("<module>", "main", "load"), 0.8, 0.05), PythonStack(("main",), 0.2, 0.2)),
+    )
+    explained = msgspec.structs.replace(ledger({"storage-wait": 0.8}), python=code)
+    assert verdict(explained)[0] == (
+        "x spends 80 % of 10.0 s waiting for the disk (79–81 %), in load at app.py:17, called from main."
+    )
+    # It waits longer than anything waits for the disk, so for something else.
+    short = msgspec.structs.replace(ledger({"storage-wait": 0.4, "sleep": 0.35}), python=code)
+    assert "in load" not in verdict(short)[0]
 
 
 def test_a_server_is_told_by_its_own_address_and_a_client_by_the_other_end() -> None:
     to = "tcp 10.0.0.1:80 to 10.0.0.2"
     served = using(*(file(f"{to}:{port}", "socket", 10.0, 2**20) for port in (4001, 4002, 4003)))
-    assert most_of(served, "network") == "; most bytes: 3 connections at 10.0.0.1:80, written 3 MiB"
+    assert most_of(served, group("network")) == "; most bytes: 3 connections at 10.0.0.1:80, written 3 MiB"
     asks = using(
         file("tcp 10.0.0.2:4001 to 10.0.0.1:80", "socket", 2**21, 2**20),
         file("tcp 10.0.0.2:4002 to 10.0.0.9:443", "socket", 2**20, 0.0),
         file("tcp 10.0.0.2:9000, listening", "socket", 0.0, 0.0),
         file("/a/file", "file", 2**30, None),
     )
-    assert most_of(asks, "network") == "; most bytes: 10.0.0.1:80, read 2 MiB and written 1 MiB"
+    assert most_of(asks, group("network")) == "; most bytes: 10.0.0.1:80, read 2 MiB and written 1 MiB"
 
 
 def test_the_file_with_more_than_half_of_the_bytes_is_named() -> None:
     rows = (file("/a/rows.db", "file", None, 2**20), file("/b", "file", 2**10, None))
-    assert most_of(using(*rows), "storage") == "; most bytes: /a/rows.db, written 1 MiB"
+    assert most_of(using(*rows), group("storage")) == "; most bytes: /a/rows.db, written 1 MiB"
     even = tuple(file(f"/{at}", "file", 2**20, None) for at in range(4))
-    assert most_of(using(*even), "storage") == ""
-    assert most_of(using(), "storage") == ""
-    assert most_of(using(*rows), "sleeping") == ""
+    assert most_of(using(*even), group("storage")) == ""
+    assert most_of(using(), group("storage")) == ""
+    assert most_of(using(*rows), group("sleeping")) == ""
 
 
 def test_a_file_with_little_of_what_was_read_in_all_is_not_named() -> None:
@@ -115,7 +160,7 @@ def test_a_file_with_little_of_what_was_read_in_all_is_not_named() -> None:
     explained = using(library, file("pipe:[7]", "pipe", 500_000, None))
     for chars, named in ((3_000_000, False), (501_000, True)):
         counters = msgspec.structs.replace(explained.counters, read_chars=chars, written_chars=0)
-        told = most_of(msgspec.structs.replace(explained, counters=counters), "storage")
+        told = most_of(msgspec.structs.replace(explained, counters=counters), group("storage"))
         assert bool(told) == named, told
 
 
@@ -128,9 +173,10 @@ def test_the_lock_that_is_waited_for_most_is_named_with_who_has_it() -> None:
         "; most at table_lock of server, which writer (12) had most of the time."
     )
     assert (
-        most_of(msgspec.structs.replace(explained, locks=(other,)), "locks") == "; most at 0x55d0 in [heap]"
+        most_of(msgspec.structs.replace(explained, locks=(other,)), group("locks"))
+        == "; most at 0x55d0 in [heap]"
     )
-    assert most_of(msgspec.structs.replace(explained, locks=(other, other)), "locks") == ""
+    assert most_of(msgspec.structs.replace(explained, locks=(other, other)), group("locks")) == ""
     header, *rows = locks(explained)
     assert header.split() == ["lock", "waited", "for", "by", "looks", "held", "meanwhile", "by"]
     assert rows[0].startswith("table_lock of server")

@@ -41,7 +41,7 @@ def rendered(explained: Explained) -> str:
 def test_the_command_writes_the_page_and_ends_as_the_program(written: SimpleNamespace) -> None:
     assert written.returned == 3
     main = written.html.index('<main id="main">')
-    first = written.html.index("The program took ")
+    first = written.html.index(" spends ")
     assert main < first < written.html.index("Shares of wall time")
     assert "exit code 3" in written.html
     assert len(written.html.encode()) < 2_000_000

@@ -65,7 +65,7 @@ def explained(
         **more,
     )
     assert told.returncode == code, told.stderr
-    assert "The program took" in told.stderr
+    assert " spends " in told.stderr
     ledger: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     assert sum(row["share"] for row in ledger["categories"]) == pytest.approx(1.0, abs=1e-9)
     assert ledger["closure"]["holds"]
@@ -261,5 +261,5 @@ def test_ctrl_c_at_a_terminal_goes_to_the_program_and_what_was_seen_is_told(
     os.close(terminal)
     _, status = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(status) == code, said
-    assert b"The program took" in said
+    assert b" spends " in said
     assert (b"stopped by hand" in said) == (code == 9)

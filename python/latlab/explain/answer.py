@@ -71,6 +71,12 @@ class Share(msgspec.Struct, frozen=True):
         return self.high - self.low <= _CLOSE
 
 
+def percent(share: float) -> str:
+    """A share as people read it: a digit more where it is small."""
+    points = 100 * share
+    return f"{points:.1f} %" if points < 9.95 else f"{points:.0f} %"  # noqa: PLR2004 - two digits
+
+
 class Leading(msgspec.Struct, frozen=True):
     """What may be the largest: one, or several that cannot be told apart, the largest as seen first."""
 
@@ -143,10 +149,15 @@ def together(name: str, rows: Sequence[Row | Share]) -> Share:
 
 def answer(explained: Explained) -> Answer:
     """See the module."""
-    groups = leading([_group(explained, name) for name in GROUPS])
+    groups = leading(groups_of(explained))
     first = GROUPS[groups.of[0].name] if groups.of else ()
     categories = leading([together(row.name, (row,)) for row in _rows(explained, first)])
     return Answer(groups, categories, _ruled_out(explained), _again(explained, groups, categories))
+
+
+def groups_of(explained: Explained) -> list[Share]:
+    """The share of each of `GROUPS`."""
+    return [_group(explained, name) for name in GROUPS]
 
 
 def _group(explained: Explained, name: str) -> Share:
@@ -159,20 +170,24 @@ def _group(explained: Explained, name: str) -> Share:
     return Share(name, found.share, min(low, found.share), max(high, found.share))
 
 
-def narrowing(explained: Explained) -> int | None:
-    """Runs that narrow each share of one short run to `SMALL` on either side; None where it needs none.
+def narrowing(explained: Explained) -> tuple[int, Share] | None:
+    """Runs that narrow each share of one short run to `SMALL` on either side, and the widest share.
 
-    Runs do not narrow what is modelled. A run in which nothing was seen says nothing of any share.
+    None where it needs no more runs. Runs do not narrow what is modelled. A run in which nothing was seen
+    says nothing of any share.
     """
     if explained.runs > 1 or explained.best_of_s or explained.program.exit_code != 0:
         return None
-    widths = [row.high - row.low for row in explained.categories if row.method != "modelled"]
+    modelled = {row.name for row in explained.categories if row.method == "modelled" and row.high > 0}
+    rows = [group for group in groups_of(explained) if modelled.isdisjoint(GROUPS[group.name])]
     was_seen = explained.observer.looks + explained.observer.samples > 0
-    widest = max(widths, default=0.0) if was_seen else 1.0
-    if explained.wall_s >= _SHORT_S or widest <= 2 * SMALL:
+    widest = max(rows, key=lambda row: row.high - row.low, default=None) if was_seen else None
+    share = widest or Share("", 0.0, 0.0, 0.0 if was_seen else 1.0)
+    width = share.high - share.low
+    if explained.wall_s >= _SHORT_S or width <= 2 * SMALL:
         return None
-    wanted = (widest / (2 * SMALL)) ** 2
-    return _round(max(2.0, min(wanted, _POOLED_S / max(explained.wall_s, 1e-9), _MOST_RUNS)))
+    wanted = (width / (2 * SMALL)) ** 2
+    return _round(max(2.0, min(wanted, _POOLED_S / max(explained.wall_s, 1e-9), _MOST_RUNS))), share
 
 
 def _rows(explained: Explained, names: Sequence[str]) -> list[Row]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from latlab.explain.answer import percent
 from latlab.explain.judge import WORTH_JUDGING, Bound, Judgement
 from latlab.explain.model import USER_CODE, Explained
 from latlab.explain.table import aligned
-from latlab.explain.verdict import NAMES, percent, verdict
+from latlab.explain.verdict import NAMES, verdict
 from latlab.text import clean
 from latlab.units import format_bytes, format_ns, format_seconds
 

@@ -1,40 +1,142 @@
-"""What the largest share is most of all, by name: a function, a process, a file, or the other end."""
+"""What the largest share is most of all, by name: a function or a line, a file, or the other end."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import PurePath
-from typing import Final
+from typing import Final, NamedTuple
 
-from latlab.explain.answer import GROUPS
-from latlab.explain.model import Explained, File
+from latlab.explain.answer import GROUPS, Share, percent
+from latlab.explain.model import Explained, File, PythonCode, PythonPlace
 from latlab.text import clean
 from latlab.units import format_bytes
 
+_RUNS: Final = frozenset({"computing", "memory-management"})
+"""Groups of `GROUPS` that functions are known of."""
 _STANDS_OUT: Final = 0.1
 """Share of wall time from which on a function is worth a name in the first sentence."""
 _LONGEST: Final = 60
+_ALMOST: Final = 0.2
+"""The rest of a share that nearly all of is one thing."""
 _HALF: Final = 0.5
 _QUARTER: Final = 0.25
 _LONG: Final = 64
 _SEVERAL: Final = 2
 
 
-def most_of(explained: Explained, group: str) -> str:
-    """Completes "it is bound by …"; empty where nothing stands out.
+class Place(NamedTuple):
+    """A function or a line that stands for what the program does.
 
-    `group` is one of `GROUPS`. Shares of functions are of wall time.
+    Attributes:
+        called: `app.py:42 (parse)`, `parse (app.py)`.
+        share: of wall time.
+        doing: what its share is of, where that is not the group's name.
     """
-    if group in {"computing", "memory-management"}:
-        return _function(explained, group) or _process(explained)
-    if group == "storage":
-        return _bytes_of_files(explained)
-    if group == "kernel":
+
+    called: str
+    share: Share
+    doing: str = ""
+
+
+def place_of(explained: Explained, group: Share) -> Place | None:
+    """The function or the line with half or more of a group that runs; None where there is none."""
+    if group.name not in _RUNS:
+        return None
+    python = _python(explained, group) if group.name == "computing" else None
+    place = python or _native(explained, group.name)
+    return place if place is not None and place.share.share >= _HALF * group.share else None
+
+
+def _python(explained: Explained, group: Share) -> Place | None:
+    """Its share is of all time that Python code is in it: no more of that than the group has is computing."""
+    python = explained.python
+    if python is None:
+        return None
+    most = max(filter(_is_own, python.functions), key=lambda each: each.share, default=None)
+    if most is None or most.share < _STANDS_OUT:
+        return None
+    waits = sum(each.share - each.running for each in python.stacks if each.frames[-1:] == (most.name,))
+    doing = "" if most.share <= group.high else "running, or ready for a CPU"
+    if waits > _ALMOST * most.share:
+        doing = "running and waiting"
+    line = _line_of(python, most.name, most.file)
+    of = line if line is not None and line.share >= (1 - _ALMOST) * most.share else most
+    return Place(_called(most.name, most.file, of.line), Share(most.name, of.share, of.low, of.high), doing)
+
+
+def _is_own(place: PythonPlace) -> bool:
+    """Who imports and compiles modules on the interpreter's behalf is nobody's own code."""
+    return not place.name.startswith(("[", "<")) and not (place.file or "").startswith("<frozen ")
+
+
+def _line_of(python: PythonCode, name: str, file: str | None) -> PythonPlace | None:
+    """The heaviest line of a function."""
+    lines = [line for line in python.lines if (line.name, line.file) == (name, file)]
+    return max(lines, key=lambda line: line.share, default=None)
+
+
+def _native(explained: Explained, group: str) -> Place | None:
+    functions = [
+        function
+        for row in explained.categories
+        if row.name in GROUPS[group]
+        for function in row.functions
+        if not function.name.startswith("[")
+    ]
+    most = max(functions, key=lambda each: each.share, default=None)
+    if most is None or most.share < _STANDS_OUT:
+        return None
+    lines = [line for line in explained.lines if line.function == most.name and line.object == most.object]
+    line = max(lines, key=lambda each: each.share, default=None)
+    if line is not None and line.file and line.share >= (1 - _ALMOST) * most.share:
+        known = Share(most.name, line.share, line.low, line.high)
+        return Place(_called(most.name, line.file, line.line), known)
+    return Place(_called(most.name, most.object), Share(most.name, most.share, most.low, most.high))
+
+
+def _called(name: str, file: str | None, line: int | None = None) -> str:
+    where, name = _where(file), clean(name, most=_LONGEST)
+    return f"{name} ({where})" if line is None else f"{where}:{line} ({name})"
+
+
+def _where(file: str | None) -> str:
+    return clean(PurePath(file or "?").name, most=_LONGEST)
+
+
+def most_of(explained: Explained, group: Share) -> str:
+    """Completes "it spends half of the time …"; empty where nothing stands out. Shares are of wall time."""
+    if group.name in _RUNS:
+        place = _native(explained, group.name)
+        return f"; {percent(place.share.share)} in {place.called}" if place else ""
+    if group.name == "storage":
+        return _waits_in(explained, group) + _bytes_of_files(explained)
+    if group.name == "kernel":
         return _counted(explained)
-    if group == "network":
-        return _bytes(_by_end(explained))
-    return _lock(explained) if group == "locks" else ""
+    if group.name == "network":
+        return _waits_in(explained, group) + _bytes(_by_end(explained))
+    if group.name == "locks":
+        return _waits_in(explained, group) + _lock(explained)
+    return _waits_in(explained, group) if group.name in {"sleeping", "pipes"} else ""
+
+
+def _waits_in(explained: Explained, group: Share) -> str:
+    """The Python function that waited for half of the group or more, if hardly anything else waits."""
+    python = explained.python
+    if python is None:
+        return ""
+    waited: dict[tuple[str, ...], float] = defaultdict(float)
+    for stack in python.stacks:
+        waited[stack.frames[-_SEVERAL:]] += stack.share - stack.running
+    frames = max(waited, key=lambda each: waited[each], default=())
+    if not frames or not _HALF * group.share <= waited[frames] <= group.high:
+        return ""
+    ran = sum(stack.running for stack in python.stacks)
+    lines = [line for line in python.lines if line.name == frames[-1]]
+    line = max(lines, key=lambda line: line.share - line.busy_share * ran, default=None)
+    at = f" at {_where(line.file)}:{line.line}" if line and line.file else ""
+    by = f", called from {clean(frames[0], most=_LONGEST)}" if len(frames) == _SEVERAL else ""
+    return f", in {clean(frames[-1], most=_LONGEST)}{at}{by}"
 
 
 _OF_THE_KERNEL: Final = {
@@ -65,40 +167,6 @@ def _lock(explained: Explained) -> str:
     holder = next((each for each in first.holders if each.share > _HALF), None)
     held = f", which {clean(holder.name, most=24)} ({holder.thread}) had most of the time" if holder else ""
     return f"; most at {clean(first.called, most=_LONGEST)}{held}"
-
-
-def _function(explained: Explained, group: str) -> str:
-    named = [
-        (place.share, f"{clean(place.name, most=_LONGEST)} of {_file(place.file)}")
-        for place in (explained.python.functions if explained.python else ())
-        # Who imports and compiles modules on the interpreter's behalf is nobody's own code.
-        if not place.name.startswith(("[", "<")) and not (place.file or "").startswith("<frozen ")
-    ]
-    rows = (row for row in explained.categories if row.name in GROUPS[group])
-    named = named or [
-        (function.share, f"{clean(function.name, most=_LONGEST)} of {clean(function.object, most=_LONGEST)}")
-        for row in rows
-        for function in row.functions
-        if not function.name.startswith("[")
-    ]
-    share, name = max(named, default=(0.0, ""))
-    return f"; {100 * share:.0f} % in {name}" if share >= _STANDS_OUT else ""
-
-
-def _file(path: str | None) -> str:
-    return clean(PurePath(path).name if path else "?", most=_LONGEST)
-
-
-def _process(explained: Explained) -> str:
-    """The process that ran for most of the time in which any did."""
-    ran: dict[str, float] = defaultdict(float)
-    for process in explained.processes:
-        ran[process.name] += process.running * process.wall_s
-    if len(ran) < _SEVERAL:
-        return ""
-    most = max(ran, key=lambda name: ran[name])
-    part = ran[most] / (sum(ran.values()) or 1.0)
-    return f"; {100 * part:.0f} % of that in {clean(most, most=24)}" if most and part > _HALF else ""
 
 
 def _by_name(explained: Explained, kind: str) -> dict[str, list[File]]:

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import math
 import signal
-from collections.abc import Mapping, Sequence
 from typing import Final
 
-from latlab.explain.answer import GROUPS, SMALL, UNEXPLAINED, Answer, Share, answer, narrowing, together
+from latlab.explain.answer import (
+    GROUPS,
+    SMALL,
+    UNEXPLAINED,
+    Answer,
+    Share,
+    answer,
+    groups_of,
+    narrowing,
+    percent,
+    together,
+)
 from latlab.explain.model import Explained, Process, Row, Rung
-from latlab.explain.named import most_of
+from latlab.explain.named import most_of, place_of
+from latlab.explain.worker import worker
 from latlab.text import clean
-from latlab.units import format_ns
+from latlab.units import format_ns, format_seconds
 
 _MOST_NAMED: Final = 4
 _LARGER_HALF: Final = 0.5
@@ -19,6 +30,12 @@ _AT_A_PIPE: Final = 0.1
 """Share of its time that some process waits at a pipe before there is a pipeline to speak of."""
 _SLOWER: Final = 0.1
 """So much less of its time at its pipes than the next, and a stage is the slow one: twice level 3's error."""
+_DISTURBED: Final = 0.1
+"""Share of its time that others took, from which on it is worth another run."""
+_LOOKS_ALONE: Final = 3
+"""The level at which nothing is recorded."""
+_NONE: Final = 0.0005
+"""Prints as nothing."""
 _MOST_OVERHEAD: Final = 50
 """Per cent: beyond, a program is another one."""
 _EXACT: Final = 0.9
@@ -26,44 +43,32 @@ _EXACT: Final = 0.9
 _NOT_ASKED_FOR: Final = "not asked for"
 """The reason of a level that `--level` left out, as `levels.rs` of the ledger has it."""
 
-_IS: Final[dict[str, str]] = {
-    "computing": "bound by computing",
-    "memory-management": "bound by memory management",
-    "kernel": "bound by the kernel's work",
-    "storage": "bound by storage",
-    "network": "bound by the network",
-    "pipes": "bound by pipes",
-    "locks": "bound by locks",
-    "waiting-for-cpus": "short of CPUs",
-    "sleeping": "asleep",
-    "waiting-for-children": "waiting for its children",
-    "starting-and-ending": "starting and ending",
-    "interrupts": "interrupted",
-    UNEXPLAINED: "something that was not found",
+_GROUPED: Final[dict[str, str]] = {
+    "computing": "computing",
+    "storage": "working on files and waiting for the disk",
+    UNEXPLAINED: "what could not be explained",
 }
-"""What a program is said to be."""
-_STATES: Final = frozenset({"sleeping", "waiting-for-children", "starting-and-ending", "interrupts"})
-"""What it is for a time: mostly, then."""
+"""What a program does by groups of several categories."""
 
 NAMES: Final[dict[str, str]] = {
     "compute": "computing",
     "memory-copy": "copying memory",
-    "allocator": "the allocator",
+    "allocator": "allocating memory",
     "garbage-collection": "garbage collection",
-    "user-cpu": "its own code as a whole",
+    "user-cpu": "computing",
     "page-faults": "page faults",
     "file-io-cpu": "the kernel's work on files",
-    "kernel-cpu": "the kernel's work that is not divided",
-    "storage-wait": "waiting for storage",
+    "kernel-cpu": "undivided work of the kernel",
+    "storage-wait": "waiting for the disk",
     "network": "the network",
-    "pipe": "pipes",
-    "locks": "locks",
+    "pipe": "waiting at pipes",
+    "locks": "waiting for locks",
     "run-queue-wait": "waiting for a CPU",
     "sleep": "sleeping",
     "waiting-for-children": "waiting for child processes",
     "start-and-exit": "starting and ending",
     "interrupts-for-others": "interrupts on behalf of others",
-    "unexplained": "nothing that could be found",
+    "unexplained": "what could not be explained",
 }
 """Categories as they stand in a sentence."""
 
@@ -85,47 +90,40 @@ _NEXT: Final[dict[str, str]] = {
     "waiting-for-children": "look at the child processes",
     "start-and-exit": "do more in one run",
     "interrupts-for-others": "measure again on a quiet machine",
-    "unexplained": "raise the level of sight",
+    "unexplained": "raise the tracing level",
 }
 
-_PARTS: Final[dict[tuple[str, str], tuple[str, str, str]]] = {
+_PARTS: Final[dict[tuple[str, str], tuple[str, str]]] = {
     ("network", "readiness"): (
-        "waiting for descriptors to become ready",
         "waiting for readiness (poll, select, epoll)",
         "look at what it polls: sockets, pipes or nothing but a time",
     ),
     ("network", "readiness of sockets"): (
-        "waiting for its sockets to become ready",
         "waiting for sockets (poll, select, epoll)",
         "look at who is at the other end of its sockets, or whether there was anything to do",
     ),
     ("pipe", "readiness of pipes"): (
-        "waiting for its pipes to become ready",
         "waiting for pipes (poll, select, epoll)",
         "look at who is at the other end of its pipes",
     ),
     ("locks", "event descriptor"): (
-        "waiting for its own threads",
         "waiting for its own threads (an event descriptor)",
         "look at what its other threads wait for",
     ),
     ("sleep", "terminal"): (
         "waiting for a terminal",
-        "waiting for a terminal",
         "give it its input beforehand, or write less to the terminal",
     ),
     ("storage-wait", "flushing"): (
-        "bound by storage",
-        "waiting until data is safe on storage",
+        "waiting until data is safe on the disk",
         "flush less often, or several changes at once",
     ),
     ("file-io-cpu", "names and metadata"): (
-        "bound by work on names of files",
         "the kernel's work on names of files",
         "open, look up or list fewer names",
     ),
 }
-"""What a category is called, as in `_IS`, `NAMES` and `_NEXT`, if this part is most of it."""
+"""What a category is called, as in `NAMES` and `_NEXT`, if this part is most of it."""
 _WRITES: Final = "write larger blocks, or let the kernel write behind (neither O_SYNC nor O_DIRECT)"
 
 
@@ -136,25 +134,23 @@ def _part(row: Row) -> tuple[str, str]:
 
 
 def _name(row: Row) -> str:
-    return _PARTS[_part(row)][1] if _part(row) in _PARTS else NAMES[row.name]
+    return _PARTS[_part(row)][0] if _part(row) in _PARTS else NAMES[row.name]
 
 
-def _is(explained: Explained, share: Share) -> str:
-    """What a program is by a share of `GROUPS`."""
+def _called(explained: Explained, share: Share) -> tuple[str, Share]:
+    """A share of `GROUPS` as people call it: by its one category where nothing else of it is seen."""
     rows = [row for row in explained.categories if row.name in GROUPS[share.name]]
-    most = max(rows, key=lambda row: row.share)
-    if most.share <= share.share / 2:
-        return _IS[share.name]
-    # What was in memory, or goes no further than that, is no storage.
-    warm = "bound by the kernel's work on files" if most.name == "file-io-cpu" else _IS[share.name]
-    return _PARTS[_part(most)][0] if _part(most) in _PARTS else warm
+    seen = [row for row in rows if row.share >= SMALL] or rows[:1]
+    if len(seen) > 1 or share.name == "computing":
+        return _GROUPED[share.name], share
+    return _name(seen[0]), together(seen[0].name, seen)
 
 
 def _step(explained: Explained, name: str) -> str:
     """What a category asks for."""
     row = explained.row(name)
     if row is not None and _part(row) in _PARTS:
-        return _PARTS[_part(row)][2]
+        return _PARTS[_part(row)][1]
     counters = explained.counters
     if name == "storage-wait" and (counters.device_written_bytes or 0) > (counters.device_read_bytes or 0):
         return _WRITES
@@ -162,27 +158,24 @@ def _step(explained: Explained, name: str) -> str:
 
 
 def verdict(explained: Explained) -> list[str]:
-    """The sentences, most important first."""
+    """The sentences, most important first: each share once, of wall time where no other whole is named."""
     found = answer(explained)
     path = _critical_path(explained)
-    sentences = [_dominates(explained, found), *_ended_early(explained), *path, *_shares(explained)]
     stage = None if path else _slow_stage(explained)
-    if stage:
-        sentences.append(stage)
-    ruled_out = _ruled_out(found)
-    if ruled_out:
-        sentences.append(ruled_out)
-    sentences += _doubts(explained)
-    step = _next(explained, found)
-    runs = narrowing(explained)
-    if runs is not None and "--runs" not in (step or ""):
-        sentences.append(
-            f"One run of {format_ns(1e9 * explained.wall_s)} shows little: --runs {runs} shows more (whatever"
-            " the program does, it does each time)."
-        )
-    if step:
-        sentences.append(step)
-    return sentences
+    sentences = [
+        _headline(explained, found),
+        worker(explained).says,
+        *_disk(explained, found),
+        *_ended_early(explained),
+        *_others(explained, found),
+        *path,
+        stage,
+        *_ruled_out(found),
+        *_doubts(explained, found),
+        _runs(explained, found),
+        _next(explained, found),
+    ]
+    return [sentence for sentence in sentences if sentence]
 
 
 def interval(low: float, high: float, dash: str = "–") -> str:
@@ -190,20 +183,85 @@ def interval(low: float, high: float, dash: str = "–") -> str:
     return f"{100 * low:.1f}{dash}{100 * high:.1f} %"
 
 
-def percent(share: float) -> str:
-    """A share as people read it: a digit more where it is small."""
-    points = 100 * share
-    return f"{points:.1f} %" if points < 9.95 else f"{points:.0f} %"  # noqa: PLR2004 - two digits
+def _headline(explained: Explained, found: Answer) -> str:
+    """What takes most of the time: with the function or the line that does, where one is known."""
+    who, took, leading = worker(explained).name, _took(explained), found.leading.of
+    if not leading:
+        return f"{who} took {took}; nothing was seen of what it did."
+    listed = [_called(explained, share) for share in leading[:_MOST_NAMED]]
+    if found.leading.is_tie:
+        parts = [f"{_at(name)} {percent(each.share)}{_after(_between(each))}" for name, each in listed]
+        return f"{who} spends {took} about equally {' and '.join(parts)}."
+    if not found.leading.is_known:
+        parts = [f"{_at(name)} {_between(share) or f'({percent(share.share)})'}" for name, share in listed]
+        if len(leading) > _MOST_NAMED:
+            parts[-1] = f"on one of {len(leading) - _MOST_NAMED + 1} others"
+        either = f"{', '.join(parts[:-1])} or {parts[-1]}"
+        return f"{who} spends most of {took} {either}: which is more cannot be told."
+    place = place_of(explained, leading[0])
+    (name, share), more = listed[0], _with(explained, leading[0].name)
+    if place is not None:
+        who, name, share, more = place.called, place.doing or name, place.share, ""
+    elif share.name == UNEXPLAINED and _was_idle(explained, share):
+        name = "waiting for what could not be read"
+    known = _after(_between(share, more))
+    named = "" if place else most_of(explained, leading[0])
+    return f"{who} spends {percent(share.share)} of {took} {_at(name)}{known}{named}."
 
 
-def _dominates(explained: Explained, found: Answer) -> str:
-    took = f"took {format_ns(1e9 * explained.wall_s)}"
+def _took(explained: Explained) -> str:
+    took = format_ns(1e9 * explained.wall_s)
     if explained.runs > 1:
         took += f" (mean of {explained.runs:,} runs)"
     if explained.best_of_s:
         walls = ", ".join(format_ns(1e9 * seconds) for seconds in explained.best_of_s)
         took += f" (best of {len(explained.best_of_s):,} runs: {walls})"
-    return f"The program {took}{_what_leads(explained, found)}."
+    return took
+
+
+def _at(name: str) -> str:
+    """Completes "it spends half of the time …"."""
+    return name if name.split(maxsplit=1)[0].rstrip(",").endswith("ing") else f"on {name}"
+
+
+def _between(share: Share, more: str = "") -> str:
+    """`(60–70 %, more)`; without the interval where that is as narrow as the share is printed."""
+    low, high = percent(share.low), percent(share.high)
+    known = "" if low == high else f"{low.removesuffix(' %')}–{high}"
+    inside = ", ".join(each for each in (known, more) if each)
+    return f"({inside})" if inside else ""
+
+
+def _after(text: str) -> str:
+    return f" {text}" if text else ""
+
+
+def _with(explained: Explained, group: str) -> str:
+    """What of a group is not its largest part, where that has a name of its own."""
+    if group != "computing":
+        return ""
+    rows = [row for row in explained.categories if row.name in GROUPS[group] and row.share >= SMALL]
+    parts = [f"{percent(row.share)} {_at(_name(row))}" for row in rows if _name(row) != _GROUPED[group]]
+    return f"with {' and '.join(parts)}" if parts else ""
+
+
+def _disk(explained: Explained, found: Answer) -> list[str]:
+    """Whether it waits for the disk: asked of every program, so answered of each, once."""
+    if any(_called(explained, share)[1].name == "storage-wait" for share in found.leading.of):
+        return []
+    row, unexplained = explained.row("storage-wait"), explained.row(UNEXPLAINED)
+    if row is None:
+        return [f"Whether it waits for the disk cannot be told at tracing level {explained.level}."]
+    high = min(row.high + (unexplained.high if unexplained else 0.0), 1.0)
+    share = Share(row.name, row.share, row.low, high)
+    if share.low <= SMALL and not share.is_close:
+        looks = (
+            f" from {explained.observer.looks:,} looks at /proc" if explained.level == _LOOKS_ALONE else ""
+        )
+        return [f"Whether it waits for the disk cannot be told{looks}: {_between(share)[1:-1]} of the time."]
+    if high < _NONE:
+        return ["It does not wait for the disk: 0 %."]
+    return [f"It waits for the disk {percent(share.share)} of the time{_after(_between(share))}."]
 
 
 def _ended_early(explained: Explained) -> list[str]:
@@ -220,83 +278,47 @@ def signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def _what_leads(explained: Explained, found: Answer) -> str:
-    leading = found.leading.of
-    if not leading:
-        return "; nothing was seen of what it did"
-    first = leading[0]
-    listed = [f"{_is(explained, share)} ({_known(share)})" for share in leading[:_MOST_NAMED]]
-    if len(leading) > _MOST_NAMED:
-        listed[-1] = f"one of {len(leading) - _MOST_NAMED + 1} others"
-    if found.leading.is_tie:
-        return f". It is about as much {_joined(listed, 'as')}: which is more cannot be told"
-    if not found.leading.is_known:
-        return f". What takes most of it cannot be told: it may be {_joined(listed, 'or')}"
-    sure = f"{percent(first.share)} of that time, {percent(first.low)} to {percent(first.high)}"
-    if first.name == UNEXPLAINED:
-        return f". {_not_explained(explained, first)} ({sure})"
-    named = most_of(explained, first.name)
-    if first.low > _LARGER_HALF:
-        mostly = "mostly " if first.name in _STATES else ""
-        return f". It is {mostly}{_is(explained, first)} ({sure}){named}"
-    few = "No one thing takes half of it; most" if first.high <= _LARGER_HALF else "Most"
-    return f". {few} of all it is {_is(explained, first)} ({sure}){named}"
-
-
-def _not_explained(explained: Explained, share: Share) -> str:
-    much = "most of it" if share.low > _LARGER_HALF else "more of it than anything else took"
+def _was_idle(explained: Explained, share: Share) -> bool:
+    """What could not be explained was waiting: beside the time that it ran there is room for all of it."""
     running_s = explained.threads.cpu_s / max(explained.threads.parallelism, 1.0)
-    if share.share + running_s / max(explained.wall_s, 1e-9) <= 1.0 + SMALL:
-        return f"For {much} it waited, and what for could not be read"
-    return f"{much.capitalize()} could not be explained"
+    return share.share + running_s / max(explained.wall_s, 1e-9) <= 1.0 + SMALL
 
 
-def _known(share: Share) -> str:
-    return f"{percent(share.share)}, {percent(share.low)} to {percent(share.high)}"
-
-
-def _joined(parts: Sequence[str], word: str) -> str:
-    return f" {word} ".join(parts) if word == "as" else f"{', '.join(parts[:-1])} {word} {parts[-1]}"
-
-
-def _shares(explained: Explained) -> list[str]:
-    rows = [row for row in explained.categories if row.share >= SMALL and row.name != UNEXPLAINED][:3]
-    if not rows:
-        return []
-    parts = [
-        f"{_name(row)} {percent(row.share)} ({interval(row.low, row.high)}; {format_ns(1e9 * row.seconds)})"
-        for row in rows
+def _others(explained: Explained, found: Answer) -> list[str]:
+    """The largest groups that the sentences before do not name."""
+    leading = found.leading
+    placed = leading.of and leading.is_known and place_of(explained, leading.of[0]) is not None
+    said = set() if placed else {share.name for share in leading.of}
+    groups = [
+        group
+        for group in groups_of(explained)
+        if group.share >= SMALL and group.name not in {*said, UNEXPLAINED}
     ]
-    return [f"Largest shares: {', '.join(parts)}."]
+    listed = []
+    for group in sorted(groups, key=lambda share: -share.share):
+        name, share = _called(explained, group)
+        known = _after(_between(share, _with(explained, group.name)))
+        if share.name != "storage-wait":
+            listed.append(f"{name} {percent(share.share)}{known}")
+    listed = listed[:3]
+    return [f"{'Overall' if placed else 'Also'}: {', '.join(listed)}."] if listed else []
 
 
 def _critical_path(explained: Explained) -> list[str]:
-    """Who was on a CPU while the end waited for it, and what was waited for then; of each the longest."""
+    """Who was on a CPU while the end waited for it, where they are several; of each the longest."""
     path = explained.path
-    if path is None or not explained.steps:
+    if path is None:
         return []
     ran: dict[str, float] = {}
-    waited: dict[str, float] = {}
     for step in explained.steps:
         if step.doing == "on-cpu":
             ran[step.name] = ran.get(step.name, 0.0) + step.share
-        elif step.doing is not None:
-            name = NAMES[step.doing]
-            waited[name] = waited.get(name, 0.0) + step.share
-    listed = [
-        ", ".join(f"{clean(name, most=24)} {percent(share)}" for name, share in _largest(of)) + where
-        for of, where in ((ran, " on a CPU"), (waited, ""))
-        if _largest(of)
-    ]
-    if not listed:
+    largest = sorted(ran.items(), key=lambda each: -each[1])[:3]
+    listed = [f"{clean(name, most=24)} {percent(share)}" for name, share in largest if share >= SMALL]
+    if len(listed) < 2:  # noqa: PLR2004 - one is the program of the first sentence
         return []
-    recorded = percent(path.recorded_share)
-    return [f"On its critical path ({recorded} of the time was recorded): {'; '.join(listed)}."]
-
-
-def _largest(shares: Mapping[str, float]) -> list[tuple[str, float]]:
-    largest = sorted(shares.items(), key=lambda each: -each[1])[:3]
-    return [(name, share) for name, share in largest if share >= SMALL]
+    whole = format_ns(1e9 * path.recorded_share * explained.wall_s)
+    return [f"On a CPU while the end waited for it, of the {whole} recorded: {', '.join(listed)}."]
 
 
 def _slow_stage(explained: Explained) -> str | None:
@@ -335,45 +357,43 @@ def _slow_stage(explained: Explained) -> str | None:
     )
 
 
-def _ruled_out(found: Answer) -> str | None:
-    """What people suspect, and what it is not."""
-    if not found.ruled_out:
-        return None
-    shown = found.ruled_out[:_MOST_NAMED]
+def _ruled_out(found: Answer) -> list[str]:
+    """What people suspect, and what it is not; of the disk more is said."""
+    shown = [share for share in found.ruled_out if share.name != "storage-wait"][:_MOST_NAMED]
+    if not shown:
+        return []
+    each = "each " if len(shown) > 1 else ""
     most = max(share.high for share in shown)
-    each = "Each" if len(shown) > 1 else "It"
-    named = ", ".join(NAMES[share.name] for share in shown)
-    return f"Ruled out: {named}. {each} takes at most {percent(most)}, with all that was not explained."
+    at_most = f"{each}at most {percent(most)}" if most >= _NONE else f"{each}0 %"
+    return [f"Ruled out: {', '.join(NAMES[share.name] for share in shown)} ({at_most})."]
 
 
-def _doubts(explained: Explained) -> list[str]:
+def _doubts(explained: Explained, found: Answer) -> list[str]:
     doubts = []
     if not explained.closure.holds:
+        whole = 100 * explained.closure.sum
         doubts.append(
-            f"The books do not close: {100 * explained.closure.sum:.1f} % of wall time was given away;"
-            " distrust every share."
+            f"Accounting error: categories sum to {whole:.1f} % of wall time. Distrust every share."
         )
+    leading = {share.name for share in found.leading.of}
     unexplained = explained.row(UNEXPLAINED)
-    if unexplained and unexplained.share >= SMALL:
+    if unexplained and unexplained.share >= SMALL and UNEXPLAINED not in leading:
         known = interval(unexplained.low, unexplained.high)
         doubts.append(f"{percent(unexplained.share)} ({known}) could not be explained.")
     user = explained.row("user-cpu")
     if user and user.share >= SMALL:
         doubts.append(
-            f"Of {percent(user.share)} in its own code it is not known what is computing and what the"
-            " allocator, copying or garbage collection: each is between none and all of it."
+            "Computing may include the allocator, copying memory and garbage collection: this level does not"
+            " tell them apart."
         )
     kernel = explained.row("kernel-cpu")
     if kernel and kernel.share >= SMALL and kernel.within:
         doubts.append(_of_the_kernel(kernel))
-    others = together(
-        "others",
-        [row for row in explained.categories if row.name in ("interrupts-for-others", "run-queue-wait")],
-    )
-    if others.low >= 0.1:  # noqa: PLR2004 - then the machine, not the program, is what is measured
+    rows = [row for row in explained.categories if row.name in ("interrupts-for-others", "run-queue-wait")]
+    # Then the machine, not the program, is what is measured.
+    if together("others", rows).low >= _DISTURBED and "waiting-for-cpus" not in leading:
         doubts.append(
-            f"Other programs, or a limit on its CPU time, cost it {percent(others.share)}"
-            f" ({interval(others.low, others.high)}): measure again on a quiet machine."
+            "Other programs, or a limit on its CPU time, slow it down: measure again on a quiet machine."
         )
     return doubts
 
@@ -383,17 +403,14 @@ def _of_the_kernel(kernel: Row) -> str:
     counted = [each for each in kernel.counted if each.share >= SMALL]
     if not counted:
         return (
-            f"{percent(kernel.share)} was work of the kernel that it does not count: most often on names of"
-            " files, but any of its other work may be in it."
+            "The kernel does not count that work of its own: most often it is on names of files, but any"
+            " other may be in it."
         )
     listed = ", ".join(
         f"{NAMES[each.name]} {percent(each.share)} ({interval(each.low, each.high)})"
         for each in counted[:_MOST_NAMED]
     )
-    return (
-        f"What the kernel did in {percent(kernel.share)} of the time is known by counts alone: {listed};"
-        " the rest may be any of its work."
-    )
+    return f"What the kernel did is known by counts alone: {listed}; the rest may be any of its work."
 
 
 def _next(explained: Explained, found: Answer) -> str | None:
@@ -414,10 +431,11 @@ def _next(explained: Explained, found: Answer) -> str | None:
 def _to_know_more(explained: Explained, found: Answer) -> str:
     """What tells apart what cannot be told now."""
     if found.again is not None:
-        runs = (
-            "run it again and put the runs together (whatever it does, it does each time):"
-            f" --runs {found.again}"
-        )
+        unclear = found.categories if found.leading.is_known else found.leading
+        # The whole of computing is known better than its rows.
+        shares = [share for share in unclear.of if NAMES.get(share.name) != _GROUPED["computing"]]
+        widest = max(shares or unclear.of, key=lambda share: share.high - share.low)
+        runs = _narrowed(explained, widest, found.again)
         overhead = _more_overhead(explained, found.again / explained.runs)
         return f"{overhead}, or {runs}" if overhead else runs
     if not explained.program.arguments:
@@ -426,6 +444,30 @@ def _to_know_more(explained: Explained, found: Answer) -> str:
     if higher:
         return f"raise the level, which tells more of them apart: {higher}"
     return _to_record(explained) or "look at each of them, as nothing here tells which is more"
+
+
+def _runs(explained: Explained, found: Answer) -> str | None:
+    """What more runs add to a short one, where the next step does not say it."""
+    short = narrowing(explained)
+    if short is None or found.again is not None:
+        return None
+    runs, widest = short
+    if not widest.name:
+        return f"It was over before it was seen: --runs {runs} shows where its time goes, to about ±2 points."
+    return f"More runs: {_narrowed(explained, widest, runs)}."
+
+
+def _narrowed(explained: Explained, share: Share, runs: int) -> str:
+    """An interval is half as wide with four times as many runs."""
+    part = (explained.runs / runs) ** 0.5
+    low = share.share - part * (share.share - share.low)
+    high = share.share + part * (share.high - share.share)
+    name = NAMES.get(share.name) or _called(explained, share)[0]
+    then = _between(Share(share.name, share.share, low, high))[1:-1] or percent(share.share)
+    return (
+        f"--runs {runs} narrows {name} from {_between(share)[1:-1]} to about {then}"
+        f" in {format_seconds(explained.wall_s * runs)}; the program does all it does each time"
+    )
 
 
 def _more_overhead(explained: Explained, times: float) -> str | None:

@@ -6,9 +6,9 @@ from typing import Any, Final
 
 import altair as alt
 
+from latlab.explain.answer import percent
 from latlab.explain.model import Explained
 from latlab.explain.page.series import OTHERS, Series, time_axis
-from latlab.explain.verdict import percent
 from latlab.units import format_ns
 from latlab.view.drawing import inline, layered
 from latlab.view.table import Column, Table

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import altair as alt
 
+from latlab.explain.answer import percent
 from latlab.explain.model import Explained, Row
 from latlab.explain.page.series import Series
-from latlab.explain.verdict import percent
 from latlab.text import clean
 from latlab.view.drawing import inline, layered
 from latlab.view.table import Column, Table

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import altair as alt
 
+from latlab.explain.answer import percent
 from latlab.explain.model import Explained, Lane
 from latlab.explain.page.series import Series, time_axis
-from latlab.explain.verdict import percent
 from latlab.text import clean
 from latlab.units import format_count, format_ns
 from latlab.view.drawing import inline, layered

@@ -1,0 +1,130 @@
+"""Which process of a program did its work, and what only started it: by what each was seen to do."""
+
+from __future__ import annotations
+
+import shlex
+from collections import defaultdict
+from pathlib import PurePath
+from typing import Final, NamedTuple
+
+from latlab.explain.model import Explained, Process
+from latlab.text import clean
+from latlab.units import format_percent
+
+_IDLE: Final = frozenset({"waiting-for-children", "sleep", "pipe"})
+"""Waits of a process that others work for."""
+_LITTLE: Final = 0.05
+"""Share of wall time with less work than that, and nobody is known to have done it."""
+_SEEN: Final = 0.02
+_HALF: Final = 0.5
+_LONGEST_NAME: Final = 15
+"""Bytes that the kernel keeps of a process's name."""
+_MOST: Final = 48
+
+
+class Worker(NamedTuple):
+    """Who did the work.
+
+    Attributes:
+        name: of its processes.
+        command: its part of the command line where it has one, otherwise its name.
+        started_by: the program that was given, where that is another one; empty otherwise.
+        shells: share of wall time in which shells that it started ran.
+    """
+
+    name: str
+    command: str
+    started_by: str
+    shells: float
+
+    @property
+    def says(self) -> str | None:
+        """A sentence; None where the program that was given did the work itself, without shells."""
+        if not self.started_by and self.shells < _SEEN:
+            return None
+        by = f", started by {self.started_by}" if self.started_by else ""
+        shells = (
+            f"; shells below it ran {format_percent(self.shells)} of the time, as those of pyenv's shims do"
+            if self.shells >= _SEEN
+            else ""
+        )
+        return f"The work was done by {self.command}{by}{shells}."
+
+
+def worker(explained: Explained) -> Worker:
+    """The processes of one name that did more than half of the work; otherwise the program as given."""
+    arguments, root = explained.program.arguments, explained.program.pid
+    first = next((each.name for each in explained.processes if each.pid == root), "")
+    given = _base(arguments[0]) if arguments else first or "the process"
+    worked: dict[str, float] = defaultdict(float)
+    for process in explained.processes:
+        worked[process.name] += _worked_s(process)
+    most = max(worked, key=lambda name: worked[name], default="")
+    total = sum(worked.values())
+    known = most and total >= _LITTLE * explained.wall_s and worked[most] > _HALF * total
+    words = _words(arguments)
+    if not known or not _is_another(explained, most, given, words):
+        return Worker(given, given, "", _shells(explained, given))
+    shell = " -c" if _is_shell(given) and "-c" in arguments[1:] else ""
+    return Worker(most, _command(words, most), f"{given}{shell}", _shells(explained, most))
+
+
+def _worked_s(process: Process) -> float:
+    waited = sum(wait.share for wait in process.waits if wait.name not in _IDLE)
+    return process.wall_s * (process.running + waited)
+
+
+def _base(word: str) -> str:
+    return clean(PurePath(word).name or word, most=_MOST)
+
+
+def _is(word: str, name: str) -> bool:
+    return bool(name) and PurePath(word).name[:_LONGEST_NAME] == name
+
+
+def _is_shell(name: str) -> bool:
+    return name in {"sh", "bash", "dash", "ash", "zsh", "ksh", "fish"}
+
+
+def _is_another(explained: Explained, name: str, given: str, words: list[str]) -> bool:
+    """Not the given program: one that it started, or went on as; who only renames itself is none of these."""
+    if _is(given, name) or not explained.program.arguments:
+        return False
+    started = any(each.name == name and each.pid != explained.program.pid for each in explained.processes)
+    return started or any(_is(word, name) for word in words)
+
+
+def _words(arguments: tuple[str, ...]) -> list[str]:
+    """The command line, and what it has a shell run, as single words."""
+    words: list[str] = []
+    for at, argument in enumerate(arguments):
+        script = arguments[at - 1] == "-c" and any(_is_shell(_base(each)) for each in arguments[: at - 1])
+        if at < 2 or not script:  # noqa: PLR2004 - a shell and its option come before
+            words.append(argument)
+            continue
+        lexer = shlex.shlex(argument, posix=True, punctuation_chars=True)
+        lexer.whitespace_split = True
+        try:
+            words += list(lexer)
+        except ValueError:
+            words += argument.split()
+    return words
+
+
+def _command(words: list[str], name: str) -> str:
+    """From the name to the end of its command."""
+    start = next((at for at, word in enumerate(words) if _is(word, name)), None)
+    if start is None:
+        return clean(name, most=_MOST)
+    rest = words[start + 1 :]
+    end = next((at for at, word in enumerate(rest) if word and not word.strip("();<>|&")), len(rest))
+    return clean(" ".join([name, *rest[:end]]), most=_MOST)
+
+
+def _shells(explained: Explained, name: str) -> float:
+    """Share of wall time in which shells ran that processes of this name started, one after the other."""
+    if _is_shell(name):
+        return 0.0
+    pids = {process.pid for process in explained.processes if process.name == name[:_LONGEST_NAME]}
+    ran = sum(each.wall_s for each in explained.processes if each.parent in pids and _is_shell(each.name))
+    return min(ran / max(explained.wall_s, 1e-9), 1.0)

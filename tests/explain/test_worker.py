@@ -1,0 +1,101 @@
+"""Which process is said to have done the work, and what only started it."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from tests.explain.ledgers import ledger
+
+from latlab.explain.model import Explained, Part, Process
+from latlab.explain.verdict import verdict
+from latlab.explain.worker import worker
+
+
+def started(line: tuple[str, ...], *processes: Process) -> Explained:
+    """A program of ten seconds that was started with these words."""
+    made = ledger({"sleep": 0.1})
+    program = msgspec.structs.replace(made.program, arguments=line)
+    return msgspec.structs.replace(made, program=program, processes=processes)
+
+
+def process(
+    pid: int, parent: int, name: str, running: float, *, wall_s: float = 10.0, waits: str = "sleep"
+) -> Process:
+    rest = (Part(waits, 1 - running, (1 - running) * wall_s),)
+    return Process(pid, parent, name, wall_s, running, rest)
+
+
+SHELL = process(1, 0, "sh", 0.01, waits="waiting-for-children")
+
+
+@pytest.mark.parametrize(
+    ("line", "processes", "command", "by"),
+    [
+        # The program went on as another one.
+        (
+            ("/usr/bin/env", "A=1", "python3", "app.py"),
+            [process(1, 0, "python3", 0.9)],
+            "python3 app.py",
+            "env",
+        ),
+        (("nice", "gzip", "x"), [process(1, 0, "gzip", 0.9)], "gzip x", "nice"),
+        (("taskset", "-c", "0", "gzip", "x"), [process(1, 0, "gzip", 0.9)], "gzip x", "taskset"),
+        # It started another one.
+        (
+            ("sh", "-c", "cd /tmp && python3 app.py; sleep 1"),
+            [SHELL, process(2, 1, "python3", 0.9)],
+            "python3 app.py",
+            "sh -c",
+        ),
+        (
+            ("timeout", "8", "/bin/dd", "if=x"),
+            [process(1, 0, "timeout", 0.01), process(2, 1, "dd", 0.3, waits="storage-wait")],
+            "dd if=x",
+            "timeout",
+        ),
+        (("./build.sh",), [SHELL, process(2, 1, "cc1", 0.8), process(3, 1, "cc1", 0.9)], "cc1", "build.sh"),
+        (("bash", "-c", "find 'unclosed"), [SHELL, process(2, 1, "find", 0.9)], "find 'unclosed", "bash -c"),
+    ],
+)
+def test_the_process_that_did_the_work_is_named_with_what_started_it(
+    line: tuple[str, ...], processes: list[Process], command: str, by: str
+) -> None:
+    found = worker(started(line, *processes))
+    assert (found.command, found.started_by) == (command, by)
+    assert found.says == f"The work was done by {command}, started by {by}."
+
+
+@pytest.mark.parametrize(
+    ("line", "processes"),
+    [
+        (("gzip", "x"), [process(1, 0, "gzip", 0.9)]),
+        # It only renames itself.
+        (("node", "server.js"), [process(1, 0, "MainThread", 0.9)]),
+        (("/opt/a-program-with-a-long-name",), [process(1, 0, "a-program-with-", 0.9)]),
+        # Nobody did half of it, or nobody did anything.
+        (("make",), [SHELL, process(2, 1, "cc1", 0.5), process(3, 1, "as", 0.5)]),
+        (("sh", "-c", "sleep 9; true"), [SHELL, process(2, 1, "sleep", 0.001)]),
+        ((), [process(1, 0, "server", 0.9)]),
+    ],
+)
+def test_a_program_that_did_its_work_itself_needs_no_word(
+    line: tuple[str, ...], processes: list[Process]
+) -> None:
+    explained = started(line, *processes)
+    assert worker(explained).says is None
+    assert verdict(explained)[0].startswith(f"{line[0].split('/')[-1] if line else 'server'} spends ")
+
+
+def test_the_shells_of_a_shim_are_said_with_their_time() -> None:
+    shells = [process(at, 1, "bash", 0.1, wall_s=0.4) for at in (2, 3)]
+    explained = started(("python3", "app.py"), process(1, 0, "python3", 0.9), *shells)
+    assert worker(explained).says == (
+        "The work was done by python3; shells below it ran 8.0 % of the time, as those of pyenv's shims do."
+    )
+
+
+def test_the_verdict_is_about_the_program_that_did_the_work() -> None:
+    explained = started(("sh", "-c", "gzip big; true"), SHELL, process(2, 1, "gzip", 0.9))
+    told = verdict(explained)
+    assert told[0] == "gzip spends 90 % of 10.0 s computing (89–91 %)."
+    assert told[1] == "The work was done by gzip big, started by sh -c."

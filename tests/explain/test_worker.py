@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 from tests.explain.ledgers import ledger
 
 from latlab.explain.model import Explained, Part, Process
 from latlab.explain.verdict import verdict
-from latlab.explain.worker import worker
+from latlab.explain.worker import look_through, worker
 
 
 def started(line: tuple[str, ...], *processes: Process) -> Explained:
@@ -99,3 +101,49 @@ def test_the_verdict_is_about_the_program_that_did_the_work() -> None:
     told = verdict(explained)
     assert told[0] == "gzip spends 90 % of 10.0 s computing (89–91 %)."
     assert told[1] == "The work was done by gzip big, started by sh -c."
+
+
+def wrapped(*below: tuple[str, float], slept: float = 0.99) -> dict[str, Any]:
+    """A ledger as the core writes it, of a wrapper that sleeps while its child waits for these shares."""
+    made = ledger({"sleep": 0.4, "storage-wait": 0.0}, width=0.02)
+    child = msgspec.structs.replace(
+        process(2, 1, "dd", 0.6), waits=tuple(Part(name, share, 10 * share) for name, share in below)
+    )
+    names = ("compute", "sleep")
+    timeline = msgspec.structs.replace(made.timeline, names=names, bins=((0.6, 0.4), (5.4, 3.6)))
+    processes = (process(1, 0, "timeout", 1 - slept), child)
+    made = msgspec.structs.replace(made, processes=processes, timeline=timeline)
+    whole: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(made))
+    return whole
+
+
+def shares(whole: dict[str, Any]) -> dict[str, float]:
+    return {row["name"]: row["share"] for row in whole["categories"]}
+
+
+def test_the_sleep_of_a_wrapper_is_what_its_child_waits_for() -> None:
+    whole = wrapped(("storage-wait", 0.3), ("sleep", 0.1))
+    look_through(whole)
+    found = shares(whole)
+    assert found == pytest.approx({"compute": 0.6, "storage-wait": 0.3, "sleep": 0.1})
+    storage = next(row for row in whole["categories"] if row["name"] == "storage-wait")
+    assert (storage["low"], storage["high"]) == pytest.approx((0.285, 0.335))
+    assert storage["seconds"] == pytest.approx(3.0)
+    assert whole["timeline"]["names"] == ["compute", "sleep", "storage-wait"]
+    assert whole["timeline"]["bins"][0] == pytest.approx([0.6, 0.1, 0.3])
+    assert sum(map(sum, whole["timeline"]["bins"])) == pytest.approx(10.0)
+    assert whole["notes"] == ["While timeout slept, what dd waited for counts."]
+
+
+@pytest.mark.parametrize(
+    "whole",
+    [
+        pytest.param(wrapped(("sleep", 0.4)), id="its child sleeps"),
+        pytest.param(wrapped(("storage-wait", 0.4), slept=0.5), id="it works itself"),
+        pytest.param(wrapped(), id="nothing is known of its child"),
+    ],
+)
+def test_a_ledger_of_other_programs_stays_as_it_is(whole: dict[str, Any]) -> None:
+    before = msgspec.json.encode(whole)
+    look_through(whole)
+    assert msgspec.json.encode(whole) == before

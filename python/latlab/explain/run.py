@@ -10,6 +10,7 @@ import msgspec
 from latlab.errors import LatlabError, UserError, WorkerError
 from latlab.explain.kept import Kept
 from latlab.explain.model import Calibration, Explained
+from latlab.explain.worker import look_through
 from latlab.masking import masked
 from latlab.run.core import core
 from latlab.text import clean
@@ -77,6 +78,7 @@ def _decoded(text: str, kept: Kept) -> tuple[Explained, bytes]:
         kept.keep(msgspec.convert(whole["calibration"], Calibration))
     if kept.notice:
         whole["notes"] = [*whole.get("notes", ()), kept.notice]
+    look_through(whole)
     program = whole["program"]
     program["arguments"] = masked(program["arguments"])
     return msgspec.convert(whole, Explained), msgspec.json.encode(whole)

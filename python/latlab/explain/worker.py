@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections import defaultdict
 from pathlib import PurePath
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from latlab.explain.model import Explained, Process
 from latlab.text import clean
@@ -67,6 +67,58 @@ def worker(explained: Explained) -> Worker:
         return Worker(given, given, "", _shells(explained, given))
     shell = " -c" if _is_shell(given) and "-c" in arguments[1:] else ""
     return Worker(most, _command(words, most), f"{given}{shell}", _shells(explained, most))
+
+
+def look_through(whole: dict[str, Any]) -> None:
+    """Gives what the only process below a sleeping wrapper waited for instead of the wrapper's sleep.
+
+    `timeout` sleeps until a signal tells it that its child has ended; whatever the child waited for would be
+    that sleep. `whole` is a ledger as the core writes it; nothing of it changes where this is not so.
+    """
+    sleep = next((row for row in whole["categories"] if row["name"] == "sleep"), None)
+    root = [each for each in whole["processes"] if each["pid"] == whole["program"]["pid"]]
+    below = [each for each in whole["processes"] if each["parent"] == whole["program"]["pid"]]
+    if len(whole["processes"]) != len([*root, *below]) or not sleep or not sleep["share"]:
+        return
+    if len(below) != 1 or not root or _asleep(root[0]) < 1 - _LITTLE:
+        return
+    waits = {wait["name"]: wait["share"] for wait in below[0].get("waits", ())}
+    rows = {row["name"]: row for row in whole["categories"]}
+    total = sum(waits.values())
+    parts = {name: share / total for name, share in waits.items() if name != "sleep" and name in rows}
+    if not parts:
+        return
+    for name, part in parts.items():
+        for field in ("share", "low", "high", "seconds"):
+            rows[name][field] += part * sleep[field]
+        rows[name]["method"] = sleep["method"]
+    for row in (sleep, *sleep.get("parts", ())):
+        for field in ("share", "low", "high", "seconds"):
+            if field in row:
+                row[field] *= 1 - sum(parts.values())
+    whole["categories"].sort(key=lambda row: -row["share"])
+    _move_bins(whole["timeline"], parts)
+    slept, worked = clean(root[0]["name"], most=_MOST), clean(below[0]["name"], most=_MOST)
+    whole["notes"] = [*whole.get("notes", ()), f"While {slept} slept, what {worked} waited for counts."]
+
+
+def _asleep(process: dict[str, Any]) -> float:
+    shares: list[float] = [wait["share"] for wait in process.get("waits", ()) if wait["name"] == "sleep"]
+    return sum(shares)
+
+
+def _move_bins(timeline: dict[str, Any], parts: dict[str, float]) -> None:
+    """The same for each moment."""
+    names = timeline["names"]
+    if "sleep" not in names:
+        return
+    at = names.index("sleep")
+    names += [name for name in parts if name not in names]
+    for one in timeline["bins"]:
+        one.extend([0.0] * (len(names) - len(one)))
+        for name, part in parts.items():
+            one[names.index(name)] += part * one[at]
+        one[at] *= 1 - sum(parts.values())
 
 
 def _worked_s(process: Process) -> float:

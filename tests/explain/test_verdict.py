@@ -167,6 +167,10 @@ def test_whether_it_waits_for_the_disk_is_always_answered(
     assert says in said(msgspec.structs.replace(explained, level=level, observer=observer))
 
 
+def test_little_waiting_for_the_disk_is_said_by_its_upper_end() -> None:
+    assert "It waits for the disk at most 1.5 % of the time." in verdict(ledger({"storage-wait": 0.005}))
+
+
 def test_the_first_sentence_may_answer_for_the_disk() -> None:
     told = verdict(ledger({"storage-wait": 0.8}))
     assert told[0] == "x spends 80 % of 10.0 s waiting for the disk (79–81 %)."

@@ -84,7 +84,7 @@ def _condition(bound: Bound) -> str:
     return {
         "read-memory": "it read from memory",
         "read-disk": "it read as fast as this disk gives",
-        "fault": "page faults took what they take here",
+        "fault": "page faults at this machine's normal cost",
         "fault-huge": "its memory came in huge pages",
     }.get(bound.limit, f"{what} at {bound.limit}")
 

@@ -535,7 +535,7 @@ def _waits(explained: Explained, limits: Limits) -> list[Judged]:
     if weight(explained, "pipe", "locks") < WORTH_JUDGING or not count:
         return []
     seconds = _seconds(explained, "pipe", "locks")
-    says = f"Its threads gave up their CPU {format_count(count)} times to wait, whatever for."
+    says = f"Its threads blocked {format_count(count)} times."
     speed = limits.at("switch")
     if speed is not None:
         half = Speed(0, speed.low / 2, speed.mid / 2, speed.high / 2)
@@ -547,15 +547,14 @@ def _allocating(explained: Explained, limits: Limits) -> list[Judged]:
     seconds = _seconds(explained, "allocator")
     if weight(explained, "allocator") < WORTH_JUDGING:
         return []
-    says = "How often it allocated is not counted: that would slow it down."
+    says = "Its allocations are not counted: that would slow it down."
     speed = limits.at("malloc")
     if speed is not None:
         least, longest = _known(explained, ("allocator",), seconds)
         fewest, most = 1e9 * least / speed.high, 1e9 * longest / speed.low
-        says += (
-            f" This machine takes {_times(speed)} for malloc and free of a block of at most 256 bytes"
-            f" ({limits.source('malloc')}): its time is that of {format_count(fewest)} to"
-            f" {format_count(most)} such pairs."
+        says = (
+            f"It allocated as long as {format_count(fewest)} to {format_count(most)} pairs of malloc and free"
+            f" of at most 256 bytes take here, {_times(speed)} each ({limits.source('malloc')})."
         )
     return [Judged("allocating", None, seconds, _limits(limits, ["malloc"], 0), says)]
 

@@ -261,6 +261,8 @@ def _disk(explained: Explained, found: Answer) -> list[str]:
         return [f"Whether it waits for the disk cannot be told{looks}: {_between(share)[1:-1]} of the time."]
     if high < _NONE:
         return ["It does not wait for the disk: 0 %."]
+    if high < SMALL:
+        return [f"It waits for the disk at most {percent(high)} of the time."]
     return [f"It waits for the disk {percent(share.share)} of the time{_after(_between(share))}."]
 
 

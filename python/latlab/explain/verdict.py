@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import signal
+from collections import defaultdict
 from typing import Final
 
 from latlab.explain.answer import (
@@ -25,6 +26,7 @@ from latlab.text import clean
 from latlab.units import format_ns, format_seconds
 
 _MOST_NAMED: Final = 4
+_MOST_OTHERS: Final = 3
 _LARGER_HALF: Final = 0.5
 _AT_A_PIPE: Final = 0.1
 """Share of its time that some process waits at a pipe before there is a pipeline to speak of."""
@@ -160,17 +162,14 @@ def _step(explained: Explained, name: str) -> str:
 def verdict(explained: Explained) -> list[str]:
     """The sentences, most important first: each share once, of wall time where no other whole is named."""
     found = answer(explained)
-    path = _critical_path(explained)
-    stage = None if path else _slow_stage(explained)
     sentences = [
         _headline(explained, found),
         worker(explained).says,
-        *_disk(explained, found),
-        *_ended_early(explained),
-        *_others(explained, found),
-        *path,
-        stage,
-        *_ruled_out(found),
+        _disk(explained, found),
+        _ended_early(explained),
+        _others(explained, found),
+        _critical_path(explained) or _slow_stage(explained),
+        _ruled_out(found),
         *_doubts(explained, found),
         _runs(explained, found),
         _next(explained, found),
@@ -190,10 +189,10 @@ def _headline(explained: Explained, found: Answer) -> str:
         return f"{who} took {took}; nothing was seen of what it did."
     listed = [_called(explained, share) for share in leading[:_MOST_NAMED]]
     if found.leading.is_tie:
-        parts = [f"{_at(name)} {percent(each.share)}{_after(_between(each))}" for name, each in listed]
+        parts = [f"{_at(name)} {percent(each.share)}{_known(each)}" for name, each in listed]
         return f"{who} spends {took} about equally {' and '.join(parts)}."
     if not found.leading.is_known:
-        parts = [f"{_at(name)} {_between(share) or f'({percent(share.share)})'}" for name, share in listed]
+        parts = [f"{_at(name)} ({_span(share)})" for name, share in listed]
         if len(leading) > _MOST_NAMED:
             parts[-1] = f"on one of {len(leading) - _MOST_NAMED + 1} others"
         either = f"{', '.join(parts[:-1])} or {parts[-1]}"
@@ -204,9 +203,8 @@ def _headline(explained: Explained, found: Answer) -> str:
         who, name, share, more = place.called, place.doing or name, place.share, ""
     elif share.name == UNEXPLAINED and _was_idle(explained, share):
         name = "waiting for what could not be read"
-    known = _after(_between(share, more))
     named = "" if place else most_of(explained, leading[0])
-    return f"{who} spends {percent(share.share)} of {took} {_at(name)}{known}{named}."
+    return f"{who} spends {percent(share.share)} of {took} {_at(name)}{_known(share, more)}{named}."
 
 
 def _took(explained: Explained) -> str:
@@ -224,16 +222,17 @@ def _at(name: str) -> str:
     return name if name.split(maxsplit=1)[0].rstrip(",").endswith("ing") else f"on {name}"
 
 
-def _between(share: Share, more: str = "") -> str:
-    """`(60–70 %, more)`; without the interval where that is as narrow as the share is printed."""
+def _span(share: Share) -> str:
+    """`60–70 %`; one figure where both ends print alike."""
     low, high = percent(share.low), percent(share.high)
-    known = "" if low == high else f"{low.removesuffix(' %')}–{high}"
-    inside = ", ".join(each for each in (known, more) if each)
-    return f"({inside})" if inside else ""
+    return high if low == high else f"{low.removesuffix(' %')}–{high}"
 
 
-def _after(text: str) -> str:
-    return f" {text}" if text else ""
+def _known(share: Share, more: str = "") -> str:
+    """` (60–70 %, more)`, after the share; without the interval where that is as narrow as it is printed."""
+    span = _span(share)
+    inside = ", ".join(each for each in (span if "–" in span else "", more) if each)
+    return f" ({inside})" if inside else ""
 
 
 def _with(explained: Explained, group: str) -> str:
@@ -245,31 +244,29 @@ def _with(explained: Explained, group: str) -> str:
     return f"with {' and '.join(parts)}" if parts else ""
 
 
-def _disk(explained: Explained, found: Answer) -> list[str]:
+def _disk(explained: Explained, found: Answer) -> str | None:
     """Whether it waits for the disk: asked of every program, so answered of each, once."""
     if any(_called(explained, share)[1].name == "storage-wait" for share in found.leading.of):
-        return []
+        return None
     row, unexplained = explained.row("storage-wait"), explained.row(UNEXPLAINED)
     if row is None:
-        return [f"Whether it waits for the disk cannot be told at tracing level {explained.level}."]
+        return f"Whether it waits for the disk cannot be told at tracing level {explained.level}."
     high = min(row.high + (unexplained.high if unexplained else 0.0), 1.0)
     share = Share(row.name, row.share, row.low, high)
     if share.low <= SMALL and not share.is_close:
-        looks = (
-            f" from {explained.observer.looks:,} looks at /proc" if explained.level == _LOOKS_ALONE else ""
-        )
-        return [f"Whether it waits for the disk cannot be told{looks}: {_between(share)[1:-1]} of the time."]
+        looked = explained.level == _LOOKS_ALONE
+        looks = f" from {explained.observer.looks:,} looks at /proc" if looked else ""
+        return f"Whether it waits for the disk cannot be told{looks}: {_span(share)} of the time."
     if high < _NONE:
-        return ["It does not wait for the disk: 0 %."]
+        return "It does not wait for the disk: 0 %."
     if high < SMALL:
-        return [f"It waits for the disk at most {percent(high)} of the time."]
-    return [f"It waits for the disk {percent(share.share)} of the time{_after(_between(share))}."]
+        return f"It waits for the disk at most {percent(high)} of the time."
+    return f"It waits for the disk {percent(share.share)} of the time{_known(share)}."
 
 
-def _ended_early(explained: Explained) -> list[str]:
-    if explained.program.signal is None:
-        return []
-    return [f"It was ended by {signal_name(explained.program.signal)}."]
+def _ended_early(explained: Explained) -> str | None:
+    number = explained.program.signal
+    return None if number is None else f"It was ended by {signal_name(number)}."
 
 
 def signal_name(number: int) -> str:
@@ -286,41 +283,37 @@ def _was_idle(explained: Explained, share: Share) -> bool:
     return share.share + running_s / max(explained.wall_s, 1e-9) <= 1.0 + SMALL
 
 
-def _others(explained: Explained, found: Answer) -> list[str]:
+def _others(explained: Explained, found: Answer) -> str | None:
     """The largest groups that the sentences before do not name."""
     leading = found.leading
     placed = leading.of and leading.is_known and place_of(explained, leading.of[0]) is not None
-    said = set() if placed else {share.name for share in leading.of}
-    groups = [
-        group
-        for group in groups_of(explained)
-        if group.share >= SMALL and group.name not in {*said, UNEXPLAINED}
-    ]
+    said = {UNEXPLAINED} if placed else {UNEXPLAINED, *(share.name for share in leading.of)}
     listed = []
-    for group in sorted(groups, key=lambda share: -share.share):
+    for group in sorted(groups_of(explained), key=lambda share: -share.share):
+        if group.share < SMALL or group.name in said:
+            continue
         name, share = _called(explained, group)
-        known = _after(_between(share, _with(explained, group.name)))
         if share.name != "storage-wait":
-            listed.append(f"{name} {percent(share.share)}{known}")
-    listed = listed[:3]
-    return [f"{'Overall' if placed else 'Also'}: {', '.join(listed)}."] if listed else []
+            listed.append(f"{name} {percent(share.share)}{_known(share, _with(explained, group.name))}")
+    return f"{'Overall' if placed else 'Also'}: {', '.join(listed[:_MOST_OTHERS])}." if listed else None
 
 
-def _critical_path(explained: Explained) -> list[str]:
+def _critical_path(explained: Explained) -> str | None:
     """Who was on a CPU while the end waited for it, where they are several; of each the longest."""
-    path = explained.path
-    if path is None:
-        return []
-    ran: dict[str, float] = {}
+    ran: dict[str, float] = defaultdict(float)
     for step in explained.steps:
         if step.doing == "on-cpu":
-            ran[step.name] = ran.get(step.name, 0.0) + step.share
-    largest = sorted(ran.items(), key=lambda each: -each[1])[:3]
-    listed = [f"{clean(name, most=24)} {percent(share)}" for name, share in largest if share >= SMALL]
-    if len(listed) < 2:  # noqa: PLR2004 - one is the program of the first sentence
-        return []
-    whole = format_ns(1e9 * path.recorded_share * explained.wall_s)
-    return [f"On a CPU while the end waited for it, of the {whole} recorded: {', '.join(listed)}."]
+            ran[step.name] += step.share
+    listed = [
+        f"{clean(name, most=24)} {percent(ran[name])}"
+        for name in sorted(ran, key=lambda name: -ran[name])[:_MOST_OTHERS]
+        if ran[name] >= SMALL
+    ]
+    # One alone is the program of the first sentence.
+    if explained.path is None or len(listed) < 2:  # noqa: PLR2004 - several
+        return None
+    whole = format_ns(1e9 * explained.path.recorded_share * explained.wall_s)
+    return f"On a CPU while the end waited for it, of the {whole} recorded: {', '.join(listed)}."
 
 
 def _slow_stage(explained: Explained) -> str | None:
@@ -359,15 +352,14 @@ def _slow_stage(explained: Explained) -> str | None:
     )
 
 
-def _ruled_out(found: Answer) -> list[str]:
+def _ruled_out(found: Answer) -> str | None:
     """What people suspect, and what it is not; of the disk more is said."""
     shown = [share for share in found.ruled_out if share.name != "storage-wait"][:_MOST_NAMED]
     if not shown:
-        return []
-    each = "each " if len(shown) > 1 else ""
+        return None
     most = max(share.high for share in shown)
-    at_most = f"{each}at most {percent(most)}" if most >= _NONE else f"{each}0 %"
-    return [f"Ruled out: {', '.join(NAMES[share.name] for share in shown)} ({at_most})."]
+    at_most = f"{'each ' if len(shown) > 1 else ''}{f'at most {percent(most)}' if most >= _NONE else '0 %'}"
+    return f"Ruled out: {', '.join(NAMES[share.name] for share in shown)} ({at_most})."
 
 
 def _doubts(explained: Explained, found: Answer) -> list[str]:
@@ -383,7 +375,7 @@ def _doubts(explained: Explained, found: Answer) -> list[str]:
         known = interval(unexplained.low, unexplained.high)
         doubts.append(f"{percent(unexplained.share)} ({known}) could not be explained.")
     user = explained.row("user-cpu")
-    if user and user.share >= SMALL:
+    if user and user.share >= max(SMALL, explained.share("compute")):
         doubts.append(
             "Computing may include the allocator, copying memory and garbage collection: this level does not"
             " tell them apart."
@@ -465,9 +457,9 @@ def _narrowed(explained: Explained, share: Share, runs: int) -> str:
     low = share.share - part * (share.share - share.low)
     high = share.share + part * (share.high - share.share)
     name = NAMES.get(share.name) or _called(explained, share)[0]
-    then = _between(Share(share.name, share.share, low, high))[1:-1] or percent(share.share)
+    then = Share(share.name, share.share, low, high)
     return (
-        f"--runs {runs} narrows {name} from {_between(share)[1:-1]} to about {then}"
+        f"--runs {runs} narrows {name} from {_span(share)} to about {_span(then)}"
         f" in {format_seconds(explained.wall_s * runs)}; the program does all it does each time"
     )
 

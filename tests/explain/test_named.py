@@ -102,6 +102,14 @@ def test_the_line_is_named_where_it_has_nearly_all_of_its_function() -> None:
     assert verdict(explained)[0] == "parse (app.py) spends 60 % of 10.0 s computing."
 
 
+def test_where_it_computes_is_named_where_something_else_leads_too() -> None:
+    code = python(("parse", "/home/me/app.py", 0.9))
+    explained = msgspec.structs.replace(ledger({"run-queue-wait": 0.6}), python=code)
+    assert "Also: computing 40 % (39–41 %, most in parse (app.py))." in verdict(explained)
+    tie = msgspec.structs.replace(ledger({"run-queue-wait": 0.5}, width=0.02), python=code)
+    assert "computing 50 % (48–52 %, most in parse (app.py))" in verdict(tie)[0]
+
+
 def test_a_native_line_is_named_in_the_same_way() -> None:
     line = SourceLine("work", "a.out", 0.6, 0.5, 0.7, 0.6, "/src/app.c", 7, "compute")
     explained = msgspec.structs.replace(computing(("work", 0.65)), lines=(line,))

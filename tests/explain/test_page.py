@@ -119,7 +119,7 @@ def test_without_files_stages_or_stacks_the_page_says_why(written: SimpleNamespa
     page = rendered(bare)
     assert "No figure: no file, pipe or socket was found open long enough" in page
     assert '<section id="timeline"' not in page
-    assert verdict(bare)[0].split(".")[0] in page.replace("\u00a0", " ")
+    assert verdict(bare)[0].split(" (")[0] in page.replace("\u00a0", " ")
 
 
 def test_what_no_file_is_known_for_is_said_and_how_often_was_looked(written: SimpleNamespace) -> None:

@@ -44,8 +44,10 @@ def place_of(explained: Explained, group: Share) -> Place | None:
     if group.name not in _RUNS:
         return None
     python = _python(explained, group) if group.name == "computing" else None
+    # Python code is seen in a function while it is ready for a CPU, too.
+    share = group.share + (explained.share("run-queue-wait") if python else 0.0)
     place = python or _native(explained, group.name)
-    return place if place is not None and place.share.share >= _HALF * group.share else None
+    return place if place is not None and place.share.share >= _HALF * share else None
 
 
 def _python(explained: Explained, group: Share) -> Place | None:

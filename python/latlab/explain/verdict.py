@@ -189,7 +189,10 @@ def _headline(explained: Explained, found: Answer) -> str:
         return f"{who} took {took}; nothing was seen of what it did."
     listed = [_called(explained, share) for share in leading[:_MOST_NAMED]]
     if found.leading.is_tie:
-        parts = [f"{_at(name)} {percent(each.share)}{_known(each)}" for name, each in listed]
+        parts = [
+            f"{_at(name)} {percent(share.share)}{_known(share, _with(explained, group))}"
+            for group, (name, share) in zip(leading, listed, strict=False)
+        ]
         return f"{who} spends {took} about equally {' and '.join(parts)}."
     if not found.leading.is_known:
         parts = [f"{_at(name)} ({_span(share)})" for name, share in listed]
@@ -198,7 +201,7 @@ def _headline(explained: Explained, found: Answer) -> str:
         either = f"{', '.join(parts[:-1])} or {parts[-1]}"
         return f"{who} spends most of {took} {either}: which is more cannot be told."
     place = place_of(explained, leading[0])
-    (name, share), more = listed[0], _with(explained, leading[0].name)
+    (name, share), more = listed[0], _with(explained, leading[0], places=False)
     if place is not None:
         who, name, share, more = place.called, place.doing or name, place.share, ""
     elif share.name == UNEXPLAINED and _was_idle(explained, share):
@@ -235,13 +238,15 @@ def _known(share: Share, more: str = "") -> str:
     return f" ({inside})" if inside else ""
 
 
-def _with(explained: Explained, group: str) -> str:
-    """What of a group is not its largest part, where that has a name of its own."""
-    if group != "computing":
-        return ""
-    rows = [row for row in explained.categories if row.name in GROUPS[group] and row.share >= SMALL]
-    parts = [f"{percent(row.share)} {_at(_name(row))}" for row in rows if _name(row) != _GROUPED[group]]
-    return f"with {' and '.join(parts)}" if parts else ""
+def _with(explained: Explained, group: Share, *, places: bool = True) -> str:
+    """Where most of a group is spent, and what of computing has a name of its own."""
+    place = place_of(explained, group) if places else None
+    most = [f"most in {place.called}"] if place else []
+    if group.name != "computing":
+        return ", ".join(most)
+    rows = [row for row in explained.categories if row.name in GROUPS[group.name] and row.share >= SMALL]
+    parts = [f"{percent(row.share)} {_at(_name(row))}" for row in rows if _name(row) != _GROUPED[group.name]]
+    return ", ".join([*most, f"with {' and '.join(parts)}"] if parts else most)
 
 
 def _disk(explained: Explained, found: Answer) -> str | None:
@@ -294,7 +299,9 @@ def _others(explained: Explained, found: Answer) -> str | None:
             continue
         name, share = _called(explained, group)
         if share.name != "storage-wait":
-            listed.append(f"{name} {percent(share.share)}{_known(share, _with(explained, group.name))}")
+            listed.append(
+                f"{name} {percent(share.share)}{_known(share, _with(explained, group, places=not placed))}"
+            )
     return f"{'Overall' if placed else 'Also'}: {', '.join(listed[:_MOST_OTHERS])}." if listed else None
 
 

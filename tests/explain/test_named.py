@@ -136,6 +136,12 @@ def test_who_waits_for_the_disk_is_named_with_its_caller() -> None:
     assert verdict(explained)[0] == (
         "x spends 80 % of 10.0 s waiting for the disk (79–81 %), in load at app.py:17, called from main."
     )
+    little = msgspec.structs.replace(
+        code,
+        stacks=(PythonStack(("main", "load"), 0.3, 0.0), PythonStack(("main",), 0.7, 0.7)),
+    )
+    told = verdict(msgspec.structs.replace(ledger({"storage-wait": 0.3}), python=little))
+    assert "the disk 30 % of the time (29–31 %), in load at app.py:17, called from main." in " ".join(told)
     # It waits longer than anything waits for the disk, so for something else.
     short = msgspec.structs.replace(ledger({"storage-wait": 0.4, "sleep": 0.35}), python=code)
     assert "in load" not in verdict(short)[0]

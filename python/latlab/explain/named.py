@@ -112,17 +112,17 @@ def most_of(explained: Explained, group: Share) -> str:
         place = _native(explained, group.name)
         return f"; {percent(place.share.share)} in {place.called}" if place else ""
     if group.name == "storage":
-        return _waits_in(explained, group) + _bytes_of_files(explained)
+        return waits_in(explained, group) + _bytes_of_files(explained)
     if group.name == "kernel":
         return _counted(explained)
     if group.name == "network":
-        return _waits_in(explained, group) + _bytes(_by_end(explained))
+        return waits_in(explained, group) + _bytes(_by_end(explained))
     if group.name == "locks":
-        return _waits_in(explained, group) + _lock(explained)
-    return _waits_in(explained, group) if group.name in {"sleeping", "pipes"} else ""
+        return waits_in(explained, group) + _lock(explained)
+    return waits_in(explained, group) if group.name in {"sleeping", "pipes"} else ""
 
 
-def _waits_in(explained: Explained, group: Share) -> str:
+def waits_in(explained: Explained, group: Share) -> str:
     """The Python function that waited for half of the group or more, if hardly anything else waits."""
     python = explained.python
     if python is None:

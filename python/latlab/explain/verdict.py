@@ -20,7 +20,7 @@ from latlab.explain.answer import (
     together,
 )
 from latlab.explain.model import Explained, Process, Row, Rung
-from latlab.explain.named import most_of, place_of
+from latlab.explain.named import most_of, place_of, waits_in
 from latlab.explain.worker import worker
 from latlab.text import clean
 from latlab.units import format_ns, format_seconds
@@ -266,7 +266,8 @@ def _disk(explained: Explained, found: Answer) -> str | None:
         return "It does not wait for the disk: 0 %."
     if high < SMALL:
         return f"It waits for the disk at most {percent(high)} of the time."
-    return f"It waits for the disk {percent(share.share)} of the time{_known(share)}."
+    where = waits_in(explained, share)
+    return f"It waits for the disk {percent(share.share)} of the time{_known(share)}{where}."
 
 
 def _ended_early(explained: Explained) -> str | None:

@@ -1,4 +1,4 @@
-"""latlab measures what it costs to move data on this machine.
+"""latlab measures how long memory, disk, network and kernel operations take on this machine.
 
     import latlab
     run = latlab.measure(only="memory.*")

@@ -11,8 +11,8 @@
     for line in latlab.stage("read").over(file):  # the time that producing each line takes
         ...
 
-Marks cost a few hundred nanoseconds where somebody listens: `latlab explain`, or the program itself after
-`latlab.stages.start()`. Where nobody does, a decorator gives back the function, `over` the iterator, and a
+Marks cost a few hundred nanoseconds with a listener: `latlab explain`, or the program itself after
+`latlab.stages.start()`. Without one, a decorator gives back the function, `over` the iterator, and a
 block costs two calls. A decorator looks once, when the function is defined.
 """
 
@@ -33,7 +33,7 @@ __all__ = ["Stage", "decorated", "environment", "heard", "stage", "start", "tabl
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Stage:
-    """What was heard of one stage."""
+    """What was recorded of one stage."""
 
     name: str
     #: How often it ran, and how often the program ended in it.
@@ -61,7 +61,7 @@ def start() -> None:
 
 
 def environment() -> dict[str, str]:
-    """What to add to the environment of programs that this one starts, for their stages to be heard too."""
+    """What to add to the environment of programs that this one starts, to record their stages too."""
     return dict(_core.stages_environment())
 
 
@@ -85,7 +85,7 @@ def table() -> str:
 
     rows, lost = _heard()
     if not rows:
-        return "no stage was heard; call latlab.stages.start() before the first"
+        return "no stage was recorded; call latlab.stages.start() before the first"
     width = max(len("stage"), *(len(row.name) for row in rows))
     lines = [f"{'stage':<{width}}  {'times':>9}  {'total':>9}  {'own':>9}  {'each':>9}  {'bytes':>9}"]
     for row in rows:

@@ -51,7 +51,7 @@ _SECONDS = {
 }
 _MOST_BYTES = 2**63 - 1
 ONCE = "measured once"
-"""In the place of a range, where a single round says nothing of how rounds differ."""
+"""In the place of a range, where a single round gives no range."""
 _LONGEST_SECONDS = 7 * 24 * 3600
 
 

@@ -96,9 +96,7 @@ def shown(said: noise.Noise, width: int = 100) -> list[str]:
 
 def test_the_first_sentence_says_what_the_noise_is_made_of() -> None:
     told = " ".join(shown(heard())[:2])
-    assert told.startswith(
-        "CPU 3 was kept from its work 400 times a second for 1 µs or more, 1 % of its time:"
-    )
+    assert told.startswith("CPU 3 was interrupted 400 times a second for 1 µs or more, 1 % of its time:")
     assert "61 % timer tick, 13 % unexplained, 1 % context switch." in told
 
 
@@ -110,7 +108,7 @@ def test_the_unexplained_has_a_row_also_when_there_is_none() -> None:
 
 def test_a_comb_is_shown_with_its_period_and_phase() -> None:
     told = " ".join(" ".join(shown(heard())).split())
-    assert "timer tick, 250.000 Hz: every 4.00000 ms from 1.500 ms on, 2,498 of 2,500 teeth" in told
+    assert "timer tick, 250.000 Hz: every 4.00000 ms from 1.500 ms on, 2,498 of 2,500 expected ticks" in told
     assert "of 3,000 gaps of 10 µs or more, 97 % have a cause, 83 % by their period alone" in told
 
 
@@ -199,7 +197,7 @@ def test_what_was_tried_in_vain_is_told_with_its_reasons() -> None:
     )
     assert (
         "not made: context switch: 111 of 201 that were tried (108 while the loop was still off its CPU after"
-        " the one before, 2 while nobody listened, 1 new-reason)" in told
+        " the one before, 2 while latlab was not recording, 1 new-reason)" in told
     )
     assert "not made: busy stall: 9 of 9 that were tried (9 due while the loop was off its CPU)" in told
     assert any(line.split() == ["busy", "stall", "0", "0*", "–", "–"] for line in told)
@@ -253,7 +251,7 @@ def test_ctrl_c_shows_what_was_heard_until_then(latlab: str, tmp_path: Path) -> 
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=30)
     assert process.returncode == 130
-    assert "interrupted; this is what was heard until then" in err
+    assert "interrupted; results until then" in err
     assert "Traceback" not in err
     assert out.startswith("CPU ")
 

@@ -25,7 +25,7 @@ def test_the_more_is_taken_away_the_graver_it_is(
 def test_it_says_how_often_for_what_share_by_what_and_what_that_does(host: Maker, survey: Maker) -> None:
     found = finding(host(heard=survey()))
     assert found is not None
-    assert "CPU 1 is kept from its work 400 times a second, 0.4 % of its time" in found.title
+    assert "CPU 1 is interrupted 400 times a second, 0.4 % of its time" in found.title
     assert "timer tick" in found.effect
     assert "1 in 25,000 operations of 100 ns" in found.effect
 

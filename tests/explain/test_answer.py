@@ -125,7 +125,7 @@ def test_what_overlaps_is_not_told_apart_and_the_next_step_is_more_runs() -> Non
     said = verdict(FEW_SAMPLES)
     assert said[0] == (
         "x spends most of 300 ms computing (10–90 %), on page faults (5.0–80 %) or waiting for the disk"
-        " (19–21 %): which is more cannot be told."
+        " (19–21 %): which is more cannot be determined."
     )
     assert f"--runs {found.again} narrows computing from 10–90 % to " in said[-1]
     assert not any(line.startswith("Ruled out") for line in said)
@@ -170,7 +170,7 @@ def test_the_next_step_is_of_the_category_that_leads_the_group_that_leads() -> N
         ("storage-wait", 0.4, 0.39, 0.41), ("allocator", 0.35, 0.34, 0.36), ("compute", 0.25, 0.24, 0.26)
     )
     assert "spends 60 % of 300 ms computing (59–61 %, with 35 % allocating memory)" in verdict(both)[0]
-    assert verdict(both)[-1] == "Next: look at who allocates, or try another allocator."
+    assert verdict(both)[-1] == "Next: find the allocating code, or try another allocator."
 
 
 def test_a_group_that_leads_for_sure_may_be_of_categories_that_are_not_told_apart() -> None:

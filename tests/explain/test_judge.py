@@ -218,14 +218,14 @@ def test_a_few_bytes_read_get_none_of_the_time_of_a_large_write() -> None:
     (writing,) = judgement.judged
     assert writing.seconds == pytest.approx(4.0, rel=1e-3)
     assert "in 1 call, at" in writing.says
-    assert "not told apart" not in writing.says
+    assert "not distinguished" not in writing.says
 
 
 def test_reads_and_writes_that_nobody_told_apart_are_said_to_be_so() -> None:
     copy = {"read_chars": 1e9, "read_calls": 1e4, "written_chars": 1e9, "write_calls": 1e4}
     judged = judge(ledger({"file-io-cpu": 0.4}, counters=copy), MACHINE).judged
     assert {each.name for each in judged} == {"reading", "writing"}
-    assert all("not told apart" in each.says for each in judged)
+    assert all("not distinguished" in each.says for each in judged)
 
 
 def test_a_sentence_names_the_programs_figure_the_limit_and_where_it_is_from() -> None:

@@ -61,7 +61,7 @@ def test_a_stage_that_waits_for_something_else_holds_up_the_others_too() -> None
 
 def test_a_few_looks_do_not_tell_which_stage_is_slow() -> None:
     explained = pipeline(0.1, 0.4)
-    for looks, told in ((9, "cannot be told from 9 looks (10 % and 40 %)"), (900, "is stage-0 (20)")):
+    for looks, told in ((9, "cannot be determined from 9 scans (10 % and 40 %)"), (900, "is stage-0 (20)")):
         observer = msgspec.structs.replace(explained.observer, recorded_share=0.0, looks=looks)
         assert told in said(msgspec.structs.replace(explained, observer=observer))
 

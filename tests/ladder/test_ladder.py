@@ -290,8 +290,8 @@ def test_a_poke_without_batches_that_is_as_short_as_the_instrument_has_no_figure
     assert far.measured, "one that is far above it has"
 
 
-def test_the_empty_poke_is_named_as_the_instrument(run: Run) -> None:
-    assert "instrument" in rungs(run)["poke:0:read"].note
+def test_the_empty_poke_is_named_as_overhead(run: Run) -> None:
+    assert "timer overhead" in rungs(run)["poke:0:read"].note
 
 
 def test_flags_of_the_records_behind_a_rung_are_kept(changed: Change) -> None:

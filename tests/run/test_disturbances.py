@@ -1,4 +1,4 @@
-"""What was heard on a CPU, in words: shares, standing causes, and what damaged figures become."""
+"""What interrupted a CPU, in words: shares, periodic interference, and what damaged figures become."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def noise(small: Run) -> Noise:
 
 def test_the_verdict_says_how_often_for_what_share_and_by_what(noise: Noise) -> None:
     said = disturbances.verdict(noise)
-    assert "CPU 3 was kept from its work" in said
+    assert "CPU 3 was interrupted" in said
     assert "times a second for 1 µs or more" in said
     for cause in ("timer tick", "host's tick", "context switch", "unexplained"):
         assert cause in said

@@ -79,7 +79,7 @@ def _heard() -> Survey | None:
     try:
         return noise.survey(_LISTEN_S)[0]
     except LatlabError as error:
-        talk(f"latlab: nothing was heard: {error}")
+        talk(f"latlab: no noise measurement: {error}")
         return None
 
 

@@ -95,7 +95,7 @@ class _Sight(NamedTuple):
     "--trace",
     "trace_file",
     metavar="FILE",
-    help="Write the course of threads and stages to FILE, for chrome://tracing and Perfetto.",
+    help="Write a timeline of threads and stages to FILE, for chrome://tracing and Perfetto.",
 )
 @click.option(
     "--anonymous",

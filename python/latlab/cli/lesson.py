@@ -21,10 +21,10 @@ _PACKAGES = {".pdf": ("typst", "vl_convert"), ".svg": ("vl_convert",)}
 @click.command("lesson")
 @click.argument("name", metavar="[NAME]", required=False)
 @click.argument("files", metavar="[--compare FILE...]", nargs=-1)
-@click.option("--original", is_flag=True, help="The document's own sizes; says first how long they take.")
+@click.option("--original", is_flag=True, help="The published sizes; prints first how long they take.")
 @click.option("--small", is_flag=True, help="The smallest sizes: a few seconds.")
 @click.option(
-    "--plain", is_flag=True, help="Only the plain-Python arm, without the measuring core: less evidence."
+    "--plain", is_flag=True, help="Only the plain-Python program, without the Rust probe: less evidence."
 )
 @click.option("--full", is_flag=True, help="Show all tables, pictures, programs and reasons.")
 @click.option("--guess", is_flag=True, help="Ask for your guess first; show guess, yours and the textbook's.")
@@ -180,7 +180,7 @@ def _asked(lesson: Lesson) -> str:
     """The reader's guess, from standard input; the prompt goes to standard error, as all talk does."""
     if lesson.GUESS is None:
         raise UserError("this lesson asks for no guess: run it without --guess")
-    hint = f"The document: {lesson.GUESS.textbook.text}."
+    hint = f"Published: {lesson.GUESS.textbook.text}."
     sys.stderr.write(f"{lesson.GUESS.question}\n{hint}\nyour guess: ")
     sys.stderr.flush()
     typed = sys.stdin.readline().strip()

@@ -53,7 +53,7 @@ Examples:
   latlab doctor                               what to distrust on this machine
   latlab noise                                what makes the tail here, ten seconds of it
   latlab explain -- ./program                 where a program's wall time goes
-  latlab show last -v                         the newest run, with what is behind its figures
+  latlab show last -v                         the newest run, with details of its figures
   latlab lesson                               the lessons, by the question that each answers
   latlab report last -o report.html           one file, opens without a network
 
@@ -128,7 +128,7 @@ def _print_version(ctx: click.Context, _parameter: click.Parameter, asked: bool)
     help="Print the version.",
 )
 def group() -> None:
-    """Measure what it costs to move data on this machine, and say why.
+    """Measure how long memory, disk, network and kernel operations take on this machine.
 
     Without a command: latlab measure.
     """

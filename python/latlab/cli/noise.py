@@ -39,7 +39,7 @@ _THRESHOLDS_NS = (100, 1e9)
     is_flag=True,
     help="Make known disturbances, SECONDS for each of four kinds (default: 2), and say which are found.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print all that was heard as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print all results as JSON.")
 @click.pass_context
 def command(
     context: click.Context,
@@ -87,7 +87,7 @@ def command(
     else:
         say(lines)
     if interrupted:
-        talk("latlab: interrupted; this is what was heard until then")
+        talk("latlab: interrupted; results until then")
         context.exit(130)
 
 

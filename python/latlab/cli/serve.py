@@ -26,7 +26,7 @@ _HIGHEST_PORT = 65535
 @click.option(
     "--secret-file",
     metavar="FILE",
-    help="Serve only who shares what is in FILE. Needed anywhere but on the loopback.",
+    help="Serve only clients with the shared secret in FILE. Required except on the loopback.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print where it listens as JSON.")
 def command(bind: str | None, secret_file: str | None, *, as_json: bool) -> None:

@@ -16,7 +16,7 @@ def command(language: str) -> None:
 
     One file without dependencies, to be copied beside the sources: a header for C and C++, a module for Rust,
     a package for Go; `lines` says how any other language does it by appending to a file. The marks cost tens
-    of nanoseconds where somebody listens, next to nothing elsewhere. Python: with latlab.stage("read"): ...
+    of nanoseconds with a listener, next to nothing without. Python: with latlab.stage("read"): ...
 
     \b
     Examples:

@@ -2,8 +2,8 @@
 
 A share is known by its interval alone. It is the largest if its low end lies above the high ends of all
 others; as the shares sum to all of wall time, none of them is higher than what the first leaves for sure.
-Otherwise those that reach as high cannot be told apart, and are all named. What is ruled out is ruled out by
-its high end, with all that could not be explained beside it.
+Otherwise those that reach as high cannot be distinguished, and are all named. What is ruled out is ruled out
+by its high end, with all that could not be explained beside it.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def percent(share: float) -> str:
 
 
 class Leading(msgspec.Struct, frozen=True):
-    """What may be the largest: one, or several that cannot be told apart, the largest as seen first."""
+    """What may be the largest: one, or several that cannot be distinguished, the largest as seen first."""
 
     of: tuple[Share, ...]
 
@@ -100,8 +100,8 @@ class Answer(msgspec.Struct, frozen=True):
         leading: of `GROUPS`; empty if nothing was seen.
         categories: of the first of these groups, in the same way.
         ruled_out: what it is not, with the most that it can be.
-        again: how often to run it so that what leads is told apart; None where that is known, or runs are not
-            what it takes.
+        again: how often to run it so that what leads is distinguished; None where that is known, or runs are
+            not what it takes.
     """
 
     leading: Leading

@@ -1,4 +1,4 @@
-"""The fastest of several runs, each explained by itself."""
+"""The fastest of several runs, each explained separately."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The course of a program as the Firefox Profiler (profiler.firefox.com) loads it: the processed format.
+"""The timeline of a program as the Firefox Profiler (profiler.firefox.com) loads it: the processed format.
 
 Newer profilers upgrade its version 57 when they load it. Rules that it keeps: columns of a table are as long
 as `length` says, numbers in them are rows of the table that they are of, a stack's prefix comes before it,

@@ -66,7 +66,7 @@ class Bound(msgspec.Struct, frozen=True):
         saving_low: share of wall time, lower end.
         saving_high: upper end.
         saving_most: for several threads: if this is all on the one path that the program waits for.
-        why: how it is reckoned, and from what.
+        why: how it is calculated, and from what.
     """
 
     name: str
@@ -473,7 +473,9 @@ def _moving(
         else ("wrote", moved.writing, *_mean(counters.written_chars, counters.write_calls))
     )
     calls = "1 call" if count == 1 else f"{format_count(count)} calls, {format_bytes(size)} each on average"
-    apart = "" if moved.told_apart else ", if a byte costs the same both ways (they were not told apart)"
+    apart = (
+        "" if moved.told_apart else ", if a byte costs the same both ways (the two were not distinguished)"
+    )
     least, most = _known(explained, FILE_IO, seconds)
     rate = (total / most, total / least if least > 0 else None)
     says = (

@@ -12,7 +12,7 @@ Method = Literal["counted", "sampled", "modelled"]
 _MOSTLY: Final = 0.5
 """Share of wall time that was recorded, from which on a path is more than a part of one."""
 USER_CODE: Final = ("compute", "memory-copy", "allocator", "garbage-collection")
-"""What only samples of user code tell apart; without them there is `user-cpu`."""
+"""What only samples of user code distinguish; without them there is `user-cpu`."""
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -34,7 +34,7 @@ class Function(msgspec.Struct, frozen=True):
 
 
 class Within(msgspec.Struct, frozen=True):
-    """What a row may contain that cannot be told apart there; the share is as far as counts tell."""
+    """What a row may contain that cannot be distinguished there; the share is as far as counts tell."""
 
     name: str
     low: float
@@ -72,7 +72,7 @@ class Program(msgspec.Struct, frozen=True):
 
 
 class Rung(msgspec.Struct, frozen=True):
-    """One level of sight: whether it is there, and if not, why not."""
+    """One tracing level: whether it is there, and if not, why not."""
 
     level: Level
     name: str
@@ -81,7 +81,7 @@ class Rung(msgspec.Struct, frozen=True):
 
 
 class Closure(msgspec.Struct, frozen=True):
-    """The check that every instant was given away once."""
+    """The check that every instant is in exactly one category."""
 
     sum: float
     holds: bool
@@ -193,7 +193,7 @@ class StageSpans(msgspec.Struct, frozen=True):
 
 
 class Timeline(msgspec.Struct, frozen=True):
-    """The course of one run, the first of those put together: times are seconds since it was started."""
+    """The timeline of one run, the first of those combined: times are seconds since it was started."""
 
     bin_s: float
     names: tuple[str, ...]
@@ -223,7 +223,7 @@ class Moved(msgspec.Struct, frozen=True):
 
     @property
     def rate(self) -> float | None:
-        """Bytes a second while they moved; `None` where only one look saw them."""
+        """Bytes a second while they moved; `None` where only one scan saw them."""
         return self.bytes / self.busy_s if self.busy_s > 0 else None
 
 
@@ -260,7 +260,7 @@ class Files(msgspec.Struct, frozen=True):
     counted_written_bytes: float | None = None
     refused: bool = False
     every_s: float | None = None
-    """From one look at all processes to the next, the mean."""
+    """From one scan of all processes to the next, the mean."""
     by_position: bool = False
     """The kernel did not say which descriptors share a position: those that stood together count as one."""
 
@@ -275,7 +275,7 @@ class Holder(msgspec.Struct, frozen=True):
 
 
 class Lock(msgspec.Struct, frozen=True):
-    """A lock at which threads were met waiting; each look stands for the time since the one before."""
+    """A lock at which threads were met waiting; each scan counts for the time since the one before."""
 
     object: str
     """The file that its variable is in, without its folder; `[heap]`, `[stack]`, `memory`."""
@@ -303,11 +303,11 @@ class Pauses(msgspec.Struct, frozen=True):
     times: int
     seconds: float
     longest_s: float | None = None
-    """The longest of those that a look found to be over."""
+    """The longest of those that a scan found to be over."""
     runtime: str = "Java"
     """Or Go, or V8."""
     is_least: bool = False
-    """Some are not counted: the first ones, or those after the last look at a process that has ended."""
+    """Some are not counted: the first ones, or those after the last scan of a process that has ended."""
 
     @property
     def called(self) -> str:

@@ -107,7 +107,7 @@ class Proof(msgspec.Struct, frozen=True, kw_only=True):
     without_waits: bool = False
     """Whether times are without waits for a CPU: those of a program of one thread."""
     explained_s: float | None = None
-    """What the run that was explained took, reckoned as the times here."""
+    """What the run that was explained took, calculated as the times here."""
     unchanged_s: tuple[float, float] | None = None
     """Shortest and longest time of the unchanged program."""
     is_typical: bool = True
@@ -355,7 +355,9 @@ class _Bench:
             inputs.evict(files)
             left = inputs.resident(files)
             if left is None:
-                raise _FailedError("this user is not told whether its input is in memory: he does not own it")
+                raise _FailedError(
+                    "this user does not own its input, so the kernel hides whether it is in memory"
+                )
             if left > _EVICTED:
                 raise _FailedError(
                     f"{100 * left:.0f} % of its input stayed in memory: another program may hold it"

@@ -31,7 +31,7 @@ def explain(
 
     Args:
         arguments: Name and arguments.
-        level: At most this level of sight; 1 is the most.
+        level: Maximum tracing level; 1 is the most.
         runs: How often it is run; from the second time on its output is thrown away.
         overhead: Share of its CPU time that recording may cost (otherwise 5 %); infinite: all is recorded.
 

@@ -1,4 +1,4 @@
-"""The course of a program as Chrome trace events: for chrome://tracing, Perfetto and speedscope.
+"""The timeline of a program as Chrome trace events: for chrome://tracing, Perfetto and speedscope.
 
 Times are whole microseconds, as in the ledger, and no stretch of a track ends after the next one begins: by
 one microsecond too many, a viewer draws the next one inside. What stands in `args` is part of the name for
@@ -24,7 +24,7 @@ Event = dict[str, Any]
 
 
 def chrome(explained: Explained) -> bytes:
-    """A complete event for each stretch of a thread or stage, and a counter of what each moment went to."""
+    """A complete event for each stretch of a thread or stage, and a counter of the categories over time."""
     name = clean(" ".join(explained.program.arguments), most=200) or f"process {explained.program.pid}"
     whole = {
         "traceEvents": [*_names(explained), *_threads(explained), *_stages(explained), *_counters(explained)],

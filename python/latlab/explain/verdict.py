@@ -41,7 +41,7 @@ _NONE: Final = 0.0005
 _MOST_OVERHEAD: Final = 50
 """Per cent: beyond, a program is another one."""
 _EXACT: Final = 0.9
-"""Share of wall time that was recorded, from which on processes are known by more than looks."""
+"""Share of wall time that was recorded, from which on processes are known by more than scans."""
 _NOT_ASKED_FOR: Final = "not asked for"
 """The reason of a level that `--level` left out, as `levels.rs` of the ledger has it."""
 
@@ -77,8 +77,8 @@ NAMES: Final[dict[str, str]] = {
 _NEXT: Final[dict[str, str]] = {
     "compute": "look at the functions listed under compute",
     "user-cpu": "raise the level to see what its own code does",
-    "memory-copy": "look at who copies: larger moves at once, or none",
-    "allocator": "look at who allocates, or try another allocator",
+    "memory-copy": "find the copying code: copy larger blocks, or none",
+    "allocator": "find the allocating code, or try another allocator",
     "garbage-collection": "give the collector more memory, or allocate less",
     "page-faults": "reuse memory instead of giving it back, or ask for huge pages",
     "file-io-cpu": "use larger blocks and fewer calls",
@@ -199,7 +199,7 @@ def _headline(explained: Explained, found: Answer) -> str:
         if len(leading) > _MOST_NAMED:
             parts[-1] = f"on one of {len(leading) - _MOST_NAMED + 1} others"
         either = f"{', '.join(parts[:-1])} or {parts[-1]}"
-        return f"{who} spends most of {took} {either}: which is more cannot be told."
+        return f"{who} spends most of {took} {either}: which is more cannot be determined."
     place = place_of(explained, leading[0])
     (name, share), more = listed[0], _with(explained, leading[0], places=False)
     if place is not None:
@@ -255,13 +255,13 @@ def _disk(explained: Explained, found: Answer) -> str | None:
         return None
     row, unexplained = explained.row("storage-wait"), explained.row(UNEXPLAINED)
     if row is None:
-        return f"Whether it waits for the disk cannot be told at tracing level {explained.level}."
+        return f"Whether it waits for the disk cannot be determined at tracing level {explained.level}."
     high = min(row.high + (unexplained.high if unexplained else 0.0), 1.0)
     share = Share(row.name, row.share, row.low, high)
     if share.low <= SMALL and not share.is_close:
         looked = explained.level == _LOOKS_ALONE
         looks = f" from {explained.observer.looks:,} looks at /proc" if looked else ""
-        return f"Whether it waits for the disk cannot be told{looks}: {_span(share)} of the time."
+        return f"Whether it waits for the disk cannot be determined{looks}: {_span(share)} of the time."
     if high < _NONE:
         return "It does not wait for the disk: 0 %."
     if high < SMALL:
@@ -351,9 +351,7 @@ def _slow_stage(explained: Explained) -> str | None:
     looks = max(explained.observer.looks / max(explained.runs, 1), 1.0)
     # Looks know a share to about one over the root of their number.
     if not exact and next_ - least < looks**-0.5:
-        return (
-            f"Which stage of its pipeline is the slow one cannot be told from {looks:,.0f} looks ({shares})."
-        )
+        return f"The slow stage of its pipeline cannot be determined from {looks:,.0f} scans ({shares})."
     return (
         f"The slow stage of its pipeline is {clean(slow.name, most=24)} ({slow.pid}): it waits at its pipes"
         f" {percent(least)} of its time, every other at least {percent(next_)}."
@@ -431,7 +429,7 @@ def _next(explained: Explained, found: Answer) -> str | None:
 
 
 def _to_know_more(explained: Explained, found: Answer) -> str:
-    """What tells apart what cannot be told now."""
+    """What tells apart what cannot be determined now."""
     if found.again is not None:
         unclear = found.categories if found.leading.is_known else found.leading
         # The whole of computing is known better than its rows.

@@ -56,7 +56,7 @@ class Differing:
 
 
 def differing(run: Run) -> Differing | None:
-    """What to tell of a run's CPUs; None where they do not differ beyond what their rounds do."""
+    """What to report of a run's CPUs; None where they differ within run-to-run variation."""
     apart = [record for record in run.records if record.apart]
     if not apart:
         return None

@@ -1,4 +1,4 @@
-"""What was heard on a CPU, in words: who took it away, and what that does to a figure."""
+"""What interrupted a CPU, in words, and what that does to a figure."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def cause_name(cause: str) -> str:
 
 
 def heard_in(run: Run) -> tuple[Record, Noise] | None:
-    """The record of a run that listened, with its figures; None where nothing was heard."""
+    """The record of a run that listened, with its figures; None where nothing was found."""
     for record in reversed(run.records):
         if record.probe != PROBE or record.kind != "per_op" or record.value is None:
             continue
@@ -115,7 +115,7 @@ def _can_be(noise: Noise) -> bool:
 
 
 def verdict(noise: Noise) -> str:
-    """How often and for which share of its time the CPU was taken away, and by what."""
+    """How often and for which share of its time the CPU was interrupted, and by what."""
     length = units.format_ns_as_asked(noise.threshold_ns)
     if not noise.gaps:
         return f"CPU {noise.cpu} had no gap of {length} or more in {units.format_seconds(noise.seconds)}."
@@ -125,7 +125,7 @@ def verdict(noise: Noise) -> str:
         if row.share_time >= _SMALL or row.cause == UNEXPLAINED
     )
     return (
-        f"CPU {noise.cpu} was kept from its work {rate(noise.gaps / noise.seconds)} times a second"
+        f"CPU {noise.cpu} was interrupted {rate(noise.gaps / noise.seconds)} times a second"
         f" for {length} or more, {percent(noise.lost_share)} of its time: {shares}."
     )
 
@@ -199,7 +199,7 @@ def _combs(noise: Noise) -> tuple[Comb, ...]:
 
 
 def effect(one: Standing) -> str:
-    """What a standing cause does to figures, in one sentence."""
+    """What periodic interference does to figures, in one sentence."""
     from_ns = units.format_ns(one.touches_from_ns(0.999), digits=2)
     return (
         f"{cause_name(one.cause)}, {rate(one.hz)} times a second for {units.format_ns(one.gap_ns, digits=2)}:"

@@ -1,6 +1,6 @@
 """The fio command that measures the same as a point of a storage probe, for those who doubt a figure.
 
-Every command is put together from fixed words and the point's numbers. `FILE` stands for the file's name,
+Every command is made of fixed words and the point's numbers. `FILE` stands for the file's name,
 `DIR` for a directory's: no path of a run is ever part of a command.
 """
 

@@ -274,7 +274,7 @@ def _poke_rungs(run: Run) -> list[Rung]:
         rung = Rung(key, name, "", body.value, body.interval)
         rung = with_record(rung, body)
         if not size:
-            rung = replace(rung, note="the instrument itself: an empty timed region")
+            rung = replace(rung, note="timer overhead: an empty timed region")
         rungs.append(_with_tail(rung, run, body, record, own=True))
     return rungs
 

@@ -480,7 +480,7 @@ class Observed(Model, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Overhead(Model, frozen=True, kw_only=True):
-    """What the instrument itself costs in a record."""
+    """Timer overhead in a record."""
 
     region_ns: float
     share: float
@@ -514,7 +514,7 @@ class CpuFigure(Model, frozen=True, kw_only=True):
 class Spread(Model, frozen=True, kw_only=True, omit_defaults=True):
     """What a figure's rounds differ by: standard deviations of the logarithm (0.05 is 5 %).
 
-    `differ` is there where its CPUs do, beyond what their rounds do, and names the reason.
+    `differ` is there where its CPUs differ by more than run-to-run variation, and names the reason.
     """
 
     within: float | None = None
@@ -611,7 +611,7 @@ class Record(Model, frozen=True, kw_only=True, omit_defaults=True, tag_field="li
 
     @property
     def apart(self) -> tuple[CpuFigure, ...]:
-        """Its CPUs, the fastest first, where they differ beyond what their rounds do; else none."""
+        """Its CPUs, the fastest first, where they differ by more than run-to-run variation; else none."""
         spread = self.spread
         if self.value is None or spread is None or spread.differ is None:
             return ()

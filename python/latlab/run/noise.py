@@ -20,7 +20,7 @@ LEVELS: Final = ("time stamps", "interrupt flag", "rseq", "perf records", "trace
 """Of evidence, least first."""
 
 _GRACE_S: Final = 5.0
-"""How long it may take to judge what it has heard, after Ctrl-C."""
+"""How long it may take to judge what it has recorded, after Ctrl-C."""
 _START_S: Final = 30.0
 """How long it may take beyond the time asked for: clock, quietest CPU, judgement."""
 _LONGEST: Final = 64 << 20
@@ -54,7 +54,7 @@ class CauseRow(msgspec.Struct, frozen=True):
 
 
 class Comb(msgspec.Struct, frozen=True):
-    """A periodic cause. `phase_ns` is its first tooth after the first look at the clock."""
+    """A periodic cause. `phase_ns` is its first expected tick after the first clock read."""
 
     cause: str
     reason: str
@@ -93,7 +93,7 @@ class Explained(msgspec.Struct, frozen=True):
 
 
 class Agreement(msgspec.Struct, frozen=True):
-    """Timer ticks by tracepoints (`truly`) and by combs alone (`found`)."""
+    """Timer ticks by tracepoints (`truly`) and by periodic interference alone (`found`)."""
 
     truly: int
     found: int
@@ -230,13 +230,13 @@ def listen(
         command: the listening process, instead of this Python with `latlab/worker.py`.
 
     Returns:
-        What was heard, and the same as plain values, with all that is known. After Ctrl-C what was heard
+        What was found, and the same as plain values, with all that is known. After Ctrl-C what was found
         until then; its `stopped_by` says so.
 
     Raises:
         UserError: it cannot be done as asked.
         WorkerError: the listening process failed.
-        KeyboardInterrupt: before anything was heard.
+        KeyboardInterrupt: before anything was recorded.
     """
     request = {
         "what": "listen",

@@ -32,7 +32,7 @@ class Tail:
         samples: Number of values.
         source: The record it is from: `memory.poke, 1 GB, read`.
         note: What is inside the value besides the access, if anything.
-        is_bound: The instrument's own tail is as long: the accesses' is at most this.
+        is_bound: The timer overhead's tail is as long: the accesses' is at most this.
     """
 
     value_ns: float
@@ -79,7 +79,7 @@ class Rung:
         group: A level of memory, or an operation of the kernel, the allocator or the interpreter.
         rounds: Number of the run's rounds that the median is of; 0 where that is not known.
         why_no_interval: In few words, where there is no `interval`.
-        by_cpu: Each CPU's figure, the fastest first, where CPUs differ beyond what their rounds do.
+        by_cpu: Each CPU's figure, the fastest first, where CPUs differ by more than run-to-run variation.
     """
 
     key: str
@@ -168,7 +168,7 @@ def on_cpus(figures: Sequence[CpuFigure], unit: Unit = "ns") -> str:
 
 
 def with_record(rung: Rung, record: Record | None) -> Rung:
-    """The rung with what stands behind a record."""
+    """The rung with the details of a record."""
     if record is None:
         return rung
     checks = tuple((check.name, check.ok, check.detail) for check in record.checks)

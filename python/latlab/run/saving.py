@@ -64,7 +64,7 @@ def _save_new(target: Path, content: bytes, mode: int | None = None) -> bool:
 
 
 def replace_file(target: Path, content: bytes, *, mode: int | None = None) -> None:
-    """Whoever reads a file meanwhile finds the old one or the new one.
+    """A reader of the file meanwhile finds the old one or the new one.
 
     A link stays one: what it points to is replaced.
 

@@ -63,7 +63,7 @@ class PowerLaw:
 
 
 def normal_claim(record: Record) -> NormalClaim | None:
-    """What a normal would make of the slow operations; None where there is no spread.
+    """What a normal distribution would make of the slow operations; None where there is no spread.
 
     Raises:
         RunFileError: the record's histogram is damaged.

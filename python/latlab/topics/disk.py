@@ -178,7 +178,7 @@ def device_times(run: Run, *probes: str) -> tuple[Listing, ...]:
 
 
 def device_words(run: Run, *probes: str) -> tuple[str, ...]:
-    """What the device's time is, and of how many points it is not told and why."""
+    """What the device's time is, and of how many points it is unknown and why."""
     owns = [found(record).section("device_time") for probe in probes for record in timed(run, probe)]
     lines = [_COUNTED] if any(positive(own, "device_mean_ns") for own in owns) else []
     reasons = Counter(reason for own in owns if (reason := own.text("not_told")))

@@ -1,4 +1,4 @@
-"""The long tail: what a normal would make of it, what kept the slow ones, whether a power law is possible."""
+"""The long tail: what a normal distribution predicts, the causes of slow ones, whether a power law fits."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def _table(record: Record) -> Table:
 
 
 def verdict(record: Record) -> str:
-    """What a normal puts beyond six deviations, and what was seen: `1 in 10⁹; observed: 2 of 180,000`."""
+    """A normal distribution's prediction beyond six deviations, and what was seen."""
     claim = tails.normal_claim(record)
     name = slow_operations.name_of(record)
     if claim is None:

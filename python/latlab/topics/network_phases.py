@@ -1,4 +1,4 @@
-"""One transfer by its phases: what is paid before the first byte, and what the bytes themselves take."""
+"""One transfer by its phases: connection set-up cost, and what the bytes themselves take."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ def _doubt(row: Machine) -> str:
         return "the sets differ too much among themselves"
     if ceiling is not None and times > ceiling * _ABOVE_THE_MOST:
         return (
-            f"{times:.3g} is more than ten files allow: the sets of one worker were kept from their work by"
+            f"{times:.3g} is more than ten files allow: the sets of one worker were slowed down by"
             " something that left those of six alone"
         )
     return ""
@@ -162,9 +162,9 @@ def _remarks(row: Machine) -> str:
         words.append("the goodput still rises at the end")
     verified = row.flag("verified")
     if verified is None:
-        words.append("not foretold")
+        words.append("not predicted")
     else:
-        words.append(f"foretold{'' if verified else ' not'} within a factor of 2")
+        words.append(f"predicted{'' if verified else ' not'} within a factor of 2")
     if positive(row, "foretold") and not ends(row, "foretold"):
         words.append("no interval of that: measured once")
     return "; ".join(words)
@@ -205,7 +205,7 @@ def _sentences(run: Run) -> tuple[str, ...]:
                 f" reach{'es' if knee == 1 else ''} 80 % of the {plateau} there is to get"
             )
             if foretold:
-                text += f"; foretold from one transfer: {stated(row, 'foretold', '{:.1f}'.format)}"
+                text += f"; predicted from one transfer: {stated(row, 'foretold', '{:.1f}'.format)}"
             sentences.append(f"{text}.")
         elif kind and reason:
             sentences.append(f"With {kind.name} no knee was found: {clean(reason, most=200)}.")

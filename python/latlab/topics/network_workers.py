@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Sets = Mapping[str, Sequence[Machine]]
 FILES: Final = 10
-_CEILING, _IDEAL = "ten files allow: 10 / turns", "ideal"
+_CEILING, _IDEAL = "ten files allow: 10 / batches", "ideal"
 _WIDTH, _HEIGHT = 720, 320
 
 
@@ -40,7 +40,7 @@ def _workers(row: Machine) -> int:
 
 
 def ceiling(workers: int) -> float:
-    """Ten files by so many take whole turns."""
+    """Ten files by so many take whole batches."""
     return FILES / math.ceil(FILES / workers)
 
 
@@ -126,8 +126,8 @@ def _table(found: Sets) -> Table:
 CHART: Final = Chart(
     id="network_workers",
     title="How much faster are ten files when several workers fetch them?",
-    caption="Ten files of 100 KiB. w workers take ten files in ceil(10 / w) turns: the staircase is the most"
-    " that is possible, 5 times with five to nine workers. Bars at six: 95 % interval.",
+    caption="Ten files of 100 KiB. w workers take ten files in ceil(10 / w) batches: the staircase is the"
+    " most that is possible, 5 times with five to nine workers. Bars at six: 95 % interval.",
     probe=transfers.PROBE,
     measured=sets,
     picture=_picture,

@@ -41,7 +41,7 @@ _QUIET_SHARE: Final = 0.001
 
 
 class Gap(NamedTuple):
-    """When the CPU was taken away, since the first look at the clock, for how long, and by what."""
+    """When the CPU was interrupted, since the first clock read, for how long, and by what."""
 
     at_s: float
     ns: float
@@ -174,7 +174,7 @@ def _drawn_gaps(found: Gaps) -> AnyChart:
     last = max(row["x"] for row in rows)
     scale = alt.Scale(domain=[-0.01 * last, 1.01 * last + 1e-6], nice=False)
     ticks = alt.Axis(grid=False, tickCount=8)
-    x = alt.X("x:Q", title="seconds since the first look", scale=scale, axis=ticks)
+    x = alt.X("x:Q", title="seconds since the first clock read", scale=scale, axis=ticks)
     color, shape = curves.series_encodings(list(found))
     y = axes.duration_y("y", "the CPU was away for", low, high)
     points = alt.Chart().mark_point(size=22, filled=True, opacity=0.75)
@@ -325,7 +325,7 @@ def _evidence(run: Run) -> Iterator[str]:
 
 
 def surprise(run: Run) -> Surprise | None:
-    """How much of its time the CPU was taken away, where that is more than on a quiet machine."""
+    """Which share of its time the CPU was interrupted, where that is more than on a quiet machine."""
     heard = heard_in(run)
     if heard is None or heard[1].lost_share <= _QUIET_SHARE:
         return None
@@ -359,7 +359,7 @@ TOPIC: Final = Topic(
     others=(
         Chart(
             id="noise_timeline",
-            title="When was the CPU taken away, and by what?",
+            title="When was the CPU interrupted, and by what?",
             caption="One point a gap, the longest 120 of each cause. A row of points at one height and equal"
             " distances is periodic.",
             probe=PROBE,
@@ -378,8 +378,8 @@ TOPIC: Final = Topic(
             id="noise_spectrum",
             title="Which gaps come with a period?",
             caption="How far the gaps are in step with a rate: 100 % if all of them came at the same phase of"
-            " its period. Above the dotted line once in twenty by chance. A comb also shows at multiples of"
-            " its rate; named are the periods that were found.",
+            " its period. Above the dotted line once in twenty by chance. Periodic interference also shows at"
+            " multiples of its rate; named are the periods that were found.",
             probe=PROBE,
             measured=spectrum,
             picture=_picture_of_spectrum,

@@ -55,7 +55,7 @@ def below_zero(record: Record) -> float:
 def body_bins(record: Record) -> Bins:
     """`(from, to, pokes, pokes that the normal predicts)` below the limit.
 
-    Bins are whole clock steps wide and centred on them: any other width would show the clock's comb.
+    Bins are whole clock steps wide and centred on them: any other width would show the clock's steps.
     """
     limit = limit_ns(record)
     step = record.resolution_ns or 0.0
@@ -177,7 +177,7 @@ def _table(record: Record) -> Table:
         ("from", "ns", lambda each: max(each[0], 0.0)),
         ("to", "ns", lambda each: each[1]),
         ("pokes", "count", lambda each: each[2]),
-        ("a normal predicts", "number", lambda each: round(each[3], 1)),
+        ("normal distribution", "number", lambda each: round(each[3], 1)),
     )
 
 

@@ -107,8 +107,7 @@ def _last_cache_far_below_nominal(facts: _Facts) -> Surprise | None:
     low, high = (units.format_bytes(end) for end in bracket)
     text = (
         f"Of the {units.format_bytes(reported)} of {last.text('name')} that the CPU reports, {low} to "
-        f"{high} answered: "
-        "size a working set by what answered."
+        f"{high} are effective: size working sets to the effective capacity."
     )
     middle = math.sqrt(bracket[0] * bracket[1])
     return Surprise("last-cache-below-nominal", 2 * math.log2(reported / middle), text)
@@ -124,7 +123,7 @@ def _translation_costs(facts: _Facts) -> Surprise | None:
         return None
     share = units.format_percent((random - local) / random)
     text = (
-        f"{share} of a random RAM access is spared to programs that stay among 64 pages at a time: "
+        f"{share} of a random RAM access is avoided by programs that stay within 64 pages at a time: "
         f"{units.format_ns(random)} over the whole array, {units.format_ns(local)} so. Their addresses are "
         "translated already, and the prefetcher brings some neighbouring lines."
     )
@@ -273,7 +272,7 @@ def _neighbours_were_heard(facts: _Facts) -> Surprise | None:
         return None
     text = (
         f"{disturbed:,} of {blocks:,} blocks were disturbed: the same memory became slower and faster "
-        "again during the run, or a thread was kept from its CPU. Something else uses this machine's caches "
+        "again during the run, or a thread was interrupted. Something else uses this machine's caches "
         "or CPUs."
     )
     return Surprise("neighbours-were-heard", 2 + 10 * disturbed / blocks, text)

@@ -42,7 +42,7 @@ class Kind:
 
 
 def kind_of(row: Machine) -> Kind | None:
-    """The kind that a row is about; none when it says something that nobody knows."""
+    """The kind that a row is about; none when it says something unknown."""
     path, connections, protocol = (row.text(name) for name in ("path", "connections", "protocol"))
     size = row.integer("file_bytes")
     known = path in PATHS and connections in CONNECTIONS and protocol in {"http/1.1", "https", "http/2"}

@@ -132,7 +132,7 @@ class Plane:
         y: Upwards.
         lines: The curves, ascending in x.
         hover: What is said of a point, with places for `{x}` and `{y}`.
-        about: What it shows, for who does not see it.
+        about: What it shows, for a reader who cannot see it.
         said: What is said there of the ends of each curve, `{s}` unless x is one; nothing where empty.
         after: What is said there at the end.
         marks: What else is drawn.
@@ -199,7 +199,7 @@ class Beside:
 
     Attributes:
         planes: From left to right.
-        words: What they show, for who does not see it.
+        words: What they show, for a reader who cannot see it.
         own_colours: Whether a colour means something else in each.
         spacing: Pixels between them.
     """
@@ -227,7 +227,7 @@ class Stairs:
         stairs: The distributions; of one panel without a name there is one plane.
         x: Title of the times.
         y: Title of the shares.
-        about: What it shows, for who does not see it; its figures follow.
+        about: What it shows, for a reader who cannot see it; its figures follow.
         names: Order of the legend; as they come where empty.
         most: Points of one staircase that are embedded.
         fewer: So many of these, where a page has room for no more.
@@ -273,7 +273,7 @@ class Bars:
         panels: The bars by the panel's title.
         parts: All parts, in the order of their colours.
         x: Title of each axis.
-        words: What they show, for who does not see it.
+        words: What they show, for a reader who cannot see it.
     """
 
     panels: Mapping[str, Sequence[Bar]]
@@ -333,7 +333,7 @@ class Dots:
     Attributes:
         dots: From top to bottom.
         x: Title of the axis of times.
-        about: What it shows, for who does not see it; its figures follow.
+        about: What it shows, for a reader who cannot see it; its figures follow.
     """
 
     dots: Sequence[Dot]

@@ -1,4 +1,4 @@
-"""Who am I, and what is to be distrusted first: the lines above the ladder."""
+"""The machine, and what limits the figures: the lines above the ladder."""
 
 from __future__ import annotations
 

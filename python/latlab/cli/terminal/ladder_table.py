@@ -29,7 +29,7 @@ class Column:
 
 
 def ladder_lines(rungs: Sequence[Rung], screen: Screen, *, textbook_year: int) -> list[Line]:
-    """The table, its notes, and what stands behind each rung.
+    """The table, its notes, and the details of each rung.
 
     Args:
         rungs: What :func:`latlab.run.ladder.ladder` returned.
@@ -139,7 +139,7 @@ def span(rung: Rung) -> str:
 
 
 def tail_value(tail: Tail) -> str:
-    """`290 ns`; `≤290 ns` where the instrument's own tail is as long."""
+    """`290 ns`; `≤290 ns` where the timer overhead's tail is as long."""
     return f"{'≤' if tail.is_bound else ''}{units.format_ns(tail.value_ns)}"
 
 

@@ -1,4 +1,4 @@
-"""What was heard on a CPU: one sentence, a row for each cause, the periodic ones, the evidence there was."""
+"""What interrupted a CPU: one sentence, a row for each cause, the periodic ones, the evidence there was."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _COUNTED = 5
 _NOT_MADE = {
     "still-away": "while the loop was still off its CPU after the one before",
     "off-cpu": "due while the loop was off its CPU",
-    "nobody-listened": "while nobody listened",
+    "nobody-listened": "while latlab was not recording",
     "not-interrupted": "while the CPU ran another program, which is not interrupted",
     "same-gap": "in a gap with another, of which the interrupt flag tells one",
 }
 
 
 def noise_lines(noise: Noise, screen: Screen) -> list[Line]:
-    """Everything that was heard, the verdict first."""
+    """Everything that was found, the verdict first."""
     lines = _bold(screen.wrapped(disturbances.verdict(noise)))
     if noise.causes:
         lines += [Line(), *_causes(noise.causes, screen)]
@@ -133,7 +133,7 @@ def _causes(rows: tuple[CauseRow, ...], screen: Screen) -> list[Line]:
 def _comb(comb: Comb) -> str:
     return (
         f"{cause_name(comb.cause)}, {comb.hz:.3f} Hz: every {comb.period_ns / 1e6:.5f} ms from"
-        f" {comb.phase_ns / 1e6:.3f} ms on, {comb.hit:,} of {comb.teeth:,} teeth"
+        f" {comb.phase_ns / 1e6:.3f} ms on, {comb.hit:,} of {comb.teeth:,} expected ticks"
         f" ({comb.by_chance:,.0f} by chance),"
         f" usually {units.format_ns(comb.typical_ns)}, {percent(comb.share_time)} of the time in gaps;"
         f" {comb.reason}"

@@ -32,7 +32,7 @@ _ROOMY = 100
 
 
 class Progress(Protocol):
-    """Whoever looks at events."""
+    """A receiver of events."""
 
     def on_event(self, event: Mapping[str, Any]) -> None:
         """Takes one event of the measuring process."""
@@ -124,7 +124,7 @@ class Lively(Plain):
 
 
 def opening_lines(hello: Mapping[str, Any], plan: Plan, screen: Screen) -> list[Line]:
-    """Who am I, what to distrust, what it will take."""
+    """The machine, what limits the figures, and how long the run will take."""
     import msgspec  # noqa: PLC0415 - once a run
 
     from latlab.doctor import examine, load_average  # noqa: PLC0415 - once a run

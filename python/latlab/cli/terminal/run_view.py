@@ -1,4 +1,4 @@
-"""A run as a person reads it: one page, or with all that stands behind it."""
+"""A run as a person reads it: one page, or with all its details."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def run_lines(run: Run, screen: Screen, *, verbose: bool = False, header: bool =
     Args:
         run: Any run.
         screen: Where it is shown.
-        verbose: The whole ladder, its notes, the surprises, what was not measured and what stands behind the
+        verbose: The whole ladder, its notes, the surprises, what was not measured and the details of the
             figures.
         header: With the machine and the doctor's findings, which a run that was just measured has shown
             already.

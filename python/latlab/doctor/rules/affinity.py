@@ -7,7 +7,7 @@ from latlab.run.model import Finding
 
 
 def finding(host: Host) -> Finding | None:
-    """Finding, or None when all CPUs are allowed, one is (that has its own rule), or nobody knows."""
+    """Finding, or None when all CPUs are allowed, one is (that has its own rule), or that is unknown."""
     allowed, online = len(host.allowed_cpus), host.online_cpus
     if online is None or allowed < 2 or allowed >= online:  # noqa: PLR2004 - one CPU is another rule
         return None

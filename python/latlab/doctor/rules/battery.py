@@ -7,7 +7,7 @@ from latlab.run.model import Finding
 
 
 def finding(host: Host) -> Finding | None:
-    """Finding, or None on mains power, or when nobody knows."""
+    """Finding, or None on mains power, or when that is unknown."""
     if host.machine.text("cpu.power_source") != "battery":
         return None
     return Finding(

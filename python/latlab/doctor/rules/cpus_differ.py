@@ -7,7 +7,7 @@ from latlab.run.model import Finding
 
 
 def finding(host: Host) -> Finding | None:
-    """Finding, or None when its CPUs do not differ beyond what their rounds do, or there is no such run."""
+    """Finding, or None when its CPUs differ within run-to-run variation, or there is no such run."""
     found = host.differing
     if found is None:
         return None

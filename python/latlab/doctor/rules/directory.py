@@ -7,7 +7,7 @@ from latlab.run.model import Finding
 
 
 def finding(host: Host) -> Finding | None:
-    """Finding, or None when it is on a disk's file system, or nobody knows."""
+    """Finding, or None when it is on a disk's file system, or that is unknown."""
     system = host.machine.section("dir.file_system")
     kind = system.text("kind") or "unknown type"
     if system.flag("in_memory"):

@@ -15,7 +15,7 @@ CAUTION_SHARE, WARNING_SHARE = 0.03, 0.1
 
 
 def finding(host: Host) -> Finding | None:
-    """Finding, or None when nobody listened, or there was nothing to hear."""
+    """Finding, or None without a noise measurement, or when it found nothing."""
     if host.heard is None:
         return None
     noise = host.heard.quietest
@@ -31,7 +31,7 @@ def finding(host: Host) -> Finding | None:
     return Finding(
         id="disturbed-cpu",
         severity=severity,
-        title=f"CPU {noise.cpu} is kept from its work {disturbances.rate(everything.hz)} times a second,"
+        title=f"CPU {noise.cpu} is interrupted {disturbances.rate(everything.hz)} times a second,"
         f" {disturbances.percent(lost)} of its time",
         effect=f"by time {shares}; the longest in {units.format_seconds(noise.seconds)} took"
         f" {units.format_ns(longest)}; 1 in {units.format_count(everything.one_in(100.0))} operations of"

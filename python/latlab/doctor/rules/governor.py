@@ -7,7 +7,7 @@ from latlab.run.model import Finding
 
 
 def finding(host: Host) -> Finding | None:
-    """Finding, or None when it asks for full speed, or nobody knows (most virtual machines)."""
+    """Finding, or None when it asks for full speed, or that is unknown (most virtual machines)."""
     governor = host.machine.text("cpu.governor")
     if governor is None or governor == "performance":
         return None

@@ -1,4 +1,4 @@
-"""Huge pages are off, forbidden to this process, or given only to who asks."""
+"""Huge pages are off, forbidden to this process, or given only on request."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from latlab.run.model import Finding
 
 
 def finding(host: Host) -> Finding | None:
-    """Finding, or None when transparent huge pages are always given, or nobody knows."""
+    """Finding, or None when transparent huge pages are always given, or that is unknown."""
     mode = host.machine.text("memory.thp.enabled")
     if mode == "never":
         return Finding(

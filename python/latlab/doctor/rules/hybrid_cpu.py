@@ -7,7 +7,7 @@ from latlab.run.model import Finding
 
 
 def finding(host: Host) -> Finding | None:
-    """Finding, or None when all cores are alike, or nobody knows."""
+    """Finding, or None when all cores are alike, or that is unknown."""
     if host.machine.flag("cpu.hybrid") is not True:
         return None
     return Finding(

@@ -10,7 +10,7 @@ QUIET_SHARE = 0.125
 
 
 def finding(host: Host) -> Finding | None:
-    """Finding, or None when the machine is quiet, or nobody knows."""
+    """Finding, or None when the machine is quiet, or that is unknown."""
     cpus = host.online_cpus or 1
     if host.load is None or host.load < QUIET_SHARE * cpus:
         return None

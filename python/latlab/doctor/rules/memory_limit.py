@@ -20,7 +20,7 @@ BOUNDS = {
 
 
 def finding(host: Host) -> Finding | None:
-    """Finding, or None when a quarter of what may be used reaches 1 GiB, or nobody knows."""
+    """Finding, or None when a quarter of what may be used reaches 1 GiB, or that is unknown."""
     usable = host.machine.integer("limits.usable_memory_bytes")
     if usable is None or usable // 4 >= ENOUGH_BYTES:
         return None

@@ -7,7 +7,7 @@ from latlab.run.model import Finding
 
 
 def finding(host: Host) -> Finding | None:
-    """Finding, or None when two or more CPUs may be used, or nobody knows."""
+    """Finding, or None when two or more CPUs may be used, or that is unknown."""
     allowed = len(host.settings.cpus or host.allowed_cpus)
     if allowed != 1:
         return None

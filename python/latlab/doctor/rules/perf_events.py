@@ -10,7 +10,7 @@ CLOSED = 2
 
 
 def finding(host: Host) -> Finding | None:
-    """Finding, or None when they may be read, or nobody knows."""
+    """Finding, or None when they may be read, or that is unknown."""
     level = host.machine.integer("limits.perf_event_paranoid")
     able = host.machine.flag("limits.root") or "CAP_PERFMON" in [
         name.upper() for name in host.machine.texts("limits.capabilities")

@@ -12,7 +12,7 @@ ALIKE = 2.0
 
 
 def finding(host: Host) -> Finding | None:
-    """Finding, or None when nobody listened to more than one."""
+    """Finding, or None when the noise of fewer than two was measured."""
     if host.heard is None or len(host.heard.cpus) < 2:  # noqa: PLR2004 - nothing to compare
         return None
     ranked = sorted(host.heard.cpus, key=lambda one: one.lost_share)

@@ -7,7 +7,7 @@ from latlab.run.model import Finding
 
 
 def finding(host: Host) -> Finding | None:
-    """Finding, or None without SMT, or when nobody knows."""
+    """Finding, or None without SMT, or when that is unknown."""
     threads = host.machine.integer("cpu.threads_per_core")
     if threads is None or threads < 2:  # noqa: PLR2004 - two threads are what SMT is
         return None

@@ -8,7 +8,7 @@ from latlab.run.model import Finding
 
 
 def finding(host: Host) -> Finding | None:
-    """Finding, or None when nobody listened, or nothing comes regularly."""
+    """Finding, or None without a noise measurement, or when nothing comes regularly."""
     if host.heard is None:
         return None
     standing = disturbances.standing_causes(host.heard.quietest)

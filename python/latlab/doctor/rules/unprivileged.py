@@ -7,7 +7,7 @@ from latlab.run.model import Finding
 
 
 def finding(host: Host) -> Finding | None:
-    """Finding, or None for the superuser, or when nobody knows."""
+    """Finding, or None for the superuser, or when that is unknown."""
     if host.machine.flag("limits.root") is not False:
         return None
     return Finding(

@@ -33,11 +33,11 @@ from latlab.view.table import Column, Listing, Table
 
 _UNJUDGED: Final = Judgement()
 _ABOUT_PAUSES: Final = {
-    "Java": "Java: numbers and sums are those that jstat shows. The longest is that of the pauses that a look"
-    " found to be over; looks are 5 ms apart or more. Stops of all threads include the collector's.",
+    "Java": "Java: numbers and sums are those that jstat shows. The longest is that of the pauses that a scan"
+    " found to be over; scans are 5 ms apart or more. Stops of all threads include the collector's.",
     "Go": "Go: numbers and sums are those of runtime.MemStats (NumGC, PauseTotalNs). All stops of one"
     " collection count as one pause. The counters go with their process: “at least” marks one that"
-    " has ended. Pauses after the last look are not counted; looks are 5 ms apart or more.",
+    " has ended. Pauses after the last scan are not counted; scans are 5 ms apart or more.",
     "V8": "V8: by a breakpoint at each of the two functions that Node calls as a pause begins and as it ends,"
     " in all threads. They are those that --trace-gc lists. “At least” marks a process that was started under"
     " watch: pauses in its first milliseconds are not counted.",
@@ -137,8 +137,8 @@ def _notices(explained: Explained) -> tuple[Notice, ...]:
         found.append(
             Notice(
                 "warning",
-                "The books do not close",
-                f"{100 * explained.closure.sum:.1f} % of wall time was given away: distrust every share.",
+                "Accounting error",
+                f"Categories sum to {100 * explained.closure.sum:.1f} % of wall time: distrust every share.",
             )
         )
     if explained.level > 1:

@@ -1,4 +1,4 @@
-"""The ledger over time: of each moment, what it went to."""
+"""The ledger over time: how each part of the run was spent."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from latlab.units import format_ns
 from latlab.view.drawing import inline, layered
 from latlab.view.table import Column, Table
 
-TITLE: Final = "What did each moment go to?"
+TITLE: Final = "How was the time spent over the run?"
 _WIDTH, _HEIGHT = 720, 220
 _MOST: Final = 256
 """Bins that a screen can show."""
@@ -81,7 +81,7 @@ def caption(explained: Explained) -> str:
     """How to read it."""
     runs = " It is the first of the runs." if explained.runs > 1 else ""
     return (
-        f"Bins of {format_ns(1e9 * _bins(explained)[0])}. Within a bin what samples and looks saw divides the"
+        f"Bins of {format_ns(1e9 * _bins(explained)[0])}. Within a bin samples and scans divide the"
         f" time; over all bins each category has the time that the ledger gives it.{runs}"
     )
 

@@ -166,7 +166,7 @@ def caption(explained: Explained) -> str:
     if left:
         parts.append(f"{left:,} threads are not shown: these are the busiest.")
     if "on-cpu-or-ready" in timeline.thread_names:
-        parts.append("on-cpu-or-ready: a look cannot tell one from the other.")
+        parts.append("on-cpu-or-ready: a scan cannot distinguish the two.")
     return " ".join(parts)
 
 

@@ -115,7 +115,7 @@ def _of_file(row: File, moved: Moved | None, verb: str) -> Dot | None:
     name = clean(PurePath(row.name).name or row.name, most=32)
     return Dot(
         f"{name}: {verb}",
-        "over the time between looks in which it moved, computing included",
+        "over the time between scans in which it moved, computing included",
         moved.block_bytes,
         moved.rate,
         moved.rate,

@@ -363,8 +363,8 @@ def files_sentence(explained: Explained) -> str:
     if not parts:
         return "The kernel's counts of bytes could not be read, or there were none."
     rest = (
-        f" {' and '.join(lacking)} has no file here: that was closed between two looks, or its position told"
-        " nothing."
+        f" {' and '.join(lacking)} has no file here: that was closed between two scans, or its position"
+        " showed nothing."
         if lacking
         else ""
     )
@@ -376,8 +376,8 @@ def files_statements(explained: Explained) -> tuple[str, ...]:
     files, counters = explained.files, explained.counters
     apart = f", every {format_ns(1e9 * files.every_s)} on average" if files.every_s else ""
     lines = [
-        f"By {files.looks:,} looks at where descriptors stand in /proc{apart}: a file that is open for less"
-        " than the time between two looks may be missing, and so may the last bytes before one is closed.",
+        f"By {files.looks:,} scans of descriptor positions in /proc{apart}: a file that is open for less"
+        " than the time between two scans may be missing, and so may the last bytes before one is closed.",
         "Bytes a call are known from times in which the process used nothing else. Inferred: no position"
         " moved, and no other descriptor was one that a thread was seen waiting in. Bytes of TCP connections,"
         " their round trips and what was sent again are the kernel's own figures.",

@@ -64,7 +64,7 @@ def test_a_lesson_shows_question_program_table_published_figure_picture_and_reas
         "0.14886 seconds",
         "█",
         "Why",
-        "Where the document misleads",
+        "Where “Understanding Latency” misleads",
         "What to try next",
         "Less evidence",
     ):

@@ -216,7 +216,7 @@ def test_two_disks_of_one_kind_are_compared_and_decide_nothing() -> None:
     said = third_rule(SOLID, SPINNING, systems=("", "nfs4"))
     assert said.startswith("undecided (")
     assert "the second lies behind nfs4" in said
-    assert third_rule(why="the disk is full") == "undecided (the two disks in turns: the disk is full)"
+    assert third_rule(why="the disk is full") == "undecided (the two disks alternately: the disk is full)"
 
 
 def test_the_two_disks_stand_side_by_side_with_the_ratio_of_their_times() -> None:
@@ -297,8 +297,8 @@ def test_a_second_directory_that_cannot_be_written_is_named_and_the_rest_goes_on
 ) -> None:
     monkeypatch.setattr(lessons, "check_directories", lambda *_: None)
     found = lessons.run("block-size", "small", plain=True, directory=[tmp_path, tmp_path / "gone"])
-    assert str(found["rules.solid.python"].value).startswith("undecided (the two disks in turns: ")
-    assert any(each.what == "the two disks in turns" for each in found.missing)
+    assert str(found["rules.solid.python"].value).startswith("undecided (the two disks alternately: ")
+    assert any(each.what == "the two disks alternately" for each in found.missing)
     assert found["rules.large_write.python"].value
 
 
@@ -306,7 +306,7 @@ def test_a_second_directory_that_cannot_be_written_is_named_and_the_rest_goes_on
     ("buffered", "rows", "said"),
     [
         ((0.001, 0.002), (8.0, 9.0), ("Yes: ", "because all other")),
-        ((0.9, 1.3), (0.9, 1.1), ("Not beyond what the repeats differ: ", "although all other")),
+        ((0.9, 1.3), (0.9, 1.1), ("Any difference is within run-to-run variation: ", "although all other")),
     ],
 )
 def test_what_the_repeats_do_not_bear_out_is_not_said(

@@ -59,7 +59,7 @@ def test_the_machine_that_stands_apart_is_named_with_what_only_it_has() -> None:
     class_ = [result(ratio) for ratio in (30, 33, 36, 31)] + [result(140, machine=odd, doubts=doubts)]
     said = classroom.together(class_)
     assert "From 30.0x (machine 1) to 140x (machine 5); the median is 33.0x." in said.answer[0]
-    assert said.answer[-1] == "1 of them stands apart: machine 5."
+    assert said.answer[-1] == "1 outlier: machine 5."
     (why,) = said.reasons
     assert why.startswith("Machine 5: 4.2 times the median.")
     assert "its processor is Beta, that of 4 of 4 others Alpha" in why
@@ -67,9 +67,7 @@ def test_the_machine_that_stands_apart_is_named_with_what_only_it_has() -> None:
     assert "The battery is in use" in why
     assert "CPUs" not in why, "it has as many as the others"
     (drawn,) = [each for each in said.pictures if each.name == "class"]
-    assert [mark.label for mark in drawn.marks if mark.series == "a machine that stands apart"] == [
-        "machine 5"
-    ]
+    assert [mark.label for mark in drawn.marks if mark.series == "an outlier"] == ["machine 5"]
     assert drawn.marks[0].value == 75.1
 
 

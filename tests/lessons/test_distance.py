@@ -24,7 +24,7 @@ def test_transfers_take_from_the_first_begin_to_the_last_byte() -> None:
     seconds, told = way.by_core(1000, 2, 2, kept=False)
     assert seconds == pytest.approx(2.5)
     assert len(told) == 2
-    with pytest.raises(Cannot, match="told of 2 transfers, not 3"):
+    with pytest.raises(Cannot, match="reported 2 transfers, not 3"):
         way.by_core(1000, 3, 2, kept=False)
 
 

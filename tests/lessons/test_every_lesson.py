@@ -183,7 +183,7 @@ def test_who_asks_for_the_documents_sizes_is_told_first_how_long_they_take(
     monkeypatch.setattr(lessons, "run", stopped)
     assert run(["lesson", name, "--original"]) == 2
     said = " ".join(capsys.readouterr().err.split())
-    assert re.match(r"about (a minute|\d+ minutes) with the document's sizes ", said)
+    assert re.match(r"about (a minute|\d+ minutes) with the published sizes ", said)
     assert lessons.named(name).ORIGINAL_TAKES.because in said
 
 
@@ -310,7 +310,7 @@ def test_every_program_belongs_to_a_lesson(root: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("downloads", "for the rows of the document's own program: pip install 'latlab[lessons]'"),
+        ("downloads", "for the rows of the published program: pip install 'latlab[lessons]'"),
         (
             "linked-list",
             "for the rows of other allocators (Debian): apt install"

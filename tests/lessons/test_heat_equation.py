@@ -45,7 +45,7 @@ def test_the_share_of_making_grids_is_that_of_the_times_shown() -> None:
         ((1.9, 1.8), "save 7.5 % (5.0 % – 10 %) of its time."),
         (
             (1.9, 2.3),
-            "save that, but the rounds differ by more (-5.0 % (-15 % – 5.0 %)).",
+            "save that, but run-to-run variation is larger (-5.0 % (-15 % – 5.0 %)).",
         ),
     ],
 )

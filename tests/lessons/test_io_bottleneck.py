@@ -468,14 +468,14 @@ def test_published_figures_stand_beside_figures_of_as_large_a_text(size: int) ->
             assert (table.cell(name, "go_simple").published is not None) is (name == row + reckoned), name
     if not reckoned:
         assert not any("reckoned" in row.name for row in table.rows)
-        assert not any("reckoned" in text for text in (table.note, *said.answer))
+        assert not any("calculated" in text for text in (table.note, *said.answer))
         return
     # Of the run that was measured as the fastest, though the other would be so with ten times the text.
     assert table.cell("reading_reckoned", "go_simple").value == 20
     assert table.cell("processing_reckoned", "go_simple").value == 95
     total = table.cell("total_reckoned", "go_simple")
     assert (total.value, total.low, total.high) == (117, 105, 117)
-    assert "reckoned, not measured" in table.note
+    assert "calculated, not measured" in table.note
     share = next(table for table in said.tables if table.name == "share")
     assert "reading takes" not in share.note, "of optimised Go nothing is known"
 
@@ -489,7 +489,7 @@ def test_the_answer_says_what_weighs_more_in_a_text_of_few_copies() -> None:
     answer = lesson.say("default", text, runs).answer[-1]
     assert "this one is 3 copies of 4.13 MB" in answer
     assert "they take 10 % to 30 % of the time here" in answer
-    assert "they would take about 0.11 % to 0.43 % (reckoned, not measured)." in answer
+    assert "they would take about 0.11 % to 0.43 % (calculated, not measured)." in answer
     own = lesson.say("default", replace(text, note="Your own file."), runs).answer
     assert "copies" not in " ".join(own), "what a file of the user's is made of is not known"
 

@@ -364,7 +364,7 @@ def test_nodes_across_lines_are_counted(result: Result) -> None:
         ((3.0, 4.0, 3.0, 4.0, 3.0), (1.0, 2.0, 1.0, 2.0, 1.0), "saves"),
         ((1.0, 2.0, 1.0, 2.0, 1.0), (3.0, 4.0, 3.0, 4.0, 3.0), "costs"),
         ((1.0, 3.0, 1.0, 3.0, 1.0), (2.0, 4.0, 2.0, 4.0, 2.0), "It costs time"),
-        ((1.0, 3.0, 1.0, 3.0, 1.0), (2.0, 2.5, 2.0, 2.5, 0.9), "no difference beyond what the rounds differ"),
+        ((1.0, 3.0, 1.0, 3.0, 1.0), (2.0, 2.5, 2.0, 2.5, 0.9), "no difference beyond run-to-run variation"),
         ((2.0,) * 12, (*(1.0,) * 10, 3.0, 4.0), "It saves time: 2.00 times"),
         ((1.04,) * 12, (1.0,) * 12, "It saves time: 1.04 times (1.04 – 1.04)."),
         ((2.0,) * 12, (*(1.0,) * 9, 3.0, 4.0, 5.0), "no difference"),

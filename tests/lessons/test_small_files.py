@@ -82,7 +82,7 @@ SLOW, FAST = Times((0.05, 0.06)), Times((0.01, 0.011))
         (
             (FAST, Times((0.02, 0.01))),
             (FAST, SLOW),
-            "for writing the premise cannot be told from the rounds here, for reading it holds here.",
+            "for writing the premise is undecided here, for reading it holds here.",
         ),
     ],
 )
@@ -105,7 +105,9 @@ def test_memory_that_has_to_be_found_is_named_where_it_costs() -> None:
         assert any("a page that nobody used lately" in line for line in said) is told
 
 
-@pytest.mark.parametrize(("flushed", "said"), [(SLOW, "until it is on the disk"), (FAST, "at no lower rate")])
+@pytest.mark.parametrize(
+    ("flushed", "said"), [(SLOW, "until it is on the disk"), (FAST, "the rate is no lower")]
+)
 def test_what_is_flushed_is_called_slower_only_where_it_is(flushed: Times, said: str) -> None:
     found = Arms({"write_one": FAST, "write_many": SLOW})
     told = small_files.say(small_files.PAIRS["default"], found, durable=Arms({"one": flushed}))

@@ -1,37 +1,37 @@
-"""The lessons: each experiment of the documents that latlab began from, run on this machine.
+"""The lessons: each experiment of the sources that latlab began from, run on this machine.
 
     import latlab
     latlab.lessons.small_files()                  # under a minute; the page in a notebook
-    latlab.lessons.small_files(size="original")   # the document's sizes
+    latlab.lessons.small_files(size="original")   # the published sizes
     latlab.lessons.run("small-files", plain=True) # standard library only: less evidence
 
 **How a lesson is written.** One folder `experiments/<id>/`; its page is `docs/lessons/<id>.md`, its test
 `tests/lessons/test_<id>.py`. What it measures is in the folder's `__init__.py`, what it says in
 `lesson.md.j2`, whose form stands in :mod:`latlab.lessons.template`. The file has
 
-- `QUESTION` (the document's opening question), `ORIGIN` (which document), `PROGRAMS` (files in `programs/`
-  that are run and shown, the document's experiment first), `GUESS` or None, and `ORIGINAL_TAKES` (how long
-  the document's sizes take, and why); `TAKES_FILE = True` where the user may name a file (`bench.file`);
+- `QUESTION` (the source's opening question), `ORIGIN` (which source), `PROGRAMS` (files in `programs/`
+  that are run and shown, the source's experiment first), `GUESS` or None, and `ORIGINAL_TAKES` (how long
+  the published sizes take, and why); `TAKES_FILE = True` where the user may name a file (`bench.file`);
   `COMPARES_DISKS = True` where a second directory (`bench.second`);
   `wanted()` where something has to be installed for some rows, which yields what is not;
 - `run(bench) -> Told`, the whole experiment. It asks `bench.size` for its sizes, and goes through
 
-  1. the plain arm: a program in `programs/`, standard library only, as a Python user would write it. It is
+  1. the plain-Python program: in `programs/`, standard library only, as a Python user would write it. It is
      labelled `python` and is less evidence. Work that may fail goes through `bench.attempt("what it is",
      work)`, which returns None and keeps the reason: no room, no compiler, no permission; the rest of the
      lesson goes on; `bench.arms` returns times that are absent with that reason. Comparisons go through
-     `bench.times`, which alternates the order, or `bench.rounds`, where each arm may fail by itself;
-  2. the native arm: `native.probed(bench, "probe.glob")` returns a run, or None, with the reason;
-  3. tables in the document's form (marked `*`), each cell with its unit, its spread, and the published
+     `bench.times`, which alternates the order, or `bench.rounds`, where one may fail and the others go on;
+  2. the Rust probe: `native.probed(bench, "probe.glob")` returns a run, or None, with the reason;
+  3. tables in the source's form (marked `*`), each cell with its unit, its spread, and the published
      figure exactly as it is printed there; a cell without a figure says why;
-  4. reasons with causes that were measured here; `Misled` where the document misleads; `Answer` for each
+  4. reasons with causes that were measured here; `Misled` where the source misleads; `Answer` for each
      of its other questions; and what to try next.
 
 Nothing in a lesson is imported at once but the standard library, `latlab.errors`, `latlab.text`,
 `latlab.units` and this package: a test blocks the measuring core and runs every lesson without it. A program
 in `programs/` also runs by itself, in a moment with `--small`. A ratio is made by `Times.over` from the times
 that are shown. Published figures are quoted as published, even where they disagree with their own table.
-What its document holds goes into the index of `tests/lessons/test_nothing_is_missing.py`.
+What its source holds goes into the index of `tests/lessons/test_nothing_is_missing.py`.
 """
 
 from __future__ import annotations
@@ -125,8 +125,8 @@ def run(
 
     Args:
         name: Of the lesson: one of `LESSONS`.
-        size: `small` (seconds), `default` (under a minute) or `original` (the document's sizes).
-        plain: Only the plain-Python arm, without the measuring core: less evidence.
+        size: `small` (seconds), `default` (under a minute) or `original` (the published sizes).
+        plain: Only the plain-Python program, without the measuring core: less evidence.
         directory: Whose disk is measured; by default your cache folder's. `block-size` compares two.
         file: A file of yours instead of what the lesson makes; `io-bottleneck` counts its words.
         guess: What the reader expects, to be shown beside what was found.
@@ -249,7 +249,7 @@ def check_file(lesson: Lesson, file: str | os.PathLike[str]) -> None:
 
 
 def _beside(result: Result, asked: Guess, guess: str | None) -> Result:
-    """With the document's figure beside the one here, where there is one, and with the reader's guess."""
+    """With the source's figure beside the one here, where there is one, and with the reader's guess."""
     here = result[asked.cell]
     if guess is None and here.value is None:
         return result

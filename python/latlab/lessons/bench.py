@@ -1,6 +1,6 @@
 """Where a lesson works: its folder, its clock, its limits, and the list of what could not be done.
 
-Standard library only, as the plain arms are.
+Standard library only, as the plain-Python programs are.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ T = TypeVar("T")
 K = TypeVar("K")
 
 #: Why there is no figure of what needs more than the standard library.
-PLAIN: Final = "only the plain-Python arm was asked for (--plain)"
+PLAIN: Final = "only the plain-Python program was asked for (--plain)"
 #: What a lesson leaves free of a disk. Measuring also keeps a twentieth; a lesson writes less, and has to
 #: work where 4 GiB are free, also on a large disk.
 KEPT_BYTES = 1 << 30
@@ -81,7 +81,7 @@ class Times:
         Args:
             unit: Of the values, where they are not seconds.
             divide: By how many operations.
-            published: The document's figure for the same.
+            published: The published figure for the same.
         """
         if not self.values:
             return nothing(unit, self.why, published)
@@ -127,7 +127,7 @@ def nothing(unit: Unit = "s", why: str = "", published: Published | None = None)
 
 
 class Arms(dict[K, Times]):
-    """Times by arm; of an arm that could not be timed, times without values.
+    """Times by variant; of one that could not be timed, times without values.
 
     Attributes:
         why: The reason.
@@ -150,9 +150,9 @@ class Bench:
 
     Attributes:
         size: `small`, `default` or `original`.
-        plain: The native arm is not run, and the core is not even imported.
+        plain: The Rust probe is not run, and the core is not even imported.
         missing: What could not be done, so far.
-        run: The native arm's run.
+        run: The run of Rust probes.
         urls: Files of real servers, as the user named them.
         file: A file of the user's that is to be used, where the lesson takes one.
         second: A directory of another disk that is compared, where the lesson takes one.
@@ -213,7 +213,7 @@ class Bench:
         return Path(tempfile.gettempdir())
 
     def tell(self, text: str) -> None:
-        """What is being done now, for who waits."""
+        """What is being done now, for a waiting user."""
         self._told = time.perf_counter()
         if self._say is not None:
             self._say(text)
@@ -325,7 +325,7 @@ class Bench:
     def times(
         self, arms: Mapping[str, Callable[[], float]], rounds: int, within: float = math.inf
     ) -> dict[str, Times]:
-        """Each arm once a round, in turns.
+        """Each variant once a round, alternately.
 
         Args:
             arms: Each returns the seconds that its work took.
@@ -345,13 +345,13 @@ class Bench:
         *,
         told: bool = False,
     ) -> dict[K, list[T]]:
-        """Each arm once a round, in turns, with what it is called; one that fails has no further round.
+        """Each variant once a round, alternately, with its name; one that fails has no further round.
 
         Args:
             arms: What each is, for the list of what is missing, and its work: see `attempt`.
             rounds: How many at most.
             within: Seconds; see `in_turns`.
-            told: Whether it is said when an arm begins.
+            told: Whether to print when a variant begins.
         """
         kept: dict[K, list[T]] = {name: [] for name in arms}
         for name in self.turns(arms, rounds, within):
@@ -365,7 +365,7 @@ class Bench:
         return kept
 
     def turns(self, items: Iterable[T], rounds: int, within: float = math.inf) -> Iterator[T]:
-        """`in_turns`, and who waits is told in which round it is."""
+        """`in_turns`, and prints the number of the round."""
         kept, begun = list(items), time.perf_counter()
         for number, item in enumerate(in_turns(kept, rounds, within)):
             done, rest = divmod(number, len(kept))
@@ -395,7 +395,7 @@ def time_left(begun: float, done: int, rounds: int) -> str:
 
 
 def _silently(event: object) -> None:
-    """What the native arm tells while it runs: the lesson says what it does itself."""
+    """What the Rust probe tells while it runs: the lesson says what it does itself."""
     del event
 
 

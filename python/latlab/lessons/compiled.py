@@ -18,7 +18,7 @@ from latlab.text import clean
 
 #: Compilers in the order in which they are looked for.
 COMPILERS: Final = ("gcc", "cc", "clang")
-#: As the document compiles.
+#: As the source compiles.
 FLAGS: Final = ("-O3", "-Wall")
 _COMPILES_S: Final = 60.0
 _RUNS_S: Final = 60.0
@@ -59,7 +59,7 @@ class Compiler:
 
         Args:
             name: Without its ending.
-            flags: Instead of those of the document.
+            flags: Instead of those of the source.
             libraries: As `-ldl`.
             tag: Tells executables of one program apart.
 

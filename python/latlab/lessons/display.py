@@ -38,11 +38,11 @@ def html(result: Result) -> str:
     if result.beside:
         parts.append(f"<p>{_safe(result.beside)}</p>")
     if result.plain:
-        parts.append("<p><b>Less evidence</b>: only the plain-Python arm was run.</p>")
+        parts.append("<p><b>Less evidence</b>: only the plain-Python program was run.</p>")
     parts += [_table(table) for table in result.tables]
     parts += [
         _list("Why", result.reasons),
-        _list("Where the document misleads", [f"{each.says} {each.found}" for each in result.misled]),
+        _list(f"Where {result.cited} misleads", [f"{each.says} {each.found}" for each in result.misled]),
         _list("Also", [f"{each.question} {each.answer}" for each in result.answers]),
         _list("Not measured", [f"{each.what}: {each.why}" for each in result.missing]),
         _list("Where this could be wrong here", result.doubts),

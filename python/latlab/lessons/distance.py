@@ -4,7 +4,7 @@
                           ▲                                             ▲
                        client (ends.py)               servers (the core's own, and ends.py)
 
-A path is the core's, the same as of `latlab measure --delay`; whoever has no core, or may have no namespaces,
+A path is the core's, the same as of `latlab measure --delay`; a user without a core, or without namespaces,
 gets a server that waits before it answers. That leaves out the round trips of connecting and of slow start,
 and says so.
 """
@@ -200,7 +200,7 @@ class Way:
         self.native.ask({"Prepare": work | {"kept": False}})
         told: list[Stamps] = self.native.ask({"Transfer": work | {"kept": kept}})["stamped"]
         if len(told) != count:
-            raise Cannot(f"the core's client told of {len(told)} transfers, not {count}")
+            raise Cannot(f"the core's client reported {len(told)} transfers, not {count}")
         begun, ended = min(each["begun"] for each in told), max(each["last_byte"] for each in told)
         return (ended - begun) * 1e-9, told
 

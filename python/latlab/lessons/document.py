@@ -31,7 +31,7 @@ def document(result: Result) -> Document:
         _question(result),
         _code(result),
         _statements("why", "Why is that so?", result.reasons),
-        _statements("misleads", "Where does the document mislead?", misled),
+        _statements("misleads", f"Where does {result.cited} mislead?", misled),
         _statements("asks", "What else does it ask or say?", answers),
         _more(result),
         _statements("missing", "What was not measured?", missing),
@@ -133,7 +133,7 @@ def _notices(result: Result) -> tuple[Notice, ...]:
         found.append(
             Notice(
                 "caution",
-                "Less evidence: only the plain-Python arm was run",
+                "Less evidence: only the plain-Python program was run",
                 "Its times hold Python's own cost, and nothing proves what the caches did.",
                 "run the lesson without --plain",
             )

@@ -117,7 +117,7 @@ class End:
         return {"seconds": seconds, "done": done}
 
     def warm(self) -> None:
-        """Pays what only the first request of a process pays, without a word to anybody."""
+        """Pays what only the first request of a process pays, and reports nothing."""
         with urllib.request.urlopen("data:,") as answer:  # noqa: S310 - it asks nobody
             answer.read()
         ssl.create_default_context()
@@ -177,7 +177,7 @@ def _client(by: str) -> downloads.Fetch:
 
 
 def _as_published(url: str, patience: float) -> bytes:
-    """`requests.get` without a look at the status, as the document's program has it; but with a time-out."""
+    """`requests.get` without a look at the status, as the published program has it; but with a time-out."""
     import requests  # type: ignore[import-untyped,unused-ignore]  # noqa: PLC0415 - it may not be there
 
     content: bytes = requests.get(url, timeout=patience).content

@@ -1,6 +1,6 @@
 """Figures of a lesson, with their spread and why there is none; tables, pictures and series of them.
 
-Standard library only, as the plain arms are.
+Standard library only, as the plain-Python programs are.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Kind = Literal["bars", "lines", "spans"]
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A figure of the document.
+    """A figure of the source.
 
     Attributes:
         text: Exactly as it is printed there.
@@ -50,7 +50,7 @@ class Cell:
         low: The smallest of the repeats.
         high: The largest of the repeats.
         repeats: How often it was measured.
-        published: The document's figure for the same.
+        published: The published figure for the same.
         why: Why there is no figure, or what must be known of it.
     """
 
@@ -99,7 +99,7 @@ class Cell:
         )
 
     def above(self, value: float) -> bool:
-        """Whether it is more than that beyond what the repeats differ."""
+        """Whether it is more than that by more than run-to-run variation."""
         return self.low is not None and self.low > value
 
     def below(self, value: float) -> bool:
@@ -142,7 +142,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table in the form of the document's, or one of ours.
+    """A table in the form of the source's, or one of ours.
 
     Attributes:
         name: For programs.
@@ -150,7 +150,7 @@ class Table:
         first: Heading of the column of row titles.
         columns: In order.
         rows: In order.
-        original: Whether the document has this table.
+        original: Whether the source has this table.
         note: What must be known to read it.
     """
 
@@ -264,7 +264,7 @@ class Picture:
 
     @property
     def words(self) -> str:
-        """What it shows, for who does not see it."""
+        """What it shows, for a reader who cannot see it."""
         kind = {"bars": "Horizontal bars", "lines": "Lines", "spans": "Bars from a beginning to an end"}[
             self.kind
         ]

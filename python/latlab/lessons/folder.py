@@ -1,7 +1,7 @@
 """A lesson's folder: locked while it is used, removed at the end, or by the next lesson after a kill.
 
 Only what lessons make is ever removed, from folders of this user whose names and locks are those of lessons'.
-Standard library only, as the plain arms are.
+Standard library only, as the plain-Python programs are.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     python listening.py marks ANSWER.json PROGRAM ARGUMENTS...
 
-A process of its own, so that nothing but the program is heard. `plain` instead of `marks` listens to nothing
+A process of its own, so that only the program is recorded. `plain` instead of `marks` listens to nothing
 and needs no measuring core. Started as a file: what it has imported would count as memory of the program.
 """
 

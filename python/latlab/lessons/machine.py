@@ -17,7 +17,7 @@ def machine(directory: Path | None = None) -> dict[str, str]:
     """Processor, CPUs, memory, system, Python, and what is unusual in the environment; only what is known.
 
     Args:
-        directory: Where files are measured: its file system is told as well.
+        directory: Where files are measured: its file system is named as well.
     """
     found = {
         "processor": _processor(),

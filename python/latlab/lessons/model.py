@@ -1,12 +1,13 @@
 """What a lesson found, as plain data: the terminal, the page, JSON and the notebook are renderings of it.
 
-Standard library only: a lesson's plain arm runs where the measuring core cannot.
+Standard library only: a lesson's plain-Python program runs where the measuring core cannot.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
@@ -30,7 +31,7 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Misled:
-    """Where the document misleads: what it says or does, and what was found here."""
+    """Where the source misleads: what it says or does, and what was found here."""
 
     says: str
     found: str
@@ -38,7 +39,7 @@ class Misled:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A question of the document, and the answer that this machine gave."""
+    """A question of the source, and the answer that this machine gave."""
 
     question: str
     answer: str
@@ -67,7 +68,7 @@ class Guess:
     Attributes:
         question: To be answered with a number.
         cell: Name of the cell that answers it: `table.row.column`.
-        textbook: What the document says.
+        textbook: What the source says.
     """
 
     question: str
@@ -77,7 +78,7 @@ class Guess:
 
 @dataclass(frozen=True, slots=True)
 class Original:
-    """What a lesson takes with the document's sizes.
+    """What a lesson takes with the published sizes.
 
     Attributes:
         seconds: On two CPUs of a virtual machine with a solid-state disk.
@@ -95,9 +96,7 @@ class Original:
         minutes = math.ceil(self.seconds / 60)
         about = "a minute" if minutes == 1 else f"{minutes} minutes"
         written = f", and up to {format_bytes(self.written, decimal=True)} written" if self.written else ""
-        return (
-            f"about {about} with the document's sizes (longer on a slower machine){written}: {self.because}"
-        )
+        return f"about {about} with the published sizes (longer on a slower machine){written}: {self.because}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +107,7 @@ class Asked:
         question: To be answered with a number.
         guess: The reader's; empty where nobody guessed.
         here: What was measured; `–` where it was not.
-        textbook: The document's.
+        textbook: The source's.
     """
 
     question: str
@@ -139,10 +138,10 @@ class Result:
 
     Attributes:
         name: Of the lesson.
-        question: The document's opening question.
+        question: The source's opening question.
         origin: Which document.
         size: `small`, `default` or `original`.
-        plain: Whether only the plain-Python arm was run: less evidence.
+        plain: Whether only the plain-Python program was run: less evidence.
         tool: Version of latlab.
         started: When, UTC.
         seconds: How long it took.
@@ -152,16 +151,16 @@ class Result:
         tables: Figures.
         pictures: Charts as data.
         reasons: Why, with causes measured here.
-        misled: Where the document misleads.
-        answers: The document's other questions.
+        misled: Where the source misleads.
+        answers: The source's other questions.
         missing: What was not measured.
-        doubts: What on this machine could make its figures wrong, by the doctor of the native arm's run.
+        doubts: What on this machine could make its figures wrong, by the doctor of the Rust probe's run.
         exercises: What the reader is to predict and then to run, and to explain to somebody.
         further: What to try next.
         series: Values that are kept one by one.
         asked: What the reader is asked beforehand, with its answers; None where the lesson asks nothing.
         charts: Names of charts of `run` that belong to the lesson.
-        run: The native arm's run (`latlab.Run`), or None; not part of the JSON.
+        run: The run of Rust probes (`latlab.Run`), or None; not part of the JSON.
     """
 
     name: str
@@ -222,11 +221,17 @@ class Result:
             return ""
         asked, sizes = self.asked, ", of other sizes" if self.size == "small" else ""
         guess = f" Your guess: {asked.guess}." if asked.guess else ""
-        return f"{asked.question}{guess} Here: {asked.here}. The document{sizes}: {asked.textbook}."
+        return f"{asked.question}{guess} Here: {asked.here}. Published{sizes}: {asked.textbook}."
+
+    @property
+    def cited(self) -> str:
+        """The source by its title: `“Disk Bandwidth”`; without one, what `origin` has before a colon."""
+        title = re.search("“[^”]+”", self.origin)
+        return title[0] if title else self.origin.partition(":")[0]
 
     @property
     def leading(self) -> tuple[Table, ...]:
-        """The document's own tables; where it has none, the first of ours."""
+        """The source's own tables; where it has none, the first of ours."""
         return tuple(table for table in self.tables if table.original) or self.tables[:1]
 
     def table(self, name: str) -> Table:

@@ -1,4 +1,4 @@
-"""What the native arms have in common: cells from records, and why there is none."""
+"""What the Rust probes have in common: cells from records, and why there is none."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ if TYPE_CHECKING:
     from latlab.run.model import Record
     from latlab.run.run import Run
 
-#: Blocks in which the plain arms read and write.
+#: Blocks in which the plain-Python programs read and write.
 PLAIN_BLOCK: Final = 1 << 20
 
 
 def probed(
     bench: Bench, probes: str, what: str = "", *, profile: str = "quick", **options: float
 ) -> tuple[Run | None, str]:
-    """The native arm: a run of some probes, and why the first of them has no figure, where it has none.
+    """A run of Rust probes, and why the first of them has no figure, where it has none.
 
     Args:
         bench: Of the lesson.
         probes: Their ids, as in `latlab measure --only`.
-        what: The arm in words; by default with the probes' ids.
+        what: The run in words; by default with the probes' ids.
         profile: Of the run.
         options: Of `latlab.measure`.
     """
     ids = probes.split(",")
-    name = what or f"the native arm (probe{'s' if len(ids) > 1 else ''} {', '.join(ids)})"
+    name = what or f"the Rust probe{'s' if len(ids) > 1 else ''} ({', '.join(ids)})"
     run = bench.native(name, probes, profile=profile, **options)
     return run, why_not(run, ids[0], bench.why(name))
 
@@ -38,17 +38,17 @@ def why_not(run: Run | None, probe: str, refused: str) -> str:
     """Why a figure of a probe is missing.
 
     Args:
-        run: The native arm's run.
+        run: Of Rust probes.
         probe: Its id.
-        refused: Why there was no native arm at all; empty when there was one.
+        refused: Why there was no run at all; empty when there was one.
     """
     if refused or run is None:
-        return refused or "the native arm was not run"
+        return refused or "the Rust probe was not run"
     for record in run.absent:
         if record.probe == probe and record.error is not None:
             return record.error.text
     failed = [check.detail for record in run.select(probe) for check in record.checks if not check.ok]
-    return f"a proof failed: {failed[0]}" if failed else "the native arm has no such point in its time"
+    return f"a proof failed: {failed[0]}" if failed else "the Rust probe did not reach this point in its time"
 
 
 def cell_of(record: Record, *, published: Published | None = None) -> Cell:

@@ -9,9 +9,9 @@ a machine has no figure for it:
     ## What else it asks                          - **Its question?** The answer.
     ## Exercises                                  - **A question to the reader.** The command that answers it.
     ## Next                                       - what to try
-    ## Charts                                     - the name of a chart of the native arm's run
+    ## Charts                                     - the name of a chart of the Rust probe's run
     ## Tables
-    ### name: What it shows                       `name*`: the document's; `name!`: stays without rows
+    ### name: What it shows                       `name*`: the source's; `name!`: stays without rows
     | first heading | column: Its heading |
     | row: Its title | {{ figure }} |             an empty cell has no figure and no reason
     A note.

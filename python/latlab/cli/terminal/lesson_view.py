@@ -1,4 +1,4 @@
-"""A lesson on the terminal: question, answer, the document's tables, pictures, what was run, and the rest."""
+"""A lesson on the terminal: question, answer, the source's tables, pictures, what was run, and the rest."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def list_lines(lessons: Sequence[tuple[str, Lesson]], screen: Screen) -> list[Li
         lines += screen.wrapped(lesson.QUESTION, first="    ", rest="    ")
     told = (
         "latlab lesson NAME runs one, in under a minute; with --guess it asks first what you expect. With"
-        " --original it has the document's sizes, and says first how long they take."
+        " --original it has the published sizes, and prints first how long they take."
     )
     return [*lines, Line(), *screen.wrapped(told)]
 
@@ -47,12 +47,12 @@ def lesson_lines(result: Result, screen: Screen, *, full: bool = False) -> list[
     lines = [_bold(line) for line in screen.wrapped(result.question)]
     lines += [Line(), *screen.wrapped(" ".join(result.answer))]
     if result.plain:
-        lines += screen.wrapped("Less evidence: only the plain-Python arm was run (--plain).")
+        lines += screen.wrapped("Less evidence: only the plain-Python program was run (--plain).")
     if result.beside:
         lines += [Line(), *screen.wrapped(result.beside)]
     why = _listed("Why", result.reasons, screen)
     misled = _listed(
-        "Where the document misleads", [f"{each.says} {each.found}" for each in result.misled], screen
+        f"Where {result.cited} misleads", [f"{each.says} {each.found}" for each in result.misled], screen
     )
     if not full:
         shown = [_table(table, screen) for table in result.leading[:1]]

@@ -4,8 +4,8 @@
     latlab lesson small-files --compare results/*.json        all of them together
 
 Machines are called by the order of the files, and nothing that names a person, a host or a file is shown.
-What comes out is a `Result` again, so every form of a lesson shows it. Which machine stands apart is told by
-the distance from the median in median absolute deviations (Iglewicz and Hoaglin, 1993), and only where the
+What comes out is a `Result` again, so every form of a lesson shows it. A machine is an outlier by its
+distance from the median in median absolute deviations (Iglewicz and Hoaglin, 1993), and only where the
 machine's own interval does not reach the median. What it has unlike most others is named.
 """
 
@@ -58,7 +58,7 @@ class Figure:
     Attributes:
         title: What it is: its row and column, and its table where others are called so too.
         cells: Of those machines that have a number there, by their place in the class (from 0).
-        published: The document's.
+        published: The source's.
     """
 
     title: str
@@ -88,7 +88,7 @@ class Figure:
         return max(self.numbers, key=self.numbers.__getitem__)
 
     def apart(self) -> list[int]:
-        """The machines whose figures stand apart from the others'; none of fewer than three."""
+        """The machines whose figures are outliers; none of fewer than three."""
         numbers, unit = self.numbers, self.median.unit
         of_ratio = unit != "share" and min(numbers.values()) > 0
         least = math.log(_LEAST_RATIO) if of_ratio else _LEAST_SHARE if unit == "share" else 0.0
@@ -186,7 +186,7 @@ def together(results: Sequence[Result], same: int = 0, sizes: int = 0) -> Result
         here={place: replace(cell, published=None) for place, cell in key.cells.items()},
         results=results,
         shared=shared,
-        # Figures of the smallest sizes are not the document's.
+        # Figures of the smallest sizes are not the source's.
         beside=[] if first.size == "small" else shared,
         apart=apart,
         why={place: list(unlike(results, place, apart)) for place in apart},
@@ -249,16 +249,16 @@ def facts(result: Result) -> dict[str, str]:
     """What a result says of its machine and how it was measured, by what it is called."""
     found = {title: _line(result.machine[name]) for name, title in _FACTS.items() if result.machine.get(name)}
     found["latlab"] = _line(result.tool)
-    found["native arm"] = "not run" if result.plain or _no_native(result) else "run"
+    found["Rust probes"] = "not run" if result.plain or _no_native(result) else "run"
     return found
 
 
 def _no_native(result: Result) -> bool:
-    return any("native arm" in each.what for each in result.missing)
+    return any("probe" in each.what for each in result.missing)
 
 
 def unlike(results: Sequence[Result], place: int, apart: Sequence[int]) -> Iterator[str]:
-    """In what a machine differs from most of those that do not stand apart, and what it doubts itself."""
+    """In what a machine differs from most of those that are no outliers, and what it doubts itself."""
     others = [facts(each) for number, each in enumerate(results) if number not in apart]
     for title, own in facts(results[place]).items():
         usual, many = Counter(each.get(title, "") for each in others).most_common(1)[0]

@@ -48,7 +48,7 @@ def read_steps(folder: Path, count: int) -> Steps:
 
 
 def open_nothing(folder: Path, count: int) -> float:
-    """Seconds to be told `count` times that there is no such file."""
+    """Seconds to look `count` times for a file that does not exist."""
     start = time.perf_counter()
     for i in range(count):
         try:

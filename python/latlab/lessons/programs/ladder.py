@@ -97,4 +97,4 @@ if __name__ == "__main__":
         file = Path(folder, "file")
         write_file(file, 2**24)
         pokes = sorted(poke_file(file, 200, forget=hasattr(os, "posix_fadvise")))
-        print(f"file, 4 KiB  {pokes[len(pokes) // 2] * 1e6:8.1f} us")
+        print(f"file, 4 KiB  {pokes[len(pokes) // 2] * 1e6:8.1f} µs")

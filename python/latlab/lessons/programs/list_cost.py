@@ -106,5 +106,5 @@ if __name__ == "__main__":
     size = 1_000 if "--small" in sys.argv else 100_000
     for name in WAYS:
         made_in, freed_in = create(name, size, 20)
-        print(f"{name:14} {made_in * 1e6:10.1f} us to create, {freed_in * 1e6:8.1f} us to free")
-    print(f"filled anew {fill_new(size, 20) * 1e6:.1f} us, filled again {fill_kept(size, 20) * 1e6:.1f} us")
+        print(f"{name:14} {made_in * 1e6:10.1f} µs to create, {freed_in * 1e6:8.1f} µs to free")
+    print(f"filled anew {fill_new(size, 20) * 1e6:.1f} µs, filled again {fill_kept(size, 20) * 1e6:.1f} µs")

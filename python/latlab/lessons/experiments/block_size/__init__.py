@@ -94,7 +94,7 @@ def run(bench: Bench) -> Told:
     files = bench.attempt(of_files, lambda: by_file(bench)) or {}
     blocks = bench.attempt(of_blocks, lambda: by_block(bench)) or {}
     column = bench.arms("one column of a table", lambda: scanned(bench))
-    of_two, second = "the two disks in turns", bench.second
+    of_two, second = "the two disks alternately", bench.second
     two = None if second is None else bench.attempt(of_two, lambda: by_disk(bench, second))
     native, why_read = probed(
         bench, f"{_READ},{_WRITE}", profile="quick", budget=1.5 if bench.size == "small" else 15.0
@@ -134,7 +134,7 @@ def say(
         files: By the size of a file.
         blocks: By the size of blocks within one file.
         column: Seconds to add up a column, by layout and state.
-        native: The native arm's run.
+        native: The run of Rust probes.
         why: Why there is nothing of `files`, `blocks`, `two`, and of the probes that `read` and `write`.
         asked: The size of the lesson.
         two: Of both disks, by the size of a file, where two were compared.
@@ -156,7 +156,7 @@ def say(
         smallest=min(files, default=0),
         column=column,
         verdicts=verdicts(files)
-        | {"solid": ("undecided", f"the two disks in turns: {why['two']}") if why["two"] else solid},
+        | {"solid": ("undecided", f"the two disks alternately: {why['two']}") if why["two"] else solid},
         disks=disks,
         one=one,
         references=list(references()),
@@ -219,7 +219,7 @@ def _flushed_and_cold(
 
 
 def by_disk(bench: Bench, second: Path) -> list[Curve]:
-    """The same at the smallest, the middle and the largest size, on both disks in turns."""
+    """The same at the smallest, the middle and the largest size, on both disks alternately."""
     every, rounds = FILES[bench.size], _ROUNDS[bench.size]
     sizes = (every[0], every[len(every) // 2], every[-1])
     with own_folder(second) as other:
@@ -373,7 +373,7 @@ def _reading_ahead(native: Run | None) -> tuple[str, str] | None:
 
 
 def verdicts(files: Curve) -> dict[str, tuple[str, str]]:
-    """The same rules by the plain arm: true, false or undecided, and by which figures."""
+    """The same rules by the plain-Python program: true, false or undecided, and by which figures."""
     sizes = sorted(files)
     found: dict[str, tuple[str, str]] = {}
     for way, name, what in (("write", "large_write", "writing"), ("read_cold", "large_read", "reading")):

@@ -1,6 +1,6 @@
 """Whether solid state is ahead of spinning, above all for small: by two disks, or by what is published.
 
-A disk is told by its reads, not by what it is called: a head that moves takes milliseconds. A slow stick or card
+A disk is recognised by its reads, not by what it is called: a head that moves takes milliseconds. A slow stick or card
 may take as long, and is taken for one that spins; so the verdict says by which reads.
 """
 

@@ -81,11 +81,11 @@ _GIGABYTE, _ERRORS, _FOLDER = "what 1 GB would take", "files that fail", "a fold
 def wanted() -> Iterator[str]:
     """What is to be installed for which rows."""
     if importlib.util.find_spec("requests") is None:
-        yield "for the rows of the document's own program: pip install 'latlab[lessons]'"
+        yield "for the rows of the published program: pip install 'latlab[lessons]'"
 
 
 def run(bench: Bench) -> Told:
-    """Ten files in every way, then how many workers, how many files, who goes second, and what fails."""
+    """Ten files in every way, then how many workers, how many files, which order, and what fails."""
     plan = PLANS[bench.size]
     with contextlib.ExitStack() as stack:
         far = _far(bench, plan, stack)
@@ -108,7 +108,9 @@ def run(bench: Bench) -> Told:
         shapes = bench.arms(
             "one large file against many", _over(bench, far, lambda way: by_shape(bench, plan, way))
         )
-        second = bench.arms("who goes second", _over(bench, far, lambda way: going_second(bench, plan, way)))
+        second = bench.arms(
+            "the two ways in either order", _over(bench, far, lambda way: going_second(bench, plan, way))
+        )
         failed = bench.attempt(_ERRORS, _over(bench, far, lambda way: failing(plan, way)))
         gigabyte = _gigabyte(bench, plan, far)
         real = bench.attempt("your URLs", lambda: of_the_user(bench)) if bench.urls else None
@@ -193,7 +195,7 @@ def _far(bench: Bench, plan: Plan, stack: contextlib.ExitStack) -> Way | None:
 
 
 def _folder(bench: Bench) -> str | None:
-    """Where the ten files are written, as the document does; None where that cannot be: they stay in memory then."""
+    """Where the ten files are written, as the source does; None where that cannot be: they stay in memory then."""
 
     def folder() -> str:
         bench.room(1_000_000_000)
@@ -234,12 +236,12 @@ def _gigabyte(bench: Bench, plan: Plan, far: Way | None) -> Gigabyte | None:
 
 
 def most(workers: int) -> float:
-    """How many times as fast ten equal files can be by so many workers: they take whole turns."""
+    """How many times as fast ten equal files can be by so many workers: they take whole batches."""
     return FILES / math.ceil(FILES / workers)
 
 
 def beyond(sweep: Mapping[int, Times]) -> dict[int, bool]:
-    """How many workers were faster than turns allow, and whether by more than the rounds differ."""
+    """How many workers were faster than batches allow, and whether by more than run-to-run variation."""
     found = {workers: sweep[1].over(times) for workers, times in sweep.items()}
     return {
         workers: cell.above(most(workers))

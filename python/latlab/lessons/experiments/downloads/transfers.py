@@ -45,7 +45,7 @@ class Plan:
         sizes: Of the files from which 1 GB is estimated.
         origin_s: What a server's cache takes for what it does not have.
         patience_s: After which a server that says nothing is given up, beside five round trips.
-        native_s: For the native arm.
+        native_s: For the Rust probe.
     """
 
     rtt_s: float
@@ -73,7 +73,7 @@ class Plan:
 PLANS: Final = {
     "small": Plan(0.005, 10_000, 20, 2, 2, 1, (10_000, 100_000, 1_000_000), 0.015, 0.6, 1.5),
     "default": Plan(0.02, 40_000, 25, 3, 3, 2, (10_000, 100_000, 1_000_000, 10_000_000), 0.06, 0.5, 3.0),
-    # The document gives no size. Those who keep its files count 164 MB for 600 of them (snewpy, issue 262).
+    # The source gives no size. Those who keep its files count 164 MB for 600 of them (snewpy, issue 262).
     "original": Plan(0.02, 273_000, 100, 8, 5, 3, (10_000, 100_000, 1_000_000, 10_000_000), 0.1, 2.0, 20.0),
 }
 
@@ -198,7 +198,7 @@ def ten_files(bench: Bench, plan: Plan, way: Way, folder: str | None) -> Ten:
 
 
 def by_requests(bench: Bench, plan: Plan, way: Way, folder: str | None) -> Ten:
-    """The document's own program: requests, and a pool of six.
+    """The published program: requests, and a pool of six.
 
     Raises:
         Cannot: requests is not installed.
@@ -212,10 +212,10 @@ def by_requests(bench: Bench, plan: Plan, way: Way, folder: str | None) -> Ten:
 
 
 def by_core(bench: Bench, plan: Plan, way: Way) -> Ten:
-    """The native arm: the core's own client, on the same path, from the same server.
+    """The Rust probe: the core's own client, on the same path, from the same server.
 
     Raises:
-        Cannot: only the plain arm was asked for.
+        Cannot: only the plain-Python program was asked for.
     """
     if bench.plain:
         raise Cannot(PLAIN)
@@ -279,10 +279,10 @@ def by_shape(bench: Bench, plan: Plan, way: Way) -> Mapping[str, Times]:
 
 
 def going_second(bench: Bench, plan: Plan, way: Way) -> dict[str, Times]:
-    """Ten files from a server whose cache is cold for who goes first and warm for who goes second: `pool_warm`."""
+    """Ten files from a server whose cache is cold for the first and warm for the second: `pool_warm`."""
     urls = {name: f"{way.tricks}/cached/{plan.file_bytes}/{name}" for name in NAMES}
     found: dict[str, list[float]] = {}
-    # The document's order, and the other one.
+    # The source's order, and the other one.
     for order in bench.turns((("sequential", "pool"), ("pool", "sequential")), plan.shapes):
         way.must({"forget": f"{way.tricks}/forget"})
         for state, name in zip(("cold", "warm"), order, strict=True):
@@ -293,7 +293,7 @@ def going_second(bench: Bench, plan: Plan, way: Way) -> dict[str, Times]:
 
 
 def failing(plan: Plan, way: Way) -> dict[str, list[Done]]:
-    """Ten files by a pool, three of which fail, each handled by itself; and a 404 as the document's program takes it.
+    """Ten files by a pool, three of which fail, each handled separately; and a 404 as the published program takes it.
 
     By `urllib`, by `requests` and `as_published`, the latter two where requests is installed.
     """

@@ -30,7 +30,7 @@ ARMS: Final = {
     "fresh": "a new grid in each step, of the right size",
     "swapped": "two grids that swap",
 }
-#: The document's two profiles: line, hits, microseconds, microseconds a hit, per cent.
+#: The source's two profiles: line, hits, microseconds, microseconds a hit, per cent.
 FRESH: Final = {
     "shape": ("100", "127.7", "1.3", "0.0"),
     "allocate": ("100", "21822304.9", "218223.0", "39.3"),
@@ -59,7 +59,7 @@ GUESS = Guess(
 ORIGINAL_TAKES: Final = Original(
     130, 0, "100 steps in each of three ways, one of which makes a grid of 1 GiB in each step"
 )
-#: The document's number of steps.
+#: The source's number of steps.
 STEPS: Final = 100
 #: The first steps of a round find memory that nobody used lately, and have no old grid to free.
 _LEFT_OUT: Final = 2
@@ -69,7 +69,7 @@ _ROOM: Final = 1.25
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Grid of n x n, steps in a round (the first are not counted), rounds of all arms, and of the two small ones."""
+    """Grid of n x n, steps in a round (the first are not counted), rounds of all variants, and of the two small ones."""
 
     n: int
     steps: int
@@ -103,7 +103,7 @@ class Arm:
 
 
 def run(bench: Bench) -> Told:
-    """The three arms, the share of each line, the same in NumPy, and below Python."""
+    """The three variants, the share of each line, the same in NumPy, and below Python."""
     plan = PLANS[bench.size]
     what = {name: f"{text} ({plan.n} x {plan.n})" for name, text in ARMS.items()}
     asked = {name: (text, functools.partial(stepped, name, plan)) for name, text in what.items()}
@@ -146,7 +146,7 @@ def say(
 
 
 def stepped(name: str, plan: Plan) -> Arm:
-    """A round of one arm.
+    """A round of one variant.
 
     Raises:
         Cannot: the grid as published does not fit into memory twice.
@@ -175,7 +175,7 @@ def stepped(name: str, plan: Plan) -> Arm:
 
 
 def together(rounds: Sequence[Arm], why: str = "") -> Arm:
-    """Several rounds of one arm."""
+    """Several rounds of one variant."""
     faults = [arm.faults for arm in rounds if arm.faults is not None]
     step, making = (
         tuple(value for own in each for value in own.values)
@@ -247,7 +247,7 @@ def in_numpy(bench: Bench, plan: Plan) -> dict[str, Times]:
 
 
 def making_share(arm: Arm, published: Published | None = None) -> Cell:
-    """What share of an arm's time making and freeing grids is."""
+    """What share of a variant's time making and freeing grids is."""
     if not arm.making:
         return nothing("share", arm.step.why, published)
     shares = (made / step for made, step in zip(arm.making.values, arm.step.values, strict=True))
@@ -255,7 +255,7 @@ def making_share(arm: Arm, published: Published | None = None) -> Cell:
 
 
 def saving(arms: Mapping[str, Arm], name: str, published: Published | None = None) -> Cell:
-    """What swapping saves of an arm's time, round by round."""
+    """What swapping saves of a variant's time, round by round."""
     mine, theirs = arms["swapped"].step, arms[name].step
     if not (mine and theirs):
         return nothing("share", theirs.why or mine.why, published)
@@ -266,7 +266,7 @@ def saving(arms: Mapping[str, Arm], name: str, published: Published | None = Non
 def profile(
     published: Mapping[str, tuple[str, str, str, str]], plan: Plan, lines: Mapping[str, Times], why: str = ""
 ) -> dict[str, tuple[Cell, ...]]:
-    """The document's line profile: hits, time, time a hit, share; ours for 100 steps by leaving lines out."""
+    """The published line profile: hits, time, time a hit, share; ours for 100 steps by leaving lines out."""
     n, whole = plan.n, sum(times.median for times in lines.values())
     hits = {"rows": n + 1, "columns": n * (n + 1)} | dict.fromkeys(("along_x", "along_y", "assign"), n * n)
     cells: dict[str, tuple[Cell, ...]] = {}

@@ -110,7 +110,7 @@ def run(bench: Bench) -> Told:
         runs: Runs = {} if text is None else shop.count(programs, text)
         sorting = bench.attempt(_SORT, lambda: shop.sort(programs)) or {}
         ledgers = {} if text is None or bench.plain else shop.explain(programs, text)
-    what_native = "the native arm (probes storage.read.sequential, storage.write.sequential)"
+    what_native = "the Rust probes (storage.read.sequential, storage.write.sequential)"
     native = bench.native(
         what_native,
         "storage.read.sequential,storage.write.sequential",
@@ -140,7 +140,7 @@ def _why(bench: Bench, whole: str, name: str = "", state: str = "") -> str:
     if state == COLD and name in TAKES_TURNS:
         found.append("reading takes turns with processing, and the kernel reads ahead meanwhile")
     if state == CACHED and name == "python_lines":
-        found.append("no run told what reading alone takes of it")
+        found.append("no run showed what reading alone takes of it")
     return next(filter(None, found), "it was not run")
 
 
@@ -168,14 +168,14 @@ def say(
     Args:
         size: Of the lesson.
         text: What was counted; None where there is none.
-        runs: Of each program and state of the file, reading line by line told apart.
+        runs: Of each program and state of the file, reading line by line separately.
         why: Why a program has no figure in a state of the file.
         disk: See `disk_times`.
         calls: See `call_times`.
         sorting: Of each program, by how many words are different.
         why_sorting: Why a program has no figure of a text that is sorted.
         ledgers: Of the programs that `latlab explain` ran.
-        native: The native arm's run.
+        native: The run of Rust probes.
         why_native: Why there is none.
     """
     known, sorted_, names = runs or {}, sorting or {}, {name for name, _ in sorting or {}}
@@ -222,7 +222,7 @@ def say(
 def with_lines_apart(runs: Runs) -> Runs:
     """Line by line, reading apart from processing: by the runs that only read the lines.
 
-    A pair whose reading alone took longer than both together was disturbed, and does not tell them apart.
+    A pair whose reading alone took longer than both together was disturbed, and does not separate them.
     """
     found = dict(runs)
     whole, reading = found.pop(("python_lines", CACHED), ()), found.pop(("only_read", CACHED), ())

@@ -73,7 +73,7 @@ class Heard:
         return self.stages.get(stage, 0.0)
 
     def of_copies(self, growth: float) -> Heard:
-        """Reckoned: the stages where copies make the text `growth` times as long; the process is not reckoned."""
+        """Calculated: the stages where copies make the text `growth` times as long; the process is not."""
         stages = {
             stage: seconds if stage in OF_DIFFERENT_WORDS else seconds * growth
             for stage, seconds in self.stages.items()
@@ -107,7 +107,7 @@ class Ran:
     def reckoned(self, stage: str, growth: float, published: Published | None = None) -> Cell:
         """Of a stage, where copies make the text `growth` times as long."""
         return self._cell(
-            "s", lambda run: run.of_copies(growth).of(stage), published, "reckoned, not measured"
+            "s", lambda run: run.of_copies(growth).of(stage), published, "calculated, not measured"
         )
 
     def share(self, *stages: str, published: Published | None = None) -> Cell:
@@ -115,7 +115,7 @@ class Ran:
         return self._cell("share", lambda run: run.share(*stages), published)
 
     def share_of_copies(self, growth: float, *stages: str) -> float:
-        """Reckoned of the fastest run, where copies make the text `growth` times as long."""
+        """Calculated from the fastest run, where copies make the text `growth` times as long."""
         return self._fastest.of_copies(growth).share(*stages) if self.runs else math.nan
 
     @property
@@ -146,7 +146,7 @@ class Ran:
         """The same as a figure."""
         peaks = [float(run.peak_bytes) for run in self.runs if run.peak_bytes is not None]
         if not peaks:
-            unseen = "less than the interpreter that starts it: not told apart"
+            unseen = "less than the interpreter that starts it: not distinguished"
             return nothing("bytes", unseen if self.runs else self.why)
         return Cell("bytes", max(peaks), min(peaks), max(peaks), len(peaks))
 
@@ -162,7 +162,7 @@ class Ran:
 
     @property
     def verdict(self) -> str:
-        """Whether I/O `is`, `is not`, or `may be` the bottleneck: beyond what the runs differ."""
+        """Whether I/O `is`, `is not`, or `may be` the bottleneck, given run-to-run variation."""
         return "is" if self.io.above(HALF) else "is not" if self.io.below(HALF) else "may be"
 
     @property

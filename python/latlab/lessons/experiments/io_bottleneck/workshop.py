@@ -53,7 +53,7 @@ class Plan:
         counting_s: Rounds are left out where they would take longer: a slow machine comes to its end too.
         sorting_s: The same of sorting.
         disk_s: The same of the disk.
-        native_s: Of the native arm.
+        native_s: Of the Rust probe.
         native_bytes: The most that it may write.
     """
 
@@ -335,7 +335,7 @@ class Workshop:
             raise Cannot(f"{found['missed']} marks of its stages were lost: the machine is too busy")
         stages = found["stages"] if kind == "marks" else _spoken(errors)
         if not any(stages.get(stage) for stage in STAGES):
-            raise Cannot("no stage of it was heard")
+            raise Cannot("no stage of it was recorded")
         check_output(arm, output, text)
         return Heard(
             found["seconds"], {stage: stages.get(stage, 0.0) for stage in STAGES}, found["peak_bytes"]

@@ -39,7 +39,7 @@ LEVELS: Final = {
     "HDD": "HDD, 4 KiB at random",
     "packet": "packet London – California – London",
 }
-#: The document's chart has bars without figures; these ends of its range are in its description.
+#: The source's chart has bars without figures; these ends of its range are in its description.
 LATENCIES: Final = {"L1": Published("1 nanosecond", 1e-9), "packet": Published("140 milliseconds", 0.14)}
 RATES: Final = {
     "L1": Published("1 TB/s", 1e12),
@@ -88,7 +88,7 @@ def run(bench: Bench) -> Told:
     why_disk = bench.why(_FILE) or bench.why(_COLD) or "the cache did not let go of the file"
     small = bench.size == "small"
     probes = "memory.load.dependent,memory.bandwidth,storage.read.random,storage.read.sequential"
-    ladder_of = "the native arm (probes memory.load.dependent, memory.bandwidth, storage.read.*)"
+    ladder_of = "the Rust probes (memory.load.dependent, memory.bandwidth, storage.read.*)"
     native = bench.native(
         ladder_of,
         "memory.load.dependent,storage.read.random" if small else probes,
@@ -122,7 +122,7 @@ def say(
         chased: Seconds of a step by bytes of the array.
         copied: Bytes a second by the level that was copied within.
         disk: See `file_reads`.
-        native: The native arm's run.
+        native: The run of Rust probes.
         why: Why there is none.
         called_spinning: Whether the kernel calls the disk a spinning one.
         largest_cache: Bytes of the last cache before RAM; 0 where the system does not say.
@@ -254,7 +254,7 @@ def disk_kind(rungs: Mapping[str, Rung], disk: Mapping[str, Times]) -> str:
 
 @dataclass(frozen=True)
 class Ladder:
-    """The native arm.
+    """The Rust probes.
 
     Attributes:
         kind: Of the disk: see `disk_kind`.
@@ -335,7 +335,7 @@ def reference(key: str, kind: str) -> Cell | None:
     from latlab.run.textbook import USUAL  # noqa: PLC0415 - see above
 
     if key == "packet":
-        return Cell("s", 0.14, why="the document's own figure")
+        return Cell("s", 0.14, why="the published figure")
     if key not in _DISKS or key == kind:
         return None
     value = USUAL.get("disk_seek" if key == "HDD" else "ssd_random_4k") or 0.0
@@ -349,7 +349,7 @@ def python_latency(key: str, kind: str, chased: Arms[int], disk: Arms[str], larg
     if key in _DISKS:
         return nothing("s", _not_this(key, kind)) if kind and key != kind else _quartiles(disk["cold"])
     if key != "RAM" or len(chased) < 2:
-        return nothing("s", "Python's own steps are longer than this and cannot be told apart from it")
+        return nothing("s", "Python's own steps are longer than this and hide it")
     near, far = min(chased), max(chased)
     if far < BEYOND * largest_cache:
         return nothing(

@@ -53,7 +53,7 @@ ORIGINAL_TAKES: Final = Original(
     80, 0, "the list is made in up to 16 ways, 21 times each, and 100 times under latlab explain"
 )
 WAYS: Final = {
-    "malloc": "malloc, one call a node (the document)",
+    "malloc": "malloc, one call a node (as published)",
     "again": "malloc, from what was freed before",
     "linear": "linear allocator: a pointer moves on",
     "populated": "linear, all pages in one call (MAP_POPULATE)",
@@ -137,7 +137,7 @@ class Plan:
         runs: Under explain.
         python_nodes: In Python.
         python_rounds: Of them.
-        probes: Of the native arm.
+        probes: Of the Rust probe.
         profile: Its profile.
         native_s: Its seconds.
         turns_s: Seconds of the rounds of the ways, and again of the walks.
@@ -174,7 +174,7 @@ class Made:
 
 @dataclass(frozen=True, slots=True)
 class Overflow:
-    """What the document's copy does: figures of the program, and what AddressSanitizer says of both nodes."""
+    """What the published copy does: figures of the program, and what AddressSanitizer says of both nodes."""
 
     told: Mapping[str, str]
     sanitized: str
@@ -201,7 +201,7 @@ def wanted() -> Iterator[str]:
 
 
 def run(bench: Bench) -> Told:
-    """The document's program, its profile, each improvement, and the same in Python."""
+    """The published program, its profile, each improvement, and the same in Python."""
     plan = PLANS[bench.size]
     lists, programs = "linked lists in Python", "the C programs"
     python = bench.attempt(lists, lambda: in_python(bench, plan)) or {}
@@ -211,7 +211,7 @@ def run(bench: Bench) -> Told:
     native, why_native = probed(
         bench,
         plan.probes,
-        "the native arm (probes alloc.nodes, alloc.malloc)",
+        "the Rust probes (alloc.nodes, alloc.malloc)",
         profile=plan.profile,
         budget=plan.native_s,
     )
@@ -265,7 +265,7 @@ def in_c(bench: Bench, compiler: Compiler, plan: Plan) -> InC:
 
 
 def created(bench: Bench, plan: Plan, listed: Path, own: Path | None) -> dict[str, Made]:
-    """Every way that this machine has, in turns; without malloc's list none, as all are compared with it."""
+    """Every way that this machine has, alternately; without malloc's list none, as all are compared with it."""
     nodes = plan.nodes
     asked: dict[str, Callable[[], Words]] = {"malloc": lambda: compiled.told(listed, nodes, "proof")}
     if own is not None:
@@ -327,7 +327,7 @@ def _whole(work: Callable[[], Words], nodes: int) -> Words:
 
 
 def tuned(listed: Path, nodes: int, name: str) -> Words:
-    """The document's program with a setting of glibc's malloc.
+    """The published program with a setting of glibc's malloc.
 
     Raises:
         Cannot: another C library, or the setting had no effect.
@@ -341,7 +341,7 @@ def tuned(listed: Path, nodes: int, name: str) -> Words:
 
 
 def preloaded(listed: Path, nodes: int, name: str) -> Words:
-    """The document's program with another allocator.
+    """The published program with another allocator.
 
     Raises:
         Cannot: it is not installed, or did not answer.
@@ -375,7 +375,7 @@ def _huge_pages() -> str:
 
 
 def each_alone(listed: Path, plan: Plan) -> dict[str, list[float]]:
-    """Seconds of each node by the document's clock, and by a finer one."""
+    """Seconds of each node by the published program's clock, and by a finer one."""
     done = compiled.ran(listed, min(plan.nodes, 100_000), "alone")
     if done.returncode != 0:
         raise subprocess.CalledProcessError(done.returncode, listed.name, done.stdout, done.stderr)
@@ -405,7 +405,7 @@ def walked(bench: Bench, compiler: Compiler, plan: Plan) -> dict[str, dict[str, 
 
 
 def overflowing(compiler: Compiler) -> Overflow:
-    """The document's copy, plainly and under AddressSanitizer."""
+    """The published copy, plainly and under AddressSanitizer."""
     found = compiled.told(compiler.program("list_overflow"))
     said, why = [], ""
     for tag, flags in (("-asan", ()), ("-exact", ("-DEXACT",))):
@@ -463,7 +463,7 @@ def fault_s(ways: Mapping[str, Made]) -> float | None:
 
 
 def compared(before: Times, after: Times, what: str) -> str:
-    """Whether a difference is beyond what the rounds differ; of none nothing is said."""
+    """Whether a difference is more than run-to-run variation; of none nothing is said."""
     rounds = min(len(before.values), len(after.values))
     if not rounds:
         return ""
@@ -477,7 +477,7 @@ def compared(before: Times, after: Times, what: str) -> str:
         return f"{what} saves time: {times}."
     if ratio.below(1):
         return f"{what} costs time: {words.ratio(after.over(before), 3)} as long."
-    return f"{what} makes no difference beyond what the rounds differ: {times}."
+    return f"{what} makes no difference beyond run-to-run variation: {times}."
 
 
 def alone_cells(c: InC, nodes: int) -> dict[str, Cell]:
@@ -516,7 +516,7 @@ def scaled(cell: Cell, nodes: int) -> Cell:
 
 
 def native_nodes(run: Run | None) -> dict[str, Cell]:
-    """What a node costs in the native arm, by way."""
+    """What a node costs in the Rust probe, by way."""
     found: dict[str, Cell] = {}
     for record in [] if run is None else run.select("alloc.nodes", kind="batch_mean"):
         if record.point.operation and record.value:

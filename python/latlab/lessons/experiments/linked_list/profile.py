@@ -1,4 +1,4 @@
-"""What `latlab explain` says of the document's program: the shares of its symbols, and of a few parts."""
+"""What `latlab explain` says of the published program: the shares of its symbols, and of a few parts."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ HELD: Final = 80
 _EXPLAINS_S: Final = 60.0
 #: Fewer samples than this make no profile.
 _FEWEST: Final = 30
-#: Functions of this machine that are listed beside the document's.
+#: Functions of this machine that are listed beside the source's.
 _OTHERS: Final = 10
-#: The profile of the document: a symbol's share.
+#: The profile of the source: a symbol's share.
 SHARES: Final = {
     "malloc": Published("24.62%", 0.2462),
     "int_malloc": Published("23.70%", 0.2370),
@@ -55,7 +55,7 @@ _NAMES: Final = {
 }
 _USER: Final = ("malloc", "int_malloc", "free", "main")
 _EXACT: Final = ("malloc", "free", "get_page_from_freelist", "free_unref_page_list")
-#: Categories in which the program is not on a CPU: perf, whose profile the document shows, does not see them.
+#: Categories in which the program is not on a CPU: perf, whose profile the source shows, does not see them.
 _WAITS: Final = (
     *("run-queue-wait", "sleep", "storage-wait", "network", "pipe", "locks", "waiting-for-children"),
     "interrupts-for-others",
@@ -65,15 +65,15 @@ _OWN_CODE: Final = ("compute", "memory-copy", "garbage-collection")
 _SIGHT: Final = {
     1: "no sample fell into it",
     2: "at level 2 only the program's own code is sampled, the kernel's is counted",
-    3: "at level 3 nothing looks into a program's code; the kernel's work is counted and priced",
+    3: "at level 3 latlab cannot sample a program's code; the kernel's work is counted and priced",
 }
 
 
 def profiled(listed: Path, runs: int) -> Explained:
-    """The document's program under `latlab explain`, run often enough for its shares.
+    """The published program under `latlab explain`, run often enough for its shares.
 
     Raises:
-        Cannot: too little memory, its books do not close, or there were too few samples for a profile.
+        Cannot: too little memory, an accounting error, or there were too few samples for a profile.
     """
     enough_memory(PROFILED * HELD)
     found = _explained(listed, runs)
@@ -114,7 +114,7 @@ def on_cpu(explained: Explained) -> float:
 
 
 def symbol_cells(explained: Explained | None, why: str = "") -> dict[str, Cell]:
-    """Shares of the document's symbols, of the time on a CPU; at level 1 also of start and end, and the rest.
+    """Shares of the published symbols, of the time on a CPU; at level 1 also of start and end, and the rest.
 
     Args:
         explained: The program's ledger, where there is one.
@@ -141,7 +141,7 @@ def symbol_cells(explained: Explained | None, why: str = "") -> dict[str, Cell]:
 
 
 def others(explained: Explained | None) -> dict[str, Cell]:
-    """The functions with the largest shares that the document does not list, of the time on a CPU.
+    """The functions with the largest shares that the source does not list, of the time on a CPU.
 
     Those of the program's start and end are one part by themselves.
     """

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 QUESTION = "What’s the cost of creating a list?"
 ORIGIN = "a lesson, “Understanding Latency”: Memory Allocation is not Free"
 PROGRAMS = ("list_cost.py",)
-#: The document asks the question and never answers it with a figure, so there is no textbook to guess against.
+#: The source asks the question and never answers it with a figure, so there is no textbook to guess against.
 GUESS: Guess | None = None
 ORIGINAL_TAKES: Final = Original(
     140, 0, "lists of up to 10 million elements are made in seven ways, nine times each"

@@ -79,7 +79,7 @@ _NONE: Final[Mapping[Any, Any]] = MappingProxyType({})
 _CLOCKS: Final = "the steps of two clocks"
 _SEQUENCE: Final = "writing integers one after the other"
 _BATCHES: Final = "pokes in batches, around the caches"
-_NATIVE: Final = "the native arm (probes memory.poke, memory.parallelism, storage.poke)"
+_NATIVE: Final = "the Rust probes (memory.poke, memory.parallelism, storage.poke)"
 
 
 @dataclass(frozen=True)
@@ -199,7 +199,7 @@ def say(
         clocks: Steps of each.
         sequence: Seconds to write so many integers.
         batches: Means of batches by size.
-        native: The native arm's run.
+        native: The run of Rust probes.
         why: Why something was not measured, by its name.
         asked: The size of the lesson.
     """
@@ -384,7 +384,7 @@ def python_ends(batches: Mapping[int, list[float]]) -> Ends | None:
 
 
 def native_ends(native: Run | None) -> Ends | None:
-    """The same of the native arm's batches."""
+    """The same of the Rust probe's batches."""
     return _ends(
         {
             size: record.value / 1e9
@@ -428,7 +428,7 @@ def disk(native: Run | None) -> tuple[Cell, Cell] | None:
 
 
 def warm(native: Run | None) -> Record | None:
-    """Pokes in the largest file that the native arm brought in page by page."""
+    """Pokes in the largest file that the Rust probe brought in page by page."""
     found = [
         record
         for record in _records(native, "storage.poke", path="buffered-warm")
@@ -468,7 +468,7 @@ def causes(records: list[Record]) -> dict[str, int]:
 
 
 def native_rows(native: Run | None) -> Iterator[tuple[str, str, int, Cell, Cell, Cell]]:
-    """Each poke of the native arm alone: place, path, bytes; median, mean, deviation."""
+    """Each poke of the Rust probe alone: place, path, bytes; median, mean, deviation."""
     for probe, place in (("memory.poke", "memory"), ("storage.poke", "file")):
         for record in sorted(_records(native, probe, operation="read-write"), key=_by_path):
             size = record.point.working_set_bytes if place == "memory" else record.point.file_bytes
@@ -541,7 +541,7 @@ def curves(poked: Poked, below: float = math.inf) -> list[tuple[str, float, floa
 
 
 def histogram(poked: Poked, low: float, high: float, bins: int) -> Iterator[tuple[str, int, int]]:
-    """Each bin: from where to where, pokes in it, and what a normal would have, in whole pokes."""
+    """Each bin: from where to where, pokes in it, and what a normal distribution predicts, in whole pokes."""
     edges = [low + (high - low) * number / bins for number in range(bins + 1)]
     for start, end in itertools.pairwise(edges):
         label = f"{format_ns(start * 1e9)} – {format_ns(end * 1e9)}"

@@ -75,7 +75,7 @@ class Pair:
         return f"{format_count(self.files)} x {format_bytes(self.each, decimal=True)}"
 
 
-#: The document's program has 10 MB in 1,000 files; its question has 100 MB in 100.
+#: The published program has 10 MB in 1,000 files; its question has 100 MB in 100.
 PAIRS: Final = {
     "small": (Pair(1_000_000, 100, 12), Pair(10_000_000, 10, 9)),
     "default": (Pair(10_000_000, 1000, 12), Pair(100_000_000, 100, 9)),
@@ -142,7 +142,7 @@ def say(
 
 
 def passes(bench: Bench, pair: Pair) -> dict[str, Times]:
-    """The document's four timings, one and many in turn first, each write into a new folder.
+    """The published four timings, one and many in turn first, each write into a new folder.
 
     `write_*` go into memory of the cache that held such files a moment ago; `new_*` into what the kernel has,
     with all files kept: pages that nobody used lately are found at several times that cost.

@@ -210,7 +210,7 @@ def test_its_first_screen_has_the_answer_the_documents_figure_a_table_and_reason
     said = " ".join(" ".join(lines).split())
     assert " ".join(" ".join(result.answer).split()) in said
     if result.asked is not None:
-        assert f"The document, of other sizes: {result.asked.textbook}." in said
+        assert f"Published, of other sizes: {result.asked.textbook}." in said
     assert result.leading[0].title in said
     assert result.pictures[0].title in said
     assert "Why" in lines

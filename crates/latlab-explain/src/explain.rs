@@ -42,7 +42,7 @@ pub fn explain(request: &Request, go_on: impl FnMut() -> bool) -> Result<Explain
             // Without it, stages go unheard.
             let listener = Listener::new(MARKS);
             let unheard = listener.as_ref().err();
-            let unheard = unheard.map(|error| format!("No stages could be listened to: {error}."));
+            let unheard = unheard.map(|error| format!("No stages could be recorded: {error}."));
             let mut runs = Runs {
                 arguments,
                 rules,

@@ -90,7 +90,7 @@ pub(crate) fn assemble(
 fn about_symbols(tally: &Tally) -> String {
     let samples = tally.mix.total().samples;
     if samples == 0 {
-        return "Functions cannot be told: nothing was sampled, and looks at /proc do not see into a program.".to_owned();
+        return "Functions are unknown: nothing was sampled, and scans of /proc cannot sample a program's code.".to_owned();
     }
     let of = if tally.sees_kernel {
         "the program and the kernel"
@@ -119,7 +119,7 @@ fn about_symbols(tally: &Tally) -> String {
 /// How the lines were found.
 fn about_lines(lines: &[model::Line], dwarf: &Dwarf) -> String {
     let Some(lineless) = by_place::lineless(lines) else {
-        return "Source lines cannot be told: no code of the program was sampled.".to_owned();
+        return "Source lines are unknown: no code of the program was sampled.".to_owned();
     };
     let left = match dwarf.left_out.first() {
         Some(file) => format!(" Some tables take too much memory or time to read, as that of {file}."),
@@ -229,7 +229,7 @@ fn notes(tally: &Tally, first: &Watched, heard: &Heard, sight: Sight) -> Vec<Str
     }
     if first.by_looks > 0 {
         notes.push(format!(
-            "{} processes ended and the program had not waited for them: what they read and wrote is counted as far as the last look at them \
+            "{} processes ended and the program had not waited for them: what they read and wrote is counted as far as the last scan of them \
              saw it.",
             first.by_looks
         ));

@@ -26,7 +26,7 @@ pub enum CrewError {
     #[error("{0}")]
     Member(String),
     /// Simulated time does not pass on several threads.
-    #[error("a crew needs a real clock")]
+    #[error("worker threads need a real clock")]
     Simulated,
     /// A member ended before its time.
     #[error("a measuring thread ended unexpectedly")]

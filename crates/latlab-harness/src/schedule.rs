@@ -502,7 +502,7 @@ impl Run<'_> {
                 spec,
                 point,
                 StoppedBy::NotReached,
-                "the time ran out before there were samples enough".to_owned(),
+                "skipped (time): not enough samples".to_owned(),
             ),
             (_, true) => absent(spec, point, StoppedBy::Failed, "its blocks hold no samples".to_owned()),
             (State::Open | State::Done(_), false) => {

@@ -98,11 +98,11 @@ pub(crate) fn read(
     let uid = calls.uid.or_else(|| value("Uid")?.split_whitespace().nth(1)?.parse().ok());
     let mut limits = Limits {
         allowed_cpus: notes
-            .must("limits.allowed_cpus", allowed, "the affinity is not told")
+            .must("limits.allowed_cpus", allowed, "the affinity is unknown")
             .unwrap_or_default(),
         cgroup: groups.map(|groups| cgroup::read(root, &groups, mounts)),
         rlimits: notes.must("limits.rlimits", calls.rlimits, "the resource limits were not asked for"),
-        uid: notes.must("limits.uid", uid, "the user id is not told"),
+        uid: notes.must("limits.uid", uid, "the user id is unknown"),
         root: uid.map(|uid| uid == 0),
         capabilities: value("CapEff").and_then(capabilities),
         perf_event_paranoid: notes

@@ -69,7 +69,7 @@ pub fn describe_mac(texts: &MacText, calls: &Calls, dir: &Path) -> Machine {
     let mut notes = Notes::default();
     let keys = Keys::parse(&texts.sysctl);
     if keys.0.is_empty() {
-        notes.say("cpu", "sysctl told nothing");
+        notes.say("cpu", "sysctl reported nothing");
     }
     // Under Rosetta CPUID describes a CPU that is not there.
     let translated = keys.flag("sysctl.proc_translated") == Some(true);

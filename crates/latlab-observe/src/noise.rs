@@ -49,13 +49,13 @@ pub struct Request {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoiseError {
     /// Simulated time has no gaps.
-    #[error("listening needs a real clock")]
+    #[error("measuring noise needs a real clock")]
     Simulated,
     /// No thread could be started, or it died.
-    #[error("the listening thread: {0}")]
+    #[error("the recording thread: {0}")]
     Thread(String),
     /// It was stopped before there was anything to say.
-    #[error("stopped before anything was heard")]
+    #[error("stopped before anything was recorded")]
     Stopped,
 }
 
@@ -429,7 +429,7 @@ impl Disturber for Stall<'_> {
 /// is what there is.
 ///
 /// # Errors
-/// When no thread can be started, or it was stopped before anything was heard.
+/// When no thread can be started, or it was stopped before anything was recorded.
 pub fn hear(clock: &Clock, request: &Request, mut go_on: impl FnMut() -> bool) -> Result<Noise, NoiseError> {
     let stopped = AtomicBool::new(false);
     on_own_thread(&stopped, &mut go_on, || {

@@ -23,7 +23,7 @@ pub(crate) struct Stage {
     begun: Vec<u64>,
 }
 
-/// Begins nothing yet: `with` does. Where nobody listens, one and the same object for all.
+/// Begins nothing yet: `with` does. Without a listener it is one and the same object for all.
 #[pyfunction]
 #[pyo3(signature = (name, bytes = 0))]
 pub(crate) fn stage(py: Python<'_>, name: Bound<'_, PyString>, bytes: u64) -> PyResult<Py<PyAny>> {

@@ -240,9 +240,9 @@ pub fn binary_size(bytes: u64) -> String {
     format!("{text} {unit}")
 }
 
-/// `50 us`, `1 ms`: decimal, the unit in which it is a small whole number.
+/// `50 µs`, `1 ms`: decimal, the unit in which it is a small whole number.
 fn duration(ns: u64) -> String {
-    decimal(ns, ["s", "ms", "us"]).unwrap_or_else(|| format!("{ns} ns"))
+    decimal(ns, ["s", "ms", "µs"]).unwrap_or_else(|| format!("{ns} ns"))
 }
 
 #[cfg(test)]
@@ -335,7 +335,7 @@ mod tests {
         for (bytes, text) in sizes {
             assert_eq!(binary_size(bytes), text, "{bytes}");
         }
-        let durations = [(0, "0 ns"), (1, "1 ns"), (1_500, "1500 ns"), (3_000, "3 us"), (1_000_000, "1 ms")];
+        let durations = [(0, "0 ns"), (1, "1 ns"), (1_500, "1500 ns"), (3_000, "3 µs"), (1_000_000, "1 ms")];
         for (ns, text) in durations {
             assert_eq!(duration(ns), text, "{ns}");
         }

@@ -24,7 +24,7 @@ pub(crate) struct Levels {
 const NAMES: [&str; 3] = [
     "samples of user code and kernel, the kernel's stack at each switch",
     "samples of user code, exact switches, reasons read in /proc",
-    "looks at /proc, and the kernel's counters",
+    "scans of /proc, and the kernel's counters",
 ];
 
 fn rung(level: u8, missing: Option<String>) -> Rung {

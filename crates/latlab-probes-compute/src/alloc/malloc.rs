@@ -34,7 +34,7 @@ const START_S: f64 = 0.015;
 /// Fewer faults than this share of the pages of fresh blocks mean that they were not fresh.
 const NEW_SHARE: f64 = 0.9;
 
-const ACROSS_CONVENTION: &str = "one block: malloc, a word written to each page and the handing over by one thread; a look and free by another, at the same time";
+const ACROSS_CONVENTION: &str = "one block: malloc, a word written to each page and the handing over by one thread; a read and free by another, at the same time";
 /// What most allocations of programs are like.
 const HEADLINE_BYTES: u64 = 32;
 
@@ -127,11 +127,11 @@ impl Probe for Malloc {
         title: "malloc and free by size",
         question: "What do malloc and free cost here, from which size on do their pages come from the system each time, and is another allocator faster?",
         method: "An operation is malloc, a write of one word to each page of the block (to its beginning where it is smaller), reading the first word back, and free: memory that is never touched costs \
-nothing but its address, which is not why programs allocate. Each value is a window of at least 50 us, or one operation that takes longer.
+nothing but its address, which is not why programs allocate. Each value is a window of at least 50 µs, or one operation that takes longer.
 
 Reused: one block after the other of the same size, so that free blocks are found where they were put (in glibc's thread cache, up to 1 KiB). Fresh: blocks that make 1 MiB together, or one larger one, are all allocated, then all freed, \
 and their pages are given back to the system before the next round, untimed (malloc_trim), so that they come anew: the page faults are in the figure, and are counted. \
-mimalloc and jemalloc keep pages on purpose, whatever they are told: for them each round is the first one of a new process.
+mimalloc and jemalloc keep pages on purpose, whatever is asked of them: for them each round is the first one of a new process.
 
 glibc gives blocks from 128 KiB on a mapping of their own; freeing one raises that threshold to its size, up to 32 MiB, so that from then on such blocks come from the heap and stay there. Above 32 MiB every block is mapped, faulted in and unmapped again. \
 What a size costs therefore depends on the sizes that were freed before: each size of 128 KiB or more is measured in a process of its own, and both thresholds are looked for in new processes too. \

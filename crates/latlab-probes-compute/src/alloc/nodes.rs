@@ -108,7 +108,7 @@ Each build begins with the same memory, in a child process whose heap nobody els
 arenas are mapped anew, untimed, and unmapped afterwards. As much memory as a build needs is touched once before the first one, because a virtual machine's host may have to find it first. \
 Huge pages are refused for arenas, so that all ways are about the same pages.
 
-A request of 32 bytes takes 48 bytes of glibc's heap (8 for its size, in steps of 16), so that a list from malloc has half as many pages again as the arena's. Its parts are measured each by itself: \
+A request of 32 bytes takes 48 bytes of glibc's heap (8 for its size, in steps of 16), so that a list from malloc has half as many pages again as the arena's. Its parts are measured separately: \
 page faults, by growing the heap as far in blocks of 64 KiB and touching each page once (touch): the faults that were counted during the builds are charged what a fault, with its share of growing the heap, cost there; \
 the calls and stores together, by the same malloc loop in a heap that was grown and freed before and has kept its pages (malloc-kept); the stores, by the same loop on touched memory without the calls (stores). \
 The allocator's part is the second less the third. In these two the lines of each 16 KiB are read before the nodes on them are timed, because a page fault leaves its page in the cache: \

@@ -92,7 +92,7 @@ which keeps them; above 32 MiB each iteration pays for all pages again. Each siz
 minor_faults_per_iteration says what was paid.
 
 Each iteration triples the sum of all words (modulo 2^64); after every block the sum of the array is compared with that, so a word that was left out is noticed. \
-A value is a window of at least 50 us, or one iteration that takes longer, timed by the system's monotonic clock.",
+A value is a window of at least 50 µs, or one iteration that takes longer, timed by the system's monotonic clock.",
         method_version: 1,
         convention: "one iteration: a new array computed from an old one of the same size",
         needs: &["child processes", "Linux"],

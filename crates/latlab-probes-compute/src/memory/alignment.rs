@@ -134,7 +134,7 @@ A load that waits for an unaligned one waits longer than the difference shown he
 to leave the buffer, which is what is measured.
 
 Pages are of 4 KiB (huge ones are refused), so that a page's end is one. The memory is read before each block. Loads are added up and the sum is compared with what the bytes there give; stores write a number that changes every eight accesses, and \
-after each block every place must hold the last one that was due there. A value is the mean of a window of about 20 us; the loop's own instructions are hidden behind the accesses.",
+after each block every place must hold the last one that was due there. A value is the mean of a window of about 20 µs; the loop's own instructions are hidden behind the accesses.",
         method_version: 1,
         convention: "one 8-byte access",
         needs: &["64 KiB of memory"],

@@ -93,11 +93,11 @@ impl Probe for Bandwidth {
 pass over the working set in ascending order, round and round. A compiler left to itself would drop loads that nobody uses, replace the copy by memcpy \
 (which changes to other stores at some size), or use half of the width: the same first-level cache then seems half as fast.
 
-A working set of up to 2 MiB is passed over whole, as often as fits a window of about 20 us (200 us with several threads). A larger one is passed over in slices of about 2 MiB, a window each, \
+A working set of up to 2 MiB is passed over whole, as often as fits a window of about 20 µs (200 µs with several threads). A larger one is passed over in slices of about 2 MiB, a window each, \
 that go on where the last one ended, so the next slice is always the one that was left longest ago and RAM is measured, not the slice. Each window gives one rate; the record has their quantiles, never the best. \
 Before each block up to 64 MiB (quick profile) or 256 MiB before that place are passed over untimed, so that the caches hold what an endless run would have left.
 
-Rates of one thread are also told in bytes a core cycle (by the frequency right after each block), and where the CPU is known, beside the most that its load and store ports or the way from its second-level cache can move: best_bytes_per_cycle, from the vendors' documents, which the record names. Nothing is known so of the way from a server's third-level cache, whose clock is another one, nor of memory's.
+Rates of one thread are also given in bytes a core cycle (by the frequency right after each block), and where the CPU is known, beside the most that its load and store ports or the way from its second-level cache can move: best_bytes_per_cycle, from the vendors' documents, which the record names. Nothing is known so of the way from a server's third-level cache, whose clock is another one, nor of memory's.
 
 The working set is all streams together: half of it source and half destination for the copy, a third each for the triad (a = b + 3 c, doubles). Every figure says what a byte is: \
 read and written bytes count once each, as in STREAM; the reading of lines before they are overwritten (write-allocate) is real traffic but not counted, and non-temporal stores avoid it. \

@@ -118,7 +118,7 @@ impl Probe for CoreToCore {
         title: "a cache line from core to core",
         question: "How long does it take to tell another CPU something, and which CPUs are near each other?",
         method: "Two threads, each kept on one CPU, answer each other through a cache line. The figure is a ROUND TRIP: there and back; tools that print half of it call it the one-way latency. \
-A value is the mean over a window of about 20 us of exchanges. Every pair of the CPUs that may be used is measured; where there are many, some are chosen, spread over all and each with a near one, \
+A value is the mean over a window of about 20 µs of exchanges. Every pair of the CPUs that may be used is measured; where there are many, some are chosen, spread over all and each with a near one, \
 and the findings say so (sampled).
 
 Compare-and-swap: one word on one line; each side tries to replace the other's number by its own until it succeeds, as a lock does that spins on the exchange itself. \
@@ -128,7 +128,7 @@ Which path a line takes depends on where it lives: the NUMA node of its memory a
 half from a page that was touched first on the one CPU, half from a page of the other, never two neighbours; the findings give the median of each. \
 The sides take turns at asking from block to block. Both cores are kept busy for a millisecond before each block, because a core that slept is slow at first, and they start together.
 
-Nothing is taken on trust: every exchange carries its number, and both sides add up what they were told; the counts and sums of both sides must be those of the exchanges asked for. \
+Nothing is taken on trust: every exchange carries its number, and both sides add up what they received; the counts and sums of both sides must be those of the exchanges asked for. \
 Both threads say on which CPU they were. A block in which either thread was switched out, or waited for the other for more than about 0.1 ms (which no running partner needs), is marked and repeated. \
 Who waits that long lets others run on its CPU, and gives up after a second.
 

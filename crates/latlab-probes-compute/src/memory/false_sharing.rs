@@ -72,11 +72,11 @@ impl Probe for FalseSharing {
 64 (neighbouring lines, which some prefetchers fetch in pairs), 128 and 4096 bytes. The same thread alone is the control. \
 A store is a load, an addition and a store of the word, as `*count += 1` is where the counter is in memory; an add is one atomic addition. Accesses are volatile or atomic: the compiler merges no two of them and keeps none in a register.
 
-A value is the time for one write of ONE thread while both were running, the mean over a window of about 20 us; the other thread writes without pause from before the first window until after the last, and windows that its own time stamps do not cover are left out. \
+A value is the time for one write of ONE thread while both were running, the mean over a window of about 20 µs; the other thread writes without pause from before the first window until after the last, and windows that its own time stamps do not cover are left out. \
 The threads change places from block to block. Both are at work for 0.3 ms before the first window, because a core that slept is slow at first. \
 Afterwards both counters must hold exactly the number of writes asked for, and both threads say on which CPU they were. A block in which either was switched out is marked and repeated.
 
-A store that waits for its line is buffered, the core goes on and reads its own count back from the buffer, and whoever has the line may write to it many times before it must be given away. So both threads doing nothing else is the kindest case for plain stores: some cores hide nearly all of it. An atomic addition waits for its line every time and shows what the traffic costs.",
+A store that waits for its line is buffered, the core goes on and reads its own count back from the buffer, and the core that has the line may write to it many times before it must hand it over. So both threads doing nothing else is the kindest case for plain stores: some cores hide nearly all of it. An atomic addition waits for its line every time and shows what the traffic costs.",
         method_version: 1,
         convention: "one write of one thread",
         needs: &["two CPUs", "threads that can be kept on a CPU"],

@@ -127,7 +127,7 @@ access beyond the TLB's reach pays for a translation too. The two, and paired ch
 tell the cost of caches from the cost of translation.
 
 Before each block the lines are touched in the order of the walk, so the caches hold what an endless walk would have left there. A value is the mean of a \
-window of loads about 20 us long: its quantiles are quantiles of window means, never of single loads. The clock's own cost is a thousandth of a window and is not subtracted.",
+window of loads about 20 µs long: its quantiles are quantiles of window means, never of single loads. The clock's own cost is a thousandth of a window and is not subtracted.",
         method_version: 1,
         convention: "one 8-byte load a line; a line of 64 bytes is moved",
         needs: &["8 MiB of memory"],

@@ -53,10 +53,10 @@ impl Probe for Poke {
 The place is drawn before the first stamp. The array is populated, so no access meets a page fault of its own making; faults and switches that happen all the same are counted. \
 Every access slower than a microsecond keeps its time stamp, so that it can be explained.
 
-An array of zero bytes is the empty poke: everything but the access. It is the instrument's own cost and is shown beside the others, never subtracted from \
+An array of zero bytes is the empty poke: everything but the access. It is timer overhead and is shown beside the others, never subtracted from \
 their quantiles: near the clock's step that would invent precision. Subtracting its mean from a mean is right.
 
-Where one access is shorter than the instrument (first- and second-level caches), the same pokes are also timed in batches, each place depending on the byte read before it, \
+Where one access is shorter than the timer overhead (first- and second-level caches), the same pokes are also timed in batches, each place depending on the byte read before it, \
 so that they cannot overlap: the mean is fine there, and the tail is gone. Which is which stands in the point (timing: each or batch). \
 A write is over for the program when it is in the store buffer; draining the buffer is not waited for.",
         method_version: 1,

@@ -181,7 +181,7 @@ By the program: a list whose nodes (one line each) lie in random order is walked
 (prefetcht0, prfm pldl1keep) when the node is met. Distance 0 has no prefetch; 1 prefetches what is about to be loaded. Jump pointers stand in the nodes and not in an array beside the list, because a CPU that executes out of order would run ahead through an array while a load waits. \
 And an array is written from front to back, eight words of 8 bytes a line, with a prefetch for writing (prefetchw, prfm pstl1keep) some lines ahead of each line; there the CPU's own prefetchers work too, and little may be left to gain. The array has 4 KiB pages, as most programs do.
 
-Proof: walks must end where the number of steps leads; the payloads of the nodes on the way give a sum that is computed again from the order; jump pointers are looked at; every line that was written must hold what its block wrote. A value is the mean of a window of about 20 us. \
+Proof: walks must end where the number of steps leads; the payloads of the nodes on the way give a sum that is computed again from the order; jump pointers are looked at; every line that was written must hold what its block wrote. A value is the mean of a window of about 20 µs. \
 Walks and writing go on where the last block ended, whatever its distance, so all of them meet what was left longest ago.",
         method_version: 1,
         convention: "one dependent 8-byte load, one node, or one written line of 64 bytes",

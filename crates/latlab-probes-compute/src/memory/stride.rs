@@ -81,7 +81,7 @@ Random order takes one word of each line, every line once, in a full cycle of ei
 and no prefetcher can follow. Computing an address takes about a nanosecond, which the accesses hide when they leave the caches; in the small array it is part of the figure, and is measured alone (address_ns).
 
 Loads are volatile: the compiler can neither merge, widen nor drop one. The sum of what each block read is compared with the one that the order and the known contents give. \
-A value is the mean of a window of about 20 us. Before each block the small array is read once; of the large one, which no cache holds, nothing is prepared, and each order goes on where it ended.",
+A value is the mean of a window of about 20 µs. Before each block the small array is read once; of the large one, which no cache holds, nothing is prepared, and each order goes on where it ended.",
         method_version: 1,
         convention: "one 8-byte word an access; a line of 64 bytes is moved for each line that is met",
         needs: &["1 MiB of memory"],

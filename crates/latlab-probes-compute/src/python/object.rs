@@ -266,9 +266,9 @@ impl Probe for Object {
         title: "attributes, calls, objects, lists and arrays in Python",
         question: "What do Python's own steps cost here, before any data is moved?",
         method: "Each program is Python code that runs in the interpreter that measures: the one that latlab was started with, bare (-I -S), its garbage collector on, as programs have it \
-(python -m timeit switches it off). A value is the mean of a window of about 100 us.
+(python -m timeit switches it off). A value is the mean of a window of about 100 µs.
 
-Short operations stand sixteen times in a turn of the loop, on local variables; the loop itself is measured as the operation \"loop\" and is not subtracted: the derived record says what share of each figure it is. \
+Each iteration of the loop has short operations sixteen times, on local variables; the loop itself is measured as the operation \"loop\" and is not subtracted: the derived record says what share of each figure it is. \
 Calls hand on what the call before returned; attributes and lookups lead to the next object of a ring, so each waits for the one before it (about a nanosecond more than an attribute \
 of an object that is known), and no step can be left out without changing the result. \
 A function or method takes one argument and returns it. A small object is an instance of a class whose __init__ sets two attributes. \
@@ -277,10 +277,10 @@ The dictionaries have strings as keys; insertion grows one from empty to 1,024, 
 A list is one operation, whatever its length, and freeing the one that it replaces is part of it: a literal of constants (copied from a constant), a comprehension, one item multiplied, or appends in a loop. \
 From some 100 KiB on it matters whether the C library gives freed memory back to the kernel and takes it anew, which depends on what was allocated before: figures of large objects then differ by a factor of three or more between runs, \
 and the record's minor faults tell which it was. \
-Strings are put together from pieces of eight characters that exist already. Concatenation is the favourable case: nobody else holds the string, so CPython extends it in place; where somebody does, every step copies all of it.
+Strings are joined from existing pieces of eight characters. Concatenation is the favourable case: nobody else holds the string, so CPython extends it in place; where somebody does, every step copies all of it.
 
 NumPy is imported from where the user has it, outside anything timed and with one thread. Each array is freed when the next one exists, so memory is mostly recycled: numpy-empty then takes no new page, and numpy-zeros has to clear it. \
-An array that is kept has fresh pages instead, already zero, and whoever writes them first pays then (vm.fault). \
+An array that is kept has fresh pages instead, already zero, and the first write pays then (vm.fault). \
 numpy-in-place adds to an array of floats where it is; numpy-temporary makes a new array for each sum and frees the old one.
 
 Proof: what every window's run returns is compared with what so many operations must give; for array creation, the same code runs once with a creator that counts.",

@@ -117,7 +117,7 @@ impl Probe for Fault {
         title: "touching a page for the first time",
         question: "What does it cost to touch memory or a mapped file for the first time, and why are some touches slower than others?",
         method: "One word of each page is read or written, each touch between two time stamps of its own, pages in ascending order; mapping, preparing and unmapping are outside. \
-The stamps go to a buffer that was touched before, because a fault of the instrument's own would be counted among those that are measured.
+The stamps go to a buffer that was touched before, because a fault of the timer's own would be counted among those that are measured.
 
 first-write: new anonymous memory: the kernel finds a free page, clears it and maps it. first-read: the same memory is only read: the kernel maps its one page of zeros. write-after-read: the write that follows such a read: \
 a page is found and cleared, and the translation that pointed to the zeros is taken back. recycled: memory that was used, given back with MADV_DONTNEED and is used again. copy-on-write: the first write to a page of a private mapping (of a file in memory) that had been read: \

@@ -81,7 +81,7 @@ map-populate: mmap with MAP_POPULATE, which finds, clears and maps all of them. 
 Making the memory and touching it are outside of the time.
 
 Huge pages are refused (MADV_NOHUGEPAGE; for map-populate by PR_SET_THP_DISABLE, for the time of a block): one of them stands for 512 pages. This process has one thread at work, so no other CPU is told to forget translations; in a program with busy threads unmap, protect and dontneed cost more. \
-The kernel may join a mapping to its neighbour, which makes map and unmap a little cheaper or dearer.
+The kernel may join a mapping to its neighbour, which makes map and unmap a little cheaper or more expensive.
 
 Proof: after map no page has memory, after map-populate all, after unmap the range is gone, after dontneed none has memory, and after protect the kernel refuses to write to it.
 

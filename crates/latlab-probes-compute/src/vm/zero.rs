@@ -64,7 +64,7 @@ impl Probe for Zero {
 memset-fresh: the same call over memory that was mapped and never touched, as after malloc of a large block: each page is found, cleared by the kernel, mapped, and then written once more by memset. \
 kernel: the kernel's share alone: MADV_POPULATE_WRITE over such memory in 4 KiB pages, or one write to each of its huge pages, of which each clears 2 MiB.
 
-Mapping and unmapping are outside of the time. Each value is the rate of a window; where a window is one call over new memory, that memory was mapped before it. In the small array a window is many calls of about 20 us together.
+Mapping and unmapping are outside of the time. Each value is the rate of a window; where a window is one call over new memory, that memory was mapped before it. In the small array a window is many calls of about 20 µs together.
 
 Proof: words all over the memory hold what the last call wrote; of new memory, no page was there before and all are there afterwards (mincore), and one write to a huge page made all its 512 pages present.",
         method_version: 1,

@@ -114,7 +114,7 @@ impl Probe for ContextSwitch {
 A value is the mean round trip in a window of some of them. Each answer is compared with the number sent: one that is missing, late or doubled fails the proof.
 
 same-cpu: both are kept on one CPU, so each round trip holds two switches, and nothing runs at the same time. That the CPU did switch is proved by the kernel's count of switches. \
-across-blocking: the partner is on another CPU, so each round trip wakes an idle CPU twice; that is usually dearer than two switches, and most of all on a virtual machine, where an idle CPU is given back to the host.
+across-blocking: the partner is on another CPU, so each round trip wakes an idle CPU twice; that usually costs more than two switches, and most of all on a virtual machine, where an idle CPU is given back to the host.
 
 pipe: two pipes, the figure that `perf bench sched pipe` gives. eventfd: two counters in the kernel. futex: words in memory that both see, with a sleep when there is nothing yet; the least that a lock or a queue between threads can cost. \
 threads share their memory; processes do not, so a switch also changes the address space. The other process is a fork that does nothing but answer, and ends with this one.

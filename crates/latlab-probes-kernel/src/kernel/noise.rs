@@ -56,19 +56,19 @@ impl Probe for Noise {
         id: "kernel.noise",
         tier: Tier::Kernel,
         title: "what keeps a thread from its work",
-        question: "How often, for how long and by what is a program kept from its work that asks for nothing?",
-        method: "A thread on one CPU does nothing but read the time stamp counter. Whenever two readings lie more than a microsecond apart, something kept it: that is a gap, and each gap is one value, with its time. \
+        question: "How often, for how long and by what is a program interrupted that makes no system calls?",
+        method: "A thread on one CPU does nothing but read the time stamp counter. Whenever two readings lie more than a microsecond apart, something interrupted it: that is a gap, and each gap is one value, with its time. \
 There is no system call, lock or allocation in the loop: a loop that asks the kernel something after each gap is preempted in its own call and misses half of the switches.
 
 Each gap gets its cause from what this user may see. Tracepoints of this CPU's interrupts, softirqs and switches need root. Records of this thread's switches and page faults, and the flag that the kernel takes back from a preempted thread, need no privilege, nor does a register that x86-64 processors clear on the way back from an interrupt: it says of each gap whether this kernel was entered. \
 Gaps that none of them names may be periodic: a period is believed when most of its instants have a gap, where chance would give that once in 1e13 times. It is this kernel's tick when /proc/interrupts counts as many timer interrupts, and the host's when it has a tick's rate and its gaps had no interrupt of this kernel, or nothing here counts it. What only the register names is some interrupt, or, where this kernel was not entered, time that was taken outside of it. \
 What remains is unexplained and shown as that. A handler's own time is counted as explained; in a virtual machine about as much again goes into leaving and entering the guest, which is part of the gap.
 
-No block is left out as disturbed, because disturbances are what is asked for. Before each block a stall of known length is planted and must be found; it does not count. Between blocks, for less than a millisecond, nobody listens.
+No block is left out as disturbed, because disturbances are what is asked for. Before each block a stall of known length is planted and must be found; it does not count. Between blocks, for less than a millisecond, nothing is recorded.
 
-Gaps are counted a second. How many operations meet one depends on how long an operation takes: at 300 gaps a second, one in 33,000 of 100 ns and one in 333 of 10 us.",
+Gaps are counted a second. How many operations meet one depends on how long an operation takes: at 300 gaps a second, one in 33,000 of 100 ns and one in 333 of 10 µs.",
         method_version: 1,
-        convention: "one look at the clock",
+        convention: "one clock read",
         touches: &["one CPU"],
         ..USUAL
     };
@@ -145,7 +145,7 @@ impl Session<Noise> for Listening<'_> {
         }
         if gaps == 0 {
             return Err(ProbeError::Other(format!(
-                "nothing kept this CPU from a thread for 1 us or more in {:.1} s of listening: there is no gap to tell of",
+                "nothing interrupted this CPU for 1 µs or more in {:.1} s: there is no gap to report",
                 heard_ns / 1e9
             )));
         }
@@ -187,7 +187,7 @@ fn checks(judged: Option<&Judged>, stalls: &[Option<f64>]) -> Vec<Check> {
         name: "planted stalls were heard".to_owned(),
         ok: heard && !stalls.is_empty(),
         detail: format!(
-            "{} of {} stalls of {:.0} us, the shortest as a gap of {:.1} us",
+            "{} of {} stalls of {:.0} µs, the shortest as a gap of {:.1} µs",
             found.len(),
             stalls.len(),
             STALL_NS / 1e3,
@@ -205,7 +205,7 @@ fn checks(judged: Option<&Judged>, stalls: &[Option<f64>]) -> Vec<Check> {
         name: "the loop did nothing but look".to_owned(),
         ok: step_ns > 0.0 && step_ns < THRESHOLD_NS / 4.0,
         detail: format!(
-            "a look every {step_ns:.1} ns while nothing kept it; gaps count from {THRESHOLD_NS:.0} ns"
+            "a clock read every {step_ns:.1} ns while uninterrupted; gaps count from {THRESHOLD_NS:.0} ns"
         ),
     });
     let apart = judged

@@ -60,7 +60,7 @@ impl Probe for Syscall {
         tier: Tier::Kernel,
         title: "system calls that do nothing",
         question: "What does it cost to ask the kernel for anything at all?",
-        method: "Calls that the kernel answers at once, made in a row through the C library's syscall(), in windows of about 20 us; a window's mean is one value. \
+        method: "Calls that the kernel answers at once, made in a row through the C library's syscall(), in windows of about 20 µs; a window's mean is one value. \
 What remains is the way into the kernel and back, with what this kernel does on it against attacks that leak memory between the two.
 
 getppid is the shortest call: it reads one number, and no library caches it. read-0 reads no bytes from /dev/null: a file descriptor is looked up and the file's own function called. \

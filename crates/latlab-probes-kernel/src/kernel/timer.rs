@@ -101,7 +101,7 @@ It holds what the timer waits beyond the due time, the interrupt, the way out of
 The clock is the monotonic one, by which the kernel's timers run: another clock's rate, off by a few millionths, would be microseconds in a long sleep. The reading before the call begins the sleep, so the call itself is part of the lateness. \
 A sleep that ended early would be a broken promise; it fails the proof. One that a signal ended is not counted.
 
-An ordinary thread's timers may fire up to its timer slack late (50 us unless it was changed), so that several can share one interrupt; the slack found is with each figure. nanosleep-slack-1 sets the slack of this thread to 1 ns, its least, and \
+An ordinary thread's timers may fire up to its timer slack late (50 µs unless it was changed), so that several can share one interrupt; the slack found is with each figure. nanosleep-slack-1 sets the slack of this thread to 1 ns, its least, and \
 sets it back: what is left is the machine's. Threads of a real-time class have no slack.
 
 nanosleep is clock_nanosleep with a duration, nanosleep-absolute with a due time, thread-sleep the standard library's sleep, poll a timeout in which nothing happens, in whole milliseconds.",

@@ -152,7 +152,7 @@ impl Probe for Connect {
         id: "network.connect",
         tier: Tier::Network,
         title: "opening a connection",
-        question: "What is paid before the first byte of a request can go: for the name, the connection, and TLS?",
+        question: "What does connection set-up cost: the name, the connection, and TLS?",
         method: "A client in a process of its own opens connections to a server in another one, one after the other, and closes them without a request. A value is one phase, timed alone; the phases before it are kept beside it as channels.
 
 resolve asks the system's resolver for `localhost`, as programs do (getaddrinfo in a thread of its own, because it knows no time-out): no name server is asked, so that this is the least that a name costs. \

@@ -206,7 +206,7 @@ fn sanity(all: &[Measured]) -> Vec<Sanity> {
         |rule: &'static str, holds, detail| rules.push(Sanity { rule: rule.into(), holds, detail });
     let direct: Vec<&Measured> = all.iter().filter(|point| point.path == DIRECT).collect();
     if let Some(fastest) = direct.iter().map(|point| point.p50_ns).reduce(f64::min) {
-        let detail = format!("the fastest takes {:.1} us", fastest / 1e3);
+        let detail = format!("the fastest takes {:.1} µs", fastest / 1e3);
         rule("no direct median is below what a device needs", fastest >= FASTEST_DEVICE_NS, detail);
     }
     if let (Some(first), Some(last)) = (direct.first(), direct.last())
@@ -214,7 +214,7 @@ fn sanity(all: &[Measured]) -> Vec<Sanity> {
     {
         let [first_us, last_us] = [first, last].map(|own| own.p50_ns / 1e3);
         let detail = format!(
-            "{first_us:.1} us for {} bytes, {last_us:.1} us for {}",
+            "{first_us:.1} µs for {} bytes, {last_us:.1} µs for {}",
             first.block_bytes, last.block_bytes
         );
         rule("a transfer of more bytes does not take less time", first_us <= last_us, detail);

@@ -316,7 +316,7 @@ impl Probe for Files {
         tier: Tier::Storage,
         title: "many small files against one large one",
         question: "What does it cost to keep the same bytes in a thousand files instead of one, and which step costs it?",
-        method: "The same 10 MB as one file, as 1,000 files of 10 KB, and in the longer profiles in between. Each file is created, written and closed (and in one arm flushed with fsync), or opened, read and closed, as a program would do it, \
+        method: "The same 10 MB as one file, as 1,000 files of 10 KB, and in the longer profiles in between. Each file is created, written and closed (and in one variant flushed with fsync), or opened, read and closed, as a program would do it, \
 one file after the other; a value is one whole file, and each step has its own distribution. A block is one pass over the files; where that would take too long, over a part of them, which the record says. \
 The steps of all files must add up to 95 % of the pass, which another clock times.
 
@@ -329,7 +329,7 @@ Without fsync most of a write's cost is still to come when the file is closed: t
 Warm reads come from the page cache: the kernel's count of bytes fetched from storage must not move; a pass in which it did, because the kernel had taken pages back, is taken again, at most eight times. For cold reads each file is flushed, its pages are dropped, and the kernel is asked whether they are gone; its map must show every byte written, and the kernel's count of bytes fetched must grow by all of them, and the count of the device under the files. \
 That is data cold, metadata warm: names and inodes stay in memory. Making those cold empties the caches of the whole machine and is done only for root with --drop-caches.
 
-The Python arm is the lesson's loop, open(name, \"wb\"), write, close, and back, in the interpreter that latlab runs in, on the same kind of files, its blocks between those of the native arm. It makes its names and cuts its data as a program does, and takes its own time stamps (0.2 us a file). \
+The Python variant is the lesson's loop, open(name, \"wb\"), write, close, and back, in the interpreter that latlab runs in, on the same kind of files, its blocks between those of the Rust variant. It makes its names and cuts its data as a program does, and takes its own time stamps (0.2 µs a file). \
 Both use the same absolute paths, so the difference is Python's own, where it is larger than the ups and downs of the file system: its objects, its buffers, and the calls that it makes besides (fstat, ioctl, lseek at each open). It writes through a buffer: files below 8 KiB are handed to the kernel at close.",
         method_version: 2,
         unit: Unit::Ns,

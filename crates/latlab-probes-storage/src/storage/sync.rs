@@ -272,8 +272,8 @@ Files that were made stay until the end of the probe: deleting them in between s
 
 Proof: after each block nothing of the file waits to be written (cachestat), the block written last is read back past the page cache and compared whole, and the kernel and the device under the file counted at least the bytes that were written.
 
-The verdict: flash that has no power-protected cache needs 0.3 to 1 ms for a durable flush, a spinning disk about one rotation (4 to 8 ms). The fastest tenth of the syncs is judged, because a busy machine slows a sync down and nothing makes a medium faster. Below 150 us it is no flush to such a medium: a cache with a battery or capacitors took the bytes, or the host of a virtual machine did, and durability is not shown. \
-Between 150 and 300 us, or where programs waited for CPUs in more than a tenth of the time and no sync was fast, nothing is said. The medians, the flushes that the device counted, its cache setting, the file system's options and the virtual machine are given as evidence; none of them proves that bytes survive a power failure. Only pulling the plug does.
+The verdict: flash that has no power-protected cache needs 0.3 to 1 ms for a durable flush, a spinning disk about one rotation (4 to 8 ms). The fastest tenth of the syncs is judged, because a busy machine slows a sync down and nothing makes a medium faster. Below 150 µs it is no flush to such a medium: a cache with a battery or capacitors took the bytes, or the host of a virtual machine did, and durability is not shown. \
+Between 150 and 300 µs, or where programs waited for CPUs in more than a tenth of the time and no sync was fast, nothing is said. The medians, the flushes that the device counted, its cache setting, the file system's options and the virtual machine are given as evidence; none of them proves that bytes survive a power failure. Only pulling the plug does.
 
 Rust's and Python's fsync are the same call on Linux. On macOS they are not: fsync, which Python's os.fsync is, hands the bytes to the drive and does not have it flush its cache; F_FULLFSYNC, which Rust's sync_all is, does. \
 There overwrite and append are measured with both, the bytes are read back, and nothing counts what reached the drive.",
@@ -390,11 +390,11 @@ fn concluded(machine: &Machine, figures: &[Figure<Durable>]) -> Option<Findings>
     let [median, tenth, least] = [sync_ns, fast_ns, ABSORBED_NS].map(|ns| ns / 1e3);
     let sync = way.name();
     let mut evidence = vec![format!(
-        "{sync} after an overwrite of 4 KiB: median {median:.0} us, fastest tenth {tenth:.0} us (a durable flush of flash without a protected cache takes 300 us or more, of a spinning disk 4 ms; below {least:.0} us neither has happened)"
+        "{sync} after an overwrite of 4 KiB: median {median:.0} µs, fastest tenth {tenth:.0} µs (a durable flush of flash without a protected cache takes 300 µs or more, of a spinning disk 4 ms; below {least:.0} µs neither has happened)"
     )];
     if let Some((_, flush_ns, ..)) = overwritten(Way::DirectFdatasync) {
         evidence.push(format!(
-            "fdatasync after a direct write, which has nothing but the device's cache to flush: median {:.0} us",
+            "fdatasync after a direct write, which has nothing but the device's cache to flush: median {:.0} µs",
             flush_ns / 1e3
         ));
     }

@@ -247,7 +247,7 @@ impl latlab_harness::Session<Http> for Session<'_> {
         let mut flags = Vec::new();
         if flight.late as f64 > LATE_SHARE * flight.operations as f64 {
             flags.push(format!(
-                "{} of {} requests were sent more than 50 us late by this thread, not by the server, and are left out",
+                "{} of {} requests were sent more than 50 µs late by this thread, not by the server, and are left out",
                 flight.late, flight.operations
             ));
         }

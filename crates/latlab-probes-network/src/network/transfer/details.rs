@@ -137,7 +137,7 @@ impl Library {
             self.far.iter().filter(|(point, _)| figures.iter().all(|figure| figure.point != *point));
         let out_of_time = missing.map(|(_, budget_s)| *budget_s).reduce(f64::max).map(|budget_s| {
             format!(
-                "time ran out before all of its ten files over the path; {} alone with --budget {budget_s:.0}s has them",
+                "skipped (time): some of its ten files over the path; use {} alone with --budget {budget_s:.0}s",
                 Transfer::SPEC.id
             )
         });

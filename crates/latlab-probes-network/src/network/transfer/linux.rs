@@ -222,7 +222,7 @@ impl Session<'_> {
             let begun = stamps.begin();
             let stamped = run(pair, &own, evidence)?;
             let Some((first, last)) = ends(&stamped) else {
-                return Err(ProbeError::Proof("no transfer was told of".to_owned()));
+                return Err(ProbeError::Proof("no transfer was reported".to_owned()));
             };
             let [from, to] = [first, last].map(|ns| begun + env.clock.ticks(ns as f64));
             let ns = last - first;
@@ -402,11 +402,11 @@ impl Evidence {
         let Self { transfers, missing, .. } = self;
         let (name, detail) = if point.is_named() {
             let detail =
-                format!("{transfers} answers, with status 200 and their last byte; {missing} without a word");
+                format!("{transfers} answers, with status 200 and their last byte; {missing} without a response");
             ("every answer ended", detail)
         } else {
             let detail = format!(
-                "{transfers} files of {} bytes, each as long as asked for and every byte as it must be; {missing} without a word",
+                "{transfers} files of {} bytes, each as long as asked for and every byte as it must be; {missing} without a response",
                 point.bytes()
             );
             ("every body compared", detail)

@@ -381,7 +381,7 @@ fn solid_state_beats_spinning<M: Marker>(figures: &[Figure<Random<M>>]) -> Optio
     let alone = figures.iter().find(|own| (own.point.block_bytes, own.point.queue_depth) == (KIB_4, 1))?;
     let seek = alone.details.as_ref()?.seek.as_ref()?;
     // What rounds to nothing has no sign.
-    let us = |ns: f64| format!("{:.0} us", (ns / 1e3).round() + 0.0);
+    let us = |ns: f64| format!("{:.0} µs", (ns / 1e3).round() + 0.0);
     let kind = match seek.medium.as_str() {
         "undecided" => "not known what it is",
         known => known,

@@ -122,7 +122,7 @@ fn the_third_rule_of_disks_is_undecided_and_says_what_this_disk_is() {
     assert_eq!(rule["verdict"], "undecided");
     let detail = rule["detail"].as_str().expect("words");
     for part in
-        ["undecided here", "solid state", "52 us", "-1 us to 6 us", "4 to 15 ms", "counts for nothing"]
+        ["undecided here", "solid state", "52 µs", "-1 µs to 6 µs", "4 to 15 ms", "counts for nothing"]
     {
         assert!(detail.contains(part), "{part}: {detail}");
     }

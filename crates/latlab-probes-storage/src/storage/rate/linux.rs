@@ -113,7 +113,7 @@ impl harness::Session<Rate> for Session<'_> {
         flags.extend(self.flow.flag.clone());
         if flight.late as f64 > LATE_SHARE * flight.operations as f64 {
             flags.push(format!(
-                "{} of {} reads were handed over more than 50 us late by this thread, not by the disk, and are left out",
+                "{} of {} reads were handed over more than 50 µs late by this thread, not by the disk, and are left out",
                 flight.late, flight.operations
             ));
         }

@@ -53,8 +53,8 @@ fn the_verdict_comes_with_its_evidence() {
     assert_eq!(findings["judged_by"]["sync"], "fdatasync");
     let evidence: Vec<&str> =
         findings["evidence"].as_array().expect("a list").iter().filter_map(|text| text.as_str()).collect();
-    assert!(evidence[0].contains("median 96 us"), "{evidence:?}");
-    assert!(evidence[1].contains("median 48 us"), "{evidence:?}");
+    assert!(evidence[0].contains("median 96 µs"), "{evidence:?}");
+    assert!(evidence[1].contains("median 48 µs"), "{evidence:?}");
     for told in ["needs flushes (write back)", "ext4 with the options rw; with a journal"] {
         assert!(evidence.iter().any(|text| text.contains(told)), "{evidence:?}");
     }

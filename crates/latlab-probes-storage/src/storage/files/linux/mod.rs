@@ -121,7 +121,7 @@ impl Evidence {
 
 /// `12.3 us`.
 fn time(ns: f64) -> String {
-    if ns < 1e6 { format!("{:.1} us", ns / 1e3) } else { format!("{:.1} ms", ns / 1e6) }
+    if ns < 1e6 { format!("{:.1} µs", ns / 1e3) } else { format!("{:.1} ms", ns / 1e6) }
 }
 
 /// The middle of what is not empty.

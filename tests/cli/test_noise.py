@@ -236,7 +236,7 @@ def test_the_self_test_prints_the_confusion_matrix_as_json(called: Command) -> N
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="looks for the listening process in /proc")
+@pytest.mark.skipif(sys.platform != "linux", reason="looks for the measuring process in /proc")
 def test_ctrl_c_shows_what_was_heard_until_then(latlab: str, tmp_path: Path) -> None:
     with subprocess.Popen(
         [latlab, "noise", "60", "--cpu", str(min(os.sched_getaffinity(0)))],
@@ -287,7 +287,7 @@ def test_a_mistake_costs_one_line(called: Command, name: str) -> None:
 
 def test_a_listening_process_that_dies_is_said_to_have_died() -> None:
     dying = [sys.executable, "-c", "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"]
-    with pytest.raises(WorkerError, match="the listening process failed"):
+    with pytest.raises(WorkerError, match="the measuring process failed"):
         noise.listen(1.0, command=dying)
 
 

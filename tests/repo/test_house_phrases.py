@@ -112,6 +112,17 @@ PHRASES: Final = (
         "slowed down from",
         "a 4 MiB working set has moved from 6 to 134 ns",
     ),
+    House(
+        r"\bkeeps? (?:it|them|a thread|a program) from (?:its|their) work\b",
+        "interrupts",
+        "say what keeps it from its work",
+    ),
+    House(
+        r"\b[Ll]isten(?:s|ing)? (?:to|on) (?:a|the|one|each|every) CPUs?\b|\blistening (?:process|thread)\b",
+        "measures what interrupts a CPU",
+        "Listen to a CPU",
+    ),
+    House(r"\bput the runs together\b", "combine the runs", "Run it N times and put the runs together"),
     # latlab explain
     House(
         r"\bbooks (?:do|did|does) not close\b|\bclosing (?:the )?books\b",

@@ -498,12 +498,9 @@ impl Run<'_> {
         let (rank, reach) = (state.planned.rank, state.planned.reach);
         let record = match (&state.state, state.blocks.is_empty()) {
             (State::Failed(text), _) => absent(spec, point, StoppedBy::Failed, text.clone()),
-            (State::Done(StoppedBy::NotReached), true) => absent(
-                spec,
-                point,
-                StoppedBy::NotReached,
-                "skipped (time): not enough samples".to_owned(),
-            ),
+            (State::Done(StoppedBy::NotReached), true) => {
+                absent(spec, point, StoppedBy::NotReached, "skipped (time): not enough samples".to_owned())
+            }
             (_, true) => absent(spec, point, StoppedBy::Failed, "its blocks hold no samples".to_owned()),
             (State::Open | State::Done(_), false) => {
                 let stopped_by = match state.state {

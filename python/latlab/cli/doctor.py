@@ -31,13 +31,13 @@ _LISTEN_S = 2.0
     "--listen/--no-listen",
     default=True,
     show_default=True,
-    help="Listen to the CPUs for 2 seconds: how disturbed they are, which is the quietest, by what.",
+    help="Measure for 2 seconds how often CPUs are interrupted, by what, and which is the quietest.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 def command(directory: str | None, *, listen: bool, as_json: bool) -> None:
     """Say what on this machine distorts figures, by how much, and what would lift it.
 
-    Measures nothing but, for two seconds, what disturbs the CPUs; changes nothing.
+    Only measures what interrupts the CPUs, for two seconds; changes nothing.
 
     \b
     Examples:
@@ -75,7 +75,7 @@ def _heard() -> Survey | None:
     from latlab.run import noise  # noqa: PLC0415 - see above
 
     if sys.stderr.isatty():
-        talk(f"listening to the CPUs for {_LISTEN_S:g} s (--no-listen leaves it out)")
+        talk(f"measuring what interrupts the CPUs for {_LISTEN_S:g} s (--no-listen leaves it out)")
     try:
         return noise.survey(_LISTEN_S)[0]
     except LatlabError as error:

@@ -55,7 +55,7 @@ class _Sight(NamedTuple):
 @click.option(
     "--runs",
     metavar="N",
-    help="Run the program N times and put the runs together; only the first one's output is shown, a file on"
+    help="Run the program N times and combine the runs; only the first one's output is shown, a file on"
     " its input is read again (default: once).",
 )
 @click.option(

@@ -28,15 +28,15 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "noise": (
         "latlab.cli.noise",
-        "Listen to a CPU and say what keeps it from its work.",
+        "Measure what interrupts a CPU, how often and for how long.",
     ),
     "explain": ("latlab.cli.explain", "Run a program and say where its wall time goes."),
-    "show": ("latlab.cli.show", "Show a run again; -v: with all that is behind it."),
+    "show": ("latlab.cli.show", "Show a run again; -v: with all details."),
     "report": ("latlab.cli.report", "Write a run as one HTML, PDF or Markdown file."),
     "chart": ("latlab.cli.chart", "Write one chart of a run as SVG, PNG or PDF."),
     "export": ("latlab.cli.export", "Write a run as CSV, NPZ, JSON or Parquet."),
     "lesson": ("latlab.cli.lesson", "Run an experiment of a textbook here, beside its figures."),
-    "serve": ("latlab.cli.serve", "Serve what another latlab measures a network with."),
+    "serve": ("latlab.cli.serve", "Run a server for another latlab's network tests."),
     "stages": ("latlab.cli.stages", "Print the file by which a program of yours marks its stages."),
     "completion": ("latlab.cli.completion", "Print the shell's completion script."),
 }
@@ -50,8 +50,8 @@ Examples:
   latlab --profile quick                      the same in half a minute
   latlab measure --only 'memory.load.*'       one question only
   latlab measure --dry-run                    what would be run, read and written
-  latlab doctor                               what to distrust on this machine
-  latlab noise                                what makes the tail here, ten seconds of it
+  latlab doctor                               what on this machine distorts figures
+  latlab noise                                what interrupts a CPU here, in ten seconds
   latlab explain -- ./program                 where a program's wall time goes
   latlab show last -v                         the newest run, with details of its figures
   latlab lesson                               the lessons, by the question that each answers

@@ -89,19 +89,19 @@ class Wishes:
     "delay_ms",
     metavar="MS",
     type=float,
-    help="Put this delay between client and server of network probes; a round trip, there and back.",
+    help="Add this round-trip delay between client and server of network probes.",
 )
 @click.option(
     "--rate",
     "rate_mbit",
     metavar="MBIT",
     type=float,
-    help="And this rate, in 10^6 bits a second, each way.",
+    help="Limit bandwidth to MBIT Mbit/s per direction.",
 )
 @click.option(
     "--distance",
     type=click.Choice(DISTANCES),
-    help="A delay by its name: a round trip of 0.1, 2 or 140 ms.",
+    help="A named round-trip delay: 0.1, 2 or 140 ms.",
 )
 @click.option(
     "--url",
@@ -112,7 +112,7 @@ class Wishes:
 @click.option(
     "--secret-file",
     metavar="FILE",
-    help="What a latlab serve at that URL was started with, to be served by it.",
+    help="Shared-secret file of the server at --url.",
 )
 @click.option(
     "--requests",

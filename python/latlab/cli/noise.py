@@ -21,13 +21,13 @@ _THRESHOLDS_NS = (100, 1e9)
 
 @click.command("noise")
 @click.argument("seconds", required=False)
-@click.option("--cpu", metavar="N", help="The CPU to listen on (default: the quietest).")
+@click.option("--cpu", metavar="N", help="The CPU to measure (default: the quietest).")
 @click.option(
     "--threshold",
     metavar="TIME",
     default="1us",
     show_default=True,
-    help="Gaps shorter than this are not looked at.",
+    help="Ignore gaps shorter than this.",
 )
 @click.option(
     "--level",
@@ -51,10 +51,10 @@ def command(
     self_test: bool,
     as_json: bool,
 ) -> None:
-    """Listen to one CPU for SECONDS (default: 10) and say what keeps it from its work.
+    """Measure for SECONDS (default: 10) what interrupts one CPU.
 
-    A thread that does nothing but look at the clock notices every gap; each gets its cause from the evidence
-    that this user may have. What has no cause is shown as unexplained. Needs no root; root sees more.
+    A thread that only reads the clock notices every gap. Each gap gets its cause from the evidence that this
+    user may have; a gap without a cause is shown as unexplained. Needs no root; root sees more.
 
     \b
     Examples:
@@ -70,7 +70,7 @@ def command(
     from latlab.run import noise  # noqa: PLC0415 - not needed for --help
 
     if sys.stderr.isatty():
-        what = "making disturbances and looking for them" if self_test else "listening"
+        what = "making disturbances and looking for them" if self_test else "measuring"
         talk(f"{what} for {(4 if self_test else 1) * duration:g} s (Ctrl-C ends it)")
     screen = screen_of(sys.stdout)
     interrupted = False
@@ -135,5 +135,5 @@ def _cpu(text: str | None) -> int | None:
 
     cpus = named("--cpu", checked_cpus, text)
     if len(cpus) != 1:
-        raise UserError(f"--cpu: {text!r} is more than one CPU; one thread listens on one")
+        raise UserError(f"--cpu: {text!r} is more than one CPU; latlab noise measures one")
     return cpus[0]

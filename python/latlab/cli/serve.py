@@ -30,11 +30,11 @@ _HIGHEST_PORT = 65535
 )
 @click.option("--json", "as_json", is_flag=True, help="Print where it listens as JSON.")
 def command(bind: str | None, secret_file: str | None, *, as_json: bool) -> None:
-    """Serve what another latlab measures a network with, until Ctrl-C.
+    """Run a server for another latlab's network tests, until Ctrl-C.
 
     GET /bytes/N and POST /sink, by HTTP/1.1 and HTTP/2, with TLS and without, all at one port. Nothing is
-    read from this computer's files. The secret never crosses the network: each request proves to know it
-    (HMAC-SHA256 over a challenge).
+    read from this computer's files. The secret never crosses the network: each request proves
+    that it knows the secret (HMAC-SHA256 over a challenge).
 
     \b
     Examples:

@@ -13,7 +13,7 @@ import click
     "--verbose",
     "-v",
     is_flag=True,
-    help="Everything behind the figures: samples, paths, intervals, checks, findings.",
+    help="All details: samples, paths, intervals, checks, findings.",
 )
 def command(run: str, *, verbose: bool) -> None:
     """Show a run again on one page.

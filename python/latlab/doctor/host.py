@@ -24,7 +24,7 @@ class Host:
         effective_page_bytes: Page size that the TLB really holds for huge pages, from the last run here.
         core_ghz: Core frequency from the last run here.
         load: Runnable threads now, other than ours (one-minute load average).
-        heard: What a short listen to the CPUs found, where there was one.
+        heard: What a short measurement of CPU noise found, where there was one.
         differing: Which figures of the last run here depend on the CPU.
     """
 

@@ -220,14 +220,14 @@ def listen(
     level: str | None = None,
     command: list[str] | None = None,
 ) -> tuple[Noise, Any]:
-    """Listens to a CPU in a process of its own.
+    """Measures what interrupts a CPU, in a process of its own.
 
     Args:
         seconds: for how long.
         cpu: on which CPU; by default the quietest one.
         threshold_ns: shorter gaps are not looked at.
         level: the most evidence that is used, one of `LEVELS`.
-        command: the listening process, instead of this Python with `latlab/worker.py`.
+        command: the measuring process, instead of this Python with `latlab/worker.py`.
 
     Returns:
         What was found, and the same as plain values, with all that is known. After Ctrl-C what was found
@@ -235,7 +235,7 @@ def listen(
 
     Raises:
         UserError: it cannot be done as asked.
-        WorkerError: the listening process failed.
+        WorkerError: the measuring process failed.
         KeyboardInterrupt: before anything was recorded.
     """
     request = {
@@ -276,7 +276,7 @@ def _decoded(line: bytes, kind: type[_Answer]) -> tuple[_Answer, Any]:
         return msgspec.json.decode(line, type=kind), msgspec.json.decode(line)
     except msgspec.MsgspecError as error:
         raise WorkerError(
-            f"the listening process said what cannot be read: {clean(error, most=200)}"
+            f"the measuring process said what cannot be read: {clean(error, most=200)}"
         ) from None
 
 
@@ -297,7 +297,7 @@ def _asked(request: Mapping[str, object], *, patience_s: float, command: list[st
     if not answer or process.returncode != 0:
         text = cause_of_death(process.returncode, fatal="", before=kills)
         said = last_words(bytearray(err))
-        raise WorkerError(f"the listening process failed: {text}{f'; it said: {said}' if said else ''}")
+        raise WorkerError(f"the measuring process failed: {text}{f'; it said: {said}' if said else ''}")
     return answer
 
 
@@ -308,7 +308,7 @@ def _patiently(
     try:
         return wait()
     except subprocess.TimeoutExpired:
-        raise WorkerError("the listening process did not end in its time: it was stopped") from None
+        raise WorkerError("the measuring process did not end in its time: it was stopped") from None
     except KeyboardInterrupt:
         with contextlib.suppress(OSError):
             process.send_signal(signal.SIGTERM)
@@ -325,8 +325,8 @@ def _refusal(answer: bytes) -> UserError | WorkerError:
     try:
         text = clean(msgspec.json.decode(answer)["text"], most=500)
     except (msgspec.MsgspecError, KeyError, TypeError):
-        return WorkerError("the listening process failed without saying why")
+        return WorkerError("the measuring process failed without saying why")
     mistakes = ("seconds:", "cpu:", "threshold_ns:", "no such level:")
     return (
-        UserError(text) if text.startswith(mistakes) else WorkerError(f"the listening process failed: {text}")
+        UserError(text) if text.startswith(mistakes) else WorkerError(f"the measuring process failed: {text}")
     )

@@ -55,7 +55,7 @@ impl Probe for Noise {
     const SPEC: Spec = Spec {
         id: "kernel.noise",
         tier: Tier::Kernel,
-        title: "what keeps a thread from its work",
+        title: "what interrupts a thread",
         question: "How often, for how long and by what is a program interrupted that makes no system calls?",
         method: "A thread on one CPU does nothing but read the time stamp counter. Whenever two readings lie more than a microsecond apart, something interrupted it: that is a gap, and each gap is one value, with its time. \
 There is no system call, lock or allocation in the loop: a loop that asks the kernel something after each gap is preempted in its own call and misses half of the switches.

@@ -317,7 +317,10 @@ fn note(level: &Level, reported: Option<u64>, number: Option<u8>, machine: &Mach
         } else {
             "it is shared with other cores, or split between clusters of them"
         };
-        format!("less than the {} reported: {why}; other virtual machines on this host change it", binary_size(reported))
+        format!(
+            "less than the {} reported: {why}; other virtual machines on this host change it",
+            binary_size(reported)
+        )
     } else if let Some(end) = upper {
         format!(
             "begins to miss at {} of {} (pages that collide in its sets, translations and code share it) and is exceeded by {}",

@@ -401,8 +401,9 @@ impl Evidence {
     fn whole(&self, point: Fetch) -> Check {
         let Self { transfers, missing, .. } = self;
         let (name, detail) = if point.is_named() {
-            let detail =
-                format!("{transfers} answers, with status 200 and their last byte; {missing} without a response");
+            let detail = format!(
+                "{transfers} answers, with status 200 and their last byte; {missing} without a response"
+            );
             ("every answer ended", detail)
         } else {
             let detail = format!(

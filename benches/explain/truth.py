@@ -5,7 +5,8 @@
 Needs gcc; programs in Go, Rust and Java are compared where their compilers are, else named as absent. Writes
 a file of 400 MB and a text into the directory and removes them. Of a part its CPU time by the thread's own
 clock is compared, and what it waited, but not for a CPU: neither grows because the machine is busy.
-Prints the table of docs/method/explain.md, in points of wall time; `!` marks what is further off than is allowed.
+Prints the table of docs/method/explain.md, in points of wall time; `!` marks what is further off than is
+allowed.
 """
 
 from __future__ import annotations

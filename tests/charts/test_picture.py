@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+import struct
 from pathlib import Path
 
 import pytest
 
-from latlab.charts import picture
+from latlab.charts import named, picture
 from latlab.errors import UserError
 from latlab.run.run import Run
 
@@ -42,3 +44,25 @@ def test_an_older_file_of_that_name_is_replaced_and_nothing_else_is_left(run: Ru
     picture.write("stride", run, target)
     assert "old" not in target.read_text(encoding="utf-8")[:10]
     assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_slide_is_16_by_9_and_names_machine_date_and_profile(run: Run) -> None:
+    slide = picture.render(run, "hierarchy", "svg", slide=True).decode()
+    outer, inner = re.findall(r"<svg [^>]*>", slide)
+    assert 'width="1920" height="1080"' in outer
+    assert 'width="1800" height="830" viewBox="0 0 ' in inner
+    title, line = re.findall(r"<text[^>]*>([^<]*)</text>", slide)[:2]
+    assert title == named("hierarchy").title
+    for part in ("AMD EPYC (Zen 5)", "2026-11-21 00:30", "profile standard"):
+        assert part in line
+    assert picture.render(run, "hierarchy", "png", slide=True)[16:24] == struct.pack(">II", 1920, 1080)
+    assert picture.render(run, "hierarchy", "pdf", slide=True).startswith(b"%PDF")
+
+
+def test_a_hostile_machine_is_text_on_a_slide(run: Run) -> None:
+    bad = picture._slide(
+        '<svg width="1" height="1" viewBox="0 0 1 1"></svg>', "</text><script>", "\x1b]0;a\x07<b>"
+    )
+    assert "<script" not in bad
+    assert "&lt;b&gt;" in bad
+    assert "\x1b" not in bad

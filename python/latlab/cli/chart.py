@@ -25,10 +25,11 @@ _ENDINGS = (".svg", ".png", ".pdf", ".csv")
 @click.option(
     "-o", "--out", metavar="FILE", help="FILE.svg, .png, .pdf or .csv; an existing one is replaced."
 )
+@click.option("--slide", is_flag=True, help="16 by 9, with machine, date and profile below the title.")
 @click.option(
     "--anonymous", is_flag=True, help="Leave out host, user, paths and addresses: machines have numbers."
 )
-def command(words: tuple[str, ...], out: str | None, *, anonymous: bool) -> None:
+def command(words: tuple[str, ...], out: str | None, *, slide: bool, anonymous: bool) -> None:
     """Write one chart of a run as a picture, or of several runs laid over one another.
 
     RUN is a file, an id, the beginning of one, or `last`; NAME, before or after, is the chart. Without NAME,
@@ -46,6 +47,8 @@ def command(words: tuple[str, ...], out: str | None, *, anonymous: bool) -> None
     from latlab.paths import checked_output  # noqa: PLC0415 - not needed for --help
 
     target = None if out is None else checked_output(out, _ENDINGS)
+    if slide and (target is None or target.suffix.lower() == ".csv"):
+        raise UserError("a slide is a picture: name its file, -o slide.png, .svg or .pdf")
     from latlab.charts import CHARTS  # noqa: PLC0415 - imports altair: 0.3 s
 
     names = [chart.id for chart in CHARTS]
@@ -63,7 +66,7 @@ def command(words: tuple[str, ...], out: str | None, *, anonymous: bool) -> None
             from latlab.run import export  # noqa: PLC0415 - only where it is asked for
 
             several = export.anonymous(*several)
-        _several(name, several, target)
+        _several(name, several, target, slide=slide)
         return
     found = loaded(runs[0])
     if anonymous:
@@ -82,7 +85,7 @@ def command(words: tuple[str, ...], out: str | None, *, anonymous: bool) -> None
     else:
         from latlab.charts.picture import write  # noqa: PLC0415 - needs the export extra
 
-        write(name, found, target)
+        write(name, found, target, slide=slide)
     sys.stderr.write(f"wrote {target}\n")
 
 
@@ -118,7 +121,7 @@ def _is_run(word: str) -> bool:
         return False
 
 
-def _several(name: str, runs: list[Run], target: Path | None) -> None:
+def _several(name: str, runs: list[Run], target: Path | None, *, slide: bool) -> None:
     from latlab.charts import many, overlay  # noqa: PLC0415 - imports altair
 
     machines, notes = overlay.checked(name, many.machines_of(runs))
@@ -133,7 +136,8 @@ def _several(name: str, runs: list[Run], target: Path | None) -> None:
         from latlab.run.saving import save  # noqa: PLC0415 - see above
 
         picture = overlay.standalone(name, machines).to_dict(validate=False)
-        save(target, convert(picture, target.suffix.removeprefix(".").lower()))
+        line = f"{len(machines)} machines: {', '.join(each.name for each in machines)}" if slide else ""
+        save(target, convert(picture, target.suffix.removeprefix(".").lower(), line))
     sys.stderr.write(f"wrote {target}\n")
 
 

@@ -13,7 +13,6 @@ from latlab.run.textbook import USUAL
 from latlab.topics import front
 from latlab.topics.jobs import jobs
 from latlab.topics.surprises import surprises
-from latlab.units import format_bytes
 from latlab.view.prose import Notice
 
 
@@ -27,7 +26,7 @@ def build(run: Run, probes: Probes | None = None) -> Document:
     parts = tuple(chapters(run, known() if probes is None else probes))
     document = Document(
         title="What it costs to move data on this machine",
-        facts=_facts(run),
+        facts=front.facts(run),
         notices=_notices(run),
         sections=tuple(section for chapter in parts for section in chapter.sections),
         colophon=f"latlab {run.header.tool.version} · run {run.id}",
@@ -50,25 +49,6 @@ def _front(run: Run) -> Front:
         ),
         surprises=tuple(front.parted(surprise.text) for surprise in surprises(run)),
     )
-
-
-def _facts(run: Run) -> tuple[str, ...]:
-    machine = run.machine
-    cpu, arch = machine.text("cpu.model_name"), machine.text("cpu.microarchitecture")
-    cpus = machine.integer("cpu.logical_cpus")
-    memory = machine.integer("memory.total_bytes")
-    virtual = machine.text("virtualisation.hypervisor") if machine.flag("virtualisation.guest") else None
-    system = " ".join(part for part in (machine.text("os.name"), machine.text("os.kernel_release")) if part)
-    facts = [
-        f"{cpu or 'unknown processor'}{f' ({arch})' if arch else ''}",
-        f"{cpus} {'CPU' if cpus == 1 else 'CPUs'}" if cpus else "",
-        format_bytes(memory) if memory else "",
-        f"{system} in a virtual machine ({virtual})" if virtual else system,
-        run.header.started.replace("T", " ")[:16],
-        f"profile {run.settings.profile}",
-        run.made_of,
-    ]
-    return tuple(fact for fact in facts if fact)
 
 
 def _notices(run: Run) -> tuple[Notice, ...]:

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Final
 
 from latlab.run.textbook import USUAL
 from latlab.topics import ladder
-from latlab.units import format_count, format_factor, format_ns, format_percent, format_rate, format_span
+from latlab.units import (
+    format_bytes,
+    format_count,
+    format_factor,
+    format_ns,
+    format_percent,
+    format_rate,
+    format_span,
+)
 from latlab.view.topic import Chart
 
 if TYPE_CHECKING:
@@ -52,6 +60,26 @@ _APART: Final = 1.5
 _NAMED: Final = 2
 #: Of a sentence on a screen.
 _WORDS: Final = 25
+
+
+def facts(run: Run) -> tuple[str, ...]:
+    """Who was measured, when and how: short phrases."""
+    machine = run.machine
+    cpu, arch = machine.text("cpu.model_name"), machine.text("cpu.microarchitecture")
+    cpus = machine.integer("cpu.logical_cpus")
+    memory = machine.integer("memory.total_bytes")
+    virtual = machine.text("virtualisation.hypervisor") if machine.flag("virtualisation.guest") else None
+    system = " ".join(part for part in (machine.text("os.name"), machine.text("os.kernel_release")) if part)
+    found = [
+        f"{cpu or 'unknown processor'}{f' ({arch})' if arch else ''}",
+        f"{cpus} {'CPU' if cpus == 1 else 'CPUs'}" if cpus else "",
+        format_bytes(memory) if memory else "",
+        f"{system} in a virtual machine ({virtual})" if virtual else system,
+        run.header.started.replace("T", " ")[:16],
+        f"profile {run.settings.profile}",
+        run.made_of,
+    ]
+    return tuple(fact for fact in found if fact)
 
 
 def short(rung: Rung) -> str:

@@ -81,20 +81,17 @@ impl Category {
     ];
 
     /// Where it stands in [`Category::ALL`].
-    #[must_use]
     pub fn index(self) -> usize {
         self as usize
     }
 
     /// The name as it is written.
-    #[must_use]
     pub fn name(self) -> &'static str {
         self.into()
     }
 
     /// Which of several threads' waits an instant belongs to, when all threads wait: the lowest. A wait for the outside comes before a
     /// wait for another thread or process of the program, which is only its consequence.
-    #[must_use]
     pub fn wait_order(self) -> u8 {
         match self {
             Self::StorageWait => 0,
@@ -110,7 +107,6 @@ impl Category {
     }
 
     /// Whether a wait of this kind is for the outside, whatever else the program does.
-    #[must_use]
     pub fn is_outside(self) -> bool {
         matches!(self, Self::StorageWait | Self::Network | Self::Sleep)
     }

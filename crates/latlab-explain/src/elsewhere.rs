@@ -3,9 +3,6 @@
 use crate::{ExplainError, Explained, Request};
 
 /// Not on this system.
-///
-/// # Errors
-/// Always.
 pub fn explain(_: &Request, _: impl FnMut() -> bool) -> Result<Explained, ExplainError> {
     Err(ExplainError::Unsupported)
 }

@@ -31,9 +31,7 @@ fn governor(levels: &Levels) -> Governor {
 
 /// Runs or watches what is asked for, and says where its wall time went. A process that runs already is watched, and a
 /// program is run again, while `go_on` says so.
-///
-/// # Errors
-/// The program cannot be started, there is no such process, or the system refuses what is needed.
+/// Errors: the program cannot be started, there is no such process, or the system refuses what is needed.
 pub fn explain(request: &Request, go_on: impl FnMut() -> bool) -> Result<Explained, ExplainError> {
     let rules = Rules::built_in();
     let levels = levels::find(request.level, request.overhead, &request.kept);

@@ -361,10 +361,7 @@ impl<'a> Block<'a> {
     }
 
     /// Lets a crew work in windows that all members start together; one window's bytes over the time from the
-    /// first start to the last end is one sample, bytes a second.
-    ///
-    /// # Errors
-    /// When a member died.
+    /// first start to the last end is one sample, bytes a second. Fails when a member died.
     pub fn crew(&mut self, crew: &mut Crew, bytes_per_op: u64) -> Result<(), CrewError> {
         let ops = if let Some(ops) = *self.ops_per_window {
             ops

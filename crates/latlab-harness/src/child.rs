@@ -42,9 +42,7 @@ pub struct Child {
 
 impl Child {
     /// Starts `command` (see [`Env::child`](crate::Env::child)) with the program's name as its last argument and more environment variables.
-    ///
-    /// # Errors
-    /// When the system refuses the process.
+    /// Fails when the system refuses the process.
     pub fn start(
         command: &[OsString],
         program: &str,
@@ -85,10 +83,7 @@ impl Child {
         let _ = self.process.kill();
     }
 
-    /// Asks and waits for the answer.
-    ///
-    /// # Errors
-    /// What the child says went wrong, or that it ended, with its status.
+    /// Asks and waits for the answer. Errors: what the child says went wrong, or that it ended, with its status.
     pub fn ask<Q: Serialize, A: DeserializeOwned>(&mut self, request: &Q) -> Result<A, ProbeError> {
         let unreadable =
             |error: serde_json::Error| ProbeError::Other(format!("the measuring child: {error}"));
@@ -146,10 +141,7 @@ impl Drop for Child {
     }
 }
 
-/// The child's side: answers requests from `input` on `output` until there are none.
-///
-/// # Errors
-/// When a pipe fails; the parent is gone then.
+/// The child's side: answers requests from `input` on `output` until there are none. Fails when a pipe fails; the parent is gone then.
 pub fn serve_child<Q: DeserializeOwned, A: Serialize>(
     input: impl BufRead,
     output: &mut dyn Write,
@@ -166,9 +158,7 @@ pub fn serve_child<Q: DeserializeOwned, A: Serialize>(
 }
 
 /// One answer, for a child that goes on with something else after it than with the next request.
-///
-/// # Errors
-/// When the pipe fails; the parent is gone then.
+/// Fails when the pipe fails; the parent is gone then.
 pub fn answer_parent<A: Serialize>(
     output: &mut dyn Write,
     answer: Result<A, ProbeError>,

@@ -308,9 +308,7 @@ pub trait Probe: Sized + Sync + 'static {
     fn plan(&self, env: &Env) -> Plan<Self::Point>;
 
     /// Takes what a group of points needs. Dropping the session gives everything back.
-    ///
-    /// # Errors
-    /// When the system refuses a resource; the points of the group are then recorded as failed.
+    /// Fails when the system refuses a resource; the points of the group are then recorded as failed.
     fn open<'env>(
         &'env self,
         env: &'env Env,
@@ -338,17 +336,12 @@ pub trait Probe: Sized + Sync + 'static {
 /// The measuring of one group of points.
 pub trait Session<P: Probe> {
     /// Untimed: sets up and warms up. Called before every visit to a point.
-    ///
-    /// # Errors
-    /// When the point cannot be set up; it is then recorded as failed and the others go on.
+    /// Fails when the point cannot be set up; it is then recorded as failed and the others go on.
     fn select(&mut self, _point: &P::Point) -> Result<(), ProbeError> {
         Ok(())
     }
 
-    /// Takes one block of samples at the point that was selected, with the evidence of its blocks so far.
-    ///
-    /// # Errors
-    /// When the work failed.
+    /// Takes one block of samples at the point that was selected, with the evidence of its blocks so far. Fails when the work failed.
     fn block(
         &mut self,
         point: &P::Point,

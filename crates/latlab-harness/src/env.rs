@@ -20,9 +20,7 @@ pub trait Interpreter {
     fn executable(&self) -> Option<PathBuf>;
 
     /// A program whose function `run(n)` does `n` operations and returns an integer, as work to be timed.
-    ///
-    /// # Errors
-    /// What the interpreter says of the program.
+    /// Errors: what the interpreter says of the program.
     fn compile(&self, program: &str) -> Result<Box<dyn Batch>, String>;
 }
 

@@ -64,10 +64,7 @@ pub trait AnyProbe {
         Schemas::default()
     }
 
-    /// See [`Probe::open`].
-    ///
-    /// # Errors
-    /// When the system refuses a resource, or a point is none of this probe.
+    /// See [`Probe::open`]. Fails when the system refuses a resource, or a point is none of this probe.
     fn open<'env>(
         &'env self,
         env: &'env Env,
@@ -87,16 +84,10 @@ pub trait AnyProbe {
 
 /// The measuring of one group of points without their types: one virtual call a block.
 pub trait AnySession {
-    /// See [`Session::select`].
-    ///
-    /// # Errors
-    /// When the point cannot be set up, or is none of this group.
+    /// See [`Session::select`]. Fails when the point cannot be set up, or is none of this group.
     fn select(&mut self, point: &Point) -> Result<(), ProbeError>;
 
-    /// See [`Session::block`]: at the selected point.
-    ///
-    /// # Errors
-    /// When the work failed, or no point is selected.
+    /// See [`Session::block`]: at the selected point. Fails when the work failed, or no point is selected.
     fn block(&mut self, block: &mut Block) -> Result<(), ProbeError>;
 
     /// See [`Session::leave_out`].

@@ -37,16 +37,10 @@ pub enum Wait {
 /// Something that works on several operations at once: a disk behind `io_uring`, a pool of threads, a simulated one.
 pub trait Queue {
     /// Hands an operation over; `token` is below the depth and not under way. What it does is for the queue to choose: the next
-    /// offset, the next request.
-    ///
-    /// # Errors
-    /// When it cannot be handed over.
+    /// offset, the next request. Fails when it cannot be handed over.
     fn submit(&mut self, token: u32) -> Result<(), ProbeError>;
 
-    /// Calls `done` with the token of each operation that has completed.
-    ///
-    /// # Errors
-    /// When an operation failed.
+    /// Calls `done` with the token of each operation that has completed. Fails when an operation failed.
     fn reap(&mut self, wait: Wait, done: &mut dyn FnMut(u32)) -> Result<(), ProbeError>;
 }
 
@@ -133,9 +127,6 @@ impl Flight {
 impl Block<'_> {
     /// Keeps up to `depth` operations under way and records the time of each: from submission in a closed loop, from the due time in an open
     /// one. The block counts as one whose thread waits.
-    ///
-    /// # Errors
-    /// What the queue says; what was recorded until then is lost with the block.
     pub fn in_flight<Q: Queue>(
         &mut self,
         queue: &mut Q,

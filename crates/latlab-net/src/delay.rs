@@ -52,7 +52,6 @@ pub enum Kind {
 
 impl Kind {
     /// As records have it.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Netem => "netem",
@@ -78,9 +77,7 @@ pub struct Established {
 
 /// Makes a path, tells `ready`, and keeps it until `stop` can be read or is closed at its other end. To be called in a process
 /// of its own with one thread: it moves into other namespaces and stays there.
-///
-/// # Errors
-/// When namespaces are not allowed, or a step is refused; nothing is left then.
+/// Fails when namespaces are not allowed, or a step is refused; nothing is left then.
 pub fn keep(
     spec: &PathSpec,
     stop: BorrowedFd<'_>,

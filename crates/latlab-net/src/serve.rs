@@ -145,9 +145,7 @@ pub struct Server {
 
 impl Server {
     /// Starts serving on threads of its own. Raises the process's limit of open files as far as it may.
-    ///
-    /// # Errors
-    /// When the address cannot be had, or when it can be reached by others and there is no secret to ask for.
+    /// Fails when the address cannot be had, or when it can be reached by others and there is no secret to ask for.
     pub fn start(settings: &Settings) -> Result<Self, ServeError> {
         if let Some(secret) = &settings.secret
             && secret.len() < LEAST_SECRET_BYTES
@@ -199,13 +197,11 @@ impl Server {
     }
 
     /// Where it listens.
-    #[must_use]
     pub fn listening(&self) -> &Listening {
         &self.listening
     }
 
     /// What it has done so far.
-    #[must_use]
     pub fn served(&self) -> Served {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Served {

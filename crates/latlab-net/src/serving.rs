@@ -75,15 +75,11 @@ impl<T: Send + 'static> Serving<T> {
     }
 
     /// Where it listens.
-    #[must_use]
     pub fn address(&self) -> &Address {
         &self.address
     }
 
     /// Ends it; what it tells, or what made it end before.
-    ///
-    /// # Errors
-    /// What made it end before.
     pub fn end(mut self) -> Result<T, NetError> {
         self.stop.set();
         self.thread.join().unwrap_or(Err(NetError::Died))

@@ -33,7 +33,6 @@ pub enum Address {
 
 impl Address {
     /// That of an interface; a Unix socket has none.
-    #[must_use]
     pub fn ip(&self) -> Option<IpAddr> {
         match self {
             Self::Ip(address) => Some(address.ip()),
@@ -43,9 +42,7 @@ impl Address {
 }
 
 /// A socket that is connected to this address; TCP without Nagle's algorithm.
-///
-/// # Errors
-/// When the system refuses, or nobody listens within `patience`.
+/// Fails when the system refuses, or nobody listens within `patience`.
 pub fn connect(address: &Address, transport: Transport, patience: Duration) -> Result<OwnedFd, NetError> {
     Ok(match address {
         Address::Unix(name) => {
@@ -75,10 +72,7 @@ fn refused(what: impl std::fmt::Display) -> impl FnOnce(std::io::Error) -> NetEr
     NetError::system(format!("connecting to {what}"))
 }
 
-/// Starts a child that gets this descriptor too, under the same number.
-///
-/// # Errors
-/// When there is no such descriptor.
+/// Starts a child that gets this descriptor too, under the same number. Fails when there is no such descriptor.
 pub fn handed_down<T>(descriptor: BorrowedFd<'_>, start: impl FnOnce() -> T) -> Result<T, NetError> {
     let refused = |error: rustix::io::Errno| NetError::system("handing a descriptor to a child")(error);
     let flags = fcntl_getfd(descriptor).map_err(refused)?;
@@ -107,10 +101,7 @@ pub struct Hatch {
 }
 
 impl Hatch {
-    /// Nothing comes yet.
-    ///
-    /// # Errors
-    /// When the system refuses a pair of sockets.
+    /// Nothing comes yet. Fails when the system refuses a pair of sockets.
     pub fn new() -> Result<Self, NetError> {
         let (ours, theirs) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
@@ -119,21 +110,16 @@ impl Hatch {
     }
 
     /// What the child needs, to be [handed down](handed_down).
-    #[must_use]
     pub fn theirs(&self) -> BorrowedFd<'_> {
         self.theirs.as_fd()
     }
 
     /// What the child knows it by.
-    #[must_use]
     pub fn number(&self) -> RawFd {
         self.theirs.as_raw_fd()
     }
 
-    /// One that the child has said to have sent.
-    ///
-    /// # Errors
-    /// When there is none.
+    /// One that the child has said to have sent. Fails when there is none.
     pub fn take(&self) -> Result<OwnedFd, NetError> {
         let refused = || NetError::system("a socket from a child");
         let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
@@ -156,9 +142,7 @@ impl Hatch {
 }
 
 /// The child's side: connects, and sends the socket to the hatch of this number.
-///
-/// # Errors
-/// When it cannot be connected to, or the hatch is gone.
+/// Fails when it cannot be connected to, or the hatch is gone.
 pub fn hand_over(
     hatch: RawFd,
     address: &Address,

@@ -28,7 +28,6 @@ pub struct PathSpec {
 
 impl PathSpec {
     /// A path by its name: `same-rack`, `same-city`, `london-california`.
-    #[must_use]
     pub fn preset(name: &str) -> Option<Self> {
         let rtt_us = match name {
             // Through one switch.

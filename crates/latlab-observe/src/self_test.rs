@@ -123,9 +123,7 @@ pub struct Confusion {
 }
 
 /// Makes disturbances on a thread of its own and compares. Takes four times `seconds`.
-///
-/// # Errors
-/// When no thread can be started, or `go_on` said no.
+/// Fails when no thread can be started, or `go_on` said no.
 pub fn self_test(
     clock: &Clock,
     test: &SelfTest,

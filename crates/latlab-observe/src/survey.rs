@@ -46,10 +46,7 @@ pub struct Survey {
 }
 
 /// Listens to `cpus` for `request.seconds` in all, on a thread of its own. The CPU of the request is listened to where threads cannot be kept on
-/// a CPU.
-///
-/// # Errors
-/// When the clock is simulated, no thread can be started, or `go_on` said no.
+/// a CPU. Fails when the clock is simulated, no thread can be started, or `go_on` said no.
 pub fn survey(
     clock: &Clock,
     cpus: &[u32],
@@ -72,10 +69,7 @@ pub fn survey(
 }
 
 /// The CPU that lost the least time in gaps of a microsecond or more while each was listened to for `listen_ns` or so; `None` where threads cannot be
-/// kept on one. Leaves the thread on one of them.
-///
-/// # Errors
-/// When the clock is simulated.
+/// kept on one. Leaves the thread on one of them. Fails when the clock is simulated.
 pub fn quietest(clock: &Clock, cpus: &[u32], listen_ns: f64) -> Result<Option<u32>, NoiseError> {
     let all_ns = listen_ns * cpus.len() as f64;
     Ok(least_disturbed(&visits(clock, cpus, 1_000.0, all_ns, &AtomicBool::new(false))?))

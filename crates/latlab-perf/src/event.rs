@@ -50,7 +50,6 @@ pub enum Kind<'a> {
 }
 
 /// The number by which this kernel knows events of instructions (uprobes); `None`: it has none.
-#[must_use]
 pub fn instructions() -> Option<u32> {
     std::fs::read_to_string("/sys/bus/event_source/devices/uprobe/type").ok()?.trim().parse().ok()
 }
@@ -98,7 +97,6 @@ pub enum Whose {
 
 /// Events of these tracepoints for the calling thread, which never fire; those that could be opened. While one is open the tracepoint stays in use:
 /// when its last event is closed, the kernel waits for two grace periods, some 35 to 80 ms, in which no CPU can be in it.
-#[must_use]
 pub fn held(tracepoints: &[u64]) -> Vec<OwnedFd> {
     let event = |id: &u64| Event::of(Kind::Tracepoint(*id), AttrFlags::empty());
     tracepoints.iter().filter_map(|id| event(id).open(Whose::ThisThread).ok()).collect()
@@ -106,7 +104,6 @@ pub fn held(tracepoints: &[u64]) -> Vec<OwnedFd> {
 
 impl<'a> Event<'a> {
     /// One that records each time and nothing beside, by the monotonic clock.
-    #[must_use]
     pub fn of(kind: Kind<'a>, flags: AttrFlags) -> Self {
         Self { kind, period: 1, flags, detail: Detail::None, clock: libc::CLOCK_MONOTONIC, deepest: 0 }
     }
@@ -162,9 +159,6 @@ impl<'a> Event<'a> {
     }
 
     /// Opens it without a ring of its own, switched off.
-    ///
-    /// # Errors
-    /// The kernel refuses the event.
     pub fn open(self, whose: Whose) -> io::Result<OwnedFd> {
         // What is too large is no thread's id and no CPU's number.
         let number = |number| libc::c_int::try_from(number).unwrap_or(libc::c_int::MAX);
@@ -187,7 +181,6 @@ impl<'a> Event<'a> {
 }
 
 /// Why the kernel refused, and what would lift it.
-#[must_use]
 pub fn reason(error: &io::Error) -> String {
     let paranoid = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").ok();
     let paranoid = paranoid.as_deref().map(str::trim);

@@ -117,19 +117,16 @@ pub enum Sample<'a> {
 
 impl<'a> Sample<'a> {
     /// The tracepoint's own fields; empty where the event does not say them.
-    #[must_use]
     pub fn raw(self) -> &'a [u8] {
         if let Self::Raw(raw) = self { raw } else { &[] }
     }
 
     /// Registers and stack of user code.
-    #[must_use]
     pub fn user(self) -> Option<User<'a>> {
         if let Self::Chain { user, .. } = self { user } else { None }
     }
 
     /// Addresses of the call chain in the kernel and in user code, the running function first; of each `deepest` at most.
-    #[must_use]
     pub fn divided(self, deepest: usize) -> (Vec<u64>, Vec<u64>) {
         let (mut kernel, mut user, mut in_kernel) = (Vec::new(), Vec::new(), false);
         let Self::Chain { address, chain, .. } = self else {

@@ -18,14 +18,12 @@ const LARGEST: usize = 1 << 30;
 const MOST_CPUS: u32 = 1024;
 
 /// CPUs that there may be, those that are switched off too; 0 where the system does not say.
-#[must_use]
 pub fn cpus() -> u32 {
     // SAFETY: asks for a number.
     u32::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) }).unwrap_or(0)
 }
 
 /// The calling thread.
-#[must_use]
 pub fn this_thread() -> u32 {
     rustix::thread::gettid().as_raw_pid().cast_unsigned()
 }
@@ -59,9 +57,7 @@ pub struct Ring {
 
 impl Ring {
     /// A ring for so many bytes of records, in whole pages, with its first event, and that event's id. Takes less when less may be locked.
-    ///
-    /// # Errors
-    /// The kernel refuses the event, or memory for its records; [`reason`](crate::reason) says what would lift it.
+    /// Errors: the kernel refuses the event, or memory for its records; [`reason`](crate::reason) says what would lift it.
     pub fn open(event: Event<'_>, whose: Whose, bytes: usize) -> io::Result<(Self, u64)> {
         let event = event.open(whose)?;
         let id = id_of(&event)?;
@@ -85,10 +81,7 @@ impl Ring {
     }
 
     /// One for each CPU, owned by this event of the calling thread, which is to be one that never fires. `bytes` for records, given how many CPUs
-    /// there are.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open); a CPU that is switched off has no ring, and that is none.
+    /// there are. Errors: as [`open`](Self::open); a CPU that is switched off has no ring, and that is none.
     pub fn of_each_cpu(own: Event<'_>, bytes: impl FnOnce(usize) -> usize) -> io::Result<Vec<(u32, Self)>> {
         let cpus = cpus().clamp(1, MOST_CPUS);
         let bytes = bytes(cpus as usize);
@@ -104,9 +97,6 @@ impl Ring {
     }
 
     /// One more event that writes into the same ring; its id.
-    ///
-    /// # Errors
-    /// The kernel refuses the event.
     pub fn join(&mut self, event: Event<'_>, whose: Whose) -> io::Result<u64> {
         let event = event.open(whose)?;
         // SAFETY: both descriptors are ours; the request takes an integer.
@@ -117,13 +107,11 @@ impl Ring {
     }
 
     /// How many events write here, the first one too.
-    #[must_use]
     pub fn events(&self) -> usize {
         self.events.len()
     }
 
     /// Room for records, bytes: less than was asked for where less may be locked.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         self.data_bytes
     }
@@ -134,7 +122,6 @@ impl Ring {
     }
 
     /// Its events without the memory, for who closes them.
-    #[must_use]
     pub fn into_events(mut self) -> Vec<OwnedFd> {
         std::mem::take(&mut self.events)
     }

@@ -23,9 +23,7 @@ enum Folder {
 
 impl Tracefs {
     /// Finds it or, where nobody has mounted it and this process may, makes a mount that is attached nowhere.
-    ///
-    /// # Errors
-    /// Why it cannot be read, and what would allow it.
+    /// Errors: why it cannot be read, and what would allow it.
     pub fn open() -> Result<Self, String> {
         for place in USUAL {
             let events = Path::new(place).join("events");
@@ -61,13 +59,11 @@ impl Tracefs {
     }
 
     /// The number of a tracepoint, as `sched/sched_switch`; `None` where this kernel does not have it.
-    #[must_use]
     pub fn id(&self, name: &str) -> Option<u64> {
         self.read(&format!("{name}/id")).ok()?.trim().parse().ok()
     }
 
     /// Offset of a field in a tracepoint's raw data.
-    #[must_use]
     pub fn offset(&self, name: &str, field: &str) -> Option<usize> {
         field_offset(&self.read(&format!("{name}/format")).ok()?, field)
     }

@@ -26,7 +26,6 @@ impl Compared {
     }
 
     /// That there were some and all were right, told as `before` 3 of 4 `after`.
-    #[must_use]
     pub fn check(&self, name: &str, before: &str, after: &str) -> Check {
         let right = self.all - self.wrong.min(self.all);
         Check {

@@ -34,10 +34,7 @@ pub fn rank(env: &Env, is_headline: bool, otherwise: Rank) -> Rank {
 /// A program that runs in a child process: answers requests from `input` on `output` until there are none.
 pub type Program = fn(input: &mut dyn BufRead, output: &mut dyn Write) -> std::io::Result<()>;
 
-/// Runs the program of this name. Returns false when there is none.
-///
-/// # Errors
-/// When a pipe fails: the parent is gone.
+/// Runs the program of this name. Returns false when there is none. Fails when a pipe fails: the parent is gone.
 pub fn run_program(
     programs: &[(&str, Program)],
     name: &str,
@@ -65,10 +62,7 @@ pub fn refused(what: impl Into<String>, error: impl Into<std::io::Error>) -> Pro
     ProbeError::System { what: what.into(), source: error.into() }
 }
 
-/// Starts a thread of this name; `what` says it to the user where the system refuses.
-///
-/// # Errors
-/// When it does.
+/// Starts a thread of this name; `what` says it to the user where the system refuses. Fails when it does.
 pub fn start_thread<T: Send + 'static>(
     name: impl Into<String>,
     what: impl Into<String>,
@@ -77,10 +71,7 @@ pub fn start_thread<T: Send + 'static>(
     std::thread::Builder::new().name(name.into()).spawn(work).map_err(|error| refused(what, error))
 }
 
-/// What is kept under this key, made where there is nothing yet.
-///
-/// # Errors
-/// When it cannot be made.
+/// What is kept under this key, made where there is nothing yet. Fails when it cannot be made.
 pub fn kept<K: PartialEq, V>(
     all: &mut Vec<(K, V)>,
     key: K,

@@ -24,7 +24,6 @@ pub struct Offered {
 
 impl Offered {
     /// What all blocks of a point came to.
-    #[must_use]
     pub fn of(flight: &Flight) -> Self {
         Self {
             offered_per_s: Number::from_f64(flight.offered_per_s()),
@@ -36,7 +35,6 @@ impl Offered {
 }
 
 /// The median time from submission to end, ns; 0 without any.
-#[must_use]
 pub fn median_service(flight: &Flight) -> f64 {
     match flight.service.total() {
         0 => 0.0,

@@ -8,7 +8,6 @@ use latlab_record::{Record, to_json};
 ///
 /// # Panics
 /// When it is no JSON.
-#[must_use]
 pub fn as_line(record: &Record) -> String {
     let bytes = to_json(record).expect("a record is JSON");
     String::from_utf8(bytes).expect("JSON is UTF-8")

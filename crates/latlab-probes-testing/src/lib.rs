@@ -90,7 +90,6 @@ fn records_of(probe: &dyn AnyProbe, env: &Env, mut kept: Kept, seconds: f64) -> 
 }
 
 /// The records of a run with what follows from them and from its header alone.
-#[must_use]
 pub fn concluded(probe: &dyn AnyProbe, env: &Env, mut records: Vec<Record>) -> Vec<Record> {
     records.retain(|record| record.kind != Kind::Derived);
     let results: Vec<PointResult> = records.iter().filter_map(PointResult::of).collect();
@@ -109,7 +108,6 @@ pub fn conclusion(probe: &dyn AnyProbe, env: &Env, results: &[PointResult]) -> s
 }
 
 /// Records as a round on this CPU leaves them behind.
-#[must_use]
 pub fn in_round(mut records: Vec<Record>, round: u32, cpu: u32) -> Vec<Record> {
     records.retain(|record| record.kind != Kind::Derived);
     for record in &mut records {
@@ -119,7 +117,6 @@ pub fn in_round(mut records: Vec<Record>, round: u32, cpu: u32) -> Vec<Record> {
 }
 
 /// The figures of a run of rounds with what follows from them.
-#[must_use]
 pub fn folded(probe: &dyn AnyProbe, env: &Env, lines: &[Record]) -> Vec<Record> {
     let header = header(env);
     let mut figures = latlab_record::fold(&header, lines);
@@ -129,7 +126,6 @@ pub fn folded(probe: &dyn AnyProbe, env: &Env, lines: &[Record]) -> Vec<Record> 
 }
 
 /// The header of a run of one round with these surroundings, on a machine that allows just these CPUs.
-#[must_use]
 pub fn header(env: &Env) -> Header {
     let mut machine = env.machine.clone();
     machine.limits.allowed_cpus.clone_from(&env.cpus);
@@ -149,7 +145,6 @@ pub fn header(env: &Env) -> Header {
 }
 
 /// A unified cache of CPU 0, as a machine's description has it.
-#[must_use]
 pub fn cache(level: u8, size_bytes: u64) -> Cache {
     Cache {
         level,
@@ -165,7 +160,6 @@ pub fn cache(level: u8, size_bytes: u64) -> Cache {
 }
 
 /// A NUMA node with these CPUs.
-#[must_use]
 pub fn node(id: u32, cpus: &[u32]) -> NumaNode {
     NumaNode { id, cpus: cpus.to_vec(), memory_bytes: None, distances: Vec::new() }
 }
@@ -179,7 +173,6 @@ pub fn has_disk(probe: &dyn AnyProbe, env: &Env) -> bool {
 }
 
 /// The names of the checks that did not hold.
-#[must_use]
 pub fn failed<D>(proof: &Proof<D>) -> Vec<&str> {
     proof.checks.iter().filter(|check| !check.ok).map(|check| check.name.as_str()).collect()
 }

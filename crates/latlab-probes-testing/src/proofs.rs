@@ -11,7 +11,6 @@ use latlab_record::{Profile, Settings};
 use latlab_storage::Disk;
 
 /// This machine in the quick profile, all allowed CPUs, with so much memory for the probes and this test binary as child process.
-#[must_use]
 pub fn env(memory_bytes: u64) -> Env {
     let machine = latlab_machine::describe(Path::new("."));
     let mut cpus = machine.limits.allowed_cpus.clone();
@@ -42,7 +41,6 @@ fn disk() -> Disk {
 }
 
 /// The same with one CPU only.
-#[must_use]
 pub fn env_of_one_cpu(memory_bytes: u64) -> Env {
     let mut env = env(memory_bytes);
     env.cpus.truncate(1);
@@ -50,7 +48,6 @@ pub fn env_of_one_cpu(memory_bytes: u64) -> Env {
 }
 
 /// The same with two CPUs of one node and no quota; where only one is allowed, who is sent to the second takes turns with the first.
-#[must_use]
 pub fn env_of_two_cpus(memory_bytes: u64) -> Env {
     let mut env = env(memory_bytes);
     let other = env.cpus.iter().copied().find(|cpu| *cpu != env.home_cpu);
@@ -61,7 +58,6 @@ pub fn env_of_two_cpus(memory_bytes: u64) -> Env {
 }
 
 /// The same with child processes that have a second thread: such a process cannot move to another namespace.
-#[must_use]
 pub fn env_of_threads(memory_bytes: u64) -> Env {
     let mut env = env(memory_bytes);
     env.child = cfg!(unix).then(|| command(&format!("{THREAD}=1")));
@@ -110,7 +106,6 @@ fn command(more: &str) -> Vec<OsString> {
 }
 
 /// What cargo was told to run test binaries with; empty when they run by themselves.
-#[must_use]
 pub fn runner() -> String {
     cfg!(target_arch = "aarch64")
         .then(|| std::env::var("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER").ok())

@@ -9,10 +9,7 @@ pub(crate) fn programs() -> Vec<(&'static str, Program)> {
     [latlab_probes_compute::PROGRAMS, latlab_probes_network::PROGRAMS].concat()
 }
 
-/// Runs the child program of this name. Returns false when there is none.
-///
-/// # Errors
-/// When a pipe fails: the parent is gone.
+/// Runs the child program of this name. Returns false when there is none. Fails when a pipe fails: the parent is gone.
 pub fn run_child(program: &str, input: &mut dyn BufRead, output: &mut dyn Write) -> std::io::Result<bool> {
     run_program(&programs(), program, input, output)
 }

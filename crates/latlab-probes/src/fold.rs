@@ -8,7 +8,6 @@ use crate::REGISTRY;
 /// The figures of a run ([`latlab_record::fold`]), each probe's followed by what it concludes from them.
 ///
 /// A file of version 1 holds its conclusions; nothing is concluded from it anew.
-#[must_use]
 pub fn fold(header: &Header, lines: &[Record]) -> Vec<Record> {
     let mut figures = latlab_record::fold(header, lines);
     let is_old = lines.iter().all(|line| line.round.is_none());

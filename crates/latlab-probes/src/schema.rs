@@ -9,7 +9,6 @@ use crate::REGISTRY;
 ///
 /// # Panics
 /// Never: the schema is plain data.
-#[must_use]
 pub fn schema_json() -> String {
     let mut document = latlab_record::schema();
     document["$defs"]["Record"]["allOf"] = REGISTRY

@@ -159,13 +159,11 @@ enum Event<'a> {
 }
 
 /// The descriptions of all probes, in the order in which they run.
-#[must_use]
 pub fn list() -> Vec<&'static Spec> {
     REGISTRY.iter().map(|entry| entry.probe.spec()).collect()
 }
 
 /// What measured: version, compiler and target.
-#[must_use]
 pub fn tool() -> Tool {
     Tool {
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -180,7 +178,6 @@ pub fn tool() -> Tool {
 }
 
 /// What a run with these settings would do here.
-#[must_use]
 pub fn plan(settings: &Settings, host: Host) -> RunPlan {
     let machine = latlab_machine::describe(&directory(settings));
     let env = surroundings(machine, Clock::open_os(), settings.clone(), host);
@@ -327,9 +324,7 @@ impl Whole {
 }
 
 /// Runs one round, telling `out` a JSON object a line. `cancelled` is asked between blocks.
-///
-/// # Errors
-/// When `out` cannot be written: the watching process is gone, and there is nobody to measure for.
+/// Fails when `out` cannot be written: the watching process is gone, and there is nobody to measure for.
 pub fn run(
     request: &Request,
     host: Host,

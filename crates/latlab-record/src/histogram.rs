@@ -97,9 +97,7 @@ impl Histogram {
     }
 
     /// Adds the counts of a stored one, each by the middle of its bucket: exact but for moments and extremes.
-    ///
-    /// # Errors
-    /// When it cannot be read; nothing is added then.
+    /// Fails when it cannot be read; nothing is added then.
     pub fn add(&mut self, stored: &EncodedHistogram) -> Result<(), HistogramError> {
         for (low_ns, high_ns, count) in stored.decode()? {
             // To the bucket's lowest and highest: both ends are whole picoseconds.
@@ -195,9 +193,7 @@ impl EncodedHistogram {
     }
 
     /// `(lowest ns, highest ns, count)` of every bucket that holds something, ascending.
-    ///
-    /// # Errors
-    /// When the encoding is unknown or the data is damaged: the file may be anybody's.
+    /// Fails when the encoding is unknown or the data is damaged: the file may be anybody's.
     pub fn decode(&self) -> Result<Vec<(f64, f64, u64)>, HistogramError> {
         if self.encoding != ENCODING {
             return Err(HistogramError::Encoding(self.encoding.chars().take(40).collect()));

@@ -49,9 +49,6 @@ pub fn keep_values(values: Vec<f64>, rank: Rank) -> Vec<f64> {
 }
 
 /// JSON in which a number is written as 1.1761e11 where that is shorter than 117610000000.0.
-///
-/// # Errors
-/// As those of `serde_json::to_vec`.
 pub fn to_json<T: Serialize + ?Sized>(value: &T) -> serde_json::Result<Vec<u8>> {
     let mut text = Vec::new();
     value.serialize(&mut Serializer::with_formatter(&mut text, ShortNumbers))?;

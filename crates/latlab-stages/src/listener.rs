@@ -75,9 +75,7 @@ pub struct Heard {
 
 impl Listener {
     /// Listens with a ring of so many slots (64 bytes each).
-    ///
-    /// # Errors
-    /// The system gives no anonymous file whose length can be fixed, or no memory.
+    /// Errors: the system gives no anonymous file whose length can be fixed, or no memory.
     pub fn new(slots: u32) -> io::Result<Self> {
         let ring = Shared::new(slots)?;
         Ok(Self {

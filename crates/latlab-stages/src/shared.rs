@@ -29,9 +29,7 @@ unsafe impl Sync for Shared {}
 
 impl Shared {
     /// A ring of so many marks, 64 bytes each; rounded up to a power of two.
-    ///
-    /// # Errors
-    /// The system gives no anonymous file whose length can be fixed, or no memory for it.
+    /// Errors: the system gives no anonymous file whose length can be fixed, or no memory for it.
     pub fn new(slots: u32) -> io::Result<Self> {
         let slots = slots.clamp(2, MOST_SLOTS).next_power_of_two();
         let length = SLOTS_AT + slots as usize * 64;

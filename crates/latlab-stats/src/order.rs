@@ -17,9 +17,7 @@ pub fn min_samples(q: f64, level: f64) -> u64 {
 /// Distribution-free interval of quantile `q` from independent samples sorted ascending: two order statistics whose
 /// ranks come from the exact binomial distribution (David and Nagaraja, Order Statistics, section 7.1), both ends included. At most
 /// (1 - level)/2 of error on each side, also with ties. It always contains [`crate::quantile`] of the same samples.
-///
-/// # Errors
-/// [`Refusal::TooFew`] below [`min_samples`]; [`Refusal::NotFinite`], [`Refusal::NotSorted`]; a `q` or `level` outside (0, 1).
+/// Errors: [`Refusal::TooFew`] below [`min_samples`]; [`Refusal::NotFinite`], [`Refusal::NotSorted`]; a `q` or `level` outside (0, 1).
 pub fn order_statistic_interval(sorted: &[f64], q: f64, level: f64) -> Result<(f64, f64), Refusal> {
     check(q, level)?;
     check_sorted(sorted)?;

@@ -18,7 +18,6 @@ impl Buffer {
     ///
     /// # Panics
     /// When `alignment` is no power of two, or the size is beyond the address space.
-    #[must_use]
     pub fn new(bytes: usize, alignment: usize) -> Self {
         let layout = Layout::from_size_align(bytes.max(1), alignment.max(4096))
             .expect("a power of two, and a size that exists");
@@ -37,14 +36,12 @@ impl Buffer {
     }
 
     /// What it holds.
-    #[must_use]
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: base is the begin of layout.size() initialised bytes that live as long as self.
         unsafe { std::slice::from_raw_parts(self.base, self.layout.size()) }
     }
 
     /// What it holds, to change it.
-    #[must_use]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: as above, and borrowed alone.
         unsafe { std::slice::from_raw_parts_mut(self.base, self.layout.size()) }

@@ -28,7 +28,6 @@ pub struct Residency {
 
 impl Residency {
     /// Share of the file that is *not* in the page cache, 0 to 1; of an empty file 1.
-    #[must_use]
     pub fn evicted_share(&self) -> f64 {
         if self.total_bytes == 0 {
             return 1.0;
@@ -37,9 +36,7 @@ impl Residency {
     }
 
     /// Whether a read of the file must leave the page cache, with the evidence either way.
-    ///
-    /// # Errors
-    /// One sentence with what is left and the likely reason.
+    /// Errors: one sentence with what is left and the likely reason.
     pub fn is_cold(&self) -> Result<String, String> {
         let share = self.evicted_share() * 100.0;
         if self.resident_bytes == 0 {
@@ -53,9 +50,7 @@ impl Residency {
 }
 
 /// Flushes the file, asks the kernel to drop its pages, and looks at what is left; again for a while, when that is not nothing.
-///
-/// # Errors
-/// When the file cannot be flushed or asked.
+/// Fails when the file cannot be flushed or asked.
 pub fn evict(file: impl AsFd) -> Result<Residency, StorageError> {
     let file = file.as_fd();
     match fsync(file) {
@@ -84,9 +79,7 @@ const READING_AHEAD: Duration = Duration::from_millis(200);
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// What of the file the page cache holds now. Reads nothing in.
-///
-/// # Errors
-/// When the kernel offers neither cachestat(2) nor a truthful mincore(2).
+/// Fails when the kernel offers neither cachestat(2) nor a truthful mincore(2).
 pub fn residency(file: impl AsFd) -> Result<Residency, StorageError> {
     let file = file.as_fd();
     let size = fstat(file).map_err(StorageError::asking("looking at a file's size"))?.st_size;
@@ -139,9 +132,7 @@ fn by_cachestat(file: BorrowedFd<'_>, size: u64) -> Result<Residency, Errno> {
 }
 
 /// What of the first `bytes` of a file is not in the page cache, in order, whole pages. Reads nothing in.
-///
-/// # Errors
-/// When the kernel cannot be asked (mincore(2)).
+/// Fails when the kernel cannot be asked (mincore(2)).
 pub fn missing(file: impl AsFd, bytes: u64) -> Result<Vec<std::ops::Range<u64>>, StorageError> {
     let page = page_bytes();
     let mut gone: Vec<std::ops::Range<u64>> = Vec::new();

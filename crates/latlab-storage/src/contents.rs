@@ -19,7 +19,6 @@ pub struct Contents {
 
 impl Contents {
     /// Of a file with this seed; another seed for each file, so that no two blocks of ours are alike.
-    #[must_use]
     pub fn new(seed: u64) -> Self {
         Self { seed }
     }
@@ -42,9 +41,7 @@ impl Contents {
     }
 
     /// Whether this is what belongs at `offset`: the number of the first block that is not, and what it is instead.
-    ///
-    /// # Errors
-    /// One sentence on the first wrong block.
+    /// Errors: one sentence on the first wrong block.
     pub fn verify(&self, offset: u64, bytes: &[u8]) -> Result<(), String> {
         let mut expected = [0u8; BLOCK_BYTES];
         for (number, block) in (offset / BLOCK_BYTES as u64..).zip(bytes.chunks(BLOCK_BYTES)) {
@@ -58,9 +55,7 @@ impl Contents {
     }
 
     /// Looks at the first bytes of each block only: seed and number. For timed reads that must not pay for a whole comparison.
-    ///
-    /// # Errors
-    /// One sentence on the first wrong block.
+    /// Errors: one sentence on the first wrong block.
     pub fn verify_headers(&self, offset: u64, bytes: &[u8]) -> Result<(), String> {
         for (number, block) in (offset / BLOCK_BYTES as u64..).zip(bytes.chunks_exact(BLOCK_BYTES)) {
             if read_word(block, 0) != self.seed || read_word(block, 8) != number {

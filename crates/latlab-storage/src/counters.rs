@@ -13,19 +13,16 @@ pub struct ProcessCounters {
 
 impl ProcessCounters {
     /// Now; `None` where the kernel does not tell.
-    #[must_use]
     pub fn now() -> Option<Self> {
         Self::parse(&std::fs::read_to_string("/proc/self/io").ok()?)
     }
 
     /// Now, of the calling thread alone: other threads may use the disk meanwhile. `None` where the kernel does not tell.
-    #[must_use]
     pub fn of_this_thread() -> Option<Self> {
         Self::parse(&std::fs::read_to_string("/proc/thread-self/io").ok()?)
     }
 
     /// Bytes that the calling thread fetched from storage since `earlier`; `None` where the kernel does not tell.
-    #[must_use]
     pub fn fetched_since(earlier: Option<Self>) -> Option<u64> {
         Some(Self::of_this_thread()?.since(earlier?).read_bytes)
     }
@@ -120,10 +117,8 @@ pub struct DeviceSource {
 
 impl DeviceSource {
     /// Of the partition or whole device with this number, as in a file's `st_dev`.
-    ///
-    /// # Errors
-    /// Why there is none, as a clause: a file system without a device of its own (overlay, network, btrfs, memory), a device whose counting is
-    /// switched off, a system that does not show it.
+    /// Errors: why there is none, as a clause: a file system without a device of its own (overlay, network, btrfs, memory), a device whose
+    /// counting is switched off, a system that does not show it.
     #[cfg(target_os = "linux")]
     pub fn of(number: rustix::fs::Dev) -> Result<Self, String> {
         let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
@@ -146,10 +141,7 @@ impl DeviceSource {
         Self::at(&name, &folder.join("stat"))
     }
 
-    /// A file in the format of `/sys/dev/block/M:m/stat`.
-    ///
-    /// # Errors
-    /// Why it cannot be read, as a clause.
+    /// A file in the format of `/sys/dev/block/M:m/stat`. Errors: why it cannot be read, as a clause.
     pub fn at(name: &str, stat: &Path) -> Result<Self, String> {
         let file = std::fs::File::open(stat).map_err(|error| format!("{name} shows no counters: {error}"))?;
         let source = Self { name: name.to_owned(), stat: file };
@@ -160,13 +152,11 @@ impl DeviceSource {
     }
 
     /// The device's kernel name: `vda`, `nvme0n1p2`.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
     /// Now; `None` when the device is gone.
-    #[must_use]
     pub fn read(&self) -> Option<DeviceCounters> {
         use std::io::{Read, Seek};
         // Seventeen numbers of twenty digits at most.

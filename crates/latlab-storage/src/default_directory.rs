@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 /// The user's cache directory, or the nearest directory above it that exists; the current one where there is neither. A symbolic link is
 /// followed: nobody named it, so nobody can name what it points to instead.
-#[must_use]
 pub fn default_directory() -> PathBuf {
     chosen(std::env::var_os("XDG_CACHE_HOME"), std::env::var_os("HOME"))
 }

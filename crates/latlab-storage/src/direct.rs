@@ -25,18 +25,12 @@ const TRIED: [u64; 3] = [512, 4096, 65_536];
 const PROOF_READS: u64 = 64;
 
 /// Opens the same file again with these flags, also one without a name: its position and the advice on it are the new descriptor's own.
-///
-/// # Errors
-/// What the system answers.
 pub fn open_again(file: impl AsFd, flags: OFlags) -> Result<OwnedFd, Errno> {
     let path = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
     rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::empty())
 }
 
-/// Opens the same file again, without the page cache.
-///
-/// # Errors
-/// [`StorageError::Refused`] when the file system does not take the flag.
+/// Opens the same file again, without the page cache. Errors: [`StorageError::Refused`] when the file system does not take the flag.
 pub fn open_direct(file: impl AsFd) -> Result<OwnedFd, StorageError> {
     open_again(file, OFlags::RDWR | OFlags::DIRECT).map_err(|errno| match errno {
         Errno::INVAL | Errno::OPNOTSUPP => {
@@ -88,10 +82,7 @@ pub struct DirectEvidence {
 }
 
 impl DirectEvidence {
-    /// Whether direct reads here pass the page cache by.
-    ///
-    /// # Errors
-    /// One sentence with what speaks against it.
+    /// Whether direct reads here pass the page cache by. Errors: one sentence with what speaks against it.
     pub fn is_direct(&self) -> Result<String, String> {
         if self.resident_bytes > 0 {
             return Err(format!(

@@ -42,22 +42,17 @@ struct Opened {
 
 impl Disk {
     /// Nothing is opened or written yet. At most `budget_bytes` will be.
-    #[must_use]
     pub fn new(directory: &Path, budget_bytes: u64, seed: u64) -> Self {
         let (directory, budget) = (directory.to_owned(), Budget::new(budget_bytes));
         Self { directory, budget, seed, opened: RefCell::default() }
     }
 
     /// What may still be written.
-    #[must_use]
     pub fn budget(&self) -> &Budget {
         &self.budget
     }
 
     /// The directory, looked at, on a real disk.
-    ///
-    /// # Errors
-    /// As [`Place::open`].
     #[cfg(unix)]
     pub fn place(&self) -> Result<Arc<Place>, StorageError> {
         let mut opened = self.opened.borrow_mut();
@@ -75,17 +70,12 @@ impl Disk {
     /// The run's one test file. It is laid out once, by who comes first, of `bytes`: a run lays it out as large as the most demanding of its probes
     /// needs it ([`Self::lay_out`]) before any of them asks; whoever asks later takes it as it is and looks at its size. Its blocks may be
     /// overwritten with what they held ([`Contents`](crate::Contents)), never with anything else: others read it after.
-    ///
-    /// # Errors
-    /// As [`TestFile::lay_out`], also for who asks after that.
+    /// Errors: as [`TestFile::lay_out`], also for who asks after that.
     pub fn test_file(&self, bytes: u64) -> Result<Arc<TestFile>, StorageError> {
         self.file(bytes, None)
     }
 
     /// [`Self::test_file`] in this time: on a slow disk it is smaller ([`Self::cut_short`]).
-    ///
-    /// # Errors
-    /// As [`TestFile::lay_out`].
     pub fn lay_out(&self, bytes: u64, within: Duration) -> Result<Arc<TestFile>, StorageError> {
         self.file(bytes, Some(within))
     }
@@ -120,19 +110,16 @@ impl Disk {
     }
 
     /// A descriptor of the test file that stays open until this process ends, for another process to open it by.
-    #[must_use]
     pub fn test_file_descriptor(&self) -> Option<i32> {
         Some(self.opened.borrow().file.as_ref()?.file.try_clone().ok()?.into_raw_fd())
     }
 
     /// What the test file was to be, where time was up before all of it was written.
-    #[must_use]
     pub fn cut_short(&self) -> Option<CutShort> {
         self.opened.borrow().cut_short
     }
 
     /// Size of the test file that is there already, bytes.
-    #[must_use]
     pub fn laid_out_bytes(&self) -> Option<u64> {
         self.opened.borrow().file.as_ref().map(|file| file.bytes)
     }

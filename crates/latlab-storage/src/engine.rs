@@ -100,9 +100,8 @@ pub struct Engine {
 
 impl Engine {
     /// With so many buffers of `block_bytes` at multiples of `alignment` bytes, at least as many as transfers will be under way.
-    ///
-    /// # Errors
-    /// [`StorageError::Refused`] when this system or container does not allow it; what the system says when it gives no more threads.
+    /// Errors: [`StorageError::Refused`] when this system or container does not allow it; what the system says when it gives no more
+    /// threads.
     pub fn open(
         kind: EngineKind<'_>,
         file: &Arc<OwnedFd>,
@@ -120,7 +119,6 @@ impl Engine {
     }
 
     /// `psync`, `io_uring`, `threads`: as in a point.
-    #[must_use]
     pub fn name(&self) -> &'static str {
         self.name
     }
@@ -134,10 +132,7 @@ impl Engine {
         buffer.expect("the token exists and is not under way")
     }
 
-    /// Begins a transfer.
-    ///
-    /// # Errors
-    /// When the system refuses it, the token's last transfer is still under way, or there is no such token.
+    /// Begins a transfer. Fails when the system refuses it, the token's last transfer is still under way, or there is no such token.
     pub fn submit(&mut self, transfer: Transfer) -> Result<(), StorageError> {
         let token = transfer.token as usize;
         let buffer = self.buffers.get_mut(token).and_then(Option::take).ok_or_else(|| {
@@ -150,9 +145,7 @@ impl Engine {
     }
 
     /// Waits so long at most for a transfer to end, and calls `done` for each that has ended whole.
-    ///
-    /// # Errors
-    /// When a transfer failed or was cut short.
+    /// Fails when a transfer failed or was cut short.
     pub fn reap(&mut self, patience: Duration, done: &mut dyn FnMut(u32)) -> Result<(), StorageError> {
         let (buffers, mut failed) = (&mut self.buffers, None);
         self.driver.reap(patience, &mut |job, moved| {
@@ -196,7 +189,6 @@ struct Uring {
 }
 
 /// Whether `io_uring` may be used here.
-#[must_use]
 pub fn uring_allowed() -> bool {
     ring(1).is_ok()
 }

@@ -29,10 +29,7 @@ pub struct Extents {
 }
 
 impl Extents {
-    /// Whether a read of the whole file must go to the disk, and if not, why.
-    ///
-    /// # Errors
-    /// One sentence with the bytes that are not there.
+    /// Whether a read of the whole file must go to the disk, and if not, why. Errors: one sentence with the bytes that are not there.
     pub fn all_written(&self) -> Result<(), String> {
         for (bytes, what) in [
             (self.unwritten_bytes, "are reserved but were never written"),
@@ -82,9 +79,7 @@ struct Map {
 }
 
 /// The map of a file as it is now. Data that was written but not yet flushed counts as delayed: fsync first.
-///
-/// # Errors
-/// When the file cannot be asked at all.
+/// Fails when the file cannot be asked at all.
 pub fn extents(file: impl AsFd) -> Result<Extents, StorageError> {
     let file = file.as_fd();
     let size = fstat(file).map_err(StorageError::asking("looking at a file's size"))?.st_size;

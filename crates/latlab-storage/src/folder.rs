@@ -43,10 +43,7 @@ type Locking = fn(BorrowedFd<'_>) -> Result<(), Errno>;
 type Making = fn(BorrowedFd<'_>, Locking) -> Result<OwnedFd, Errno>;
 
 impl Folder {
-    /// Makes and locks a new one.
-    ///
-    /// # Errors
-    /// When the system refuses, also a lock; nothing is left behind then.
+    /// Makes and locks a new one. Fails when the system refuses, also a lock; nothing is left behind then.
     pub fn create(place: &Place) -> Result<Self, StorageError> {
         Self::made_by(place, make_lock, lock)
     }
@@ -81,7 +78,6 @@ impl Folder {
     }
 
     /// The folder, to make an [`Entry`] in.
-    #[must_use]
     pub fn directory(&self) -> BorrowedFd<'_> {
         self.directory.as_fd()
     }
@@ -129,10 +125,7 @@ impl Drop for Folder {
 }
 
 /// Removes what killed runs of this user left in a directory: folders that nobody holds, empty ones without a lock, and empty files. Their
-/// names are those of scratch folders to the letter. Returns how many.
-///
-/// # Errors
-/// When the directory cannot be listed.
+/// names are those of scratch folders to the letter. Returns how many. Fails when the directory cannot be listed.
 pub fn sweep(place: &Place) -> Result<usize, StorageError> {
     let names =
         names(place.directory()).map_err(StorageError::asking("looking for left-over scratch folders"))?;
@@ -181,9 +174,6 @@ fn free_lock(folder: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
 }
 
 /// Opens a folder in another one to look into it, never through a link.
-///
-/// # Errors
-/// What the system answers.
 pub fn open_folder(parent: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno> {
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
     openat(parent, name, flags, Mode::empty())

@@ -50,7 +50,6 @@ impl Display for Entry {
 
 impl Entry {
     /// Its name.
-    #[must_use]
     pub fn name(self) -> CString {
         CString::new(self.to_string()).unwrap_or_default()
     }

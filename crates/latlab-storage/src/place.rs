@@ -82,9 +82,7 @@ pub struct Place {
 
 impl Place {
     /// Opens a directory of the user's.
-    ///
-    /// # Errors
-    /// [`StorageError::Refused`] when it is no directory (a symbolic link at the end of its path is none), somebody else's, or for
+    /// Errors: [`StorageError::Refused`] when it is no directory (a symbolic link at the end of its path is none), somebody else's, or for
     /// [`Purpose::Disk`] in memory; [`StorageError::System`] when it cannot be opened.
     pub fn open(path: &Path, purpose: Purpose) -> Result<Self, StorageError> {
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
@@ -116,9 +114,7 @@ impl Place {
     }
 
     /// What may be written here now.
-    ///
-    /// # Errors
-    /// [`StorageError::Refused`] when nothing may be written; [`StorageError::System`] when the file system does not say.
+    /// Errors: [`StorageError::Refused`] when nothing may be written; [`StorageError::System`] when the file system does not say.
     pub fn room(&self) -> Result<Room, StorageError> {
         let refused =
             match accessat(&self.directory, c".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::empty()) {
@@ -139,10 +135,7 @@ impl Place {
     }
 
     /// A file without a name, to be read and written, that is gone when its descriptor is: nothing is left however this process ends.
-    /// The room is looked at; nothing is written.
-    ///
-    /// # Errors
-    /// When there is no room for `bytes`, or the system refuses.
+    /// The room is looked at; nothing is written. Fails when there is no room for `bytes`, or the system refuses.
     pub fn file(&self, bytes: u64) -> Result<OwnedFd, StorageError> {
         self.room()?.admit(bytes)?;
         let what = "making a scratch file";
@@ -163,13 +156,11 @@ impl Place {
     }
 
     /// The directory.
-    #[must_use]
     pub fn directory(&self) -> BorrowedFd<'_> {
         self.directory.as_fd()
     }
 
     /// Mean time that removing a small file took here in this run, s; `None` before the first removal of more than a few.
-    #[must_use]
     pub fn removal_s(&self) -> Option<f64> {
         let (files, took) = *self.removals.0.lock().ok()?;
         (files > 0).then(|| took.as_secs_f64() / files as f64)
@@ -185,16 +176,13 @@ impl Place {
     }
 
     /// Number of the device that it lies on.
-    #[must_use]
     pub fn device(&self) -> Dev {
         self.device
     }
 }
 
 /// Opens a file that exists and belongs to nobody in particular, to be read only.
-///
-/// # Errors
-/// [`StorageError::Refused`] for anything but a regular file: a device, a pipe, a symbolic link.
+/// Errors: [`StorageError::Refused`] for anything but a regular file: a device, a pipe, a symbolic link.
 pub fn open_existing(path: &Path) -> Result<OwnedFd, StorageError> {
     // Without O_NONBLOCK a pipe would wait for its writer.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;

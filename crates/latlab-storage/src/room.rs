@@ -23,22 +23,17 @@ pub struct Room {
 
 impl Room {
     /// Bytes that may be taken at all.
-    #[must_use]
     pub fn spendable_bytes(&self) -> u64 {
         let kept = (self.total_bytes / 100 * KEPT_PERCENT).max(KEPT_BYTES);
         self.available_bytes.saturating_sub(kept)
     }
 
     /// The largest single file that may be made, bytes.
-    #[must_use]
     pub fn largest_file(&self) -> u64 {
         self.spendable_bytes().min(self.largest_file_bytes.unwrap_or(u64::MAX))
     }
 
-    /// Whether a file of `bytes` may be made.
-    ///
-    /// # Errors
-    /// [`StorageError::Refused`] with what is there, what stays, and what would be needed.
+    /// Whether a file of `bytes` may be made. Errors: [`StorageError::Refused`] with what is there, what stays, and what would be needed.
     pub fn admit(&self, bytes: u64) -> Result<(), StorageError> {
         if let Some(limit) = self.largest_file_bytes
             && bytes > limit
@@ -73,7 +68,6 @@ pub struct Budget {
 
 impl Budget {
     /// Nothing spent yet.
-    #[must_use]
     pub fn new(limit_bytes: u64) -> Self {
         Self { limit: limit_bytes, announced: AtomicU64::new(u64::MAX), spent: AtomicU64::new(0) }
     }
@@ -92,10 +86,7 @@ impl Budget {
         self.limit.min(self.announced.load(Ordering::Acquire))
     }
 
-    /// Takes `bytes` before they are written.
-    ///
-    /// # Errors
-    /// [`StorageError::Refused`] when that is more than is left; nothing is taken then.
+    /// Takes `bytes` before they are written. Errors: [`StorageError::Refused`] when that is more than is left; nothing is taken then.
     pub fn spend(&self, bytes: u64) -> Result<(), StorageError> {
         let most = self.most();
         let taken = self.spent.fetch_update(Ordering::AcqRel, Ordering::Acquire, |spent| {
@@ -125,19 +116,16 @@ impl Budget {
     }
 
     /// Bytes that may be written in all.
-    #[must_use]
     pub fn limit_bytes(&self) -> u64 {
         self.limit
     }
 
     /// Bytes that may still be written.
-    #[must_use]
     pub fn left_bytes(&self) -> u64 {
         self.most().saturating_sub(self.spent_bytes())
     }
 
     /// Bytes written so far.
-    #[must_use]
     pub fn spent_bytes(&self) -> u64 {
         self.spent.load(Ordering::Acquire)
     }

@@ -50,10 +50,7 @@ pub struct TestFile {
 
 impl TestFile {
     /// Makes a file without a name and writes every byte of it once, then flushes it and looks whether all is there. The bytes are taken from
-    /// the budget first.
-    ///
-    /// # Errors
-    /// When there is no room, the disk fails, or the file system does not keep what was written.
+    /// the budget first. Fails when there is no room, the disk fails, or the file system does not keep what was written.
     pub fn lay_out(place: &Place, budget: &Budget, bytes: u64, seed: u64) -> Result<Self, StorageError> {
         Self::lay_out_until(place, budget, bytes, seed, None)
     }
@@ -119,10 +116,7 @@ impl TestFile {
         Ok(Self { file, direct, contents: Some(contents), bytes, extents: found })
     }
 
-    /// A file of the user's, to be read only.
-    ///
-    /// # Errors
-    /// For anything but a regular file that can be read.
+    /// A file of the user's, to be read only. Errors: for anything but a regular file that can be read.
     pub fn existing(path: &Path) -> Result<Self, StorageError> {
         let file = Arc::new(open_existing(path)?);
         let size = fstat(&file).map_err(StorageError::asking("looking at the file's size"))?.st_size;
@@ -142,10 +136,7 @@ impl TestFile {
         })
     }
 
-    /// Puts it out of the page cache and looks what is left.
-    ///
-    /// # Errors
-    /// When it cannot be flushed or asked.
+    /// Puts it out of the page cache and looks what is left. Fails when it cannot be flushed or asked.
     pub fn evict(&self) -> Result<Residency, StorageError> {
         evict(&self.file)
     }

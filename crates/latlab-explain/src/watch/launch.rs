@@ -192,9 +192,6 @@ impl Held {
     }
 
     /// Waits until it has become the program, or has ended.
-    ///
-    /// # Errors
-    /// Why it could not.
     pub(crate) fn loaded(&self, ending: Option<BorrowedFd<'_>>) -> io::Result<()> {
         loop {
             wait_for(&[Some(self.status.as_fd()), ending], 10_000_000_000);

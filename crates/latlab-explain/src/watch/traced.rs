@@ -126,9 +126,7 @@ impl Traced {
     }
 
     /// Follows these threads and whatever they start. `on_exec`: from the next exec on; else at once.
-    ///
-    /// # Errors
-    /// The kernel refuses an event; nothing is followed then.
+    /// Errors: the kernel refuses an event; nothing is followed then.
     pub(crate) fn start(&mut self, threads: &[u32], on_exec: bool) -> io::Result<()> {
         if self.rings.is_empty() {
             self.rings = Self::open()?;

@@ -23,9 +23,7 @@ pub struct RemoteBlock {
 
 impl RemoteBlock {
     /// Takes a block here, for another process. `ops_per_window` is what earlier blocks of the record had.
-    ///
-    /// # Errors
-    /// When the work fails, or gives no window means.
+    /// Fails when the work fails, or gives no window means.
     pub fn take(
         clock: &Clock,
         ops_per_window: Option<u64>,
@@ -42,9 +40,7 @@ impl RemoteBlock {
 
     /// A block whose windows, all of `ops_per_window` operations, the work itself timed by the system's clock: calibrating another one (60 ms)
     /// would take longer than many a child's work. `work` pushes each window's mean, ns an operation.
-    ///
-    /// # Errors
-    /// When the work fails, or gives no window means.
+    /// Fails when the work fails, or gives no window means.
     pub fn gather(
         ops_per_window: u64,
         work: impl FnOnce(&mut Vec<f64>) -> Result<(), ProbeError>,

@@ -79,9 +79,7 @@ impl Namespaces {
 }
 
 /// Moves this process, which has one thread, to one end of a path.
-///
-/// # Errors
-/// When the keeper has gone, or this process has threads or lacks the right.
+/// Fails when the keeper has gone, or this process has threads or lacks the right.
 pub fn enter(entry: &Entry) -> Result<(), NetError> {
     let open = |number: i32| {
         File::open(format!("/proc/{}/fd/{number}", entry.process))

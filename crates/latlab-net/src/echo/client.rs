@@ -20,7 +20,6 @@ pub struct Client {
 
 impl Client {
     /// Over a connected socket. `patience` bounds each wait of a client that polls; one that blocks needs a [`Watch`](super::Watch).
-    #[must_use]
     pub fn over(
         socket: OwnedFd,
         transport: Transport,
@@ -46,10 +45,7 @@ impl Client {
         marks::stamp(&mut self.request, self.seed, self.number);
     }
 
-    /// Sends the request and receives its answer whole.
-    ///
-    /// # Errors
-    /// When either fails, the connection ends or, polling, the time is up.
+    /// Sends the request and receives its answer whole. Fails when either fails, the connection ends or, polling, the time is up.
     #[inline]
     pub fn exchange(&mut self) -> Result<(), NetError> {
         let never = || false;
@@ -65,9 +61,6 @@ impl Client {
     }
 
     /// Whether all that came is the answer to this request; untimed.
-    ///
-    /// # Errors
-    /// When it is not.
     pub fn check(&mut self) -> Result<(), NetError> {
         match marks::difference(&mut self.request, &self.answer) {
             None => Ok(()),
@@ -79,7 +72,6 @@ impl Client {
     }
 
     /// Requests that were made.
-    #[must_use]
     pub fn requests(&self) -> u64 {
         self.number
     }

@@ -61,10 +61,7 @@ pub struct Counts {
 
 impl Service {
     /// Starts a server at any free port of this address; a Unix socket has none. `reply` turns a message into its answer: the number of the message
-    /// from 1, and its bytes.
-    ///
-    /// # Errors
-    /// When the system refuses a socket or a thread, or there is no such address.
+    /// from 1, and its bytes. Fails when the system refuses a socket or a thread, or there is no such address.
     pub fn start(
         self,
         ip: IpAddr,

@@ -45,10 +45,7 @@ impl Shared {
 }
 
 impl Watch {
-    /// Starts the thread; it sleeps.
-    ///
-    /// # Errors
-    /// When the system refuses a thread.
+    /// Starts the thread; it sleeps. Fails when the system refuses a thread.
     pub fn start() -> Result<Self, NetError> {
         let shared = Arc::new(Shared::default());
         let theirs = Arc::clone(&shared);
@@ -57,10 +54,7 @@ impl Watch {
         Ok(Self { shared, _thread: thread })
     }
 
-    /// From now on `patience` long.
-    ///
-    /// # Errors
-    /// When there are no descriptors left.
+    /// From now on `patience` long. Fails when there are no descriptors left.
     pub fn arm(&self, socket: &impl AsFd, patience: Duration) -> Result<(), NetError> {
         let own = socket.as_fd().try_clone_to_owned().map_err(NetError::system("watching a socket"))?;
         self.set(Target::Socket(own), patience);

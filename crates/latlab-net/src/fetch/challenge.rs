@@ -10,9 +10,6 @@ use super::url::Url;
 use crate::serve::Pass;
 
 /// What signs requests to a guarded server: its challenge is asked for by a connection of its own.
-///
-/// # Errors
-/// As [`Connection::open`] and [`Connection::get`].
 pub fn pass(url: &Url, trust: &Trust, secret: &[u8], deadline: Instant) -> Result<Pass, FetchError> {
     /// 16 bytes in hexadecimal, with room for longer ones.
     const LONGEST: usize = 256;

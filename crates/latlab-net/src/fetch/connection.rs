@@ -20,9 +20,7 @@ pub struct Connection {
 
 impl Connection {
     /// Resolves, connects and shakes hands, all by the deadline.
-    ///
-    /// # Errors
-    /// No name, no route, refused, reset, too late, or a certificate that is not trusted.
+    /// Errors: no name, no route, refused, reset, too late, or a certificate that is not trusted.
     pub fn open(
         url: &Url,
         trust: &Trust,
@@ -43,9 +41,7 @@ impl Connection {
 
     /// Gets one answer with status 200 and reads its body to the end. After an error the connection is of no more use.
     /// `authorization` is that of [`Pass`](crate::serve::Pass); `expected` compares each part of the body and where it begins.
-    ///
-    /// # Errors
-    /// Reset, truncated, garbage, too late, or another status.
+    /// Errors: reset, truncated, garbage, too late, or another status.
     pub fn get(
         &mut self,
         target: &str,

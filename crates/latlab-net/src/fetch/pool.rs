@@ -67,9 +67,6 @@ struct Asked {
 impl Pool {
     /// Resolves, and opens so many connections, by `patience`; each request gets as long later. `secret` is that of another latlab's server;
     /// `expected` compares every part of every body.
-    ///
-    /// # Errors
-    /// As [`Connection::open`](super::Connection::open).
     pub fn open(
         url: &Url,
         trust: &Trust,
@@ -105,21 +102,16 @@ impl Pool {
     }
 
     /// Where it is connected to.
-    #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
     /// Connections that were opened so far: more than there are places when the server closes them.
-    #[must_use]
     pub fn opened(&self) -> u64 {
         self.opened
     }
 
-    /// Sends a request on one of the connections, which has none under way.
-    ///
-    /// # Errors
-    /// When it cannot be connected or sent.
+    /// Sends a request on one of the connections, which has none under way. Fails when it cannot be connected or sent.
     pub fn ask(&mut self, place: usize) -> Result<(), FetchError> {
         let target = &self.url.target;
         let authorization = self.pass.as_ref().map(|pass| pass.next("GET", target));
@@ -138,10 +130,8 @@ impl Pool {
 
     /// Waits until one request has its answer, or for so long at most; then calls `done` for each that has. Returns at once when none is
     /// under way.
-    ///
-    /// # Errors
-    /// Of the first request that fails: reset, truncated, garbage, too late, or another status. A connection that the server closed while it was
-    /// idle is no failure: it is opened again.
+    /// Errors: of the first request that fails: reset, truncated, garbage, too late, or another status. A connection that the server closed
+    /// while it was idle is no failure: it is opened again.
     pub fn wait(
         &mut self,
         at_most: Option<Duration>,

@@ -41,9 +41,7 @@ pub struct Streams {
 
 impl Streams {
     /// Resolves, connects and shakes hands, all by the deadline. Without TLS the server is taken to know HTTP/2.
-    ///
-    /// # Errors
-    /// As [`Connection::open`](super::Connection::open); and when the server does not agree to HTTP/2.
+    /// Errors: as [`Connection::open`](super::Connection::open); and when the server does not agree to HTTP/2.
     pub fn open(
         url: &Url,
         trust: &Trust,

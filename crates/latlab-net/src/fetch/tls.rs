@@ -23,10 +23,7 @@ const BUNDLES: [&str; 4] = [
 pub struct Trust(Arc<ClientConfig>);
 
 impl Trust {
-    /// Only the server that has this certificate (DER), or one signed by it.
-    ///
-    /// # Errors
-    /// When it is no certificate.
+    /// Only the server that has this certificate (DER), or one signed by it. Fails when it is no certificate.
     pub fn only(certificate: &[u8]) -> Result<Self, FetchError> {
         let mut roots = RootCertStore::empty();
         roots
@@ -35,10 +32,7 @@ impl Trust {
         Self::roots(roots)
     }
 
-    /// Whom this system trusts; nobody where it does not say.
-    ///
-    /// # Errors
-    /// When TLS cannot be set up.
+    /// Whom this system trusts; nobody where it does not say. Fails when TLS cannot be set up.
     pub fn system() -> Result<Self, FetchError> {
         let mut roots = RootCertStore::empty();
         let bundle = BUNDLES.iter().find_map(|path| CertificateDer::pem_file_iter(path).ok());
@@ -48,10 +42,7 @@ impl Trust {
         Self::roots(roots)
     }
 
-    /// Nobody: for plain text.
-    ///
-    /// # Errors
-    /// When TLS cannot be set up.
+    /// Nobody: for plain text. Fails when TLS cannot be set up.
     pub fn nobody() -> Result<Self, FetchError> {
         Self::roots(RootCertStore::empty())
     }

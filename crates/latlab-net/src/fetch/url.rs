@@ -22,15 +22,11 @@ pub struct Url {
 
 impl Url {
     /// At an address, without TLS.
-    #[must_use]
     pub fn of(address: SocketAddr, target: &str) -> Self {
         Self { tls: false, host: address.ip().to_string(), port: address.port(), target: target.to_owned() }
     }
 
     /// Reads `http://host[:port][/target]` or `https://`.
-    ///
-    /// # Errors
-    /// What is wrong with it.
     pub fn parse(text: &str) -> Result<Self, FetchError> {
         let wrong = |what: &str| FetchError::Url(format!("{text:?}: {what}"));
         let (tls, rest) = match text.split_once("://") {

@@ -27,7 +27,6 @@ static BLOCK: LazyLock<Bytes> = LazyLock::new(|| {
 });
 
 /// Whether this is what a body consists of, from this byte on.
-#[must_use]
 pub fn is_body(mut from: u64, mut part: &[u8]) -> bool {
     while !part.is_empty() {
         let start = usize::try_from(from % BLOCK_BYTES as u64).unwrap_or_default();

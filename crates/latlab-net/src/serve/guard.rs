@@ -48,13 +48,11 @@ pub struct Pass {
 
 impl Pass {
     /// For a challenge that the server gave.
-    #[must_use]
     pub fn new(secret: &[u8], challenge: &str) -> Self {
         Self { key: key(secret), challenge: challenge.to_owned(), next: AtomicU64::new(0) }
     }
 
     /// The value of `Authorization` for the next request.
-    #[must_use]
     pub fn next(&self, method: &str, target: &str) -> String {
         self.sign(self.next.fetch_add(1, Ordering::Relaxed), method, target)
     }

@@ -29,10 +29,7 @@ unsafe impl Send for Arrivals {}
 unsafe impl Sync for Arrivals {}
 
 impl Arrivals {
-    /// All zero.
-    ///
-    /// # Errors
-    /// When the system refuses a page of shared memory.
+    /// All zero. Fails when the system refuses a page of shared memory.
     pub fn new() -> Result<Self, NetError> {
         let what = || NetError::system("memory that two processes share");
         let file = memfd_create("latlab-arrivals", MemfdFlags::CLOEXEC).map_err(|error| what()(error))?;
@@ -41,9 +38,7 @@ impl Arrivals {
     }
 
     /// Those of this number, that the parent's process has [handed down](crate::sockets::handed_down).
-    ///
-    /// # Errors
-    /// When it is not what the parent handed down.
+    /// Fails when it is not what the parent handed down.
     pub fn inherited(number: RawFd) -> Result<Self, NetError> {
         Self::of(inherited(number)?)
     }
@@ -71,14 +66,12 @@ impl Arrivals {
     }
 
     /// Of each of the first so many streams.
-    #[must_use]
     pub fn each(&self, streams: usize) -> Vec<u64> {
         (0..streams.min(MOST_STREAMS)).map(|number| self.of_stream(number).load(Ordering::Acquire)).collect()
     }
 
     /// Of the first so many together.
     #[inline]
-    #[must_use]
     pub fn sum(&self, streams: usize) -> u64 {
         (0..streams.min(MOST_STREAMS)).map(|number| self.of_stream(number).load(Ordering::Acquire)).sum()
     }

@@ -26,7 +26,6 @@ pub struct Digest(u64);
 
 impl Digest {
     /// The number.
-    #[must_use]
     pub fn value(self) -> u64 {
         self.0
     }

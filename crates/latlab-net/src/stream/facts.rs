@@ -34,7 +34,6 @@ pub struct TcpFacts {
 
 impl TcpFacts {
     /// Of this socket; none when it is no TCP socket, or the system does not tell.
-    #[must_use]
     pub fn of(socket: &impl AsFd) -> Option<Self> {
         tcp_info(socket).map(|info| Self::read(&info))
     }

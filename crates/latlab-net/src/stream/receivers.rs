@@ -60,10 +60,7 @@ pub enum Fault {
 
 impl Sink {
     /// Starts receivers at any free port of this address; a Unix socket has none. They end once the senders have closed their ends; who has not is
-    /// broken off.
-    ///
-    /// # Errors
-    /// When the system refuses a socket or a thread, or there is no such address.
+    /// broken off. Fails when the system refuses a socket or a thread, or there is no such address.
     pub fn start(
         self,
         ip: IpAddr,

@@ -66,9 +66,7 @@ struct Hand {
 
 impl Senders {
     /// A thread for each of these connected sockets.
-    ///
-    /// # Errors
-    /// When the system refuses a thread, a message is no power of two, or a CPU may not be used.
+    /// Fails when the system refuses a thread, a message is no power of two, or a CPU may not be used.
     pub fn start(sockets: Vec<OwnedFd>, source: &Source) -> Result<Self, NetError> {
         if !source.message.is_power_of_two() || !(8..=LONGEST_MESSAGE).contains(&source.message) {
             return Err(NetError::system(format!("messages of {} bytes", source.message))(Errno::INVAL));
@@ -93,10 +91,7 @@ impl Senders {
         Ok(all)
     }
 
-    /// All send from now on.
-    ///
-    /// # Errors
-    /// When one has ended.
+    /// All send from now on. Fails when one has ended.
     pub fn go(&self) -> Result<(), NetError> {
         self.going.store(true, Ordering::Release);
         for hand in &self.hands {
@@ -109,23 +104,17 @@ impl Senders {
     }
 
     /// Of each stream, now.
-    #[must_use]
     pub fn tcp(&self) -> Vec<Option<TcpFacts>> {
         self.hands.iter().map(|hand| TcpFacts::of(&hand.socket)).collect()
     }
 
     /// Whether all streams stand: one that has handed all that it sends to the system hears of nothing else.
-    ///
-    /// # Errors
-    /// The first that the other side has reset, or that failed otherwise.
+    /// Errors: the first that the other side has reset, or that failed otherwise.
     pub fn check(&self) -> Result<(), NetError> {
         self.hands.iter().try_for_each(|hand| standing(&hand.socket))
     }
 
     /// All end the message that they are sending. Who cannot within this time is broken off.
-    ///
-    /// # Errors
-    /// What went wrong with one of them.
     pub fn rest(&mut self, patience: Duration) -> Result<Vec<Sent>, NetError> {
         self.going.store(false, Ordering::Release);
         let until = Instant::now() + patience;

@@ -67,8 +67,7 @@ pub(crate) struct Streams {
 }
 
 impl Streams {
-    /// # Errors
-    /// When the field is too small for them, or they are empty.
+    /// Fails when the field is too small for them, or they are empty.
     pub(crate) fn new(field: &Arc<Field>, shape: Shape) -> Result<Self> {
         if shape.slice_lines == 0 || shape.slice_lines > shape.stream_lines || !field.holds(&shape) {
             return Err(ProbeError::Other(format!("{shape:?} does not fit the memory taken")));

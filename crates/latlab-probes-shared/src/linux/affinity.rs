@@ -11,10 +11,7 @@ pub struct Pinned {
 }
 
 impl Pinned {
-    /// To this CPU.
-    ///
-    /// # Errors
-    /// When the system does not let this thread choose: a placement that cannot be kept is not measured.
+    /// To this CPU. Fails when the system does not let this thread choose: a placement that cannot be kept is not measured.
     pub fn to(cpu: u32) -> Result<Self> {
         let what = || format!("keeping a thread on CPU {cpu}");
         let before = sched_getaffinity(None).map_err(|error| refused(what(), error))?;
@@ -31,16 +28,12 @@ impl Drop for Pinned {
 }
 
 /// Lets this thread, and those that it starts, run on these CPUs only.
-///
-/// # Errors
-/// When the system refuses.
 pub fn run_on(cpus: &[u32]) -> Result<()> {
     sched_setaffinity(None, &set_of(cpus))
         .map_err(|error| refused(format!("running on CPUs {cpus:?}"), error))
 }
 
 /// Whether this thread or process, by its id, can run on no other CPU than this one.
-#[must_use]
 pub fn runs_only_on(id: i32, cpu: u32) -> bool {
     let set = Pid::from_raw(id).and_then(|id| sched_getaffinity(Some(id)).ok());
     set == Some(set_of(&[cpu]))

@@ -10,7 +10,6 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, mun
 use crate::{HUGE_BYTES, Result, refused};
 
 /// Bytes of a base page.
-#[must_use]
 pub fn page_bytes() -> usize {
     rustix::param::page_size()
 }
@@ -29,9 +28,7 @@ fn refused_of(what: &str, bytes: usize, error: rustix::io::Errno) -> ProbeError 
 
 impl Region {
     /// Private anonymous memory, in pages of this size as far as the kernel lets itself be told.
-    ///
-    /// # Errors
-    /// When the kernel refuses the mapping, or the advice (built without huge pages) and huge ones were asked for.
+    /// Fails when the kernel refuses the mapping, or the advice (built without huge pages) and huge ones were asked for.
     pub fn anonymous(bytes: usize, pages: Pages) -> Result<Self> {
         let whole_bytes = if pages == Pages::Huge { bytes + HUGE_BYTES } else { bytes };
         let region =
@@ -44,9 +41,6 @@ impl Region {
     }
 
     /// Private anonymous memory with no advice, which begins where a page of this size may.
-    ///
-    /// # Errors
-    /// The kernel's answer.
     pub fn aligned(bytes: usize, pages: Pages) -> rustix::io::Result<Self> {
         if pages == Pages::Base {
             return Self::plain(bytes, false);
@@ -58,9 +52,6 @@ impl Region {
     }
 
     /// As a program maps memory, with no advice; populated at once or not at all.
-    ///
-    /// # Errors
-    /// The kernel's answer.
     #[inline]
     pub fn plain(bytes: usize, populate: bool) -> rustix::io::Result<Self> {
         let flags = if populate { MapFlags::PRIVATE | MapFlags::POPULATE } else { MapFlags::PRIVATE };
@@ -69,18 +60,12 @@ impl Region {
         Ok(Self { whole: whole.cast(), whole_bytes: bytes, base: whole.cast(), bytes })
     }
 
-    /// The first `bytes` of a file, private and writable: the first write to a page copies it.
-    ///
-    /// # Errors
-    /// When the kernel refuses the mapping.
+    /// The first `bytes` of a file, private and writable: the first write to a page copies it. Fails when the kernel refuses the mapping.
     pub fn private_file(file: impl AsFd, bytes: usize) -> Result<Self> {
         Self::of_file(file, bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)
     }
 
-    /// The first `bytes` of a file, to be read.
-    ///
-    /// # Errors
-    /// When the kernel refuses the mapping.
+    /// The first `bytes` of a file, to be read. Fails when the kernel refuses the mapping.
     pub fn shared_file(file: impl AsFd, bytes: usize) -> Result<Self> {
         Self::of_file(file, bytes, ProtFlags::READ, MapFlags::SHARED)
     }
@@ -95,9 +80,7 @@ impl Region {
 
     /// The first `pages` pages of a file, to be read, each a mapping of its own with an inaccessible page after it: a fault can map no
     /// neighbours, because there are none. Page `n` is at `2 * n * page_bytes()`.
-    ///
-    /// # Errors
-    /// When the kernel refuses a mapping (65,530 at most in one process).
+    /// Fails when the kernel refuses a mapping (65,530 at most in one process).
     pub fn one_by_one(file: impl AsFd, pages: usize) -> Result<Self> {
         let bytes = 2 * pages * page_bytes();
         // SAFETY: address space only.
@@ -125,30 +108,24 @@ impl Region {
     }
 
     /// First byte.
-    #[must_use]
     #[inline]
     pub fn base(&self) -> *mut u8 {
         self.base
     }
 
     /// The word at an offset within it, a multiple of eight.
-    #[must_use]
     #[inline]
     pub fn word(&self, offset: usize) -> *mut u64 {
         self.base.wrapping_add(offset).cast()
     }
 
     /// Its size.
-    #[must_use]
     #[inline]
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
     /// Tells the kernel something about the whole of it.
-    ///
-    /// # Errors
-    /// The kernel's answer.
     #[inline]
     pub fn advise(&self, advice: Advice) -> rustix::io::Result<()> {
         // SAFETY: the range is ours, holds bytes only, and its owner knows what the advice does to them.
@@ -156,9 +133,6 @@ impl Region {
     }
 
     /// Asks for pages of this size.
-    ///
-    /// # Errors
-    /// The kernel's answer.
     #[inline]
     pub fn advise_pages(&self, pages: Pages) -> rustix::io::Result<()> {
         self.advise(match pages {
@@ -168,9 +142,6 @@ impl Region {
     }
 
     /// Makes it read-only.
-    ///
-    /// # Errors
-    /// The kernel's answer.
     #[inline]
     pub fn protect(&self) -> rustix::io::Result<()> {
         // SAFETY: the range is ours, and nobody writes to it any more.
@@ -178,9 +149,6 @@ impl Region {
     }
 
     /// Gives it back, with the kernel's answer.
-    ///
-    /// # Errors
-    /// The kernel's answer.
     #[inline]
     pub fn unmap(self) -> rustix::io::Result<()> {
         let own = std::mem::ManuallyDrop::new(self);
@@ -197,14 +165,12 @@ impl Region {
     }
 
     /// Pages that have memory (of a file: that are in the page cache), as mincore(2) says. `None` where it says nothing.
-    #[must_use]
     pub fn resident(&self) -> Option<usize> {
         resident(self.base, self.bytes)
     }
 }
 
 /// Pages of this range that have memory; `None` where the kernel does not say, as for a range that is not mapped.
-#[must_use]
 pub fn resident(base: *mut u8, bytes: usize) -> Option<usize> {
     // SAFETY: mincore takes any address; each of its answers has its byte.
     let states = unsafe {

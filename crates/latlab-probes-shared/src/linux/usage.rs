@@ -3,13 +3,11 @@
 use std::mem::MaybeUninit;
 
 /// The calling thread's id; a process's first thread has the process's id.
-#[must_use]
 pub fn thread_id() -> i32 {
     rustix::thread::gettid().as_raw_nonzero().get()
 }
 
 /// What the kernel counts of the calling thread, as getrusage(2) tells it. `None` where it refuses.
-#[must_use]
 pub fn usage() -> Option<libc::rusage> {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: the pointer is to a rusage of ours, which the call fills when it returns 0.
@@ -19,7 +17,6 @@ pub fn usage() -> Option<libc::rusage> {
 }
 
 /// Switches of the calling thread so far: asked for, and forced on it. `None` where they are not counted.
-#[must_use]
 pub fn switches() -> Option<(u64, u64)> {
     let usage = usage()?;
     Some((u64::try_from(usage.ru_nvcsw).ok()?, u64::try_from(usage.ru_nivcsw).ok()?))
@@ -36,14 +33,12 @@ pub enum Task {
 
 impl Task {
     /// Its id.
-    #[must_use]
     pub fn id(self) -> i32 {
         let (Self::Thread(id) | Self::Process(id)) = self;
         id
     }
 
     /// Time that it has spent on a CPU, ns. `None` where the system does not tell.
-    #[must_use]
     pub fn cpu_ns(self) -> Option<u64> {
         // The kernel's encoding of a task in a clock's number (CPUCLOCK_SCHED, and CPUCLOCK_PERTHREAD_MASK for a thread),
         // as pthread_getcpuclockid(3) and clock_getcpuclockid(3) make it.

@@ -46,9 +46,7 @@ impl<W> Beside<W> {
 const WARM_NS: f64 = 300_000.0;
 
 /// One block: all works at once, each on its CPU; windows of about `window_ns` on the first. `prepare` is called before each round.
-///
-/// # Errors
-/// When a thread died, or they never got to run at the same time.
+/// Fails when a thread died, or they never got to run at the same time.
 pub fn abreast<W: Toil + Clone>(
     rig: &mut Rig,
     clock: &Clock,

@@ -53,7 +53,6 @@ fn is_on(_cpu: u32) -> Option<bool> {
 }
 
 /// Why no two threads can be measured beside each other in these surroundings; `None` when they can.
-#[must_use]
 pub fn no_two_cpus(env: &Env) -> Option<&'static str> {
     if let MemorySource::Simulated(_) = env.memory {
         return Some("simulated memory has no second CPU");
@@ -65,10 +64,7 @@ pub fn no_two_cpus(env: &Env) -> Option<&'static str> {
 }
 
 /// Operations of a window of about so many nanoseconds, chosen as [`Block::window_ops`] does it, by trials that may fail: `trial` does so many
-/// operations in one window, whose begin and end it returns.
-///
-/// # Errors
-/// The first one of the trials.
+/// operations in one window, whose begin and end it returns. Errors: the first one of the trials.
 pub fn window_ops(
     clock: &Clock,
     block: &mut Block,
@@ -195,7 +191,6 @@ impl Place {
     }
 
     /// Whether the round took so long that what there is must do.
-    #[must_use]
     #[inline]
     pub fn is_enough(&self) -> bool {
         self.stamps.begin() > self.enough_at
@@ -207,7 +202,6 @@ impl Place {
     }
 
     /// Whether the round has ended.
-    #[must_use]
     #[inline]
     pub fn is_over(&self) -> bool {
         self.round.over.load(Ordering::Acquire)
@@ -227,9 +221,7 @@ impl Drop for Mortal {
 
 impl Rig {
     /// Without threads yet. It waits and tries `patience` times as long as a run does.
-    ///
-    /// # Errors
-    /// With a simulated clock: its time does not pass on several threads.
+    /// Errors: with a simulated clock: its time does not pass on several threads.
     pub fn new(clock: &Clock, patience: u32) -> Result<Self> {
         let stamps = Stamps::of(clock)
             .ok_or_else(|| ProbeError::Other("several threads need a real clock".to_owned()))?;
@@ -243,9 +235,7 @@ impl Rig {
     }
 
     /// One round: each work on its CPU, on a thread of its own. Returns in the order of the works, when all have ended.
-    ///
-    /// # Errors
-    /// When a thread cannot be started, or died.
+    /// Fails when a thread cannot be started, or died.
     pub fn run<R: Send + 'static>(&mut self, works: Vec<(u32, Work<R>)>) -> Result<Vec<Done<R>>> {
         while self.hands.len() < works.len() {
             let hand = Hand::new(self.hands.len())?;
@@ -348,7 +338,6 @@ pub fn observe<'a>(block: &mut Block, threads: impl Iterator<Item = &'a Observed
 }
 
 /// Whether a thread whose work never waits for the kernel was off its CPU.
-#[must_use]
 pub fn was_switched_out(observed: &Observed) -> bool {
     observed.voluntary_switches.unwrap_or(0) + observed.involuntary_switches.unwrap_or(0) > 0
 }

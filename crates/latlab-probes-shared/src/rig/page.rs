@@ -17,10 +17,7 @@ unsafe impl Send for Page {}
 unsafe impl Sync for Page {}
 
 impl Page {
-    /// Of at least so many bytes.
-    ///
-    /// # Errors
-    /// When the system gives no memory.
+    /// Of at least so many bytes. Fails when the system gives no memory.
     pub fn new(bytes: u64) -> Result<Self> {
         Arena::new(bytes, Pages::Base, &[]).map(Self)
     }
@@ -29,7 +26,6 @@ impl Page {
     ///
     /// # Panics
     /// When the offset is not that of a whole word inside the memory.
-    #[must_use]
     #[inline]
     pub fn word(&self, offset: usize) -> &AtomicU64 {
         assert!(offset.is_multiple_of(8) && (offset as u64) < self.0.bytes(), "no word at {offset}");

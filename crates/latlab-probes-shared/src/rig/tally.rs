@@ -34,7 +34,6 @@ impl Tally {
 
     /// That every operation was counted, with the check's name, what the operations are called and which threads `others` are; and that threads
     /// were where they belong.
-    #[must_use]
     pub fn checks(&self, name: &str, operations: &str, others: &str) -> Vec<Check> {
         vec![
             Check {

@@ -17,10 +17,7 @@ pub struct Arena {
 
 impl Arena {
     /// Maps and populates at least `bytes` (rounded up to whole pages), with `helpers` more threads where
-    /// that is known to keep the memory near this CPU.
-    ///
-    /// # Errors
-    /// When the bytes do not fit an address, or the system gives no such memory.
+    /// that is known to keep the memory near this CPU. Fails when the bytes do not fit an address, or the system gives no such memory.
     pub fn new(bytes: u64, pages: Pages, helpers: &[u32]) -> Result<Self> {
         let bytes =
             usize::try_from(bytes).map_err(|_| ProbeError::Other(format!("{bytes} bytes do not fit")))?;
@@ -30,19 +27,16 @@ impl Arena {
     }
 
     /// First byte; aligned to a page of the size asked for.
-    #[must_use]
     pub fn base(&self) -> *mut u8 {
         self.mapping.base()
     }
 
     /// Its size in bytes.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         self.mapping.bytes() as u64
     }
 
     /// What the kernel says of the pages: obtained, which is not yet effective.
-    #[must_use]
     pub fn pages_check(&self) -> Check {
         let name = match self.pages {
             Pages::Base => "base pages obtained",

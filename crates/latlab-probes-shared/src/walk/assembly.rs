@@ -71,7 +71,6 @@ pub(super) unsafe fn follow(start: *const u8, steps: u64) -> *const u8 {
 ///
 /// # Safety
 /// Each place that is met must be readable.
-#[must_use]
 #[inline]
 pub unsafe fn follow_strided(start: *const u8, stride: u64, steps: u64) -> *const u8 {
     let mut at = start;

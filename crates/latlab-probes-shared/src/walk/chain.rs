@@ -33,7 +33,6 @@ impl Layout {
     }
 
     /// Bytes from the first node to the end of the last one's line.
-    #[must_use]
     pub fn span(self, nodes: u64) -> u64 {
         match self {
             Self::Lines => nodes * LINE_BYTES,
@@ -99,7 +98,6 @@ impl Chain {
 
     /// Whether the pointers are a permutation of the nodes, looked at in memory: every node is pointed to once.
     /// That and the construction make it a single cycle; walking 1 GiB to prove that would take five seconds.
-    #[must_use]
     pub fn permutation_check(&self) -> Check {
         let nodes = self.cycle.places();
         let mut seen = vec![0u64; to_usize(nodes.div_ceil(64))];
@@ -126,7 +124,6 @@ impl Chain {
     }
 
     /// Whether every timed walk ended at the node where its length puts it: no step was skipped.
-    #[must_use]
     pub fn walk_check(&self) -> Check {
         self.walks.check("walks end where they should", "", "walks")
     }

@@ -15,26 +15,22 @@ pub struct Cycle {
 
 impl Cycle {
     /// Random over everything.
-    #[must_use]
     pub fn random(len: u64, seed: u64) -> Self {
         Self { len, window: len.max(1), seed }
     }
 
     /// Random inside windows of `window` neighbours, window after window in random order. The last window may be
     /// shorter and comes last.
-    #[must_use]
     pub fn windowed(len: u64, window: u64, seed: u64) -> Self {
         Self { len, window: window.clamp(1, len.max(1)), seed }
     }
 
     /// How many places it visits.
-    #[must_use]
     pub fn places(&self) -> u64 {
         self.len
     }
 
     /// The place that is visited at step `step` (below `len`).
-    #[must_use]
     pub fn place(&self, step: u64) -> u64 {
         if self.window == self.len {
             return permute(step, self.len, self.seed);

@@ -26,14 +26,12 @@ pub const LINE_BYTES: u64 = 64;
 pub const PAGE_BYTES: u64 = 4096;
 
 /// The pointer at a node: arenas begin on a page, and nodes lie multiples of a line apart.
-#[must_use]
 #[inline]
 pub fn link(node: *const u8) -> *const *const u8 {
     node.cast()
 }
 
 /// A distance within memory that exists, which fits the address space that the memory lies in.
-#[must_use]
 #[expect(clippy::inline_always, reason = "a timed loop must hold no call, whatever the profile")]
 #[inline(always)]
 pub fn to_usize(bytes: u64) -> usize {
@@ -44,7 +42,6 @@ pub fn to_usize(bytes: u64) -> usize {
 }
 
 /// The next state of Knuth's MMIX generator; modulo a power of two its cycle is full (Hull and Dobell 1962: odd increment, multiplier 1 modulo 4).
-#[must_use]
 #[expect(clippy::inline_always, reason = "a timed loop must hold no call, whatever the profile")]
 #[inline(always)]
 pub const fn mmix(state: u64) -> u64 {

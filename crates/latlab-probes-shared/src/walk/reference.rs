@@ -28,8 +28,7 @@ pub struct ReferenceChase<'a> {
 }
 
 impl<'a> ReferenceChase<'a> {
-    /// # Errors
-    /// When there are not even 4.25 MiB of memory, or time is simulated.
+    /// Fails when there are not even 4.25 MiB of memory, or time is simulated.
     pub fn new(clock: &'a Clock, memory: &MemorySource) -> Result<Self> {
         if let MemorySource::Simulated(_) = memory {
             return Err(ProbeError::Other("simulated memory has no neighbours".to_owned()));

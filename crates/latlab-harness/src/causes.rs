@@ -155,7 +155,7 @@ impl Listening {
         listening.interrupts = cpu.map(|cpu| {
             let counters = CpuCounters::of_this_thread(cpu);
             let now_ns = clock.now_ns();
-            Interrupts { first: (now_ns, counters.read(clock)), counters, last_ns: now_ns, per_ns: None }
+            Interrupts { first: (now_ns, counters.read()), counters, last_ns: now_ns, per_ns: None }
         });
         listening
     }
@@ -315,7 +315,7 @@ impl Listening {
         if let Some(interrupts) = &mut self.interrupts
             && now_ns - interrupts.last_ns >= INTERRUPTS_EVERY_NS
         {
-            interrupts.read(clock, now_ns);
+            interrupts.read(now_ns);
         }
     }
 
@@ -454,7 +454,7 @@ impl Listening {
         let known = self.judged.borrow().as_ref().map(|(spans, _)| *spans);
         if known != Some(self.heard.listened.len()) {
             if let Some(interrupts) = &mut self.interrupts {
-                interrupts.read(clock, now_ns);
+                interrupts.read(now_ns);
             }
             let found = self.attribute();
             self.judged.replace(Some((self.heard.listened.len(), found)));
@@ -491,9 +491,9 @@ impl Listening {
 }
 
 impl Interrupts {
-    fn read(&mut self, clock: &Clock, now_ns: f64) {
+    fn read(&mut self, now_ns: f64) {
         let (first_ns, first) = &self.first;
-        let counted = self.counters.read(clock).since(first);
+        let counted = self.counters.read().since(first);
         self.last_ns = now_ns;
         self.per_ns = counted
             .timer_interrupts()

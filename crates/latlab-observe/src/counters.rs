@@ -1,33 +1,26 @@
-//! What the kernel counts for a CPU, before and after: interrupts, deferred work, pressure. Never inside timed code: `/proc/interrupts`
+//! What the kernel counts for a CPU and a thread, before and after. Never inside timed code: `/proc/interrupts`
 //! alone takes 70 us.
 
 use std::collections::BTreeMap;
 use std::fs;
 
-use latlab_clock::{Clock, OsClockId};
 use latlab_record::Observed;
-use latlab_stats::count::whole;
 use serde::Serialize;
 
-use crate::observer::{Observer, Reading, sum, thread_clock};
+use crate::observer::{Observer, Reading, sum};
 
 /// Counters of this thread and of its CPU.
 #[derive(Debug)]
 pub struct CpuCounters {
     cpu: u32,
     observer: Observer,
-    cpu_time: Option<OsClockId>,
 }
 
 /// Their values at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct CpuReading {
-    at_ns: f64,
     interrupts: BTreeMap<String, Line>,
-    softirqs: BTreeMap<String, Line>,
-    waiting_us: Option<u64>,
     thread: Reading,
-    cpu_time_ns: Option<u64>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,7 +32,7 @@ struct Line {
 /// How often something happened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Count {
-    /// The kernel's name for it: `LOC`, `24`, `TIMER`.
+    /// The kernel's name for it: `LOC`, `24`.
     pub name: String,
     /// The kernel's description.
     pub what: String,
@@ -52,14 +45,8 @@ pub struct Count {
 pub struct Counted {
     /// Interrupts of this CPU, the most frequent first.
     pub interrupts: Vec<Count>,
-    /// Deferred work of this CPU, the most frequent first.
-    pub softirqs: Vec<Count>,
     /// Whether interrupts could be read at all.
     pub interrupts_known: bool,
-    /// Time that some thread of the machine waited for a CPU, ns.
-    pub waiting_ns: Option<u64>,
-    /// Time that the thread did not run by its own CPU clock: switched out, or taken by the host as far as the kernel was told, ns.
-    pub off_cpu_ns: Option<u64>,
     /// Switches, faults, steal and throttling of the thread.
     pub thread: Observed,
 }
@@ -80,40 +67,22 @@ pub struct Tally {
 impl CpuCounters {
     /// Of the calling thread on `cpu`.
     pub fn of_this_thread(cpu: u32) -> Self {
-        Self { cpu, observer: Observer::of_this_thread(Some(cpu)), cpu_time: thread_clock() }
+        Self { cpu, observer: Observer::of_this_thread(Some(cpu)) }
     }
 
     /// All of them now.
-    pub fn read(&self, clock: &Clock) -> CpuReading {
-        let lines = |path| fs::read_to_string(path).map(|text| column(&text, self.cpu)).unwrap_or_default();
-        CpuReading {
-            interrupts: lines("/proc/interrupts"),
-            softirqs: lines("/proc/softirqs"),
-            waiting_us: fs::read_to_string("/proc/pressure/cpu").ok().and_then(|text| waiting(&text)),
-            thread: self.observer.read(),
-            // Next to each other: their difference is what counts.
-            at_ns: clock.now_ns(),
-            cpu_time_ns: self.cpu_time.map(OsClockId::read),
-        }
+    pub fn read(&self) -> CpuReading {
+        let interrupts = fs::read_to_string("/proc/interrupts").map(|text| column(&text, self.cpu));
+        CpuReading { interrupts: interrupts.unwrap_or_default(), thread: self.observer.read() }
     }
 }
 
 impl CpuReading {
     /// What was counted since `earlier`.
     pub fn since(&self, earlier: &Self) -> Counted {
-        let off_cpu_ns = self
-            .cpu_time_ns
-            .zip(earlier.cpu_time_ns)
-            .map(|(now, then)| whole(self.at_ns - earlier.at_ns).saturating_sub(now.saturating_sub(then)));
         Counted {
             interrupts: grown(&self.interrupts, &earlier.interrupts),
-            softirqs: grown(&self.softirqs, &earlier.softirqs),
             interrupts_known: !self.interrupts.is_empty(),
-            waiting_ns: self
-                .waiting_us
-                .zip(earlier.waiting_us)
-                .map(|(now, then)| now.saturating_sub(then) * 1_000),
-            off_cpu_ns,
             thread: self.thread.since(&earlier.thread),
         }
     }
@@ -156,10 +125,7 @@ impl Counted {
     pub fn and(&self, other: &Self) -> Self {
         Self {
             interrupts: together(&self.interrupts, &other.interrupts),
-            softirqs: together(&self.softirqs, &other.softirqs),
             interrupts_known: self.interrupts_known && other.interrupts_known,
-            waiting_ns: both(self.waiting_ns, other.waiting_ns),
-            off_cpu_ns: both(self.off_cpu_ns, other.off_cpu_ns),
             thread: sum(&self.thread, &other.thread),
         }
     }
@@ -214,7 +180,7 @@ fn sorted(mut counts: Vec<Count>) -> Vec<Count> {
     counts
 }
 
-/// One CPU's column of `/proc/interrupts` or `/proc/softirqs`: by the header, as CPUs that are offline have none.
+/// One CPU's column of `/proc/interrupts`: by the header, as CPUs that are offline have none.
 fn column(text: &str, cpu: u32) -> BTreeMap<String, Line> {
     let mut lines = text.lines();
     let Some(header) = lines.next() else {
@@ -234,12 +200,6 @@ fn column(text: &str, cpu: u32) -> BTreeMap<String, Line> {
             Some((name.trim().to_owned(), Line { count, what: what.join(" ") }))
         })
         .collect()
-}
-
-/// `total=` of the line `some` of a pressure file, microseconds.
-fn waiting(text: &str) -> Option<u64> {
-    let line = text.lines().find(|line| line.starts_with("some"))?;
-    line.split_once("total=")?.1.trim().parse().ok()
 }
 
 #[cfg(test)]
@@ -297,12 +257,5 @@ mod tests {
     #[test]
     fn interrupts_that_cannot_be_read_are_unknown_and_not_zero() {
         assert_eq!(counted("", "").timer_interrupts(), None);
-    }
-
-    #[test]
-    fn pressure_is_read_from_its_total() {
-        let text = "some avg10=72.00 avg60=20.44 avg300=4.90 total=5063\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=1\n";
-        assert_eq!(waiting(text), Some(5063));
-        assert_eq!(waiting(""), None);
     }
 }

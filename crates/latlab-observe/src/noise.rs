@@ -16,7 +16,7 @@ use crate::evidence::Evidence;
 use crate::gaps::{Buffer, Disturber, Flag, Gap, Heard, Quiet, listen};
 use crate::level::{Level, Rung};
 use crate::live::pin_to;
-use crate::summary::{CauseRow, Explained, NamedGap, Second, by_cause, by_second, explained, longest};
+use crate::summary::{CauseRow, Explained, NamedGap, by_cause, explained, longest};
 
 /// One turn of the loop. Between turns the records are taken from the kernel's memory (some tens of microseconds, not listened to) and an
 /// interrupt is noticed.
@@ -112,10 +112,7 @@ impl Recording {
     }
 }
 
-/// One turn of the loop by whichever clock it is.
-///
-/// # Errors
-/// When the clock is simulated.
+/// One turn of the loop by whichever clock it is. Fails when the clock is simulated.
 pub(crate) fn turn<F: Flag, D: Disturber>(
     clock: &Clock,
     flag: &mut F,
@@ -164,8 +161,6 @@ pub struct Noise {
     /// What an ordinary user of this machine would have been told: the same without what root alone sees.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unprivileged: Option<Unprivileged>,
-    /// Second by second.
-    pub by_second: Vec<Second>,
     /// The longest gaps.
     pub longest: Vec<NamedGap>,
     /// Events in no gap: shorter than the threshold.
@@ -233,9 +228,7 @@ pub struct Judged {
 
 impl<'a> Listener<'a> {
     /// On the calling thread; `pinned` is whether it runs on the CPU of the request only. Its `seconds` mean nothing here.
-    ///
-    /// # Errors
-    /// When the clock is simulated.
+    /// Fails when the clock is simulated.
     pub fn of_this_thread(clock: &'a Clock, request: Request, pinned: bool) -> Result<Self, NoiseError> {
         if matches!(clock.source, Source::Simulated(_)) {
             return Err(NoiseError::Simulated);
@@ -253,10 +246,7 @@ impl<'a> Listener<'a> {
         })
     }
 
-    /// On the calling thread, which is kept on the CPU of the request from now on where that can be.
-    ///
-    /// # Errors
-    /// When the clock is simulated.
+    /// On the calling thread, which is kept on the CPU of the request from now on where that can be. Fails when the clock is simulated.
     pub(crate) fn pinned(clock: &'a Clock, request: Request) -> Result<Self, NoiseError> {
         let pinned = pin_to(request.cpu);
         Self::of_this_thread(clock, request, pinned)
@@ -273,9 +263,7 @@ impl<'a> Listener<'a> {
     }
 
     /// Listens anew until the seconds of the request have passed or somebody stopped it, and keeps what was recorded.
-    ///
-    /// # Errors
-    /// When the clock is simulated.
+    /// Fails when the clock is simulated.
     pub(crate) fn record<D: Disturber>(
         &mut self,
         disturber: &mut D,
@@ -298,9 +286,7 @@ impl<'a> Listener<'a> {
     }
 
     /// Listens for so long, a quarter of a second at most, and returns what was covered and the gaps in it.
-    ///
-    /// # Errors
-    /// When the clock is simulated.
+    /// Fails when the clock is simulated.
     pub fn turn(&mut self, ns: f64) -> Result<(Heard, &[Gap]), NoiseError> {
         let heard = self.counted_turn(ns.min(TURN_NS), &mut Quiet)?;
         Ok((heard, self.buffer.gaps()))
@@ -311,9 +297,9 @@ impl<'a> Listener<'a> {
         let (clock, buffer, into) = (self.clock, &mut self.buffer, &mut self.recording);
         buffer.clear();
         self.evidence.drain(clock);
-        let before = self.counters.read(clock);
+        let before = self.counters.read();
         let heard = turn(clock, self.evidence.flag(), ns, self.request.threshold_ns, disturber, buffer)?;
-        let counted = self.counters.read(clock).since(&before);
+        let counted = self.counters.read().since(&before);
         let (events, lost) = self.evidence.drain(clock);
         into.events.extend(events);
         into.lost_records += lost;
@@ -331,10 +317,7 @@ impl<'a> Listener<'a> {
     }
 
     /// Stands still for about so long in the middle of a short turn that does not count, and returns how long the gap is that was found
-    /// there, ns; `None` when there was none.
-    ///
-    /// # Errors
-    /// When the clock is simulated.
+    /// there, ns; `None` when there was none. Fails when the clock is simulated.
     pub fn rehearse(&mut self, stall_ns: f64) -> Result<Option<f64>, NoiseError> {
         let mut found = None;
         for _ in 0..REHEARSALS {
@@ -367,11 +350,10 @@ impl<'a> Listener<'a> {
 
     fn judged(&self, stopped: bool) -> Option<(Noise, Vec<Attribution>)> {
         let (request, recording) = (&self.request, &self.recording);
-        let (first, last) = recording.listened.first().zip(recording.listened.last())?;
         let samples = &recording.samples;
         let attributed = attribute(samples, &recording.events, &recording.context());
         let seconds = recording.listened_ns() / 1e9;
-        let (from_ns, to_ns) = (first.from_ns, last.to_ns);
+        let from_ns = recording.listened.first()?.from_ns;
         let level = self.evidence.level();
         let noise = Noise {
             cpu: request.cpu,
@@ -389,7 +371,6 @@ impl<'a> Listener<'a> {
             explained: explained(samples, &attributed, request.threshold_ns),
             unprivileged: (level == Level::Tracepoints)
                 .then(|| unprivileged(request, recording, &attributed, from_ns)),
-            by_second: by_second(samples, &attributed, from_ns, to_ns),
             longest: longest(samples, &attributed, from_ns, LISTED),
             events_outside: attributed.events_outside as u64,
             lost_records: recording.lost_records,
@@ -426,10 +407,7 @@ impl Disturber for Stall<'_> {
 }
 
 /// Listens on a thread of its own. `go_on` is asked on the calling thread a few times a second; when it says no, what was heard until then
-/// is what there is.
-///
-/// # Errors
-/// When no thread can be started, or it was stopped before anything was recorded.
+/// is what there is. Fails when no thread can be started, or it was stopped before anything was heard.
 pub fn hear(clock: &Clock, request: &Request, mut go_on: impl FnMut() -> bool) -> Result<Noise, NoiseError> {
     let stopped = AtomicBool::new(false);
     on_own_thread(&stopped, &mut go_on, || {
@@ -543,7 +521,6 @@ mod tests {
             assert!(heard.seconds >= 0.0999);
 
             assert_eq!(heard.causes.iter().map(|row| row.count).sum::<u64>(), heard.gaps);
-            assert_eq!(heard.by_second.iter().map(|second| second.gaps).sum::<u64>(), heard.gaps);
         }
     }
 

@@ -1,8 +1,7 @@
-//! Gaps with their causes as figures: by cause, by length, by second. Pure.
+//! Gaps with their causes as figures: by cause, by length. Pure.
 
 use std::collections::BTreeMap;
 
-use latlab_stats::count::index;
 use serde::Serialize;
 
 use crate::attribute::{Attributed, Attribution};
@@ -66,17 +65,6 @@ pub struct Explained {
     pub by_interrupt_ns: f64,
     /// The time of those outside, ns.
     pub outside_ns: f64,
-}
-
-/// One second.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Second {
-    /// Gaps.
-    pub gaps: u64,
-    /// Their time, ns.
-    pub ns: f64,
-    /// The time by cause, ns.
-    pub causes: BTreeMap<&'static str, f64>,
 }
 
 /// One gap.
@@ -200,19 +188,6 @@ pub fn explained(samples: &[Sample], attributed: &Attributed, threshold_ns: f64)
         .collect()
 }
 
-/// What each second had.
-pub fn by_second(samples: &[Sample], attributed: &Attributed, from_ns: f64, to_ns: f64) -> Vec<Second> {
-    let count = index(((to_ns - from_ns) / 1e9).ceil()).max(1);
-    let mut seconds = vec![Second::default(); count];
-    for (sample, one) in samples.iter().zip(&attributed.each) {
-        let second = &mut seconds[index((sample.at_ns - from_ns) / 1e9).min(count - 1)];
-        second.gaps += 1;
-        second.ns += sample.ns;
-        *second.causes.entry(one.cause.name()).or_insert(0.0) += sample.ns;
-    }
-    seconds
-}
-
 /// The longest gaps, the longest first.
 pub fn longest(samples: &[Sample], attributed: &Attributed, from_ns: f64, most: usize) -> Vec<NamedGap> {
     let mut order: Vec<usize> = (0..samples.len()).collect();
@@ -294,15 +269,6 @@ mod tests {
         let first = &explained(&samples, &attributed, 1_000.0)[0];
         assert_eq!((first.attributed, first.outside, first.by_interrupt, first.by_comb), (4, 3, 1, 0));
         assert!((first.outside_ns - 83_000.0).abs() < 1e-6 && (first.by_interrupt_ns - 1_500.0).abs() < 1e-6);
-    }
-
-    #[test]
-    fn each_second_has_its_gaps() {
-        let (samples, attributed) = scene();
-        let seconds = by_second(&samples, &attributed, 1e9, 3e9);
-        let gaps: Vec<u64> = seconds.iter().map(|second| second.gaps).collect();
-        assert_eq!(gaps, [2, 2]);
-        assert!((seconds[1].causes["context-switch"] - 60_000.0).abs() < 1e-9);
     }
 
     #[test]

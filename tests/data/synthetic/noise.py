@@ -87,7 +87,6 @@ def noise_records() -> list[JSON]:
                 _found(100.0, 3.2e6, 38_000.0, "host-tick", "it comes from outside", gaps, total),
             ],
             "explained": [_explained(least, gaps) for least in (1e3, 1e4, 1e5)],
-            "by_second": [],
             "longest": [],
             "events_outside": 0,
             "lost_records": 0,

@@ -4,21 +4,9 @@ use serde::Serialize;
 use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
 /// What evidence there is; each has all those before it where they are available.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Display,
-    EnumString,
-    IntoStaticStr,
-    VariantArray,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(into = "&'static str")]
+#[derive(Display, EnumString, IntoStaticStr, VariantArray)]
 pub enum Level {
     /// The gaps themselves: their times, and the periods in them.
     #[strum(serialize = "time stamps")]
@@ -76,7 +64,6 @@ impl Rung {
     }
 }
 
-/// The highest rung that is there.
 pub(crate) fn highest(rungs: &[Rung]) -> Level {
     rungs.iter().filter(|rung| rung.available).map(|rung| rung.level).max().unwrap_or(Level::TimeStamps)
 }

@@ -20,7 +20,7 @@ use latlab_harness::{
 use latlab_machine::Machine;
 use latlab_probes_shared::walk::ReferenceChase;
 use latlab_probes_storage::disk;
-use latlab_record::{Kind, PlannedProbe, Point, Profile, Record, Settings, Tool, Totals, to_json};
+use latlab_record::{PlannedProbe, Point, Profile, Record, Settings, Tool, Totals, to_json};
 use latlab_stats::rng::{Rng, mixed};
 use latlab_storage::{Budget, Disk, default_directory};
 use serde::{Deserialize, Serialize};
@@ -317,7 +317,6 @@ impl Whole {
         })
     }
 
-    /// The CPU of a round.
     fn cpu(&self, round: u32) -> u32 {
         self.cpus[round as usize % self.cpus.len()]
     }
@@ -669,12 +668,7 @@ impl Sink for Teller<'_> {
     }
 
     fn record(&mut self, record: Record) {
-        let kind = match record.kind {
-            Kind::BatchMean => "batch_mean",
-            Kind::PerOp => "per_op",
-            Kind::Derived => "derived",
-            Kind::Absent => "absent",
-        };
+        let kind: &str = record.kind.into();
         *self.totals.records.entry(kind.to_owned()).or_default() += 1;
         let record = Record { round: Some(self.round), cpu: Some(self.cpu), ..record };
         self.tell(&Event::Record { record: &record });

@@ -22,6 +22,8 @@ pub enum Unit {
 /// What one value of a record is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[derive(strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Kind {
     /// The mean over a window of operations: its quantiles are never the tail of single operations.
     BatchMean,

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread::JoinHandle;
 
 use latlab_clock::Clock;
 
-use crate::{Batch, Stamps, pin_this_thread};
+use crate::{Batch, Joined, Stamps, pin_this_thread};
 
 /// When one member began and ended its part of a window, in ticks of the run's clock.
 #[derive(Clone, Copy, Debug)]
@@ -33,10 +32,11 @@ pub enum CrewError {
     Gone,
 }
 
+/// Dropped in this order: without orders the thread ends.
 struct Member {
     orders: Sender<u64>,
     spans: Receiver<Result<Span, String>>,
-    thread: Option<JoinHandle<u64>>,
+    _thread: Joined<u64>,
 }
 
 /// Pinned threads, waiting for windows.
@@ -127,7 +127,7 @@ impl Crew {
                 }
                 sum
             })?;
-            crew.members.push(Member { orders, spans, thread: Some(thread) });
+            crew.members.push(Member { orders, spans, _thread: thread.into() });
         }
         crew.collect()?;
         Ok(crew)
@@ -171,17 +171,6 @@ impl Crew {
 impl Drop for Crew {
     fn drop(&mut self) {
         self.line.closed.store(true, Ordering::Relaxed);
-        for member in &mut self.members {
-            // Closing the channel ends the member's loop.
-            let (closed, _) = channel();
-            member.orders = closed;
-        }
-        for member in &mut self.members {
-            if let Some(thread) = member.thread.take() {
-                // A member that panicked has already failed its window.
-                let _ = thread.join();
-            }
-        }
     }
 }
 

@@ -15,6 +15,7 @@ use latlab_clock::Source;
 use latlab_harness::{Env, Figure, PointResult, Probe, ProbeError, Rank, Spec};
 
 pub use compared::Compared;
+pub use latlab_harness::Joined;
 pub use latlab_stats::median_of as median;
 
 /// Bytes of a huge page on x86-64 and on aarch64 with 4 KiB base pages.

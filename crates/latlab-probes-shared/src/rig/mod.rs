@@ -13,14 +13,13 @@ mod tally;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread::JoinHandle;
 
 use latlab_clock::Clock;
 use latlab_harness::{Block, Env, MemorySource, ProbeError, Stamps, pin_this_thread};
 use latlab_observe::{Observer, Reading};
 use latlab_record::Observed;
 
-use crate::{Result, start_thread};
+use crate::{Joined, Result, start_thread};
 
 pub use abreast::{Abreast, Beside, Toil, abreast};
 pub use page::Page;
@@ -104,9 +103,10 @@ pub struct Rig {
     hands: Vec<Hand>,
 }
 
+/// Dropped in this order: without orders the thread ends.
 struct Hand {
-    orders: Option<Sender<Order>>,
-    thread: Option<JoinHandle<()>>,
+    orders: Sender<Order>,
+    _thread: Joined,
 }
 
 /// A work that reports for itself; it is given its thread's counters.
@@ -277,8 +277,7 @@ impl Rig {
                 let _ = report.send((index, Done { result, observed, in_place }));
             };
             let order = Order { cpu, work: Box::new(work) };
-            let sent = hand.orders.as_ref().is_some_and(|orders| orders.send(order).is_ok());
-            if !sent {
+            if hand.orders.send(order).is_err() {
                 round.over.store(true, Ordering::Release);
             }
         }
@@ -296,7 +295,7 @@ impl Hand {
     fn new(index: usize) -> Result<Self> {
         let (orders, inbox) = channel();
         let thread = start_thread(format!("rig-{index}"), "starting a thread", move || work_off(&inbox))?;
-        Ok(Self { orders: Some(orders), thread: Some(thread) })
+        Ok(Self { orders, _thread: thread.into() })
     }
 }
 
@@ -309,20 +308,6 @@ fn work_off(inbox: &Receiver<Order>) {
         }
         let (_, observer) = home.get_or_insert_with(|| (cpu, Arc::new(Observer::of_this_thread(Some(cpu)))));
         work(observer);
-    }
-}
-
-impl Drop for Rig {
-    fn drop(&mut self) {
-        for hand in &mut self.hands {
-            hand.orders = None;
-        }
-        for hand in &mut self.hands {
-            if let Some(thread) = hand.thread.take() {
-                // One that panicked has already failed its round.
-                let _ = thread.join();
-            }
-        }
     }
 }
 

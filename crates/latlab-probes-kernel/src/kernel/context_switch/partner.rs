@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 use std::sync::mpsc::channel;
-use std::thread::JoinHandle;
 
 use latlab_harness::pin_this_thread;
 use latlab_probes_shared::prelude::*;
 
 use super::exchange::{Exchange, STOP, Side};
 use latlab_probes_shared::linux::{Pinned, Task, thread_id};
-use latlab_probes_shared::start_thread;
+use latlab_probes_shared::{Joined, start_thread};
 
 /// Adds one to each number and sends it back, until there are none.
 pub(super) fn answer(side: &Side) {
@@ -24,7 +23,7 @@ pub(super) fn answer(side: &Side) {
 pub(super) struct Partner {
     exchange: Arc<Exchange>,
     task: Task,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<Joined>,
 }
 
 impl Partner {
@@ -45,7 +44,7 @@ impl Partner {
             .recv()
             .map_err(|_| ProbeError::Other("the partner's thread ended unexpectedly".to_owned()))?
             .map_err(ProbeError::Other)?;
-        Ok(Self { exchange: Arc::clone(exchange), task: Task::Thread(id), thread: Some(thread) })
+        Ok(Self { exchange: Arc::clone(exchange), task: Task::Thread(id), thread: Some(thread.into()) })
     }
 
     /// A process on this CPU.
@@ -87,10 +86,7 @@ impl Drop for Partner {
         match self.task {
             Task::Thread(_) => {
                 self.exchange.stop();
-                if let Some(thread) = self.thread.take() {
-                    // A partner that panicked has already failed its block.
-                    let _ = thread.join();
-                }
+                self.thread = None;
             }
             Task::Process(id) => {
                 // SAFETY: our own child, not yet waited for, so the number is still its own.

@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use latlab_probes_shared::prelude::*;
@@ -10,7 +9,7 @@ use latlab_probes_shared::prelude::*;
 use super::exchange::Exchange;
 use super::partner::{Partner, state};
 use latlab_probes_shared::linux::Task;
-use latlab_probes_shared::start_thread;
+use latlab_probes_shared::{Joined, start_thread};
 
 /// How often it looks: rarely enough to be one window in hundreds, often enough that nobody waits long for the dead.
 const EVERY: Duration = Duration::from_millis(50);
@@ -32,7 +31,7 @@ struct Shared {
 /// A thread that sends an answer that is none when a partner is dead or silent for too long.
 pub(super) struct Watch {
     shared: Arc<Shared>,
-    thread: Option<JoinHandle<()>>,
+    thread: Joined,
     patience: Duration,
 }
 
@@ -46,7 +45,7 @@ impl Watch {
                 theirs.look();
             }
         })?;
-        Ok(Self { shared, thread: Some(thread), patience })
+        Ok(Self { shared, thread: thread.into(), patience })
     }
 
     /// A block begins.
@@ -69,11 +68,7 @@ impl Watch {
 impl Drop for Watch {
     fn drop(&mut self) {
         self.shared.ended.store(true, Ordering::Release);
-        if let Some(thread) = self.thread.take() {
-            thread.thread().unpark();
-            // It cannot panic but in a bug, which its absence has shown.
-            let _ = thread.join();
-        }
+        self.thread.0.iter().for_each(|thread| thread.thread().unpark());
     }
 }
 

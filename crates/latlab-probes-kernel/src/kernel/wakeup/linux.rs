@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use latlab_probes_shared::linux::{Pinned, Scope, runs_only_on, switches, thread_id, wait_while, wake_one};
 use latlab_probes_shared::prelude::*;
-use latlab_probes_shared::start_thread;
+use latlab_probes_shared::{Joined, start_thread};
 
 use super::{Cpus, Slept, Wakeup, other_cpu, wakes};
 
@@ -51,7 +51,7 @@ fn sleep_on_a_futex(word: &AtomicU32, value: u32) -> Option<u32> {
 #[derive(Debug)]
 struct Sleeper {
     shared: Arc<Shared>,
-    thread: Option<JoinHandle<()>>,
+    thread: Joined,
     cpu: u32,
 }
 
@@ -61,7 +61,7 @@ impl Sleeper {
         let theirs = Arc::clone(&shared);
         let work = move || run(&theirs, cpu, stamps, sleep);
         let thread = start_thread("sleeper", "starting a thread that sleeps", work)?;
-        Ok(Self { shared, thread: Some(thread), cpu })
+        Ok(Self { shared, thread: thread.into(), cpu })
     }
 }
 
@@ -69,10 +69,6 @@ impl Drop for Sleeper {
     fn drop(&mut self) {
         self.shared.word.0.store(END, Ordering::Release);
         let _ = wake_one(&self.shared.word.0, Scope::Threads);
-        if let Some(thread) = self.thread.take() {
-            // A sleeper that panicked has already failed its block.
-            let _ = thread.join();
-        }
     }
 }
 
@@ -144,7 +140,7 @@ impl<'env> Session<'env> {
                         self.sleeper.cpu
                     )));
                 }
-                let ended = self.sleeper.thread.as_ref().is_none_or(JoinHandle::is_finished);
+                let ended = self.sleeper.thread.0.as_ref().is_none_or(JoinHandle::is_finished);
                 if ended || begun.elapsed() > self.patience {
                     let why = if ended { "ended" } else { "did not wake up" };
                     return Err(ProbeError::Other(format!("the thread that sleeps {why}")));

@@ -3,10 +3,9 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::thread::JoinHandle;
 
 use latlab_harness::{self as harness, Block, Env, ProbeError, Proof, Stamps, pin_this_thread};
-use latlab_probes_shared::other_cpu;
+use latlab_probes_shared::{Joined, other_cpu};
 use latlab_storage::{BLOCK_BYTES, Buffer, Contents, Direction};
 use serde_json::Number;
 
@@ -34,15 +33,6 @@ pub(super) enum Filler {
     },
 }
 
-/// Waits for the end of a thread, whose channels are closed before.
-pub(super) struct Joined(Option<JoinHandle<()>>);
-
-impl Drop for Joined {
-    fn drop(&mut self) {
-        let _ = self.0.take().map(JoinHandle::join);
-    }
-}
-
 impl Filler {
     pub(super) fn new(env: &Env, contents: Contents, places: Places) -> Self {
         let buffer = || Buffer::new(usize::try_from(BLOCK).unwrap_or(usize::MAX), BLOCK_BYTES);
@@ -67,7 +57,7 @@ impl Filler {
             }
         };
         match std::thread::Builder::new().name("contents".to_owned()).spawn(work) {
-            Ok(thread) => Self::Beside { full, empty, current: None, _thread: Joined(Some(thread)) },
+            Ok(thread) => Self::Beside { full, empty, current: None, _thread: thread.into() },
             Err(_) => Self::Here { contents, places, buffer: buffer() },
         }
     }

@@ -253,30 +253,17 @@ mod tests {
     }
 
     #[test]
-    fn what_both_sources_say_is_marked() {
-        let (caches, agreement) = cross_check(
-            vec![cache(2, 1024, CacheSource::Sysfs)],
-            vec![cache(2, 1024, CacheSource::Cpuid)],
-            false,
-        );
-        assert_eq!(caches[0].source, CacheSource::SysfsAndCpuid);
-        assert_eq!(agreement, CacheAgreement { compared: 1, differences: vec![] });
-    }
-
-    #[test]
-    fn a_difference_is_told_with_both_figures() {
-        let (caches, agreement) = cross_check(
-            vec![cache(3, 32_768, CacheSource::Sysfs)],
-            vec![cache(3, 16_384, CacheSource::Cpuid)],
-            false,
-        );
-        assert_eq!(caches[0].source, CacheSource::Sysfs);
-        assert_eq!(
-            agreement.differences,
-            [
-                "CPUID lists L3 of 16384 KiB (16 ways, lines of 64 bytes), sysfs L3 of 32768 KiB (16 ways, lines of 64 bytes)"
-            ]
-        );
+    fn what_both_sources_say_is_marked_and_a_difference_is_told_with_both_figures() {
+        let checked = |listed, said| {
+            let (listed, said) = (cache(3, listed, CacheSource::Sysfs), cache(3, said, CacheSource::Cpuid));
+            let (caches, agreement) = cross_check(vec![listed], vec![said], false);
+            (caches[0].source, agreement.compared, agreement.differences.join(""))
+        };
+        assert_eq!(checked(1024, 1024), (CacheSource::SysfsAndCpuid, 1, String::new()));
+        let (source, _, difference) = checked(32_768, 16_384);
+        assert_eq!(source, CacheSource::Sysfs);
+        let wanted = "CPUID lists L3 of 16384 KiB (16 ways, lines of 64 bytes), sysfs L3 of 32768 KiB (16 ways, lines of 64 bytes)";
+        assert_eq!(difference, wanted);
     }
 
     #[test]

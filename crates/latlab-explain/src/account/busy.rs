@@ -287,13 +287,9 @@ mod tests {
     }
 
     #[test]
-    fn two_threads_that_lose_one_cpu_in_turn_to_another_program_never_both_wait() {
+    fn threads_that_others_leave_a_cpu_never_all_wait_however_little_cpu_time_is_left() {
         // One other thread: two of three run, and one of them is always this program's.
         assert_told(&told(800, 400, &[((2, 1), 600)]), 600.0, 0.0);
-    }
-
-    #[test]
-    fn threads_that_others_leave_a_cpu_never_all_wait_however_little_cpu_time_is_left() {
         // They sit on one CPU together, and the other program has the other one.
         assert_told(&told(610, 590, &[((2, 1), 600)]), 600.0, 0.0);
     }

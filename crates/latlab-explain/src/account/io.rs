@@ -150,40 +150,24 @@ mod tests {
     }
 
     #[test]
-    fn what_a_parent_has_waited_for_is_in_its_own_counters() {
-        let sum = whole(&[there(1, 0, 5000), gone(2, 1, 3000), gone(3, 2, 1000)]);
-        assert_eq!((sum.io, sum.by_looks), (read(5000), 0));
-    }
-
-    #[test]
-    fn what_was_started_and_is_still_there_counts_too() {
-        let sum = whole(&[there(1, 0, 1000), there(2, 1, 3000), gone(3, 2, 2000)]);
-        assert_eq!((sum.io, sum.by_looks), (read(4000), 0));
-    }
-
-    #[test]
-    fn nobody_has_waited_for_a_process_that_has_read_more_than_all_before_it() {
-        let sum = whole(&[there(1, 0, 1000), gone(2, 1, 3000)]);
-        assert_eq!((sum.io, sum.by_looks), (read(4000), 1));
-    }
-
-    #[test]
-    fn an_orphan_is_in_nobodys_counters() {
+    fn each_byte_is_in_the_counters_of_one_process() {
         let orphan = Account { is_orphan: true, ..gone(3, 2, 500) };
-        let sum = whole(&[there(1, 0, 1000), gone(2, 1, 300), orphan]);
-        assert_eq!((sum.io, sum.by_looks), (read(1500), 1));
-    }
-
-    #[test]
-    fn what_was_read_before_is_not_the_programs() {
-        let mut child = there(2, 1, 3000);
-        child.began = read(2000);
-        assert_eq!(whole(&[there(1, 0, 1000), child]).io, read(2000));
-    }
-
-    #[test]
-    fn parents_of_each_other_end_the_search() {
-        let sum = whole(&[there(1, 0, 10), gone(2, 3, 3000), gone(3, 2, 4000)]);
-        assert_eq!(sum.by_looks, 1);
+        let later = Account { began: read(2000), ..there(2, 1, 3000) };
+        for (name, accounts, bytes, by_looks) in [
+            (
+                "what a parent has waited for",
+                [there(1, 0, 5000), gone(2, 1, 3000), gone(3, 2, 1000)],
+                5000,
+                0,
+            ),
+            ("what is still there", [there(1, 0, 1000), there(2, 1, 3000), gone(3, 2, 2000)], 4000, 0),
+            ("more than all before it", [there(1, 0, 1000), there(4, 0, 0), gone(2, 1, 3000)], 4000, 1),
+            ("an orphan", [there(1, 0, 1000), gone(2, 1, 300), orphan], 1500, 1),
+            ("what was read before", [there(1, 0, 1000), there(4, 0, 0), later], 2000, 0),
+            ("parents of each other", [there(1, 0, 10), gone(2, 3, 3000), gone(3, 2, 4000)], 4010, 1),
+        ] {
+            let sum = whole(&accounts);
+            assert_eq!((sum.io, sum.by_looks), (read(bytes), by_looks), "{name}");
+        }
     }
 }

@@ -565,26 +565,17 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_a_chain_skips_is_noticed() {
-        with_ring(1_000, |ring| {
-            ring.cut(4);
-            let mut lanes = Lanes::on(ring, 4).expect("they fit");
-            let first = ring.first(2, 4);
-            ring.point(first + 10, first + 12);
-            lanes.run(4 * 20);
-            assert_eq!(lanes.misplaced(ring), 1);
-        });
-    }
-
-    #[test]
-    fn a_chain_that_runs_on_into_its_neighbours_share_is_noticed() {
-        with_ring(1_000, |ring| {
-            ring.cut(4);
-            let mut lanes = Lanes::on(ring, 4).expect("they fit");
-            ring.point(ring.first(1, 4) - 1, ring.first(1, 4));
-            lanes.run(4 * 300);
-            assert_eq!(lanes.misplaced(ring), 1);
-        });
+    fn a_node_that_a_chain_skips_and_a_chain_that_runs_on_into_its_neighbours_share_are_noticed() {
+        for (name, chain, from, to, steps) in [("skips", 2, 10, 12, 20), ("runs on", 1, -1, 0, 300)] {
+            with_ring(1_000, |ring| {
+                ring.cut(4);
+                let mut lanes = Lanes::on(ring, 4).expect("they fit");
+                let [from, to] = [from, to].map(|node| ring.first(chain, 4).wrapping_add_signed(node));
+                ring.point(from, to);
+                lanes.run(4 * steps);
+                assert_eq!(lanes.misplaced(ring), 1, "{name}");
+            });
+        }
     }
 
     #[test]

@@ -1,4 +1,5 @@
 use super::*;
+use crate::Category::{Allocator, Compute, FileIoCpu, Sleep, StorageWait, UserCpu};
 use crate::account::sweep::{Source, State, Sweep};
 
 const MS: u64 = 1_000_000;
@@ -41,13 +42,13 @@ fn time_goes_to_the_innermost_stage_and_every_instant_to_one() {
         end(60 * MS, 1, 1),
     ]);
     sweep.set(0, 1, 1, State::Running);
-    sweep.set(30 * MS, 1, 1, State::Waiting(Some(rules().whole(Category::Sleep))));
+    sweep.set(30 * MS, 1, 1, State::Waiting(Some(rules().whole(Sleep))));
     sweep.set(40 * MS, 1, 1, State::Running);
     let sums = sweep.end(100 * MS).stages;
     let is = |ns: f64, ms: f64| assert!((ns / 1e6 - ms).abs() < 1e-6, "{ns} is not {ms} ms");
     is(of(&sums, "outer").running, 20.0);
     is(of(&sums, "inner").running, 20.0);
-    is(of(&sums, "inner").waits[&rules().whole(Category::Sleep)], 10.0);
+    is(of(&sums, "inner").waits[&rules().whole(Sleep)], 10.0);
     is(of(&sums, "").running, 50.0);
     is(sums.each().map(|(_, got)| got.time).sum(), 100.0);
 }
@@ -67,11 +68,11 @@ fn threads_that_run_at_once_share_the_instant_between_their_stages() {
 fn a_reason_that_is_learned_later_moves_the_stages_time_too() {
     let mut sweep = sweep(&[begin(0, 1, 1, "read")]);
     sweep.set(1, 1, 1, State::Waiting(None));
-    sweep.learn(10 * MS, 1, rules().whole(Category::StorageWait));
+    sweep.learn(10 * MS, 1, rules().whole(StorageWait));
     let sums = sweep.end(20 * MS).stages;
     let got = of(&sums, "read");
     assert!(got.unknown < 1.0);
-    assert!((got.waits[&rules().whole(Category::StorageWait)] - 20e6).abs() < 10.0);
+    assert!((got.waits[&rules().whole(StorageWait)] - 20e6).abs() < 10.0);
 }
 
 #[test]
@@ -109,7 +110,7 @@ fn a_look_that_comes_late_counts_for_the_stage_at_its_own_moment() {
         sweep.stages().expect(change);
     }
     sweep.look(MS, &[(1, 1, State::Running)]);
-    sweep.look(100 * MS, &[(1, 1, State::Waiting(Some(rules().whole(Category::Sleep))))]);
+    sweep.look(100 * MS, &[(1, 1, State::Waiting(Some(rules().whole(Sleep))))]);
     let sums = sweep.end(100 * MS).stages;
     assert!((of(&sums, "work").time - 90e6).abs() < 10.0);
     assert!((of(&sums, "nap").time - 5e6).abs() < 10.0);
@@ -123,17 +124,14 @@ fn example() -> Sums {
     *sums.of(&name("parse")) = Got {
         time: 60.0,
         running: 60.0,
-        samples: BTreeMap::from([
-            (rules().whole(Category::Compute), 30.0),
-            (rules().whole(Category::Allocator), 10.0),
-        ]),
+        samples: BTreeMap::from([(rules().whole(Compute), 30.0), (rules().whole(Allocator), 10.0)]),
         ..Got::default()
     };
     *sums.of(&name("read")) = Got {
         time: 40.0,
         running: 10.0,
-        waits: BTreeMap::from([(rules().whole(Category::StorageWait), 30.0)]),
-        samples: BTreeMap::from([(rules().whole(Category::FileIoCpu), 5.0)]),
+        waits: BTreeMap::from([(rules().whole(StorageWait), 30.0)]),
+        samples: BTreeMap::from([(rules().whole(FileIoCpu), 5.0)]),
         ..Got::default()
     };
     sums
@@ -141,13 +139,8 @@ fn example() -> Sums {
 
 #[test]
 fn stages_and_ledger_say_the_same_of_each_category() {
-    let ledger = [
-        (Category::Compute, 0.44),
-        (Category::Allocator, 0.16),
-        (Category::FileIoCpu, 0.11),
-        (Category::StorageWait, 0.29),
-    ];
-    let on_cpu = [(Category::Compute, 44.0), (Category::Allocator, 16.0), (Category::FileIoCpu, 11.0)];
+    let ledger = [(Compute, 0.44), (Allocator, 0.16), (FileIoCpu, 0.11), (StorageWait, 0.29)];
+    let on_cpu = [(Compute, 44.0), (Allocator, 16.0), (FileIoCpu, 11.0)];
     let table = divided(&example(), rules(), &ledger, &on_cpu, Some(true));
     for (stage, share) in [("parse", 0.6), ("read", 0.4)] {
         let parts = &table.iter().find(|row| row.0 == stage).unwrap().1;
@@ -161,8 +154,8 @@ fn stages_and_ledger_say_the_same_of_each_category() {
 
 #[test]
 fn without_samples_time_on_the_cpu_is_not_divided() {
-    let ledger = [(Category::UserCpu, 0.6), (Category::FileIoCpu, 0.1), (Category::StorageWait, 0.3)];
-    let on_cpu = [(Category::UserCpu, 60.0), (Category::FileIoCpu, 10.0)];
+    let ledger = [(UserCpu, 0.6), (FileIoCpu, 0.1), (StorageWait, 0.3)];
+    let on_cpu = [(UserCpu, 60.0), (FileIoCpu, 10.0)];
     let mut sums = example();
     for got in sums.by_name.values_mut() {
         got.samples.clear();
@@ -172,7 +165,7 @@ fn without_samples_time_on_the_cpu_is_not_divided() {
     assert_eq!(parse.keys().collect::<Vec<_>>(), [&Doing::OnCpuOrReady]);
     let read = &table.iter().find(|row| row.0 == "read").unwrap().1;
     assert!((read[&Doing::OnCpuOrReady] - 0.1).abs() < 1e-6);
-    assert!((read[&Doing::On(Category::StorageWait)] - 0.3).abs() < 1e-6);
+    assert!((read[&Doing::On(StorageWait)] - 0.3).abs() < 1e-6);
 }
 
 #[test]

@@ -22,7 +22,6 @@ impl Counted {
         }
     }
 
-    /// Of one.
     pub(crate) fn of(&self, reason: Reason) -> u64 {
         self.0.get(&reason).copied().unwrap_or(0)
     }
@@ -32,12 +31,10 @@ impl Counted {
         self.0.iter().map(|(reason, sum)| (*reason, *sum)).filter(|(_, sum)| *sum > 0)
     }
 
-    /// Of all.
     pub(crate) fn total(&self) -> u64 {
         self.0.values().sum()
     }
 
-    /// Of a category.
     pub(crate) fn of_category(&self, category: Category, rules: &Rules) -> u64 {
         let sums = self.each().filter(|(reason, _)| rules.category(*reason) == category);
         sums.map(|(_, sum)| sum).sum()

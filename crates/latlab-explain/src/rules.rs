@@ -246,7 +246,6 @@ impl Rules {
         self.version
     }
 
-    /// The category of a reason.
     pub(crate) fn category(&self, reason: Reason) -> Category {
         self.reasons.get(usize::from(reason.0)).map_or(Category::Unexplained, |reason| reason.0)
     }
@@ -256,7 +255,6 @@ impl Rules {
         self.reasons.get(usize::from(reason.0)).map_or("", |reason| reason.1.as_str())
     }
 
-    /// A category as a whole.
     pub(crate) fn whole(&self, category: Category) -> Reason {
         self.whole[category.index()]
     }

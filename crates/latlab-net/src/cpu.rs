@@ -7,7 +7,6 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::NetError;
 
-/// Keeps it on these.
 pub(crate) fn keep_to(cpus: &[u32]) -> Result<(), NetError> {
     let what = || NetError::system(format!("keeping a thread on CPU {cpus:?}"));
     let only = only(cpus).ok_or_else(|| what()(rustix::io::Errno::INVAL))?;

@@ -72,7 +72,6 @@ pub(crate) fn turns(cpus: &[u32], seed: u64) -> Vec<u32> {
 pub(crate) struct Part<'a> {
     /// Its place in the registry: it says which CPU its curves and details are measured on.
     pub(crate) place: usize,
-    /// Its points.
     pub(crate) points: &'a [Planned],
     /// Seconds that it has in the whole run.
     pub(crate) seconds: f64,

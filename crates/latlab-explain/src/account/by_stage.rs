@@ -23,7 +23,6 @@ const MOST_OPEN: usize = 65_536;
 /// Rounds of fitting; tables of this size settle within ten.
 const ROUNDS: usize = 50;
 
-/// What one stage got.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Got {
     /// Wall time that was its own, nanoseconds. What follows says what it went to: of recorded time all of it; of time in which threads were
@@ -81,7 +80,6 @@ impl Sums {
         }
     }
 
-    /// Each stage with what it got.
     pub(crate) fn each(&self) -> impl Iterator<Item = (&str, &Got)> {
         self.by_name.iter().map(|(name, got)| (&**name, got))
     }
@@ -208,7 +206,6 @@ impl ByStage {
         self.sums.of(&stage)
     }
 
-    /// A sample of a thread.
     pub(crate) fn sample(&mut self, process: u32, thread: u32, reason: Reason, weight: f64) {
         let stage = self.stage(process, thread);
         *self.samples.0.entry((stage, reason)).or_default() += weight;

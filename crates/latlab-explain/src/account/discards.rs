@@ -99,7 +99,6 @@ impl Discarding {
         }
     }
 
-    /// What was found.
     pub(crate) fn found(&self) -> Discards {
         self.found
     }

@@ -9,7 +9,6 @@ pub(crate) trait Span {
     fn takes(&mut self, next: &Self, grain_ns: u64) -> bool;
 }
 
-/// A row of them.
 pub(crate) trait Row {
     type Span: Span;
     fn spans(&mut self) -> &mut Vec<Self::Span>;

@@ -122,7 +122,6 @@ fn add_to<K: Eq + Hash>(sums: &mut HashMap<K, f64>, most: usize, key: K, weight:
 }
 
 impl Mix {
-    /// A sample.
     pub(crate) fn sample(&mut self, reason: Reason, weight: f64) {
         self.reasons.entry(reason).or_default().add(Weight::of(weight));
     }
@@ -137,7 +136,6 @@ impl Mix {
         self.kernel.get(&reason).copied().unwrap_or(0.0)
     }
 
-    /// Where it was.
     pub(crate) fn function(&mut self, category: Category, name: &str, object: &str, weight: f64) {
         let key = (category, name.to_owned(), object.to_owned());
         add_to(&mut self.functions, MOST, key, weight);
@@ -225,12 +223,10 @@ impl Mix {
         Touching { kernel: self.touched.values().sum(), user }
     }
 
-    /// By reason.
     pub(crate) fn reasons(&self) -> impl Iterator<Item = (Reason, Weight)> {
         self.reasons.iter().map(|(reason, weight)| (*reason, *weight))
     }
 
-    /// Of all.
     pub(crate) fn total(&self) -> Weight {
         let mut sum = Weight::default();
         self.reasons.values().for_each(|weight| sum.add(*weight));

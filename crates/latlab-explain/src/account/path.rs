@@ -85,7 +85,6 @@ impl Names {
         self.push(key)
     }
 
-    /// The same without its process.
     fn without_process(&mut self, who: Who) -> Who {
         match self.all.get(usize::from(who)) {
             Some((Some(_), name)) => {
@@ -424,7 +423,6 @@ impl Path {
         }
     }
 
-    /// A thread ends.
     pub(crate) fn ends(&mut self, now: u64, thread: u32) {
         self.advance(now);
         self.settle(thread);

@@ -127,7 +127,6 @@ impl Got {
     }
 }
 
-/// What was read.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Read {
     /// The running function first.

@@ -1,6 +1,5 @@
 //! What is known to have happened to a thread, and when.
 
-/// One record.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Record {
     /// `CLOCK_MONOTONIC`, nanoseconds.
@@ -29,7 +28,6 @@ pub(crate) struct FileId {
 pub(crate) enum What {
     /// An event fired.
     Sample {
-        /// Which.
         event: u64,
         /// Addresses in the kernel, the running function first.
         kernel: Vec<u64>,
@@ -47,20 +45,16 @@ pub(crate) enum What {
     Map {
         /// First address.
         start: u64,
-        /// Bytes.
         bytes: u64,
         /// Offset in the file.
         offset: u64,
-        /// Its path.
         path: String,
-        /// Which one it is.
         file: FileId,
     },
     /// The thread has this name now.
     Name {
         /// As it loaded a new program.
         exec: bool,
-        /// Name.
         name: String,
     },
     /// The thread was started by this process.

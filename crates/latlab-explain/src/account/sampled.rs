@@ -36,7 +36,6 @@ impl Share {
         }
     }
 
-    /// All of it times this.
     pub(crate) fn times(self, by: f64) -> Self {
         Self { of: self.of * by, below: self.below * by, above: self.above * by }
     }

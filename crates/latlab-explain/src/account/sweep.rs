@@ -743,7 +743,6 @@ impl<'a> Sweep<'a> {
         self.source
     }
 
-    /// Ends at `now`.
     pub(crate) fn end(mut self, now: u64) -> Swept {
         self.advance(now);
         self.tell_all();

@@ -134,7 +134,6 @@ impl Connections {
         self.0.get(&number).map(|connection| (&connection.last, connection.since()))
     }
 
-    /// Of all.
     pub(crate) fn traffic(&self) -> Traffic {
         let mut sum = Traffic::default();
         self.0.values().for_each(|connection| sum.add(&connection.traffic()));

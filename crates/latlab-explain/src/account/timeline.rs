@@ -95,7 +95,6 @@ impl Bins {
         self.each(from, to, |bin, part| bin.running += part);
     }
 
-    /// A sample.
     pub(crate) fn sample(&mut self, category: Category, at: u64, weight: f64) {
         self.at(at).sampled[category.index()] += weight;
     }

@@ -47,7 +47,6 @@ struct Place {
 #[derive(Debug)]
 pub(crate) struct Descriptors {
     files: Files,
-    /// By file.
     places: HashMap<String, Vec<Place>>,
     numbers: u64,
     left_to_compare: usize,

@@ -18,13 +18,11 @@ use crate::account::records::FileId;
 /// A longer list of mounts is not searched, bytes.
 const MOST_MOUNTS: usize = 1 << 20;
 
-/// The file of this name.
 pub(crate) fn named(mapped: &Mapped, name: &str) -> Option<File> {
     let (pid, map) = mapped.of(name)?;
     open(*pid, map)
 }
 
-/// The file of a mapping.
 pub(crate) fn open(pid: u32, map: &Map) -> Option<File> {
     if map.file.inode == 0 || !map.path.starts_with('/') {
         return None;

@@ -336,7 +336,6 @@ impl Process {
         Ok(frames)
     }
 
-    /// The names of frames.
     fn named(&mut self, frames: &[Raw]) -> Result<Vec<Frame>, Miss> {
         let layout = self.layout;
         let size = layout.code_bytes;

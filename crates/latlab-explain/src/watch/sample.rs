@@ -4,7 +4,6 @@ use std::fs::File;
 use std::io::Write as _;
 use std::os::fd::AsRawFd as _;
 
-/// A section.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Section {
     pub(crate) name: &'static str,

@@ -54,7 +54,6 @@ enum Left {
     Block {
         /// Handed out so far.
         from: u64,
-        /// All of them.
         to: u64,
     },
     /// A short text; empty once it was handed out.

@@ -58,7 +58,6 @@ impl Arrivals {
         Ok(Self { file, base })
     }
 
-    /// Of this stream.
     pub(super) fn of_stream(&self, number: usize) -> &AtomicU64 {
         let number = number.min(MOST_STREAMS - 1);
         // SAFETY: within the mapping, aligned to 128 bytes, alive as long as this value, and reached as an atomic number only.

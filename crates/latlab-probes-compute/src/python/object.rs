@@ -215,7 +215,6 @@ impl Program {
         PROGRAMS.iter().find(|program| program.operation == point.operation)
     }
 
-    /// The text for so many elements.
     fn text(&self, elements: u64) -> String {
         let lines = self.text.lines().map(|line| {
             if line.starts_with("ELEMENTS = ") {

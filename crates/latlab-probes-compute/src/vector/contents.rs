@@ -56,7 +56,6 @@ impl Contents {
         self.before(from + lines) ^ self.before(from)
     }
 
-    /// The word at this place (in words).
     pub(crate) fn word(&self, place: usize) -> u64 {
         word_at(self.seed, place)
     }

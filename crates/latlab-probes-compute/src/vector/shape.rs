@@ -74,7 +74,6 @@ const SLICE_STEP_LINES: usize = 64;
 #[derive(Clone, Debug)]
 pub(crate) struct Shape {
     pub(crate) operation: Operation,
-    /// Lines of each of its streams.
     pub(crate) stream_lines: usize,
     /// Lines of each stream that one call of the kernel passes over.
     pub(crate) slice_lines: usize,

@@ -32,26 +32,21 @@ pub(crate) use asked::{
     NAMED_ONE_S, Seats, named_by_tls, named_count, path_asked, paths, politely, support, support_beside,
     whole_part,
 };
-#[cfg(target_os = "linux")]
-pub(crate) use away::{secret, told};
 #[cfg(all(test, target_os = "linux"))]
 pub(crate) use client::Fault;
-#[cfg(target_os = "linux")]
-pub(crate) use client::{Connects, fetch};
 pub(crate) use latlab_net::Transport;
 pub(crate) use names::{Engine, PathKind, Protocol, RouteDetails};
 #[cfg(target_os = "linux")]
-pub(crate) use pair::{Pair, Pairs};
-#[cfg(target_os = "linux")]
-pub(crate) use python::Interpreter;
-#[cfg(target_os = "linux")]
-pub(crate) use route::{Route, keep};
-#[cfg(target_os = "linux")]
-pub(crate) use side::{Place, Side, check};
-#[cfg(target_os = "linux")]
-pub(crate) use transfers::{Stamped, Transferred, Work};
-#[cfg(target_os = "linux")]
-pub(crate) use web::{WebServer, serve};
+pub(crate) use {
+    away::{secret, told},
+    client::{Connects, fetch},
+    pair::{Pair, Pairs},
+    python::Interpreter,
+    route::{Route, keep},
+    side::{Place, Side, check},
+    transfers::{Stamped, Transferred, Work},
+    web::{WebServer, serve},
+};
 
 #[cfg(test)]
 mod tests;

@@ -86,7 +86,6 @@ impl<'env> Pairs<'env> {
         Self { env, started: Vec::new() }
     }
 
-    /// That of a path.
     pub(crate) fn on(&mut self, path: PathKind) -> Result<&mut Pair, ProbeError> {
         kept(&mut self.started, path, || Pair::start(self.env, path))
     }

@@ -80,7 +80,6 @@ impl Side {
 pub(crate) struct Place {
     /// The end of a path; none on the loopback.
     pub(crate) end: Option<Entry>,
-    /// CPUs.
     pub(crate) cpus: Vec<u32>,
 }
 

@@ -7,9 +7,7 @@ use crate::{Kind, Record};
 /// Kind of the absence of what no time was left for.
 pub(super) const NOT_REACHED: &str = "not_reached";
 
-/// The lines of one point.
 pub(super) struct PointLines<'a> {
-    /// All of them.
     pub(super) lines: Vec<&'a Record>,
     /// Those with a figure, round after round.
     pub(super) good: Vec<&'a Record>,

@@ -78,7 +78,6 @@ fn fold_lines(lines: &[Record]) -> Vec<Record> {
     fold(&header(&[("memory.load", 9)]), lines)
 }
 
-/// The one figure of these lines.
 fn figure(lines: &[Record]) -> Record {
     let mut figures = fold_lines(lines);
     assert_eq!(figures.len(), 1, "{figures:?}");

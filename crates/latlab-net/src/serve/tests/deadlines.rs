@@ -285,7 +285,6 @@ fn waiting() -> Vec<Case> {
     ]
 }
 
-/// Of those that are.
 fn admitted() -> Vec<Case> {
     vec![
         ends("kept and idle", SILENCE, |server| silent(asked(server.connect(), "/bytes/1000", 200))),

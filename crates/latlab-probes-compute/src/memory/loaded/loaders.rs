@@ -249,7 +249,6 @@ impl Loader {
     }
 }
 
-/// All of them.
 pub(super) struct Loaders {
     over: Arc<Over>,
     team: Vec<Loader>,

@@ -18,7 +18,6 @@ const NEXT: usize = 1;
 const PAYLOAD: usize = 2;
 /// Nodes ahead, and the word that says where that node is.
 const JUMPS: [(u32, usize); 6] = [(1, NEXT), (2, 3), (4, 4), (8, 5), (16, 6), (32, 7)];
-/// The furthest.
 const FURTHEST: u64 = 32;
 /// Jump pointers looked at after each block.
 const LOOKED_AT: u64 = 64;

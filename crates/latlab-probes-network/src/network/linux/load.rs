@@ -78,7 +78,6 @@ pub(crate) struct Agreement {
 }
 
 impl Agreement {
-    /// Of visits with so many streams each.
     pub(crate) fn of(visits: &[&Ends], streams: usize) -> Self {
         Self {
             streams: visits.iter().map(|ends| ends.sent.len()).sum(),
@@ -159,7 +158,6 @@ impl<'env, P: Copy + PartialEq> Load<'env, P> {
         self.arrivals.sum(streams)
     }
 
-    /// The same of each stream.
     pub(crate) fn arrived_each(&self, streams: usize) -> Vec<u64> {
         self.arrivals.each(streams)
     }

@@ -69,7 +69,6 @@ pub(crate) enum Asked {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct DeviceTime {
     blocks: u64,
-    /// In all of them.
     pub(crate) sum: Option<DeviceCounters>,
 }
 

@@ -233,9 +233,7 @@ impl<P: Probe> AnySession for Erasing<'_, P> {
     }
 
     fn proof(&mut self, point: &Point, sampled: &Sampled) -> Proof {
-        let Ok(place) = self.place(point) else {
-            return Proof::default();
-        };
+        let Ok(place) = self.place(point) else { return Proof::default() };
         let Known { point, evidence, .. } = &self.points[place];
         let Proof { checks, work, engine, flags, mut findings, causes } = self.session.proof(point, evidence);
         if checks.iter().all(|check| check.ok) {

@@ -173,9 +173,7 @@ struct Schedule<'a> {
 impl<'a> Schedule<'a> {
     /// None in a closed loop.
     fn of(arrivals: Arrivals, clock: &'a Clock, begin: u64) -> Option<Self> {
-        let Arrivals::Poisson { per_s, seed } = arrivals else {
-            return None;
-        };
+        let Arrivals::Poisson { per_s, seed } = arrivals else { return None };
         let mut schedule = Self {
             clock,
             rng: Rng::new(seed),
@@ -355,9 +353,7 @@ fn fly<T: TimeSource, Q: Queue>(
         // Hand over whatever may begin now.
         while schedule.is_some() || handed_over < limits.operations {
             let now = time.begin();
-            let Some(due) = coming.due(schedule.as_ref(), now) else {
-                break;
-            };
+            let Some(due) = coming.due(schedule.as_ref(), now) else { break };
             let Some(token) = free.pop() else { break };
             let mut late = false;
             if let Some(schedule) = &mut schedule {
@@ -396,9 +392,7 @@ fn fly<T: TimeSource, Q: Queue>(
         queue.reap(wait, &mut |token| {
             let end = time.end();
             last_end = last_end.max(end);
-            let Some(own) = times.get(token as usize).copied() else {
-                return;
-            };
+            let Some(own) = times.get(token as usize).copied() else { return };
             under_way_ticks += samples.add(clock, picoseconds, threshold, own, end);
             flight.operations += 1;
             if own.asked_for {

@@ -75,9 +75,7 @@ impl PointResult {
             }
         }
         for line in lines {
-            let Some((figure, place)) = places.get(&line.point) else {
-                continue;
-            };
+            let Some((figure, place)) = places.get(&line.point) else { continue };
             if let (Some(round), Some(cpu), Some(result)) = (line.round, line.cpu, Self::of(line))
                 && figure.rounds.iter().any(|own| own.round == round)
             {

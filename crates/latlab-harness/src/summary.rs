@@ -148,9 +148,7 @@ fn overhead(summary: &Summary, unit: Unit, ops: u64, facts: &ClockFacts) -> Opti
 fn of_values(blocks: &[&BlockData]) -> Summary {
     let mut sorted: Vec<f64> = blocks.iter().flat_map(|block| &block.values).copied().collect();
     sorted.sort_by(f64::total_cmp);
-    let Some(moments) = stats::moments(&sorted) else {
-        return Summary::default();
-    };
+    let Some(moments) = stats::moments(&sorted) else { return Summary::default() };
     let summary = Summary {
         min: Some(round(moments.min)),
         max: Some(round(moments.max)),

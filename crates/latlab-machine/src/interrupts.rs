@@ -45,9 +45,7 @@ impl Interrupts {
             root.read_as(&file, text::cpu_list)
         });
         // One that cannot be read may be handled anywhere.
-        let Ok(routes) = routes.collect::<Result<Vec<_>, _>>() else {
-            return Vec::new();
-        };
+        let Ok(routes) = routes.collect::<Result<Vec<_>, _>>() else { return Vec::new() };
         let mut cpus: Vec<u32> = routes.into_iter().flatten().collect();
         cpus.sort_unstable();
         cpus.dedup();

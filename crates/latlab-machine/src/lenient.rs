@@ -28,9 +28,7 @@ fn take(known: &mut Value, unknown: &Value, at: &str, part: Value) {
         *machine.pointer_mut(at)? = part.clone();
         Machine::deserialize(machine).is_ok().then_some(())
     };
-    let Some(place) = known.pointer_mut(at) else {
-        return;
-    };
+    let Some(place) = known.pointer_mut(at) else { return };
     if read(&part).is_some() {
         *place = part;
         return;

@@ -30,9 +30,7 @@ fn line(line: &str) -> Option<Mount> {
     let (front, back) = line.split_once(" - ")?;
     let front: Vec<&str> = front.split(' ').collect();
     let back: Vec<&str> = back.split(' ').collect();
-    let [id, parent, device, root, point, options, ..] = front[..] else {
-        return None;
-    };
+    let [id, parent, device, root, point, options, ..] = front[..] else { return None };
     let [kind, source, ..] = back[..] else { return None };
     let list = |options: &str| options.split(',').map(unescape).collect();
     Some(Mount {

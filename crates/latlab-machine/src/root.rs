@@ -83,9 +83,7 @@ impl Root {
 
     /// The names in a directory, in natural order (`cpu2` before `cpu10`); none if it cannot be listed.
     pub(crate) fn names(&self, path: &str) -> Vec<String> {
-        let Ok(entries) = std::fs::read_dir(self.real(path)) else {
-            return Vec::new();
-        };
+        let Ok(entries) = std::fs::read_dir(self.real(path)) else { return Vec::new() };
         let mut names: Vec<String> =
             entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
         names.sort_by_cached_key(|name| {

@@ -116,9 +116,7 @@ fn amd(registers: &Registers) -> Vec<Tlb> {
             });
         }
     };
-    let Some(l1) = meaning.get_l1_cache_and_tlb_info() else {
-        return tlbs;
-    };
+    let Some(l1) = meaning.get_l1_cache_and_tlb_info() else { return tlbs };
     add(1, TlbKind::Data, KIB_4, l1.dtlb_4k_size().into(), l1.dtlb_4k_associativity());
     add(1, TlbKind::Data, MIB_2, l1.dtlb_2m_4m_size().into(), l1.dtlb_2m_4m_associativity());
     add(1, TlbKind::Instruction, KIB_4, l1.itlb_4k_size().into(), l1.itlb_4k_associativity());
@@ -133,9 +131,7 @@ fn amd(registers: &Registers) -> Vec<Tlb> {
 }
 
 fn descriptors(registers: &Registers) -> Vec<Tlb> {
-    let Some(descriptors) = registers.meaning().get_cache_info() else {
-        return Vec::new();
-    };
+    let Some(descriptors) = registers.meaning().get_cache_info() else { return Vec::new() };
     descriptors
         .filter(|descriptor| {
             matches!(descriptor.typ, CacheInfoType::TLB | CacheInfoType::DTLB | CacheInfoType::STLB)

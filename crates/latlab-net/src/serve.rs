@@ -267,9 +267,7 @@ async fn accept(
                 continue;
             }
         };
-        let Some((place, notice)) = places.enter(from.ip()) else {
-            continue;
-        };
+        let Some((place, notice)) = places.enter(from.ip()) else { continue };
         let (acceptor, state) = (acceptor.clone(), Arc::clone(state));
         tokio::spawn(async move {
             let _open = Open::count(&state);
@@ -288,15 +286,15 @@ struct Open(Arc<State>);
 
 impl Open {
     fn count(state: &Arc<State>) -> Self {
-        state.totals().connections.fetch_add(1, Ordering::Relaxed);
-        state.totals().open.fetch_add(1, Ordering::Relaxed);
+        state.totals.connections.fetch_add(1, Ordering::Relaxed);
+        state.totals.open.fetch_add(1, Ordering::Relaxed);
         Self(Arc::clone(state))
     }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
-        self.0.totals().open.fetch_sub(1, Ordering::Relaxed);
+        self.0.totals.open.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -173,9 +173,7 @@ fn name_beside_records(samples: &[Sample], each: &mut [Attribution], index: usiz
     let flagged = samples.iter().any(|sample| sample.taken.interrupted);
     for (sample, one) in samples.iter().zip(each) {
         let named = one.parts.first().filter(|part| part.cause == one.cause);
-        let Some(recorded_ns) = named.map(|part| part.explained_ns) else {
-            continue;
-        };
+        let Some(recorded_ns) = named.map(|part| part.explained_ns) else { continue };
         let tick_ns = (sample.ns - one.explained_ns).min(STRETCH * comb.typical_ns);
         if one.explained_ns + tick_ns >= VOUCHED_SHARE * sample.ns
             && HANDLER_SHARE * tick_ns > recorded_ns

@@ -129,9 +129,7 @@ impl Comb {
 /// When `free` is not as long as `samples`.
 pub fn find_combs(samples: &[Sample], free: &[bool], listened: &[Span]) -> Vec<Comb> {
     assert_eq!(samples.len(), free.len(), "one flag a sample");
-    let (Some(first), Some(last)) = (listened.first(), listened.last()) else {
-        return Vec::new();
-    };
+    let (Some(first), Some(last)) = (listened.first(), listened.last()) else { return Vec::new() };
     let mut search = Search {
         samples,
         free: free.to_vec(),
@@ -404,9 +402,7 @@ impl Search<'_> {
         let bins = (2.0 * reach / BIN_NS).floor().max(2.0) as usize;
         let mut counts = vec![0_u32; bins];
         for (sample, free) in self.samples.iter().zip(&self.free) {
-            let Some(tooth) = nearest(teeth, sample.at_ns).filter(|_| *free) else {
-                continue;
-            };
+            let Some(tooth) = nearest(teeth, sample.at_ns).filter(|_| *free) else { continue };
             let bin = (sample.at_ns - tooth + reach) / BIN_NS;
             if bin >= 0.0 && (bin as usize) < bins {
                 counts[bin as usize] += 1;

@@ -183,14 +183,10 @@ fn sorted(mut counts: Vec<Count>) -> Vec<Count> {
 /// One CPU's column of `/proc/interrupts`: by the header, as CPUs that are offline have none.
 fn column(text: &str, cpu: u32) -> BTreeMap<String, Line> {
     let mut lines = text.lines();
-    let Some(header) = lines.next() else {
-        return BTreeMap::new();
-    };
+    let Some(header) = lines.next() else { return BTreeMap::new() };
     let cpus: Vec<&str> = header.split_ascii_whitespace().collect();
     let wanted = format!("CPU{cpu}");
-    let Some(place) = cpus.iter().position(|name| *name == wanted) else {
-        return BTreeMap::new();
-    };
+    let Some(place) = cpus.iter().position(|name| *name == wanted) else { return BTreeMap::new() };
     lines
         .filter_map(|line| {
             let (name, rest) = line.split_once(':')?;

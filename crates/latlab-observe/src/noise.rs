@@ -209,7 +209,8 @@ pub struct Listener<'a> {
     clock: &'a Clock,
     request: Request,
     pinned: bool,
-    evidence: Evidence,
+    /// What can be seen of the thread.
+    pub(crate) evidence: Evidence,
     counters: CpuCounters,
     buffer: Buffer,
     recording: Recording,
@@ -255,11 +256,6 @@ impl<'a> Listener<'a> {
     /// Whether the thread is kept on its CPU.
     pub(crate) fn is_pinned(&self) -> bool {
         self.pinned
-    }
-
-    /// What can be seen of the thread.
-    pub(crate) fn evidence(&self) -> &Evidence {
-        &self.evidence
     }
 
     /// Listens anew until the seconds of the request have passed or somebody stopped it, and keeps what was recorded.

@@ -106,9 +106,7 @@ mod tests {
     #[test]
     fn the_count_of_delays_never_falls() {
         // Under emulation there may be none.
-        let Some(delay) = RunDelay::of_this_thread() else {
-            return;
-        };
+        let Some(delay) = RunDelay::of_this_thread() else { return };
         let before = delay.read_ns();
         std::thread::sleep(std::time::Duration::from_millis(1));
         assert!(delay.read_ns() >= before && before.is_some());

@@ -176,7 +176,7 @@ fn run(clock: &Clock, test: &SelfTest, stopped: &AtomicBool) -> Result<Confusion
     let request =
         Request { seconds: test.seconds, cpu: test.cpu, threshold_ns: THRESHOLD_NS, highest: test.highest };
     let listener = Listener::pinned(clock, request)?;
-    let evidence = listener.evidence();
+    let evidence = &listener.evidence;
     let (level, levels) = (evidence.level(), evidence.rungs().to_vec());
     let switches_are_seen = evidence.records_switches() || evidence.has_flag();
     let (faults_are_seen, interrupts_are_flagged) = (evidence.records_faults(), evidence.flags_interrupts());

@@ -105,9 +105,7 @@ fn visits(
                 let new = CpuNoise { cpu: *cpu, seconds: 0.0, gaps: 0, lost_share: 0.0, longest_ns: 0.0 };
                 found.push((new, 0.0));
             }
-            let Some((one, lost_ns)) = found.iter_mut().find(|(one, _)| one.cpu == *cpu) else {
-                continue;
-            };
+            let Some((one, lost_ns)) = found.iter_mut().find(|(one, _)| one.cpu == *cpu) else { continue };
             for gap in buffer.gaps() {
                 let ns = clock.ns(gap.end - gap.begin);
                 one.gaps += 1;

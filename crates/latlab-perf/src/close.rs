@@ -53,9 +53,7 @@ pub fn close_all_but(keep: &mut [RawFd]) {
     keep.sort_unstable();
     let mut first = 0u32;
     for file in keep {
-        let Ok(file) = u32::try_from(*file) else {
-            continue;
-        };
+        let Ok(file) = u32::try_from(*file) else { continue };
         if file > first {
             // SAFETY: three numbers; the files that are closed are not used here any more.
             unsafe { libc::syscall(libc::SYS_close_range, first, file - 1, 0) };

@@ -129,9 +129,7 @@ impl<'a> Sample<'a> {
     /// Addresses of the call chain in the kernel and in user code, the running function first; of each `deepest` at most.
     pub fn divided(self, deepest: usize) -> (Vec<u64>, Vec<u64>) {
         let (mut kernel, mut user, mut in_kernel) = (Vec::new(), Vec::new(), false);
-        let Self::Chain { address, chain, .. } = self else {
-            return (kernel, user);
-        };
+        let Self::Chain { address, chain, .. } = self else { return (kernel, user) };
         for next in chain.iter().map(|next| u64::from_ne_bytes(*next)) {
             if next >= PERF_CONTEXT_MAX {
                 in_kernel = next == PERF_CONTEXT_KERNEL;

@@ -42,9 +42,7 @@ pub fn run_program(
     input: &mut dyn BufRead,
     output: &mut dyn Write,
 ) -> std::io::Result<bool> {
-    let Some((_, run)) = programs.iter().find(|(own, _)| *own == name) else {
-        return Ok(false);
-    };
+    let Some((_, run)) = programs.iter().find(|(own, _)| *own == name) else { return Ok(false) };
     run(input, output)?;
     Ok(true)
 }

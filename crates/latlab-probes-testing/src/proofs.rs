@@ -119,9 +119,7 @@ pub fn runner() -> String {
 /// # Panics
 /// When the program is not known, or the parent's pipes break.
 pub fn as_a_child(run: impl FnOnce(&str, &mut dyn BufRead, &mut dyn Write) -> std::io::Result<bool>) {
-    let Ok(program) = std::env::var(PROGRAM) else {
-        return;
-    };
+    let Ok(program) = std::env::var(PROGRAM) else { return };
     if std::env::var_os(THREAD).is_some() {
         std::thread::spawn(|| std::thread::sleep(Duration::MAX));
     }

@@ -43,9 +43,7 @@ pub(crate) fn cpus(machine: &Machine, allowed: &[u32], rounds: u32) -> Vec<u32> 
 /// On a machine of several kinds of cores, those with the largest second-level cache.
 fn fastest(machine: &Machine, allowed: &[u32]) -> Vec<u32> {
     let second = machine.caches.iter().filter(|cache| cache.level == 2);
-    let Some(largest) = second.max_by_key(|cache| cache.size_bytes) else {
-        return allowed.to_vec();
-    };
+    let Some(largest) = second.max_by_key(|cache| cache.size_bytes) else { return allowed.to_vec() };
     let is_known = |cpu: &&u32| largest.cpus.is_empty() || largest.cpus.contains(cpu);
     allowed.iter().filter(is_known).copied().collect()
 }
@@ -54,9 +52,7 @@ fn fastest(machine: &Machine, allowed: &[u32]) -> Vec<u32> {
 fn one_a_core(machine: &Machine, cpus: &[u32]) -> Vec<u32> {
     let first = machine.caches.iter().find(|cache| cache.level == 1 && cache.kind != CacheKind::Instruction);
     let threads = first.map_or(&[][..], |cache| &cache.shared_cpus);
-    let [one, two, ..] = threads else {
-        return cpus.to_vec();
-    };
+    let [one, two, ..] = threads else { return cpus.to_vec() };
     let (apart, together) = ((two - one).max(1), u32::try_from(threads.len()).unwrap_or(1));
     cpus.iter().copied().filter(|cpu| (cpu / apart).is_multiple_of(together)).collect()
 }

@@ -18,9 +18,7 @@ pub fn fold(header: &Header, lines: &[Record]) -> Vec<Record> {
         let id = entry.probe.spec().id;
         let own = |record: &&Record| record.probe == id;
         let results = PointResult::of_run(figures.iter().filter(own), lines.iter().filter(own));
-        let Some(last) = figures.iter().rposition(|figure| figure.probe == id) else {
-            continue;
-        };
+        let Some(last) = figures.iter().rposition(|figure| figure.probe == id) else { continue };
         if !results.is_empty() {
             let concluded = entry.probe.conclude(header, &results);
             figures.splice(last + 1..=last, concluded);

@@ -22,9 +22,7 @@ const SURVEY_THRESHOLD_NS: f64 = 1_000.0;
 const LONGEST_S: f64 = 3600.0;
 
 fn level(name: Option<&str>) -> PyResult<Level> {
-    let Some(name) = name else {
-        return Ok(Level::Tracepoints);
-    };
+    let Some(name) = name else { return Ok(Level::Tracepoints) };
     Level::named(name).ok_or_else(|| {
         let names: Vec<&str> = Level::ALL.iter().map(|level| level.name()).collect();
         PyValueError::new_err(format!("no such level: {name:?}; there are {}", names.join(", ")))

@@ -79,7 +79,7 @@ impl Listener {
     pub fn new(slots: u32) -> io::Result<Self> {
         let ring = Shared::new(slots)?;
         Ok(Self {
-            reader: Reader::new(ring.slots()),
+            reader: Reader::new(ring.slots),
             ring,
             file: File::from(memfd_create("latlab-lines", MemfdFlags::CLOEXEC)?),
             read_to: 0,
@@ -136,7 +136,7 @@ impl Listener {
         Heard {
             stages: self.table.rows(),
             lost: self.reader.lost(),
-            unmatched: self.spans.unmatched(),
+            unmatched: self.spans.unmatched,
             refused: self.refused,
             first_refused: self.first_refused.as_ref().map(LineError::to_string),
             unread_bytes: self.unread_bytes,
@@ -180,9 +180,7 @@ impl Listener {
         let until = self.read_to + if last { MOST_WAITING } else { DRAINED };
         while self.read_to < until {
             // Never mapped: it may become shorter at any time.
-            let Ok(got @ 1..) = self.file.read_at(&mut self.bytes, self.read_to) else {
-                break;
-            };
+            let Ok(got @ 1..) = self.file.read_at(&mut self.bytes, self.read_to) else { break };
             let seen_ns = now_ns();
             for line in self.lines.take(&self.bytes[..got]) {
                 match line {

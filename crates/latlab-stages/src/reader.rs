@@ -100,9 +100,7 @@ impl Reader {
     fn name(&mut self, memory: &[AtomicU64], number: u32) -> Arc<str> {
         let number = usize::try_from(number).unwrap_or(NAMES);
         let nameless = || Arc::from("(no name)");
-        let Some(known) = self.names.get_mut(number) else {
-            return nameless();
-        };
+        let Some(known) = self.names.get_mut(number) else { return nameless() };
         if let Some(name) = known {
             return Arc::clone(name);
         }

@@ -19,7 +19,7 @@ pub struct Shared {
     file: OwnedFd,
     base: NonNull<u8>,
     length: usize,
-    slots: u32,
+    pub(crate) slots: u32,
 }
 
 // SAFETY: whoever reaches the mapping does so by atomics.
@@ -48,10 +48,6 @@ impl Shared {
             base.cast::<[u8; 8]>().write(*b"LATSTG01");
         }
         Ok(Self { file, base, length, slots })
-    }
-
-    pub(crate) fn slots(&self) -> u32 {
-        self.slots
     }
 
     /// What `LATLAB_STAGES` must say for processes of the same user while this process lives.

@@ -54,7 +54,8 @@ pub struct Spans {
     open: HashMap<u64, Open>,
     /// What is open of each thread, the innermost last.
     stacks: HashMap<(u32, u32), Vec<u64>>,
-    unmatched: u64,
+    /// Ends without begin, and begins beyond what is kept.
+    pub unmatched: u64,
 }
 
 impl Spans {
@@ -89,11 +90,6 @@ impl Spans {
         self.unmatched += self.open.len() as u64;
         self.open.clear();
         self.stacks.clear();
-    }
-
-    /// Ends without begin, and begins beyond what is kept.
-    pub fn unmatched(&self) -> u64 {
-        self.unmatched
     }
 
     fn close(&mut self, begun: u64, at_ns: u64, bytes: u64, thread: u32, cut: bool) -> Option<Span> {

@@ -52,9 +52,7 @@ struct Stretch {
 /// The modes of `(value in ns, count)`, ascending; `step_ns` is the clock's step. One mode at least where there is a sample.
 pub fn modes(buckets: &[(f64, u64)], step_ns: f64) -> Vec<Mode> {
     let all: f64 = buckets.iter().map(|(_, count)| *count as f64).sum();
-    let Some(lowest) = buckets.iter().map(|(ns, _)| *ns).find(|ns| *ns > 0.0) else {
-        return Vec::new();
-    };
+    let Some(lowest) = buckets.iter().map(|(ns, _)| *ns).find(|ns| *ns > 0.0) else { return Vec::new() };
     let median = quantile_counts(buckets, 0.5).max(lowest);
     let width = BIN.max(STEPS_A_BIN * step_ns / median);
     let bin_of = |ns: f64| index((ns.max(lowest) / lowest).ln() / width);

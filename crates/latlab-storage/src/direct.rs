@@ -160,9 +160,7 @@ mod tests {
         let mut bytes = vec![0; 1 << 20];
         contents.fill(0, &mut bytes);
         rustix::io::pwrite(&file, &bytes, 0).expect("written");
-        let Ok(direct) = open_direct(&file) else {
-            return;
-        };
+        let Ok(direct) = open_direct(&file) else { return };
         let alignment = alignment(&direct).expect("an alignment works");
         assert!(alignment.offset_bytes.is_power_of_two(), "{alignment:?}");
         let evidence = try_direct(&file, &direct, alignment, contents, SIZE).expect("read and compared");

@@ -64,7 +64,7 @@ impl Folder {
                         name,
                         directory,
                         _lock: lock,
-                        removals: Arc::clone(place.removals()),
+                        removals: Arc::clone(&place.removals),
                     });
                 }
                 // Another run swept it while it was empty.
@@ -89,9 +89,7 @@ fn lock(file: BorrowedFd<'_>) -> Result<(), Errno> {
 
 /// Makes it without a name where the file system can: whoever sees it then sees it locked and with its text.
 fn make_lock(folder: BorrowedFd<'_>, locking: Locking) -> Result<OwnedFd, Errno> {
-    let Ok(lock) = nameless(folder) else {
-        return make_named_lock(folder, locking);
-    };
+    let Ok(lock) = nameless(folder) else { return make_named_lock(folder, locking) };
     fill_lock(&lock, locking)?;
     let link = format!("/proc/self/fd/{}", lock.as_raw_fd());
     match linkat(CWD, link, folder, Entry::Lock.name(), AtFlags::SYMLINK_FOLLOW) {

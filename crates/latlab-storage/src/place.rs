@@ -77,7 +77,7 @@ impl Removals {
 pub struct Place {
     directory: OwnedFd,
     device: Dev,
-    removals: Arc<Removals>,
+    pub(crate) removals: Arc<Removals>,
 }
 
 impl Place {
@@ -169,10 +169,6 @@ impl Place {
     /// So many files of ours were removed in this time, by other hands than a [`Folder`](crate::Folder)'s.
     pub fn removed(&self, files: u64, took: Duration) {
         self.removals.add(files, took);
-    }
-
-    pub(crate) fn removals(&self) -> &Arc<Removals> {
-        &self.removals
     }
 
     /// Number of the device that it lies on.

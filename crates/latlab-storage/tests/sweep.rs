@@ -259,9 +259,7 @@ fn seen(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 /// Whether latlab gives such a name, told in another way than it does.
 fn is_exact(name: &str) -> bool {
     let parts: Vec<&str> = name.strip_prefix(".latlab-").unwrap_or_default().split('-').collect();
-    let [process, time] = parts.as_slice() else {
-        return false;
-    };
+    let [process, time] = parts.as_slice() else { return false };
     let first = |text: &str| text.chars().next().unwrap_or('0');
     first(process) != '0'
         && process.len() <= 10

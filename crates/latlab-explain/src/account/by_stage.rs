@@ -157,9 +157,7 @@ impl ByStage {
 
     /// The sweep has come to the next change.
     pub(crate) fn change(&mut self) {
-        let Some(Change { process, thread, what, .. }) = self.pending.pop_front() else {
-            return;
-        };
+        let Some(Change { process, thread, what, .. }) = self.pending.pop_front() else { return };
         match what {
             What::Begin(number, name) => {
                 if self.opened >= MOST_OPEN {

@@ -232,9 +232,7 @@ impl Files {
         let mut places = HashSet::new();
         let mut candidates: Vec<(usize, Access)> = Vec::new();
         for descriptor in &look.descriptors {
-            let Some(row) = self.row(look, descriptor) else {
-                continue;
-            };
+            let Some(row) = self.row(look, descriptor) else { continue };
             let known = before.open.get(&descriptor.number).filter(|known| known.0 == row);
             if known.is_none() {
                 self.rows[row].opened += 1;
@@ -278,9 +276,7 @@ impl Files {
     /// A descriptor stands at `to` now, and stood at `from` when its process was last looked at, or when it was opened: how much its position
     /// has moved that is no process's yet.
     fn unclaimed(&mut self, descriptor: &Descriptor, from: u64, to: u64) -> u64 {
-        let Some(number) = descriptor.place else {
-            return u64::MAX;
-        };
+        let Some(number) = descriptor.place else { return u64::MAX };
         if self.places.len() >= MOST_PLACES && !self.places.contains_key(&number) {
             self.places.clear();
         }

@@ -161,9 +161,7 @@ impl Lanes {
 
     /// What a thread does from `now` on.
     pub(crate) fn set(&mut self, now: u64, thread: u32, process: u32, doing: Doing) {
-        let Some(at) = self.lane(thread, process) else {
-            return;
-        };
+        let Some(at) = self.lane(thread, process) else { return };
         let kind = doing.column();
         if self.threads[at].open.is_some_and(|open| open.kind == kind) {
             return;
@@ -183,12 +181,8 @@ impl Lanes {
     /// A sample of a running thread: stands for its time since the one before, and for what follows until the next.
     pub(crate) fn sample(&mut self, at: u64, thread: u32, category: Category) {
         let kind = Doing::On(category).column();
-        let Some(lane) = self.by_thread.get(&thread).copied() else {
-            return;
-        };
-        let Some(open) = self.threads[lane].open.filter(|open| open.is_on_cpu()) else {
-            return;
-        };
+        let Some(lane) = self.by_thread.get(&thread).copied() else { return };
+        let Some(open) = self.threads[lane].open.filter(|open| open.is_on_cpu()) else { return };
         self.push(lane, open, kind, at);
         self.threads[lane].open = Some(Open { since: at.max(open.since), sampled: Some(kind), ..open });
     }

@@ -231,9 +231,7 @@ impl Path {
 
     /// What a thread did until now.
     fn add(&mut self, thread: u32, doing: Doing) {
-        let Some(known) = self.threads.get_mut(&thread) else {
-            return;
-        };
+        let Some(known) = self.threads.get_mut(&thread) else { return };
         let past = self.clock - known.at;
         if past > 0 {
             Rc::make_mut(&mut known.carried).add(known.who, doing, past, &mut self.names);
@@ -307,9 +305,7 @@ impl Path {
     /// A thread comes to a CPU. `waited`: for what, where it waited and nobody is known to have ended that.
     pub(crate) fn runs(&mut self, now: u64, of: Of<'_>, waited: Category) {
         self.advance(now);
-        let Some(known) = self.threads.get(&of.thread) else {
-            return self.follow(of, None, Does::Runs);
-        };
+        let Some(known) = self.threads.get(&of.thread) else { return self.follow(of, None, Does::Runs) };
         let (who, process) = (known.who, known.process);
         match known.does {
             // After a look: it was runnable.
@@ -340,9 +336,7 @@ impl Path {
         let Some(known) = self.threads.get_mut(&thread).filter(|known| known.does == Does::Runs) else {
             return;
         };
-        let Some(late) = known.late.take() else {
-            return;
-        };
+        let Some(late) = known.late.take() else { return };
         let Late { child, category, since, until } = *late;
         (known.carried, known.at) = (child.carried, child.at);
         let (who, by, ready) = (known.who, child.who, until - child.at);
@@ -377,16 +371,12 @@ impl Path {
     /// A thread ends the wait of another one, which `waited` for this.
     pub(crate) fn wakes(&mut self, now: u64, by: u32, thread: u32, waited: Category) {
         self.advance(now);
-        let Some(Does::Waits(since)) = self.threads.get(&thread).map(|known| known.does) else {
-            return;
-        };
+        let Some(Does::Waits(since)) = self.threads.get(&thread).map(|known| known.does) else { return };
         if by == thread || !self.threads.contains_key(&by) {
             return;
         }
         self.settle(by);
-        let Some(waker) = self.threads.get_mut(&by) else {
-            return;
-        };
+        let Some(waker) = self.threads.get_mut(&by) else { return };
         // Whatever records were lost.
         waker.does = Does::Runs;
         let (carried, by) = (Rc::clone(&waker.carried), waker.who);
@@ -426,9 +416,7 @@ impl Path {
     pub(crate) fn ends(&mut self, now: u64, thread: u32) {
         self.advance(now);
         self.settle(thread);
-        let Some((gone, Some(parent))) = self.forget(thread) else {
-            return;
-        };
+        let Some((gone, Some(parent))) = self.forget(thread) else { return };
         let last = Last { who: gone.who, carried: gone.carried, at: gone.at };
         if gone.process == self.main {
             self.last = Some(last);
@@ -510,9 +498,7 @@ impl Path {
             self.settle(thread);
             return self.threads.get(&thread).map_or_else(Rc::default, |known| Rc::clone(&known.carried));
         }
-        let Some(Last { who, mut carried, at }) = self.last.take() else {
-            return Rc::default();
-        };
+        let Some(Last { who, mut carried, at }) = self.last.take() else { return Rc::default() };
         let past = self.clock - at;
         if past > 0 {
             let doing = Doing::On(Category::StartAndExit);

@@ -244,9 +244,7 @@ impl<'a, N: Names> Stream<'a, N> {
 
     /// Tells the path what else it goes by than threads that leave their CPU, before the sweep hears of it.
     fn follow(&mut self, record: &Record, sweep: &Sweep<'_>) {
-        let Some(path) = self.path.as_mut().filter(|_| sweep.source() == Source::Recorded) else {
-            return;
-        };
+        let Some(path) = self.path.as_mut().filter(|_| sweep.source() == Source::Recorded) else { return };
         let (time, thread) = (record.time, record.tid);
         let of = Of { process: record.pid, thread, name: self.threads.get(&thread) };
         match &record.what {
@@ -306,9 +304,7 @@ impl<'a, N: Names> Stream<'a, N> {
     /// The kernel's stack does not say what descriptors a thread waits for that polls; what it waited for the last time does.
     fn with_descriptors(&mut self, record: &Record, state: State) -> State {
         const LATELY_NS: u64 = 50_000_000;
-        let State::Waiting(Some(reason)) = state else {
-            return state;
-        };
+        let State::Waiting(Some(reason)) = state else { return state };
         if !self.rules.is_readiness(reason) {
             return state;
         }

@@ -547,18 +547,14 @@ impl<'a> Sweep<'a> {
 
     /// Whether a thread that was runnable when records began has run since, if that was not known.
     fn tell(&mut self, thread: u32, now: u64, ran: bool) {
-        let Some(at) = self.unsure.threads.iter().position(|known| *known == thread) else {
-            return;
-        };
+        let Some(at) = self.unsure.threads.iter().position(|known| *known == thread) else { return };
         self.unsure.threads.swap_remove(at);
         let sums = &mut self.sums[Source::Recorded as usize];
         let past = now - self.unsure.since;
         let of_thread = if ran { &mut sums.thread_running } else { &mut sums.thread_ready };
         *of_thread += past;
         self.unsure.alone.retain_mut(|(past, threads)| {
-            let Some(at) = threads.iter().position(|known| *known == thread) else {
-                return true;
-            };
+            let Some(at) = threads.iter().position(|known| *known == thread) else { return true };
             threads.swap_remove(at);
             let told = ran || threads.is_empty();
             let of_wall = if ran { &mut sums.running } else { &mut sums.ready };
@@ -610,9 +606,7 @@ impl<'a> Sweep<'a> {
     /// Why a waiting thread waits, found out since it began to.
     pub(crate) fn learn(&mut self, now: u64, thread: u32, reason: Reason) {
         self.advance(now);
-        let Some(known) = self.threads.get(&thread) else {
-            return;
-        };
+        let Some(known) = self.threads.get(&thread) else { return };
         match known.state {
             State::Waiting(None) => {}
             // What it waits for is known better from now on.
@@ -666,9 +660,7 @@ impl<'a> Sweep<'a> {
     pub(crate) fn remove(&mut self, now: u64, thread: u32) {
         self.advance(now);
         let now = self.whole.since;
-        let Some(process) = self.threads.get(&thread).map(|known| known.process) else {
-            return;
-        };
+        let Some(process) = self.threads.get(&thread).map(|known| known.process) else { return };
         self.group(process, now);
         self.course.lanes.end(now, thread);
         if self.source == Source::Recorded {

@@ -64,9 +64,7 @@ impl Unread {
             return shares;
         }
         for (at, ns) in unread.iter().filter(|(_, ns)| **ns > 0) {
-            let Some((known, total)) = self.near(*at) else {
-                continue;
-            };
+            let Some((known, total)) = self.near(*at) else { continue };
             for (reason, count) in known.each() {
                 let share = *ns as f64 / all as f64 * count as f64 / total as f64;
                 match shares.iter_mut().find(|known| known.0 == reason) {

@@ -343,9 +343,7 @@ impl Stretches {
         // What follows each other in a slice is one cluster.
         let mut clusters: Vec<Cluster> = Vec::new();
         for (at, stretch) in self.list.iter().enumerate() {
-            let Some(kept) = stretch.kept.as_ref().filter(|_| given[at] > 0.0) else {
-                continue;
-            };
+            let Some(kept) = stretch.kept.as_ref().filter(|_| given[at] > 0.0) else { continue };
             let goes_on = clusters
                 .last()
                 .is_some_and(|last| last.last + 1 == at && self.list[at - 1].slice == stretch.slice);

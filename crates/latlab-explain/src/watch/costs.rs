@@ -136,9 +136,7 @@ fn fault_in_user(sees_kernel: bool) -> Option<Cost> {
 
 /// Reading a file that is in memory: one byte at a time, and in blocks.
 fn copies() -> (Vec<f64>, Vec<f64>) {
-    let Ok(file) = memfd_create("latlab-costs", MemfdFlags::CLOEXEC) else {
-        return (Vec::new(), Vec::new());
-    };
+    let Ok(file) = memfd_create("latlab-costs", MemfdFlags::CLOEXEC) else { return (Vec::new(), Vec::new()) };
     let mut file = File::from(file);
     let mut block = vec![1_u8; BLOCK];
     if (0..16).any(|_| file.write_all(&block).is_err()) {
@@ -186,17 +184,13 @@ fn sends() -> io::Result<Vec<f64>> {
 /// Waiting on a pipe that another thread fills: CPU time of one wait and wake.
 fn switches() -> Vec<f64> {
     const ROUNDS: usize = 100;
-    let (Ok((mut here, mut there)), Ok((mut back, mut answer))) = (pipe(), pipe()) else {
-        return Vec::new();
-    };
+    let (Ok((mut here, mut there)), Ok((mut back, mut answer))) = (pipe(), pipe()) else { return Vec::new() };
     let mut byte = [0_u8; 1];
     let helper = std::thread::Builder::new().spawn(move || {
         let mut byte = [0_u8; 1];
         while here.read_exact(&mut byte).is_ok() && answer.write_all(&byte).is_ok() {}
     });
-    let Ok(helper) = helper else {
-        return Vec::new();
-    };
+    let Ok(helper) = helper else { return Vec::new() };
     let costs = (0..REPETITIONS).map(|_| {
         per(ROUNDS, || {
             for _ in 0..ROUNDS {

@@ -52,7 +52,8 @@ pub(crate) struct Descriptors {
     left_to_compare: usize,
     begin: u64,
     next: u64,
-    cost_ns: u64,
+    /// CPU time of one look at all processes.
+    pub(crate) cost_ns: u64,
     looks: usize,
     last: u64,
     refused: bool,
@@ -78,12 +79,6 @@ impl Descriptors {
             by_position: false,
             discarding: Discarding::default(),
         }
-    }
-
-    /// CPU time of one look at all processes.
-    #[cfg(test)]
-    pub(crate) fn cost_ns(&self) -> u64 {
-        self.cost_ns
     }
 
     /// What processes hold before they are watched.

@@ -143,9 +143,7 @@ impl LineTables {
                 }
                 Some(())
             };
-            let Some(root) = self.root(&dwarf, header, &mut last) else {
-                continue;
-            };
+            let Some(root) = self.root(&dwarf, header, &mut last) else { continue };
             if self.ranges_of(&dwarf, &root, &mut add)? {
                 continue;
             }
@@ -262,9 +260,7 @@ impl LineTables {
             return Some(any);
         }
         let address = |value| dwarf.attr_address(unit, value).ok().flatten();
-        let Some(begin) = root.low.and_then(address) else {
-            return Some(false);
-        };
+        let Some(begin) = root.low.and_then(address) else { return Some(false) };
         let end = match root.high {
             Some(AttributeValue::Udata(bytes)) => Some(begin.wrapping_add(bytes)),
             high => high.and_then(address),

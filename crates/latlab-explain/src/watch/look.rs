@@ -168,7 +168,7 @@ pub(crate) struct Looker {
     /// Of threads that are gone.
     past: Delays,
     /// Time for which their counters were not read any more, nanoseconds.
-    unread_ns: u64,
+    pub(crate) unread_ns: u64,
     /// Threads ever seen.
     started: u64,
     lists_children: bool,
@@ -303,11 +303,6 @@ impl Looker {
     /// Whether every switch is recorded from now on: what threads do meanwhile is not counted here.
     pub(crate) fn is_recorded(&mut self, is_recorded: bool) {
         self.came.pauses = is_recorded;
-    }
-
-    /// Time for which threads were there, or may have been, after their counters were last read, nanoseconds.
-    pub(crate) fn unread_ns(&self) -> u64 {
-        self.unread_ns
     }
 
     /// CPU time of all threads, nanoseconds, as it was last read; the kernel brings that of a running thread up to date at its tick.
@@ -569,18 +564,14 @@ impl Looker {
     fn find_threads(&mut self, at: usize) -> bool {
         let process = &mut self.processes[at];
         let folder = format!("/proc/{}/task", process.pid);
-        let Ok(entry) = std::fs::metadata(&folder) else {
-            return false;
-        };
+        let Ok(entry) = std::fs::metadata(&folder) else { return false };
         // The folder has a link for each thread.
         let changed = entry.nlink() != process.links || process.threads.is_empty();
         if !changed {
             return true;
         }
         process.links = entry.nlink();
-        let Ok(entries) = std::fs::read_dir(&folder) else {
-            return false;
-        };
+        let Ok(entries) = std::fs::read_dir(&folder) else { return false };
         let names = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
         let there: HashSet<u32> = names.take(MOST_THREADS).collect();
         self.overflown |= there.len() == MOST_THREADS;
@@ -684,9 +675,7 @@ impl Looker {
     fn by_call(&mut self, at: usize, tid: u32, buffer: &mut [u8]) -> Result<Option<State>, ()> {
         let pid = self.processes[at].pid;
         let process = &mut self.processes[at];
-        let Some(thread) = process.threads.get_mut(&tid) else {
-            return Ok(None);
-        };
+        let Some(thread) = process.threads.get_mut(&tid) else { return Ok(None) };
         if thread.file.is_none() {
             match ProcFile::open(&format!("/proc/{pid}/task/{tid}/syscall")) {
                 Ok(file) => {
@@ -734,9 +723,7 @@ impl Looker {
             let fault = self.rules.wait_in_call("(fault)", Kind::Other);
             return (!ended).then_some(State::Waiting(fault));
         }
-        let Some(name) = calls::name(number) else {
-            return Some(State::Waiting(None));
-        };
+        let Some(name) = calls::name(number) else { return Some(State::Waiting(None)) };
         if calls::descriptors_argument(name).and_then(argument) == Some(0) {
             return Some(State::Waiting(self.rules.wait_in_call("nanosleep", Kind::Other)));
         }

@@ -59,9 +59,7 @@ pub(crate) fn below(pid: u32, path: &str) -> Option<File> {
 /// A place in the file system, of which nothing is opened yet. Below a root, no symbolic link is followed.
 fn at(root: Option<&OwnedFd>, path: &str, flags: OFlags) -> Option<OwnedFd> {
     let flags = flags | OFlags::PATH | OFlags::CLOEXEC;
-    let Some(root) = root else {
-        return open_file(path, flags, Mode::empty()).ok();
-    };
+    let Some(root) = root else { return open_file(path, flags, Mode::empty()).ok() };
     let path = path.trim_start_matches('/');
     match openat2(root, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
         // Before Linux 5.6, and in some sandboxes.
@@ -83,9 +81,7 @@ fn regular(place: &OwnedFd) -> Option<File> {
 /// Whether the kernel gives this file that device and inode.
 fn is(file: &File, wanted: FileId) -> bool {
     use std::os::unix::fs::MetadataExt as _;
-    let Ok(about) = file.metadata() else {
-        return false;
-    };
+    let Ok(about) = file.metadata() else { return false };
     let told =
         FileId { major: libc::major(about.dev()), minor: libc::minor(about.dev()), inode: about.ino() };
     told == wanted || as_mapped(file) == Some(wanted)
@@ -124,9 +120,7 @@ fn is_served(mounts: &str, path: &str, file: FileId) -> bool {
     // As the list of mounts writes it.
     let path = path.replace('\\', "\\134").replace(' ', "\\040").replace('\t', "\\011");
     mounts.lines().any(|line| {
-        let Some((mount, kind)) = line.split_once(" - ") else {
-            return false;
-        };
+        let Some((mount, kind)) = line.split_once(" - ") else { return false };
         let mut words = mount.split(' ').skip(2);
         let (of, below) = (words.next().unwrap_or(""), words.nth(1).unwrap_or("/"));
         let below = path.strip_prefix(below.trim_end_matches('/'));

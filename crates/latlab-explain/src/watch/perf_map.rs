@@ -101,12 +101,8 @@ fn parsed(whole: &[u8], budget: &Budget) -> Vec<Listed> {
             let word = str::from_utf8(words.next()?).ok()?;
             u64::from_str_radix(word.trim_start_matches("0x"), 16).ok()
         };
-        let (Some(address), Some(bytes)) = (number(), number()) else {
-            continue;
-        };
-        let Some(name) = words.next().filter(|name| !name.is_empty()) else {
-            continue;
-        };
+        let (Some(address), Some(bytes)) = (number(), number()) else { continue };
+        let Some(name) = words.next().filter(|name| !name.is_empty()) else { continue };
         // Three bytes take the place of each that is no text.
         let name = &name[..name.len().min(super::demangle::LONGEST)];
         let name = cut(&String::from_utf8_lossy(name)).to_owned();

@@ -109,9 +109,7 @@ impl Interpreter {
         if runtime == 0 || code_type == 0 {
             return None;
         }
-        let Some(layout) = Layout::of(&version) else {
-            return Some(Err(version));
-        };
+        let Some(layout) = Layout::of(&version) else { return Some(Err(version)) };
         Some(Ok(Self { layout, runtime, code_type, segments: Segments::of(&file) }))
     }
 
@@ -233,9 +231,7 @@ impl Process {
             at = next;
         }
         // New ones come first; the main thread is the last of the list.
-        let Some((main, _)) = threads.last().copied() else {
-            return Err(Miss::Outside);
-        };
+        let Some((main, _)) = threads.last().copied() else { return Err(Miss::Outside) };
         let mut stacks = Vec::new();
         if holder != 0 {
             stacks.push((self.stack(holder)?, true));
@@ -599,9 +595,7 @@ impl Python {
                 self.files.entry(self.mapped.name(pid, &map)).or_insert_with(|| Interpreter::of(pid, &map));
             match found {
                 Some(Ok(interpreter)) => {
-                    let Some(moved) = interpreter.moved(map.start, map.offset) else {
-                        continue;
-                    };
+                    let Some(moved) = interpreter.moved(map.start, map.offset) else { continue };
                     self.read.versions.insert(interpreter.layout.version.to_owned());
                     let process = Process {
                         pid,

@@ -489,9 +489,7 @@ impl<'a> Watching<'a> {
 
     /// What the program has marked since the last time, before the sweep goes on. With `last`, there is no more to come.
     fn hear(&mut self, last: bool) {
-        let Some(listener) = self.listener.as_deref_mut() else {
-            return;
-        };
+        let Some(listener) = self.listener.as_deref_mut() else { return };
         self.heard = now_ns();
         let earliest = self.begin;
         let stages = self.sweep.stages();
@@ -614,14 +612,10 @@ impl<'a> Watching<'a> {
 
     fn read_records(&mut self) {
         let now = now_ns();
-        let Some((read, counts, samples)) = self.recording.as_mut().map(Recording::read) else {
-            return;
-        };
+        let Some((read, counts, samples)) = self.recording.as_mut().map(Recording::read) else { return };
         self.governor.recorded(counts, samples);
         self.hear(false);
-        let Some(recording) = &mut self.recording else {
-            return;
-        };
+        let Some(recording) = &mut self.recording else { return };
         if !recording.recorder.sees_kernel {
             self.looks += 1;
             recording.ask(read, &mut self.looker);
@@ -661,9 +655,7 @@ impl<'a> Watching<'a> {
     }
 
     fn govern(&mut self) {
-        let Some(recording) = &mut self.recording else {
-            return;
-        };
+        let Some(recording) = &mut self.recording else { return };
         if recording.given_up {
             return;
         }
@@ -696,7 +688,7 @@ impl<'a> Watching<'a> {
     fn delay(&self) -> Delay {
         Delay {
             recorded_ns: self.recorded_delay_ns,
-            unread_ns: self.looker.unread_ns(),
+            unread_ns: self.looker.unread_ns,
             stolen_ns: stolen_ns().saturating_sub(self.stolen_before_ns),
         }
     }
@@ -708,9 +700,7 @@ impl<'a> Watching<'a> {
         let (_, delay) = self.looker.delays();
         self.looker.is_recorded(false);
         self.count_recorded_delay(delay);
-        let Some(recording) = &mut self.recording else {
-            return;
-        };
+        let Some(recording) = &mut self.recording else { return };
         recording.take(now, true, &mut self.sweep);
         recording.forget_waits();
         if let Some(path) = &mut recording.stream.path {
@@ -730,9 +720,7 @@ impl<'a> Watching<'a> {
         // What was used until now was not recorded.
         (_, self.delay_at_start_ns) = self.looker.delays();
         self.count();
-        let Some(recording) = &mut self.recording else {
-            return;
-        };
+        let Some(recording) = &mut self.recording else { return };
         self.governor.opened(self.looker.running().max(1));
         if let Err(reason) = recording.recorder.start(&threads, false) {
             // Too many threads, or too many open files: they are looked at to the end.
@@ -885,9 +873,7 @@ impl<'a> Watching<'a> {
 
     /// What the program's end hung on, or why that is not known.
     fn path(&mut self, end: u64) -> Result<model::Path, String> {
-        let Some(recording) = &mut self.recording else {
-            return Err(NEEDS_LEVEL_1.to_owned());
-        };
+        let Some(recording) = &mut self.recording else { return Err(NEEDS_LEVEL_1.to_owned()) };
         if let Err(reason) = &recording.recorder.wakes {
             return Err(reason.clone());
         }

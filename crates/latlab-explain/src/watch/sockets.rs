@@ -85,9 +85,7 @@ fn aligned(length: usize) -> usize {
 fn messages(mut bytes: &[u8], found: &mut Vec<(u64, Socket)>) -> bool {
     while let (Some(length), Some(kind)) = (word(bytes, 0), short(bytes, 4)) {
         let length = length as usize;
-        let Some(message) = bytes.get(HEADER..length) else {
-            return false;
-        };
+        let Some(message) = bytes.get(HEADER..length) else { return false };
         if kind != BY_FAMILY {
             // The end of the list, or an error.
             return false;

@@ -58,9 +58,7 @@ impl<'a> Structures<'a> {
                 if !is_it {
                     continue;
                 }
-                let Some(bytes) = size(entry) else {
-                    continue;
-                };
+                let Some(bytes) = size(entry) else { continue };
                 let depth = entry.depth();
                 let found = self.members(&mut entries, depth, fields);
                 let mut placed = [Field { offset: 0, bytes: 0 }; N];

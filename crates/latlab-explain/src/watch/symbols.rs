@@ -87,12 +87,8 @@ impl Table {
 
     fn of(file: File, budget: &Rc<Budget>) -> Self {
         let mut table = Self::default();
-        let Some(image) = Image::of(file, budget) else {
-            return table;
-        };
-        let Some(file) = image.parsed() else {
-            return table;
-        };
+        let Some(image) = Image::of(file, budget) else { return table };
+        let Some(file) = image.parsed() else { return table };
         table.segments = Segments::of(&file);
         let stubs = file.sections().filter(|section| {
             let name = section.name().unwrap_or("");

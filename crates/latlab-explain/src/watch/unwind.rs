@@ -370,9 +370,7 @@ impl Unwinder {
             }
             // A caller's address is where it will go on: the call is before it.
             let address = here.instruction.wrapping_sub(u64::from(!is_first));
-            let Some(map) = self.mappings.at(pid, address).cloned() else {
-                break Stop::Astray;
-            };
+            let Some(map) = self.mappings.at(pid, address).cloned() else { break Stop::Astray };
             found.push(here.instruction);
             if found.len() == DEEPEST {
                 break Stop::Outermost;
@@ -407,9 +405,7 @@ impl Unwinder {
         if !self.files.knows(&map.path, &self.mapped, waits) {
             return Err(Stop::Unread);
         }
-        let Some(information) = self.files.get(&map.path) else {
-            return Ok(None);
-        };
+        let Some(information) = self.files.get(&map.path) else { return Ok(None) };
         let offset = (address - map.start).saturating_add(map.offset);
         let key = (Rc::clone(&map.path), offset);
         if let Some(rule) = self.rules.get(&key) {

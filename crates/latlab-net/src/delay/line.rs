@@ -100,9 +100,7 @@ impl Direction {
         if self.next_ns().is_none_or(|due| due > now_ns) {
             return false;
         }
-        let Some((_, frame)) = self.under_way.pop_front() else {
-            return false;
-        };
+        let Some((_, frame)) = self.under_way.pop_front() else { return false };
         out(&frame);
         self.under_way_bytes -= frame.len() as u64;
         self.spare.push(frame);
@@ -213,9 +211,7 @@ fn forward(wires: &[Wire; 2], mut directions: [Direction; 2], stop: BorrowedFd<'
         let mut came = 0;
         for (wire, direction) in wires.iter().zip(&mut directions) {
             for _ in 0..TURN {
-                let Some(frame) = wire.receive(&mut buffer) else {
-                    break;
-                };
+                let Some(frame) = wire.receive(&mut buffer) else { break };
                 direction.take(now(), frame);
                 came += 1;
             }

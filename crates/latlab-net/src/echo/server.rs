@@ -101,9 +101,7 @@ fn serve(
     let stopped = || stop.is_set();
     let begun = clock();
     let is_late = |since: Instant| stopped() || clock().saturating_duration_since(since) > PATIENCE;
-    let Some(socket) = listening.somebody(&|| is_late(begun), service.bytes)? else {
-        return Ok(counts);
-    };
+    let Some(socket) = listening.somebody(&|| is_late(begun), service.bytes)? else { return Ok(counts) };
     let connected = clock();
     drop(listening);
     stop.shuts(&socket)?;

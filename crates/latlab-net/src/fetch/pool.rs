@@ -140,9 +140,7 @@ impl Pool {
         let until = at_most.map(|at_most| Instant::now() + at_most);
         loop {
             let now = Instant::now();
-            let Some(first) = self.first_deadline() else {
-                return Ok(());
-            };
+            let Some(first) = self.first_deadline() else { return Ok(()) };
             if let Some(late) = self.late(now) {
                 return Err(FetchError::TimedOut(late));
             }
@@ -179,9 +177,7 @@ impl Pool {
         let mut places = Vec::with_capacity(self.members.len());
         let mut waiting = Vec::with_capacity(self.members.len());
         for (place, member) in self.members.iter().enumerate() {
-            let Some((stream, stage)) = &member.link else {
-                continue;
-            };
+            let Some((stream, stage)) = &member.link else { continue };
             let flags = member.waits_for(stream, *stage);
             if !flags.is_empty() {
                 places.push(place);
@@ -223,9 +219,7 @@ impl Pool {
     /// As far as the socket lets it. What is `readable` is read; a request that was just sent has no answer yet.
     fn step(&mut self, place: usize, readable: bool) -> Result<Option<Answer>, FetchError> {
         let member = &mut self.members[place];
-        let Some((stream, stage)) = &mut member.link else {
-            return Ok(None);
-        };
+        let Some((stream, stage)) = &mut member.link else { return Ok(None) };
         if *stage == Stage::Connecting {
             if !readable {
                 return Ok(None);
@@ -242,15 +236,11 @@ impl Pool {
             }
             *stage = Stage::Open;
         }
-        let Some(asked) = &mut member.asked else {
-            return Ok(None);
-        };
+        let Some(asked) = &mut member.asked else { return Ok(None) };
         if !asked.send(stream)? || !readable {
             return Ok(None);
         }
-        let Some(answer) = asked.receive(stream, &mut self.buffer)? else {
-            return Ok(None);
-        };
+        let Some(answer) = asked.receive(stream, &mut self.buffer)? else { return Ok(None) };
         member.asked = None;
         member.used = true;
         if !answer.kept {
@@ -298,9 +288,7 @@ impl Pool {
         }
         loop {
             let waiting = self.members.iter().find(|member| !member.is_open());
-            let Some(waiting) = waiting else {
-                return Ok(());
-            };
+            let Some(waiting) = waiting else { return Ok(()) };
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Err(FetchError::TimedOut(waiting.phase()));
@@ -320,9 +308,7 @@ impl Member {
     /// Whether the server closed it before anything was asked, as servers do that wait for a first request for some seconds only. One that was used
     /// needs no such look: it is opened again once its request finds it closed.
     fn was_closed_unused(&self) -> bool {
-        let Some((stream, Stage::Open)) = &self.link else {
-            return false;
-        };
+        let Some((stream, Stage::Open)) = &self.link else { return false };
         let mut looked_at = [PollFd::new(stream.socket_ref(), PollFlags::RDHUP)];
         !self.used && poll(&mut looked_at, Some(&Timespec::default())).is_ok_and(|ended| ended > 0)
     }

@@ -149,9 +149,7 @@ async fn read(mut body: Incoming, expected: &dyn Fn(u64, &[u8]) -> bool) -> Resu
     let mut bytes = 0;
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| of_hyper(&error, Phase::LastByte).after(bytes))?;
-        let Some(data) = frame.data_ref() else {
-            continue;
-        };
+        let Some(data) = frame.data_ref() else { continue };
         if !expected(bytes, data) {
             return Err(FetchError::Garbage("the body is not the one that was expected".to_owned()));
         }

@@ -34,9 +34,7 @@ impl Timed {
 
     /// Tells the socket how long it may wait, where it waits.
     fn wait_with(&self, set: fn(&TcpStream, Option<Duration>) -> io::Result<()>) -> io::Result<()> {
-        let Some(deadline) = self.deadline else {
-            return Ok(());
-        };
+        let Some(deadline) = self.deadline else { return Ok(()) };
         let left = deadline
             .checked_duration_since(Instant::now())
             .filter(|left| !left.is_zero())

@@ -24,7 +24,7 @@ const MOST_BYTES: u64 = 1 << 40;
 pub(super) struct State {
     guard: Option<Guard>,
     answers_after: Duration,
-    totals: Arc<Totals>,
+    pub(super) totals: Arc<Totals>,
 }
 
 impl State {
@@ -35,10 +35,6 @@ impl State {
             answers_after: settings.answers_after,
             totals,
         })
-    }
-
-    pub(super) fn totals(&self) -> &Totals {
-        &self.totals
     }
 
     pub(super) async fn answer(
@@ -89,9 +85,7 @@ impl State {
     }
 
     fn admits(&self, request: &Request<Incoming>, place: &Place) -> bool {
-        let Some(guard) = &self.guard else {
-            return true;
-        };
+        let Some(guard) = &self.guard else { return true };
         let authorization = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
         let target = request.uri().path_and_query().map_or("/", |target| target.as_str());
         authorization.is_some_and(|authorization| {

@@ -203,9 +203,7 @@ impl Place {
         if table.admitted >= MOST_ADMITTED {
             return false;
         }
-        let Some(own) = table.addresses.get_mut(&self.address) else {
-            return false;
-        };
+        let Some(own) = table.addresses.get_mut(&self.address) else { return false };
         // None when it was told to end.
         if own.waiting.remove(&self.number).is_none() {
             return false;

@@ -87,9 +87,7 @@ fn run(
         let mut threads = Vec::new();
         for number in 0..sink.streams.min(MOST_STREAMS) {
             let begun = clock();
-            let Some(socket) = listening.somebody(&|| is_late(begun), 0)? else {
-                break;
-            };
+            let Some(socket) = listening.somebody(&|| is_late(begun), 0)? else { break };
             let connected = clock();
             stop.shuts(&socket)?;
             let cpus = (!sink.cpus.is_empty()).then(|| &sink.cpus[number % sink.cpus.len()][..]);

@@ -401,9 +401,7 @@ impl Session<Malloc> for Processes<'_> {
             rounds: if is_system { 3 } else { 1 },
             ops_per_window: block.chosen_window_ops(),
         };
-        let Answer::Taken(taken) = process.child.ask(&request)? else {
-            return Err(confused());
-        };
+        let Answer::Taken(taken) = process.child.ask(&request)? else { return Err(confused()) };
         heap::absorb(block, &taken.block);
         evidence.answering.clone_from(&process.answering);
         evidence.wrong += taken.wrong;

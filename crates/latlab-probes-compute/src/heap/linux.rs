@@ -25,9 +25,7 @@ pub(crate) fn minor_faults() -> u64 {
 /// Whether the kernel counts this thread's page faults one by one: some sandboxes and emulators answer zero, or count their own.
 pub(crate) fn counts_faults() -> bool {
     const PAGES: usize = 256;
-    let Ok(region) = new_pages(PAGES * page_bytes()) else {
-        return false;
-    };
+    let Ok(region) = new_pages(PAGES * page_bytes()) else { return false };
     let touch = || {
         let before = minor_faults();
         for page in 0..PAGES {

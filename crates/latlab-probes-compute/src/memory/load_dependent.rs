@@ -439,9 +439,7 @@ impl<'env> Walking<'env> {
         let mut arenas = HashMap::new();
         for pages in [Pages::Base, Pages::Huge] {
             let points = || group.iter().copied().filter(|point| point.pages == pages);
-            let Some(bytes) = points().map(Walk::span).max() else {
-                continue;
-            };
+            let Some(bytes) = points().map(Walk::span).max() else { continue };
             let arena = Arena::new(bytes, pages, &helpers)?;
             let places = places(points(), arena.bytes());
             let pages_check = arena.pages_check();

@@ -469,9 +469,7 @@ impl Session<Object> for Running<'_> {
     }
 
     fn proof(&mut self, point: &Step, _evidence: &()) -> Proof<Made> {
-        let Some(work) = known(&self.works, point) else {
-            return Proof::default();
-        };
+        let Some(work) = known(&self.works, point) else { return Proof::default() };
         let mut checks = vec![Check {
             name: "every run returned what its work must give".to_owned(),
             ok: work.runs > 0 && work.wrong.is_none(),

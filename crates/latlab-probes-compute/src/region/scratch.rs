@@ -196,9 +196,7 @@ mod tests {
     #[test]
     fn a_file_holds_what_it_says_after_it_was_evicted_or_says_why_it_cannot_be() {
         let env = env_of(env!("CARGO_MANIFEST_DIR"));
-        let Ok(scratch) = Scratch::create(&env, 1 << 16) else {
-            return;
-        };
+        let Ok(scratch) = Scratch::create(&env, 1 << 16) else { return };
         assert_eq!(env.disk.budget().spent_bytes(), 1 << 16);
         if scratch.evict().is_ok() {
             assert_eq!(scratch.cached().ok(), Some(0));

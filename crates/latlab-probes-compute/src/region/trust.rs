@@ -54,9 +54,7 @@ impl Trust {
     pub(crate) fn of_this_system() -> Self {
         let mut trust = Self { faults: false, residency: false, discard: false };
         for _ in 0..TRIALS {
-            let Ok(region) = Region::anonymous(PAGES * page_bytes(), Pages::Base) else {
-                break;
-            };
+            let Ok(region) = Region::anonymous(PAGES * page_bytes(), Pages::Base) else { break };
             let untouched = region.resident();
             let before = faults_of_this_thread();
             region.touch();

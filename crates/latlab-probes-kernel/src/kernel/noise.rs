@@ -194,9 +194,7 @@ fn checks(judged: Option<&Judged>, stalls: &[Option<f64>]) -> Vec<Check> {
             if found.is_empty() { 0.0 } else { shortest / 1e3 }
         ),
     }];
-    let Some(judged) = judged else {
-        return checks;
-    };
+    let Some(judged) = judged else { return checks };
     let noise = &judged.noise;
     let heard_ns = noise.seconds * 1e9;
     // Time that is in no gap went into steps; a loop that did more than look would take longer ones.

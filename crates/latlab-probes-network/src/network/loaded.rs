@@ -46,9 +46,7 @@ impl Pace {
             trips_s: profile.of([6e-3, 15e-3, 50e-3]),
             least_trips: 8,
         };
-        let Some(path) = path else {
-            return loopback;
-        };
+        let Some(path) = path else { return loopback };
         let rtt_s = path.rtt_us as f64 * 1e-6;
         Self {
             // Slow start doubles once a round trip until the path and its queue are full.

@@ -39,9 +39,7 @@ pub(crate) fn told(error: &FetchError, patience: Duration) -> ProbeError {
 
 /// What the file holds, without the space around it.
 pub(crate) fn secret(file: Option<&str>) -> Result<Option<Vec<u8>>, ProbeError> {
-    let Some(file) = file else {
-        return Ok(None);
-    };
+    let Some(file) = file else { return Ok(None) };
     let bytes = std::fs::read(file)
         .map_err(|source| ProbeError::System { what: "reading the secret".to_owned(), source })?;
     if bytes.len() > MOST_SECRET_BYTES {

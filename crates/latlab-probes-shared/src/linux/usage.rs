@@ -65,9 +65,7 @@ mod tests {
     #[test]
     fn time_on_a_cpu_grows_with_work_and_a_task_that_is_gone_has_none() {
         let own = Task::Thread(thread_id());
-        let Some(before) = own.cpu_ns() else {
-            return;
-        };
+        let Some(before) = own.cpu_ns() else { return };
         let mut sum = 0u64;
         for step in 0..2_000_000u64 {
             sum = std::hint::black_box(sum + step);

@@ -51,9 +51,7 @@ fn asked_for(settings: &Settings, id: &str) -> bool {
 fn announce_laid_out<P>(points: &mut [Planned<P>], files_of: impl Fn(&P) -> Option<(u64, u64)>) {
     let mut known = Vec::new();
     for planned in points {
-        let Some(files) = files_of(&planned.point) else {
-            continue;
-        };
+        let Some(files) = files_of(&planned.point) else { continue };
         let own = (planned.rank, planned.group, files);
         if !known.contains(&own) {
             planned.laid_out_bytes = files.1;

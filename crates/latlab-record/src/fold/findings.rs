@@ -14,9 +14,7 @@ pub(super) fn complete(figures: &mut [Record], points: &[PointLines]) {
     let mut kin = BTreeMap::new();
     for (place, (figure, point)) in figures.iter_mut().zip(points).enumerate() {
         let p50 = figure.summary.as_ref().and_then(|summary| summary.p50);
-        let (Some(p50), Some(first)) = (p50, point.good.first()) else {
-            continue;
-        };
+        let (Some(p50), Some(first)) = (p50, point.good.first()) else { continue };
         let mut estimates = Vec::new();
         figure.findings = of_rounds(&point.good, p50, &mut estimates);
         for (path, rounds) in estimates {

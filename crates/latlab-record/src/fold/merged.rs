@@ -14,9 +14,7 @@ const LEVELS: [&str; 6] =
 
 /// The figure of a point, with the statistics of its first round where it has any.
 pub(super) fn figure(point: &PointLines) -> Record {
-    let Some(first) = point.good.first() else {
-        return absent(point);
-    };
+    let Some(first) = point.good.first() else { return absent(point) };
     let good = &point.good;
     let (tail, tail_threshold, tail_dropped) = tail(good);
     Record {

@@ -78,9 +78,7 @@ fn not_reached(header: &Header, lines: &[Record], points: &[PointLines]) -> Vec<
         points.iter().map(|point| (point.lines[0].probe.as_str(), &point.lines[0].point)).collect();
     let mut probes: Vec<(&Record, Vec<Point>)> = Vec::new();
     for line in lines {
-        let Some(missed) = missed_points(line) else {
-            continue;
-        };
+        let Some(missed) = missed_points(line) else { continue };
         let place = probes.iter().position(|(first, _)| first.probe == line.probe);
         let place = place.unwrap_or_else(|| {
             probes.push((line, Vec::new()));
@@ -90,9 +88,7 @@ fn not_reached(header: &Header, lines: &[Record], points: &[PointLines]) -> Vec<
         let mut already: HashSet<Point> = left.iter().cloned().collect();
         for value in missed {
             // A point of a newer version has fields that this one does not know, and counts as it stands.
-            let Ok(point) = serde_json::from_value::<Point>(value.clone()) else {
-                continue;
-            };
+            let Ok(point) = serde_json::from_value::<Point>(value.clone()) else { continue };
             if !known.contains(&(line.probe.as_str(), &point)) && already.insert(point.clone()) {
                 left.push(point);
             }

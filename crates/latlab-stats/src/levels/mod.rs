@@ -159,9 +159,7 @@ fn confidences(curve: &Curve, boundaries: &[Option<Edge>], resamples: u32, seed:
 }
 
 fn tlb_explains(level: &Level, next_ns: Option<f64>, tlb: &[TlbStep]) -> bool {
-    let (Some((lo, hi)), Some(next)) = (level.bracket, next_ns) else {
-        return false;
-    };
+    let (Some((lo, hi)), Some(next)) = (level.bracket, next_ns) else { return false };
     // Half an octave: pages beside the array and set conflicts move a TLB's knee by less.
     let slack = std::f64::consts::SQRT_2;
     tlb.iter().any(|t| {

@@ -53,9 +53,7 @@ pub fn tlb_reach(points: &[PairedPoint]) -> Vec<Boundary> {
     let mut found = Vec::new();
     let mut start = 0;
     while start + 1 < cost.len() {
-        let Some((before, first)) = first_raised(&cost, start, least) else {
-            break;
-        };
+        let Some((before, first)) = first_raised(&cost, start, least) else { break };
         let top = end_of_rise(&points, &cost, first, least);
         let steepest = steepest(&points, &cost, first - 1, top);
         let tested = &cost[first..(first + FURTHER + 1).min(cost.len())];

@@ -146,9 +146,7 @@ impl Counters for Machine {
     }
 
     fn told(&mut self, process: u32, _: &Rc<Budget>) -> Vec<Pauses> {
-        let Some(counters) = self.read() else {
-            return Vec::new();
-        };
+        let Some(counters) = self.read() else { return Vec::new() };
         let per_s = counters.number("sun.os.hrt.frequency").max(1) as f64;
         let told = |(name, times, ticks, _): (String, u64, u64, Option<u64>)| {
             let before = self.before.get(&name).copied().unwrap_or_default();

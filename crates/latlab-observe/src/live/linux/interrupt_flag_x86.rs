@@ -82,9 +82,7 @@ mod tests {
     #[test]
     fn a_page_fault_takes_the_flag_and_asking_raises_it_again() {
         // Under emulation there may be none.
-        let Ok(mut flag) = InterruptFlag::open() else {
-            return;
-        };
+        let Ok(mut flag) = InterruptFlag::open() else { return };
         let mut pages = FreshPages::new(4).expect("four pages");
         flag.taken();
         for _ in 0..4 {

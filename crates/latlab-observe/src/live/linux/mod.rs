@@ -231,9 +231,7 @@ impl Sources {
     fn open_requests(&mut self) {
         let cpus = latlab_perf::cpus();
         let tracefs = Tracefs::open().ok().filter(|_| cpus <= MOST_CPUS);
-        let Some(points) = tracefs.and_then(|tracefs| tracepoints::requests(&tracefs)) else {
-            return;
-        };
+        let Some(points) = tracefs.and_then(|tracefs| tracepoints::requests(&tracefs)) else { return };
         HELD.get_or_init(|| held(&points.each_ref().map(|point| point.id)));
         let mut rings = Vec::new();
         for cpu in 0..cpus {
@@ -284,9 +282,7 @@ impl Sources {
 
     /// What happened since the last drain, and how many records were lost. No system call but reading the clock.
     pub(crate) fn drain(&mut self, clock: &Clock) -> (Vec<Event>, u64) {
-        let Some(bridge) = &mut self.bridge else {
-            return (Vec::new(), 0);
-        };
+        let Some(bridge) = &mut self.bridge else { return (Vec::new(), 0) };
         if self.rings.is_empty() {
             return (Vec::new(), 0);
         }

@@ -34,9 +34,7 @@ pub(crate) fn assemble(
     // Handlers nest, and each kind within itself only in order.
     let mut entered: Vec<Entered> = Vec::new();
     for record in records {
-        let Some(role) = roles.get(&record.event) else {
-            continue;
-        };
+        let Some(role) = roles.get(&record.event) else { continue };
         match (record.what, role) {
             (What::SwitchedOut { preempted }, _) => out = Some((record.time_ns, preempted)),
             (What::SwitchedIn, _) => {

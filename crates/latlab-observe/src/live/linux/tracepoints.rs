@@ -41,9 +41,7 @@ pub(crate) struct Point {
 /// Where this kernel's tick is handled: `tick_nohz_handler` since Linux 6.9, `tick_sched_timer` before. Empty where the addresses are hidden. Looked
 /// up once a process, in 45 ms.
 static TICK_HANDLERS: LazyLock<Vec<u64>> = LazyLock::new(|| {
-    let Ok(file) = std::fs::File::open("/proc/kallsyms") else {
-        return Vec::new();
-    };
+    let Ok(file) = std::fs::File::open("/proc/kallsyms") else { return Vec::new() };
     io::BufReader::new(file)
         .lines()
         .map_while(Result::ok)

@@ -78,9 +78,7 @@ impl List {
 
     /// Of the jump pointers behind a walk, those that do not lead where they should.
     fn wrong_jumps(&self, step: u64, distance: u32) -> u64 {
-        let Some((_, word)) = JUMPS.into_iter().find(|(known, _)| *known == distance) else {
-            return 0;
-        };
+        let Some((_, word)) = JUMPS.into_iter().find(|(known, _)| *known == distance) else { return 0 };
         (step..step + LOOKED_AT)
             .map(|step| {
                 // SAFETY: a word of a node.

@@ -116,7 +116,7 @@ impl Trips<'_> {
 impl Lane {
     /// Time on a CPU of both sides, ns.
     fn cpu_ns(&self) -> Option<u64> {
-        let partner = self.partner.as_ref()?.task().cpu_ns()?;
+        let partner = self.partner.as_ref()?.task.cpu_ns()?;
         Some(partner + Task::Thread(thread_id()).cpu_ns()?)
     }
 
@@ -204,9 +204,7 @@ impl latlab_harness::Session<ContextSwitch> for Session<'_> {
     }
 
     fn proof(&mut self, point: &Exchanged, evidence: &Evidence) -> Proof<Switches> {
-        let Some(lane) = known(&self.lanes, point) else {
-            return Proof::default();
-        };
+        let Some(lane) = known(&self.lanes, point) else { return Proof::default() };
         let answered =
             evidence.answers.check("every answer was the number sent and one more", "", "answers were right");
         let mut checks = vec![Check { ok: answered.ok && !lane.broken, ..answered }];
@@ -214,8 +212,7 @@ impl latlab_harness::Session<ContextSwitch> for Session<'_> {
         if let Some(partner) = &lane.partner {
             checks.push(Check {
                 name: "both sides kept to their CPUs".to_owned(),
-                ok: runs_only_on(partner.task().id(), lane.cpu)
-                    && runs_only_on(thread_id(), self.env.home_cpu),
+                ok: runs_only_on(partner.task.id(), lane.cpu) && runs_only_on(thread_id(), self.env.home_cpu),
                 detail: format!("CPU {} and CPU {}", self.env.home_cpu, lane.cpu),
             });
             if point.placement == SameCpu {

@@ -22,7 +22,7 @@ pub(super) fn answer(side: &Side) {
 /// A running partner; dropping it ends it and waits for its end.
 pub(super) struct Partner {
     exchange: Arc<Exchange>,
-    task: Task,
+    pub(super) task: Task,
     thread: Option<Joined>,
 }
 
@@ -64,10 +64,6 @@ impl Partner {
         Ok(Self { exchange: Arc::clone(exchange), task: Task::Process(id), thread: None })
     }
 
-    pub(super) fn task(&self) -> Task {
-        self.task
-    }
-
     /// In words, for a user whose exchange came to nothing.
     pub(super) fn how_it_ended(&self, patience_ended: bool) -> String {
         match (self.task, state(self.task)) {
@@ -104,9 +100,7 @@ impl Drop for Partner {
 
 /// How a child has ended, without taking it from who waits for it; `None` while it runs, and for a thread.
 pub(super) fn state(task: Task) -> Option<String> {
-    let Task::Process(id) = task else {
-        return None;
-    };
+    let Task::Process(id) = task else { return None };
     // SAFETY: all-zero is a valid siginfo.
     let mut ended: libc::siginfo_t = unsafe { std::mem::zeroed() };
     let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;

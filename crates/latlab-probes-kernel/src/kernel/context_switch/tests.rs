@@ -56,9 +56,7 @@ fn partner(side: &Side, answers: fn(u32) -> Option<&'static [u32]>) {
     let mut questions = 0;
     while let Some(token) = side.receive() {
         questions += 1;
-        let Some(added) = answers(questions).filter(|_| token < STOP) else {
-            return;
-        };
+        let Some(added) = answers(questions).filter(|_| token < STOP) else { return };
         if !added.iter().all(|more| side.send(token + more)) {
             return;
         }
@@ -142,7 +140,7 @@ fn a_partner_that_is_killed_is_noticed_and_no_process_is_left() {
     trips.run(10);
     assert!(trips.answers == Compared { all: 10, wrong: 0 } && !trips.broken);
     let partner = lane.partner.as_ref().expect("not alone");
-    let id = partner.task().id();
+    let id = partner.task.id();
     // SAFETY: our own child.
     assert_eq!(unsafe { libc::kill(id, libc::SIGKILL) }, 0);
     session.watch.begin(&lane.exchange, Some(partner));

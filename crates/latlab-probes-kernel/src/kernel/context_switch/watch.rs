@@ -54,7 +54,7 @@ impl Watch {
         self.shared.set(Some(Waiting {
             until: Instant::now() + self.patience,
             exchange: Arc::clone(exchange),
-            partner: partner.map(Partner::task),
+            partner: partner.map(|partner| partner.task),
         }));
     }
 
@@ -79,9 +79,7 @@ impl Shared {
 
     fn look(&self) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(own) = &*waiting else {
-            return;
-        };
+        let Some(own) = &*waiting else { return };
         let dead = own.partner.is_some_and(|partner| state(partner).is_some());
         if dead || Instant::now() >= own.until {
             self.fired.store(true, Ordering::Release);

@@ -8,9 +8,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 pub(super) fn ends_within(child: libc::pid_t, milliseconds: c_int) -> bool {
     // SAFETY: pidfd_open takes two integers and touches no memory.
     let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_open, child, 0) };
-    let Ok(descriptor) = c_int::try_from(descriptor) else {
-        return true;
-    };
+    let Ok(descriptor) = c_int::try_from(descriptor) else { return true };
     if descriptor < 0 {
         return true;
     }

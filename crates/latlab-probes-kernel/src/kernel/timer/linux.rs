@@ -206,12 +206,8 @@ mod tests {
 
     #[test]
     fn the_timer_slack_is_as_before_when_it_is_no_longer_needed() {
-        let Ok(before) = current_timer_slack() else {
-            return;
-        };
-        let Ok(set) = NoSlack::set() else {
-            return;
-        };
+        let Ok(before) = current_timer_slack() else { return };
+        let Ok(set) = NoSlack::set() else { return };
         assert_eq!(current_timer_slack().ok(), Some(1));
         drop(set);
         assert_eq!(current_timer_slack().ok(), Some(before));

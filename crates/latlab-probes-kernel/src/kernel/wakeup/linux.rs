@@ -84,9 +84,7 @@ fn run(shared: &Shared, cpu: u32, stamps: Stamps, sleep: Sleep) {
         let voluntary = switches().map_or(u64::MAX, |(voluntary, _)| voluntary);
         shared.switches.store(voluntary, Ordering::Relaxed);
         shared.ready.0.store(number.wrapping_add(1), Ordering::Release);
-        let Some(next) = sleep(&shared.word.0, number) else {
-            return;
-        };
+        let Some(next) = sleep(&shared.word.0, number) else { return };
         // Taken before anything else, stored where the next announcement makes it visible.
         shared.woken_at.store(stamps.end(), Ordering::Relaxed);
         number = next;

@@ -102,9 +102,7 @@ impl latlab_harness::Session<Connect> for Session<'_> {
     }
 
     fn proof(&mut self, point: &Opening, evidence: &Evidence) -> Proof<Opened> {
-        let Ok(pair) = self.pairs.on(point.path) else {
-            return Proof::default();
-        };
+        let Ok(pair) = self.pairs.on(point.path) else { return Proof::default() };
         let &Evidence { opened, incomplete, least_ns } = evidence;
         let least_ns = least_ns.unwrap_or(u64::MAX);
         let route = pair.route.details.clone();

@@ -173,9 +173,7 @@ impl<'env> Session<'env> {
             samples > 0 && asked == answered,
             format!("{answered} of {asked} requests, with status 200 and their last byte"),
         )];
-        let Some(own) = &mut self.own else {
-            return checks;
-        };
+        let Some(own) = &mut self.own else { return checks };
         let bodies = self.asker.bodies;
         checks.push(check(
             "every answer was the one expected",

@@ -199,9 +199,7 @@ impl<'env, P: Copy + PartialEq> Load<'env, P> {
 
     /// Ends the visit, if there is one.
     pub(crate) fn close(&mut self) {
-        let Some(point) = self.open.take().filter(|_| self.senders.is_some()) else {
-            return;
-        };
+        let Some(point) = self.open.take().filter(|_| self.senders.is_some()) else { return };
         let rested = if self.going_since.is_some() { self.rest() } else { Ok(()) };
         self.senders = None;
         let ended = rested.and_then(|()| self.receivers.end());

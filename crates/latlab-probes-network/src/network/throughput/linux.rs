@@ -165,9 +165,7 @@ impl latlab_harness::Session<Throughput> for Session<'_> {
         evidence: &mut Evidence,
         block: &mut Block,
     ) -> Result<(), ProbeError> {
-        let Some(open) = self.open else {
-            return Err(ProbeError::Other("there are no streams".to_owned()));
-        };
+        let Some(open) = self.open else { return Err(ProbeError::Other("there are no streams".to_owned())) };
         block.set_waits();
         let (pace, streams) = (open.pace, point.streams as usize);
         let before = self.load.arrived(streams);

@@ -336,9 +336,7 @@ impl latlab_harness::Session<Transfer> for Session<'_> {
     }
 
     fn proof(&mut self, point: &Fetch, evidence: &Evidence) -> Proof<Found> {
-        let Ok(pair) = self.pairs.on(point.path) else {
-            return Proof::default();
-        };
+        let Ok(pair) = self.pairs.on(point.path) else { return Proof::default() };
         let route = pair.route.details.clone();
         let mut checks = vec![evidence.whole(*point)];
         checks.extend(pair.counted());

@@ -145,9 +145,7 @@ fn paced(rtt_ns: f64, gap_ns: f64, bytes: f64, gain: f64) -> f64 {
             now_ns = allowed_ns;
             continue;
         }
-        let Some(own) = under_way.pop_front() else {
-            break;
-        };
+        let Some(own) = under_way.pop_front() else { break };
         now_ns = own.acknowledged_ns;
         delivered += 1.0;
         window += 1.0;

@@ -149,9 +149,7 @@ impl DeviceCount {
 
     /// After a block that moved so many bytes; waits a moment for a count that is late.
     pub(crate) fn end(&mut self, device: &Device, direction: Direction, bytes: u64) {
-        let Some(before) = self.before.take() else {
-            return;
-        };
+        let Some(before) = self.before.take() else { return };
         let now = || Some(device.read()?.since(before));
         let Some(mut since) = now() else { return };
         let bytes_of = |since: DeviceCounters| match direction {

@@ -134,9 +134,7 @@ impl Pool {
         while let Some(region) = self.regions.pop_front() {
             self.survey.bytes -= region.bytes;
             self.survey.regions -= 1;
-            let Ok(file) = self.open(&region.names, self.survey.direct) else {
-                continue;
-            };
+            let Ok(file) = self.open(&region.names, self.survey.direct) else { continue };
             let Ok(facts) = fstat(&file) else { continue };
             if u64::try_from(facts.st_size).unwrap_or(0) < region.begin + region.bytes {
                 continue;
@@ -188,9 +186,7 @@ struct Walk {
 impl Walk {
     fn descend(&mut self, folder: BorrowedFd<'_>, names: &mut Vec<CString>) {
         // What cannot be listed is passed over.
-        let Ok(listing) = Dir::read_from(folder) else {
-            return;
-        };
+        let Ok(listing) = Dir::read_from(folder) else { return };
         let mut own: Vec<CString> = listing
             .filter_map(Result::ok)
             .map(|entry| entry.file_name().to_owned())
@@ -203,9 +199,7 @@ impl Walk {
             if self.entries > MOST_ENTRIES || Instant::now() > self.until {
                 return;
             }
-            let Ok(facts) = statat(folder, &name, AtFlags::SYMLINK_NOFOLLOW) else {
-                continue;
-            };
+            let Ok(facts) = statat(folder, &name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
             if facts.st_dev != self.device {
                 continue;
             }
@@ -359,9 +353,7 @@ impl harness::Session<FirstTouch> for Session<'_> {
 
     fn proof(&mut self, point: &Reading, (): &()) -> Proof<Details> {
         let nth = point.operation as usize;
-        let Some(state) = self.states.get(&point.block_bytes) else {
-            return Proof::default();
-        };
+        let Some(state) = self.states.get(&point.block_bytes) else { return Proof::default() };
         let (regions, again) = (state.ratios.len(), state.again);
         let counted = match state.counted {
             Some(counted) => {

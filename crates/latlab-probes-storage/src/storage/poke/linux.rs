@@ -377,9 +377,7 @@ impl Session<'_> {
         found: &mut Evidence,
     ) -> Result<(), ProbeError> {
         let spot = at(&mut self.spots, file_bytes)?;
-        let Some(contents) = spot.target.test.contents else {
-            return Ok(());
-        };
+        let Some(contents) = spot.target.test.contents else { return Ok(()) };
         if path != DIRECT {
             fsync(&spot.file).map_err(system("flushing the poked pages"))?;
             let step = if path == WARM { COMPARED } else { 1 };
@@ -466,9 +464,7 @@ impl harness::Session<Poke> for Session<'_> {
             let flag = "the experiment's zero: the instrument alone, without any input or output";
             return Proof { flags: vec![flag.to_owned()], ..Proof::of(vec![nothing]) };
         }
-        let Some(spot) = self.spots.get(&spot_of(size)) else {
-            return Proof::default();
-        };
+        let Some(spot) = self.spots.get(&spot_of(size)) else { return Proof::default() };
         let mut checks = found.disk.checks(&spot.target, path, Direction::Read);
         let held =
             format!("{} poked blocks were read back whole and are as they were laid out", found.compared.all);

@@ -153,9 +153,7 @@ fn what_is_warm_lies_in_the_page_cache_as_a_reader_from_front_to_back_leaves_it(
         in_large_folios(&*target.test.file, BYTES)
     };
     // Only root sees folios, and not every file system has large ones.
-    let (Some((ahead, _)), Some((apart, _))) = (by(true), by(false)) else {
-        return;
-    };
+    let (Some((ahead, _)), Some((apart, _))) = (by(true), by(false)) else { return };
     if ahead <= apart {
         return;
     }

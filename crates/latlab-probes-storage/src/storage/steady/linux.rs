@@ -36,9 +36,7 @@ pub(super) enum Filler {
 impl Filler {
     pub(super) fn new(env: &Env, contents: Contents, places: Places) -> Self {
         let buffer = || Buffer::new(usize::try_from(BLOCK).unwrap_or(usize::MAX), BLOCK_BYTES);
-        let Some(cpu) = other_cpu(env) else {
-            return Self::Here { contents, places, buffer: buffer() };
-        };
+        let Some(cpu) = other_cpu(env) else { return Self::Here { contents, places, buffer: buffer() } };
         let (full_to, full) = sync_channel(AHEAD);
         let (empty, empty_from) = sync_channel::<Buffer>(AHEAD);
         for _ in 0..AHEAD {

@@ -134,9 +134,7 @@ fn excursion(level: &[f64]) -> f64 {
 }
 
 fn basis(regimes: &[Regime], operation: Way) -> String {
-    let Some(last) = regimes.last() else {
-        return String::new();
-    };
+    let Some(last) = regimes.last() else { return String::new() };
     let longer = if operation == Way::Write {
         "a larger write cache, or credits that last longer, would not have shown"
     } else {

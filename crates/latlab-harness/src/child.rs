@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::ProbeError;
+use crate::{ProbeError, Result};
 
 /// A child that was told to end may take this long before it is killed.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -43,11 +43,7 @@ pub struct Child {
 impl Child {
     /// Starts `command` (see [`Env::child`](crate::Env::child)) with the program's name as its last argument and more environment variables.
     /// Fails when the system refuses the process.
-    pub fn start(
-        command: &[OsString],
-        program: &str,
-        environment: &[(&str, OsString)],
-    ) -> Result<Self, ProbeError> {
+    pub fn start(command: &[OsString], program: &str, environment: &[(&str, OsString)]) -> Result<Self> {
         let refused =
             |source| ProbeError::System { what: format!("starting a process for {program}"), source };
         let (file, arguments) = command
@@ -84,7 +80,7 @@ impl Child {
     }
 
     /// Asks and waits for the answer. Errors: what the child says went wrong, or that it ended, with its status.
-    pub fn ask<Q: Serialize, A: DeserializeOwned>(&mut self, request: &Q) -> Result<A, ProbeError> {
+    pub fn ask<Q: Serialize, A: DeserializeOwned>(&mut self, request: &Q) -> Result<A> {
         let unreadable =
             |error: serde_json::Error| ProbeError::Other(format!("the measuring child: {error}"));
         let mut line = serde_json::to_vec(request).map_err(unreadable)?;
@@ -145,7 +141,7 @@ impl Drop for Child {
 pub fn serve_child<Q: DeserializeOwned, A: Serialize>(
     input: impl BufRead,
     output: &mut dyn Write,
-    mut answer: impl FnMut(Q) -> Result<A, ProbeError>,
+    mut answer: impl FnMut(Q) -> Result<A>,
 ) -> std::io::Result<()> {
     for line in input.lines() {
         let answer = match serde_json::from_str(&line?) {
@@ -159,10 +155,7 @@ pub fn serve_child<Q: DeserializeOwned, A: Serialize>(
 
 /// One answer, for a child that goes on with something else after it than with the next request.
 /// Fails when the pipe fails; the parent is gone then.
-pub fn answer_parent<A: Serialize>(
-    output: &mut dyn Write,
-    answer: Result<A, ProbeError>,
-) -> std::io::Result<()> {
+pub fn answer_parent<A: Serialize>(output: &mut dyn Write, answer: Result<A>) -> std::io::Result<()> {
     let answer = match answer {
         Ok(answer) => Answer::Ok(answer),
         Err(error) => Answer::Failed(error.to_string()),

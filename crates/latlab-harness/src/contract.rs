@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::causes::KnownCauses;
-use crate::{Block, Env, Operations, Planned, PointResult, ProbeError, Sampled, Share};
+use crate::{Block, Env, Operations, Planned, PointResult, Result, Sampled, Share};
 
 /// Group of probes that share a quota of time and a section of the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, strum::IntoStaticStr)]
@@ -309,11 +309,7 @@ pub trait Probe: Sized + Sync + 'static {
 
     /// Takes what a group of points needs. Dropping the session gives everything back.
     /// Fails when the system refuses a resource; the points of the group are then recorded as failed.
-    fn open<'env>(
-        &'env self,
-        env: &'env Env,
-        group: &[Self::Point],
-    ) -> Result<Self::Session<'env>, ProbeError>;
+    fn open<'env>(&'env self, env: &'env Env, group: &[Self::Point]) -> Result<Self::Session<'env>>;
 
     /// Further points for the rounds to come, given what this one found: where there is a knee, more sizes around it. They are asked for after each
     /// round; those that are known already are not measured twice.
@@ -337,17 +333,12 @@ pub trait Probe: Sized + Sync + 'static {
 pub trait Session<P: Probe> {
     /// Untimed: sets up and warms up. Called before every visit to a point.
     /// Fails when the point cannot be set up; it is then recorded as failed and the others go on.
-    fn select(&mut self, _point: &P::Point) -> Result<(), ProbeError> {
+    fn select(&mut self, _point: &P::Point) -> Result<()> {
         Ok(())
     }
 
     /// Takes one block of samples at the point that was selected, with the evidence of its blocks so far. Fails when the work failed.
-    fn block(
-        &mut self,
-        point: &P::Point,
-        evidence: &mut P::Evidence,
-        block: &mut Block,
-    ) -> Result<(), ProbeError>;
+    fn block(&mut self, point: &P::Point, evidence: &mut P::Evidence, block: &mut Block) -> Result<()>;
 
     /// Before the proof of a point: which of its blocks, by their place among them, are left out of its figure because something disturbed them. What
     /// the evidence keeps by block and tells as a detail leaves them out too ([`crate::without`]).
@@ -376,7 +367,7 @@ pub enum Nothing {}
 pub enum NoSession {}
 
 impl<P: Probe> Session<P> for NoSession {
-    fn block(&mut self, _: &P::Point, _: &mut P::Evidence, _: &mut Block) -> Result<(), ProbeError> {
+    fn block(&mut self, _: &P::Point, _: &mut P::Evidence, _: &mut Block) -> Result<()> {
         match *self {}
     }
 

@@ -15,7 +15,9 @@ use schemars::generate::SchemaSettings;
 use serde_json::Value;
 
 use crate::contract::{Figure, Nothing, PointFields, Probe, Session};
-use crate::{Block, Env, Plan, Planned, PointResult, ProbeError, Proof, Sampled, Share, Spec, Support};
+use crate::{
+    Block, Env, Plan, Planned, PointResult, ProbeError, Proof, Result, Sampled, Share, Spec, Support,
+};
 
 /// The JSON Schemas of a probe's findings; none where it has none.
 #[derive(Clone, Debug, Default)]
@@ -65,11 +67,7 @@ pub trait AnyProbe {
     }
 
     /// See [`Probe::open`]. Fails when the system refuses a resource, or a point is none of this probe.
-    fn open<'env>(
-        &'env self,
-        env: &'env Env,
-        group: &[Planned],
-    ) -> Result<Box<dyn AnySession + 'env>, ProbeError>;
+    fn open<'env>(&'env self, env: &'env Env, group: &[Planned]) -> Result<Box<dyn AnySession + 'env>>;
 
     /// See [`Probe::refine`].
     fn refine(&self, _env: &Env, _results: &[PointResult]) -> Vec<Planned> {
@@ -85,10 +83,10 @@ pub trait AnyProbe {
 /// The measuring of one group of points without their types: one virtual call a block.
 pub trait AnySession {
     /// See [`Session::select`]. Fails when the point cannot be set up, or is none of this group.
-    fn select(&mut self, point: &Point) -> Result<(), ProbeError>;
+    fn select(&mut self, point: &Point) -> Result<()>;
 
     /// See [`Session::block`]: at the selected point. Fails when the work failed, or no point is selected.
-    fn block(&mut self, block: &mut Block) -> Result<(), ProbeError>;
+    fn block(&mut self, block: &mut Block) -> Result<()>;
 
     /// See [`Session::leave_out`].
     fn leave_out(&mut self, _point: &Point, _blocks: &[usize]) {}
@@ -138,11 +136,7 @@ impl<P: Probe> AnyProbe for Erased<P> {
         self.0.refine(env, &figures(results)).iter().map(erased).collect()
     }
 
-    fn open<'env>(
-        &'env self,
-        env: &'env Env,
-        group: &[Planned],
-    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
+    fn open<'env>(&'env self, env: &'env Env, group: &[Planned]) -> Result<Box<dyn AnySession + 'env>> {
         let own = |planned: &Planned| {
             P::Point::of_point(&planned.point).ok_or_else(|| ProbeError::no_point(&planned.point))
         };
@@ -201,20 +195,20 @@ struct Erasing<'env, P: Probe> {
 }
 
 impl<P: Probe> Erasing<'_, P> {
-    fn place(&self, point: &Point) -> Result<usize, ProbeError> {
+    fn place(&self, point: &Point) -> Result<usize> {
         let place = self.points.iter().position(|known| known.record == *point);
         place.ok_or_else(|| ProbeError::no_point(point))
     }
 }
 
 impl<P: Probe> AnySession for Erasing<'_, P> {
-    fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
+    fn select(&mut self, point: &Point) -> Result<()> {
         let place = self.place(point)?;
         self.selected = Some(place);
         self.session.select(&self.points[place].point)
     }
 
-    fn block(&mut self, block: &mut Block) -> Result<(), ProbeError> {
+    fn block(&mut self, block: &mut Block) -> Result<()> {
         let Some(place) = self.selected else {
             return Err(ProbeError::Other("no point is selected".to_owned()));
         };
@@ -303,7 +297,7 @@ mod tests {
                 .test_file(7)
         }
 
-        fn open<'env>(&'env self, _env: &'env Env, _group: &[Place]) -> Result<Counter, ProbeError> {
+        fn open<'env>(&'env self, _env: &'env Env, _group: &[Place]) -> Result<Counter> {
             Ok(Counter)
         }
 
@@ -315,7 +309,7 @@ mod tests {
     }
 
     impl Session<Counting> for Counter {
-        fn block(&mut self, point: &Place, blocks: &mut u32, _block: &mut Block) -> Result<(), ProbeError> {
+        fn block(&mut self, point: &Place, blocks: &mut u32, _block: &mut Block) -> Result<()> {
             *blocks += point.threads.unwrap_or(1);
             Ok(())
         }

@@ -2,6 +2,9 @@
 
 use latlab_record::Point;
 
+/// What may fail while something is measured.
+pub type Result<T, E = ProbeError> = std::result::Result<T, E>;
+
 /// Why a probe could not go on.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {

@@ -44,7 +44,7 @@ pub use contract::{
 pub use crew::{Crew, CrewError};
 pub use env::{Env, Interpreter, MemorySource, seed, usable_cpus};
 pub use erased::{AnyProbe, AnySession, Erased, Schemas};
-pub use error::ProbeError;
+pub use error::{ProbeError, Result};
 pub use in_flight::{Arrivals, Flight, Limits, Queue, Wait};
 pub use joined::Joined;
 pub use latlab_observe::is_pinned_to;

@@ -21,8 +21,8 @@ use crate::reference::Drift;
 use crate::samples::{self, BlockData, Sampled};
 use crate::summary::{self, Measured};
 use crate::{
-    AnyProbe, AnySession, Block, Env, Planned, PointResult, ProbeError, Proof, Reach, Reference, Spec,
-    Support,
+    AnyProbe, AnySession, Block, Env, Planned, PointResult, ProbeError, Proof, Reach, Reference, Result,
+    Spec, Support,
 };
 
 /// Seconds between two readings of the reference.
@@ -379,11 +379,7 @@ impl Run<'_> {
         self.sink.progress(&Progress { probe: spec.id, point: state.planned.point.clone(), p50 });
     }
 
-    fn block(
-        &mut self,
-        session: &mut dyn AnySession,
-        state: &mut PointState,
-    ) -> Result<BlockData, ProbeError> {
+    fn block(&mut self, session: &mut dyn AnySession, state: &mut PointState) -> Result<BlockData> {
         let clock = &self.env.clock;
         self.listening.begin(clock);
         let before = self.observer.as_ref().map(Observer::read);

@@ -15,14 +15,11 @@ use latlab_clock::Source;
 use latlab_harness::{Env, Figure, PointResult, Probe, ProbeError, Rank, Spec};
 
 pub use compared::Compared;
-pub use latlab_harness::Joined;
+pub use latlab_harness::{Joined, Result};
 pub use latlab_stats::median_of as median;
 
 /// Bytes of a huge page on x86-64 and on aarch64 with 4 KiB base pages.
 const HUGE_BYTES: usize = 2 << 20;
-
-/// What may fail while something is measured.
-pub type Result<T, E = ProbeError> = std::result::Result<T, E>;
 
 /// See [`Spec::USUAL`].
 pub const USUAL: Spec = Spec::USUAL;

@@ -6,7 +6,7 @@ use latlab_record::Observed;
 use serde::{Deserialize, Serialize};
 
 use super::{Block, WINDOWS};
-use crate::ProbeError;
+use crate::{ProbeError, Result};
 
 /// A block of window means that was taken in a child process, as it crosses the pipe.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -27,8 +27,8 @@ impl RemoteBlock {
     pub fn take(
         clock: &Clock,
         ops_per_window: Option<u64>,
-        work: impl FnOnce(&mut Block) -> Result<(), ProbeError>,
-    ) -> Result<Self, ProbeError> {
+        work: impl FnOnce(&mut Block) -> Result<()>,
+    ) -> Result<Self> {
         let (mut ops, mut threshold) = (ops_per_window, 0.0);
         let (data, observed) = observed(|| {
             let mut block = Block::new(clock, &mut ops, &mut threshold);
@@ -41,10 +41,7 @@ impl RemoteBlock {
     /// A block whose windows, all of `ops_per_window` operations, the work itself timed by the system's clock: calibrating another one (60 ms)
     /// would take longer than many a child's work. `work` pushes each window's mean, ns an operation.
     /// Fails when the work fails, or gives no window means.
-    pub fn gather(
-        ops_per_window: u64,
-        work: impl FnOnce(&mut Vec<f64>) -> Result<(), ProbeError>,
-    ) -> Result<Self, ProbeError> {
+    pub fn gather(ops_per_window: u64, work: impl FnOnce(&mut Vec<f64>) -> Result<()>) -> Result<Self> {
         let (values, observed) = observed(|| {
             let mut values = Vec::with_capacity(WINDOWS as usize);
             work(&mut values)?;
@@ -54,7 +51,7 @@ impl RemoteBlock {
         Self { ops, values, ops_per_window: Some(ops_per_window), observed }.with_windows()
     }
 
-    fn with_windows(self) -> Result<Self, ProbeError> {
+    fn with_windows(self) -> Result<Self> {
         if self.values.is_empty() {
             return Err(ProbeError::Proof("a block came back without a window".to_owned()));
         }
@@ -68,7 +65,7 @@ impl RemoteBlock {
 }
 
 /// What some work gives, and what happened on this thread meanwhile.
-fn observed<T>(work: impl FnOnce() -> Result<T, ProbeError>) -> Result<(T, Observed), ProbeError> {
+fn observed<T>(work: impl FnOnce() -> Result<T>) -> Result<(T, Observed)> {
     let counters = Observer::of_this_thread(None);
     let before = counters.read();
     let done = work()?;

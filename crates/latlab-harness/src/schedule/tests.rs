@@ -9,7 +9,7 @@ use latlab_record::{Check, Kind, Observed, Reach};
 
 use super::*;
 use crate::planned::MAX_BLOCKS;
-use crate::{Batch, Kernel, NoReference, Plan, Proof, ReferenceReading, Spec};
+use crate::{Batch, Kernel, NoReference, Plan, Proof, ReferenceReading, Result, Spec};
 
 static SPEC: Spec = Spec::planted("test.planted");
 
@@ -95,7 +95,7 @@ impl Kernel for Working<'_> {
 }
 
 impl AnySession for Working<'_> {
-    fn select(&mut self, point: &Point) -> Result<(), ProbeError> {
+    fn select(&mut self, point: &Point) -> Result<()> {
         self.at = point.working_set_bytes.unwrap_or(0);
         if !self.probe.order.borrow().contains(&self.at) {
             self.probe.clock.advance_ns(self.probe.first_ns);
@@ -105,7 +105,7 @@ impl AnySession for Working<'_> {
         Ok(())
     }
 
-    fn block(&mut self, block: &mut Block) -> Result<(), ProbeError> {
+    fn block(&mut self, block: &mut Block) -> Result<()> {
         if !self.probe.takes_samples {
             return Ok(());
         }
@@ -167,11 +167,7 @@ impl AnyProbe for Planted {
             .map(|n| Planned::new(Point { working_set_bytes: Some(n), ..Point::default() }))
             .collect()
     }
-    fn open<'env>(
-        &'env self,
-        _env: &'env Env,
-        _group: &[Planned],
-    ) -> Result<Box<dyn AnySession + 'env>, ProbeError> {
+    fn open<'env>(&'env self, _env: &'env Env, _group: &[Planned]) -> Result<Box<dyn AnySession + 'env>> {
         self.opened.set(self.opened.get() + 1);
         Ok(Box::new(Working { probe: self, at: 0, ops: 0, rng: Rng::new(7) }))
     }

@@ -1,11 +1,8 @@
 //! `network.connect`: a name gets an address, a connection is opened, TLS shakes hands.
 
-use latlab_harness::{
-    Env, Figure, Operations, Plan, Planned, Probe, ProbeError, Rank, Reach, Share, Spec, Tier,
-};
-use latlab_record::{Header, Settings, Unit};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use latlab_harness::Share;
+use latlab_probes_shared::prelude::*;
+use latlab_record::Settings;
 use serde_json::Number;
 
 #[cfg(not(target_os = "linux"))]
@@ -14,7 +11,6 @@ use crate::peer::{
     NAMED_ONE_S, PathKind, RouteDetails, named_by_tls, named_count, path_asked, paths, politely, support,
     whole_part,
 };
-use latlab_probes_shared::result_at;
 
 #[cfg(target_os = "linux")]
 #[path = "connect/linux.rs"]
@@ -191,7 +187,7 @@ No more than ten connections a second are opened, at most ten blocks of one (qui
             .cpus(u32::try_from(env.cpus.len()).unwrap_or(u32::MAX).min(2))
     }
 
-    fn open<'env>(&'env self, env: &'env Env, group: &[Opening]) -> Result<work::Session<'env>, ProbeError> {
+    fn open<'env>(&'env self, env: &'env Env, group: &[Opening]) -> Result<work::Session<'env>> {
         work::open(env, group)
     }
 

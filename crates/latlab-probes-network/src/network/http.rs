@@ -1,11 +1,8 @@
 //! `network.http`: how long HTTP requests take that come at a fixed rate, counted from when they were due.
 
-use latlab_harness::{
-    Env, Figure, Operations, Plan, Planned, Probe, ProbeError, Rank, Reach, Share, Spec, Support, Tier,
-};
-use latlab_record::{Header, Profile, Settings, Unit};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use latlab_harness::Share;
+use latlab_probes_shared::prelude::*;
+use latlab_record::Settings;
 
 #[cfg(not(target_os = "linux"))]
 use super::elsewhere as work;

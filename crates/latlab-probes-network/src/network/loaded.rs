@@ -2,11 +2,8 @@
 
 use std::net::IpAddr;
 
-use latlab_harness::{Env, Figure, Operations, Plan, Planned, Probe, ProbeError, Rank, Spec, Tier};
 use latlab_net::PathSpec;
-use latlab_record::{Header, Profile, Unit};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use latlab_probes_shared::prelude::*;
 
 #[cfg(not(target_os = "linux"))]
 use super::elsewhere as work;

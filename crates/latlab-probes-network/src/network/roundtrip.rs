@@ -2,15 +2,11 @@
 
 use std::net::IpAddr;
 
-use latlab_harness::{Env, Figure, Operations, Plan, Planned, Probe, ProbeError, Rank, Reach, Spec, Tier};
-use latlab_record::{Header, Profile, Unit};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 #[cfg(not(target_os = "linux"))]
 use super::elsewhere as work;
 use crate::peer::{Transport, support_beside, whole_part};
-use latlab_probes_shared::{other_cpu, result_at};
+use latlab_probes_shared::other_cpu;
+use latlab_probes_shared::prelude::*;
 
 #[cfg(target_os = "linux")]
 #[path = "roundtrip/linux.rs"]

@@ -2,15 +2,11 @@
 
 use std::net::IpAddr;
 
-use latlab_harness::{Env, Figure, Operations, Plan, Planned, Probe, ProbeError, Rank, Spec, Tier};
-use latlab_record::{Header, Profile, Unit};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 #[cfg(not(target_os = "linux"))]
 use super::elsewhere as work;
 use crate::peer::{Transport, support_beside};
-use latlab_probes_shared::{other_cpu, result_at};
+use latlab_probes_shared::other_cpu;
+use latlab_probes_shared::prelude::*;
 
 #[cfg(target_os = "linux")]
 #[path = "throughput/linux.rs"]
@@ -219,11 +215,7 @@ A receiver that takes nothing is not waited for longer than seconds. The receivi
             .cpus(u32::try_from(env.cpus.len()).unwrap_or(u32::MAX))
     }
 
-    fn open<'env>(
-        &'env self,
-        env: &'env Env,
-        group: &[Connections],
-    ) -> Result<work::Session<'env>, ProbeError> {
+    fn open<'env>(&'env self, env: &'env Env, group: &[Connections]) -> Result<work::Session<'env>> {
         work::open(env, group)
     }
 

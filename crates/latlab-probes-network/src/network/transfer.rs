@@ -1,11 +1,8 @@
 //! `network.transfer`: many files by one or by many at once, over connections that are new or kept.
 
-use latlab_harness::{
-    Env, Figure, Operations, Plan, Planned, Probe, ProbeError, Rank, Reach, Share, Spec, Tier,
-};
-use latlab_record::{Header, Profile, Settings, Unit};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use latlab_harness::Share;
+use latlab_probes_shared::prelude::*;
+use latlab_record::Settings;
 
 use self::Connections::{Kept, New};
 #[cfg(not(target_os = "linux"))]

@@ -2,15 +2,12 @@
 
 use std::time::Duration;
 
-use latlab_harness::{Env, ProbeError};
-use latlab_record::Check;
-
 use super::client::WebClient;
 use super::names::PathKind;
 use super::route::Route;
 use super::side::check;
 use super::web::WebServer;
-use latlab_probes_shared::kept;
+use latlab_probes_shared::prelude::*;
 
 /// The server's thread is told of a connection by the kernel, and may have to wait for its CPU.
 const CATCHES_UP: Duration = Duration::from_millis(20);

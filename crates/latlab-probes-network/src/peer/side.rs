@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use latlab_harness::{Child, Env, ProbeError};
+use latlab_harness::Child;
 use latlab_net::delay::{Entry, enter};
 use latlab_net::echo::Watch;
 use latlab_net::end_with_the_parent;
-use latlab_record::Check;
+use latlab_probes_shared::prelude::*;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 
 use latlab_probes_shared::linux::{Task, run_on};
 

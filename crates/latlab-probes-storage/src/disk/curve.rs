@@ -2,12 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use latlab_harness::{Figure, Planned, Probe};
-use latlab_record::binary_size;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::words::{Access, COLD, Claim, DIRECT, DevicePart, Engine, FASTEST_DEVICE_NS, Holds, Sanity, WARM};
+use latlab_probes_shared::prelude::*;
 
 /// What a job of everyday size has to read, bytes.
 const JOB_BYTES: f64 = 30e9;

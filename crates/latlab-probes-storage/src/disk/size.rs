@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use latlab_clock::Source;
-use latlab_harness::{Env, Support};
-use latlab_record::binary_size;
+use latlab_probes_shared::prelude::*;
 
 use super::words::{Engine, SIMULATED};
 

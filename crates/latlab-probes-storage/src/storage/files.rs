@@ -2,12 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use latlab_harness::{
-    Env, Figure, Operations, Plan, Planned, PointFields as _, Probe, ProbeError, Rank, Spec, Tier,
-};
-use latlab_record::{Header, Point, Profile, Unit};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use latlab_harness::PointFields as _;
+use latlab_probes_shared::prelude::*;
+use latlab_record::Point;
 
 #[cfg_attr(target_os = "linux", path = "files/linux/mod.rs")]
 #[cfg_attr(not(target_os = "linux"), path = "elsewhere/mod.rs")]

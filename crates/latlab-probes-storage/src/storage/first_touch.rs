@@ -1,11 +1,7 @@
 //! `storage.first_touch`: blocks of files that were there before, read for the first time by this run, and again.
 
-use latlab_harness::{
-    Env, Figure, Operations, Plan, Planned, Probe, ProbeError, Rank, Reach, Spec, Support, Tier,
-};
-use latlab_record::{Header, Profile, Settings, Unit, binary_size};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use latlab_probes_shared::prelude::*;
+use latlab_record::Settings;
 
 use crate::disk::{Access, COLD, DIRECT};
 

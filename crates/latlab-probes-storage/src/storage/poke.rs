@@ -2,13 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use latlab_harness::{Env, Figure, Operations, Plan, Planned, Probe, ProbeError, Rank, Reach, Spec, Tier};
-use latlab_probes_shared::result_at;
-use latlab_record::{Header, Profile, Unit};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use crate::disk::{self, Access, COLD, DIRECT, DevicePart, Sanity, WARM};
+use latlab_probes_shared::prelude::*;
 
 #[cfg_attr(target_os = "linux", path = "poke/linux.rs")]
 #[cfg_attr(not(target_os = "linux"), path = "elsewhere/mod.rs")]

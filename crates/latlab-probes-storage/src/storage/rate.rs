@@ -1,12 +1,7 @@
 //! `storage.rate`: how long reads take when they come at a fixed rate, counted from when they were due.
 
-use latlab_harness::{
-    Env, Figure, Operations, Plan, Planned, Probe, ProbeError, Rank, Reach, Spec, Support, Tier,
-};
 use latlab_probes_shared::open_loop::{AtRate, Offered};
-use latlab_record::{Header, Profile, Unit};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use latlab_probes_shared::prelude::*;
 
 use super::random::KIB_4;
 use crate::disk::{self, Access, DIRECT, DevicePart, Engine, Sanity};

@@ -1,10 +1,8 @@
 //! `storage.read.sequential`: reading a file from front to back in blocks of each size, past the page cache, through it, and from it.
 
-use latlab_harness::{Env, Figure, Operations, Plan, Planned, Probe, ProbeError, Rank, Spec, Tier};
-use latlab_record::{Header, Profile, Unit};
-
 use crate::disk::curve::{self, Bandwidth, Blocks, Findings};
 use crate::disk::{self, Access, COLD, DIRECT, WARM};
+use latlab_probes_shared::prelude::*;
 
 #[cfg_attr(target_os = "linux", path = "read_sequential/linux.rs")]
 #[cfg_attr(not(target_os = "linux"), path = "elsewhere/mod.rs")]

@@ -1,9 +1,7 @@
 //! `storage.steady`: one stream of blocks for as long as time and bytes permit, second by second, and whether what it ends with may be called sustained.
 
-use latlab_harness::{Env, Figure, Operations, Plan, Planned, Probe, ProbeError, Rank, Spec, Tier};
-use latlab_record::{Header, Profile, Settings, Unit, binary_size};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use latlab_probes_shared::prelude::*;
+use latlab_record::Settings;
 use serde_json::Number;
 
 use crate::disk::{self, Access, DIRECT, Engine, Way};

@@ -1,10 +1,7 @@
 //! `storage.sync`: what it costs to make a write durable, and whether it can have become so.
 
-use latlab_harness::{Env, Figure, Operations, Plan, Planned, Probe, ProbeError, Rank, Reach, Spec, Tier};
 use latlab_machine::Machine;
-use latlab_record::{Check, Header, Profile, Unit, binary_size};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use latlab_probes_shared::prelude::*;
 use strum::VariantArray as _;
 
 use crate::disk::{DevicePart, Looked, answered_by_a_device, quantile};

@@ -1,10 +1,8 @@
 //! `storage.write.random`: how many random blocks a disk overwrites a second, and how long each takes, by queue depth.
 
-use latlab_harness::{Operations, Spec, Tier};
-use latlab_record::Unit;
-
 use super::random::Marker;
 use crate::disk::Way;
+use latlab_probes_shared::prelude::*;
 
 /// Blocks that are written.
 pub struct Write;

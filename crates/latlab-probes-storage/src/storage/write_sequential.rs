@@ -1,13 +1,9 @@
 //! `storage.write.sequential`: overwriting a file from front to back in blocks of each size, past the page cache and through it, with and without
 //! flushes.
 
-use latlab_harness::{Env, Figure, Operations, Plan, Planned, Probe, ProbeError, Rank, Spec, Tier};
-use latlab_record::{Header, Profile, Unit};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use crate::disk::curve::{self, Bandwidth, Blocks, Findings};
 use crate::disk::{self, Access, BUFFERED, DIRECT, FSYNC_EACH, FSYNC_END};
+use latlab_probes_shared::prelude::*;
 
 #[cfg_attr(target_os = "linux", path = "write_sequential/linux.rs")]
 #[cfg_attr(not(target_os = "linux"), path = "elsewhere/mod.rs")]

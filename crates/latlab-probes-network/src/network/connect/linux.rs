@@ -2,11 +2,9 @@
 
 use std::time::Duration;
 
-use latlab_harness::{Block, Env, ProbeError, Proof, Stamps};
-use latlab_record::Check;
-
 use super::{Connect, Opened, Opening, Phase};
 use crate::peer::{Connects, Pairs, PathKind, Stamped, check};
+use latlab_probes_shared::prelude::*;
 
 pub(super) const HERE: bool = true;
 /// A connection takes round trips of at most 2 s.
@@ -14,7 +12,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// A whole handshake on a slow machine.
 const TAIL_NS: f64 = 5e6;
 
-pub(super) fn open<'env>(env: &'env Env, _group: &[Opening]) -> Result<Session<'env>, ProbeError> {
+pub(super) fn open<'env>(env: &'env Env, _group: &[Opening]) -> Result<Session<'env>> {
     let stamps = Stamps::of(&env.clock)
         .ok_or_else(|| ProbeError::Other("a connection needs a real clock".to_owned()))?;
     Ok(Session { env, stamps, pairs: Pairs::new(env) })
@@ -48,7 +46,7 @@ impl Phase {
 }
 
 impl latlab_harness::Session<Connect> for Session<'_> {
-    fn select(&mut self, point: &Opening) -> Result<(), ProbeError> {
+    fn select(&mut self, point: &Opening) -> Result<()> {
         let route = &self.pairs.on(point.path)?.route;
         if point.path == PathKind::Emulated && !route.delays_packets() {
             return Err(ProbeError::Other(format!(
@@ -59,12 +57,7 @@ impl latlab_harness::Session<Connect> for Session<'_> {
         Ok(())
     }
 
-    fn block(
-        &mut self,
-        point: &Opening,
-        evidence: &mut Evidence,
-        block: &mut Block,
-    ) -> Result<(), ProbeError> {
+    fn block(&mut self, point: &Opening, evidence: &mut Evidence, block: &mut Block) -> Result<()> {
         block.set_waits();
         let (count, one_s) = point.block(self.env);
         block.set_tail_threshold_ns(TAIL_NS + 2e9 * one_s);

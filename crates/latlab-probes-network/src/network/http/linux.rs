@@ -11,7 +11,7 @@ use super::{ANSWER_BYTES, Answers, CONNECTIONS, Http, Requests, requests};
 use crate::peer::{Route, WebServer, check, secret, told};
 use latlab_probes_shared::linux::Pinned;
 use latlab_probes_shared::open_loop::Offered;
-use latlab_probes_shared::other_cpu;
+use latlab_probes_shared::{Result, other_cpu};
 
 pub(super) const HERE: bool = true;
 /// A request gets so long, and so do all connections together: longer than any stall that a server survives unnoticed.
@@ -26,7 +26,7 @@ const SLOW_NS: f64 = 1e6;
 /// More late requests than this share are named.
 const LATE_SHARE: f64 = 0.01;
 
-pub(super) fn open<'env>(env: &'env Env, _group: &[Requests]) -> Result<Session<'env>, ProbeError> {
+pub(super) fn open<'env>(env: &'env Env, _group: &[Requests]) -> Result<Session<'env>> {
     Session::new(env, PATIENCE)
 }
 
@@ -68,12 +68,12 @@ impl Asker {
 }
 
 impl Queue for Asker {
-    fn submit(&mut self, token: u32) -> Result<(), ProbeError> {
+    fn submit(&mut self, token: u32) -> Result<()> {
         self.asked += 1;
         self.pool.ask(token as usize).map_err(|error| told(&error, self.patience))
     }
 
-    fn reap(&mut self, wait: Wait, done: &mut dyn FnMut(u32)) -> Result<(), ProbeError> {
+    fn reap(&mut self, wait: Wait, done: &mut dyn FnMut(u32)) -> Result<()> {
         let at_most = match wait {
             Wait::No => {
                 if self.shared {
@@ -117,7 +117,7 @@ pub struct Session<'env> {
 }
 
 impl<'env> Session<'env> {
-    fn new(env: &'env Env, patience: Duration) -> Result<Self, ProbeError> {
+    fn new(env: &'env Env, patience: Duration) -> Result<Self> {
         let home = Pinned::to(env.home_cpu)?;
         let failed = |error: FetchError| told(&error, patience);
         let mut own = None;
@@ -200,19 +200,14 @@ fn anything(_: u64, _: &[u8]) -> bool {
 }
 
 impl latlab_harness::Session<Http> for Session<'_> {
-    fn select(&mut self, _point: &Requests) -> Result<(), ProbeError> {
+    fn select(&mut self, _point: &Requests) -> Result<()> {
         match &self.failed {
             Some(why) => Err(ProbeError::Other(why.clone())),
             None => Ok(()),
         }
     }
 
-    fn block(
-        &mut self,
-        point: &Requests,
-        evidence: &mut Evidence,
-        block: &mut Block,
-    ) -> Result<(), ProbeError> {
+    fn block(&mut self, point: &Requests, evidence: &mut Evidence, block: &mut Block) -> Result<()> {
         block.set_tail_threshold_ns(self.slow_ns);
         self.blocks += 1;
         let arrivals = Arrivals::Poisson {

@@ -3,10 +3,9 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use latlab_harness::{Env, ProbeError, Stamps};
 use latlab_net::echo::{Client, Counts, Reply, Service, Watch, answer};
 use latlab_net::{NetError, Serving};
-use serde::{Deserialize, Serialize};
+use latlab_probes_shared::prelude::*;
 
 use super::{Far, Runs, failed};
 use crate::peer::Route;

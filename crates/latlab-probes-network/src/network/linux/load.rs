@@ -4,11 +4,10 @@ use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::time::{Duration, Instant};
 
-use latlab_harness::{Env, ProbeError};
 use latlab_net::sockets::Transport;
 use latlab_net::stream::{Amount, Arrivals, Fault, Received, Senders, Sent, Sink, Source, TcpFacts};
 use latlab_net::{NetError, Serving};
-use serde::{Deserialize, Serialize};
+use latlab_probes_shared::prelude::*;
 
 use super::{Far, Runs, failed};
 use crate::peer::Route;

@@ -3,10 +3,10 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use latlab_harness::{Block, Env, ProbeError, Proof, Stamps};
 use latlab_net::echo::{Service, Waiting};
 use latlab_net::sockets::Transport;
-use latlab_record::{Check, Work};
+use latlab_probes_shared::prelude::*;
+use latlab_record::Work;
 
 use super::{Beside, Details, LOAD_MESSAGE, Loaded, MESSAGE, Pace};
 use crate::network::linux::{Agreement, Echo, Ends, Load, Served, Shape};
@@ -21,7 +21,7 @@ const TAIL_NS: f64 = 500e3;
 /// Trips before the first that counts: the first ones of a connection are no round trips like others.
 const WARM: u64 = 3;
 
-pub(super) fn open<'env>(env: &'env Env, group: &[Beside]) -> Result<Session<'env>, ProbeError> {
+pub(super) fn open<'env>(env: &'env Env, group: &[Beside]) -> Result<Session<'env>> {
     let path = group.first().map_or(PathKind::Loopback, |point| point.path);
     let route = Route::of(env, path)?;
     let asked = || path_asked(&env.settings).map_err(ProbeError::Other);
@@ -70,7 +70,7 @@ struct Open {
 }
 
 impl<'env> Session<'env> {
-    fn new(env: &'env Env, route: Route, pace: Pace, patience: Duration) -> Result<Self, ProbeError> {
+    fn new(env: &'env Env, route: Route, pace: Pace, patience: Duration) -> Result<Self> {
         let stamps = Stamps::of(&env.clock)
             .ok_or_else(|| ProbeError::Other("a round trip needs a real clock".to_owned()))?;
         Ok(Self {
@@ -85,12 +85,7 @@ impl<'env> Session<'env> {
         })
     }
 
-    fn trips(
-        &mut self,
-        streams: usize,
-        evidence: &mut Evidence,
-        block: &mut Block,
-    ) -> Result<(), ProbeError> {
+    fn trips(&mut self, streams: usize, evidence: &mut Evidence, block: &mut Block) -> Result<()> {
         let begun = (self.stamps.begin(), self.load.arrived(streams));
         let (clock, tempo) = (&self.env.clock, self.pace);
         let (mut made, mut sum_ns) = (0, 0.0);
@@ -114,7 +109,7 @@ impl<'env> Session<'env> {
 }
 
 impl latlab_harness::Session<Loaded> for Session<'_> {
-    fn select(&mut self, point: &Beside) -> Result<(), ProbeError> {
+    fn select(&mut self, point: &Beside) -> Result<()> {
         self.open = None;
         self.load.close();
         let service = Service {
@@ -143,12 +138,7 @@ impl latlab_harness::Session<Loaded> for Session<'_> {
         })
     }
 
-    fn block(
-        &mut self,
-        point: &Beside,
-        evidence: &mut Evidence,
-        block: &mut Block,
-    ) -> Result<(), ProbeError> {
+    fn block(&mut self, point: &Beside, evidence: &mut Evidence, block: &mut Block) -> Result<()> {
         let Some(open) = self.open else {
             return Err(ProbeError::Other("there is no connection".to_owned()));
         };

@@ -3,15 +3,13 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use latlab_harness::{Block, Env, ProbeError, Proof, Stamps};
 use latlab_net::stream::TcpFacts;
-use latlab_record::Check;
+use latlab_probes_shared::prelude::*;
 
 use super::{Carried, Connections, Pace, Placement, Tcp, Throughput};
 use crate::network::linux::{Agreement, Ends, Load, Shape};
 use crate::peer::{Route, check};
 use latlab_probes_shared::linux::Pinned;
-use latlab_probes_shared::median;
 
 pub(super) const HERE: bool = true;
 /// Longest wait for the first bytes of a block, milliseconds.
@@ -23,7 +21,7 @@ const AT_ONCE_NS: f64 = 20e3;
 /// Then they are read again, so often at most.
 const LOOKS: u32 = 10;
 
-pub(super) fn open<'env>(env: &'env Env, _group: &[Connections]) -> Result<Session<'env>, ProbeError> {
+pub(super) fn open<'env>(env: &'env Env, _group: &[Connections]) -> Result<Session<'env>> {
     Session::new(env, PATIENCE)
 }
 
@@ -65,7 +63,7 @@ enum State {
 }
 
 impl<'env> Session<'env> {
-    fn new(env: &'env Env, patience: Duration) -> Result<Self, ProbeError> {
+    fn new(env: &'env Env, patience: Duration) -> Result<Self> {
         let stamps = Stamps::of(&env.clock)
             .ok_or_else(|| ProbeError::Other("a rate needs a real clock".to_owned()))?;
         Ok(Self {
@@ -143,7 +141,7 @@ fn in_turn(env: &Env) -> Vec<u32> {
 }
 
 impl latlab_harness::Session<Throughput> for Session<'_> {
-    fn select(&mut self, point: &Connections) -> Result<(), ProbeError> {
+    fn select(&mut self, point: &Connections) -> Result<()> {
         self.open = None;
         // Others each time: what an earlier connection left is none of these.
         let seed = self.env.seed(0x7374_7265_616d ^ self.stamps.end());
@@ -159,12 +157,7 @@ impl latlab_harness::Session<Throughput> for Session<'_> {
         Ok(())
     }
 
-    fn block(
-        &mut self,
-        point: &Connections,
-        evidence: &mut Evidence,
-        block: &mut Block,
-    ) -> Result<(), ProbeError> {
+    fn block(&mut self, point: &Connections, evidence: &mut Evidence, block: &mut Block) -> Result<()> {
         let Some(open) = self.open else { return Err(ProbeError::Other("there are no streams".to_owned())) };
         block.set_waits();
         let (pace, streams) = (open.pace, point.streams as usize);

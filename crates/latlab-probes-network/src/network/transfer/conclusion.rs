@@ -2,11 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use latlab_harness::{Figure, Rounds, product, ratio};
-use latlab_probes_shared::median;
-use latlab_record::Estimate;
-use schemars::JsonSchema;
-use serde::Serialize;
+use latlab_harness::product;
+use latlab_probes_shared::prelude::*;
 
 use super::details::{Experiment, Found, Little, Server, Singles};
 use super::knee::{Knee, Step, crossing, foretold, knee, medians, next};

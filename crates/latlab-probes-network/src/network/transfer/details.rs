@@ -2,10 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use latlab_harness::{Figure, Probe as _};
-use latlab_record::Estimate;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use latlab_harness::Probe as _;
+use latlab_probes_shared::prelude::*;
 
 use super::{Fetch, Transfer};
 use crate::peer::{Engine, RouteDetails};

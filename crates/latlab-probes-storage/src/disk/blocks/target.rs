@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 
-use latlab_harness::{Env, ProbeError};
+use latlab_probes_shared::prelude::*;
 use latlab_storage::{Direction, Residency, TestFile};
 use rustix::fs::{Advice, fadvise};
 
@@ -47,7 +47,7 @@ impl Target {
     }
 
     /// The shared test file, laid out by who comes first, or the user's (`--file`).
-    pub(crate) fn open(env: &Env) -> Result<Self, ProbeError> {
+    pub(crate) fn open(env: &Env) -> Result<Self> {
         let test = match &env.settings.file {
             Some(path) => Arc::new(TestFile::existing(Path::new(path))?),
             None => env.disk.test_file(file_bytes(env))?,
@@ -56,7 +56,7 @@ impl Target {
     }
 
     /// The descriptor for a path, and what buffers and blocks must be multiples of.
-    pub(crate) fn file(&self, path: Access) -> Result<(Arc<OwnedFd>, u64), ProbeError> {
+    pub(crate) fn file(&self, path: Access) -> Result<(Arc<OwnedFd>, u64)> {
         if path != DIRECT {
             return Ok((Arc::clone(&self.test.file), 1));
         }
@@ -70,7 +70,7 @@ impl Target {
     }
 
     /// The descriptor for blocks of a size.
-    pub(crate) fn file_for(&self, path: Access, block_bytes: u64) -> Result<Arc<OwnedFd>, ProbeError> {
+    pub(crate) fn file_for(&self, path: Access, block_bytes: u64) -> Result<Arc<OwnedFd>> {
         let (file, alignment) = self.file(path)?;
         if !block_bytes.is_multiple_of(alignment) {
             return Err(ProbeError::Other(format!(
@@ -81,7 +81,7 @@ impl Target {
     }
 
     /// Puts the whole file out of the page cache and looks. Before each cold block, outside of what is timed.
-    pub(crate) fn chill(&self) -> Result<Residency, ProbeError> {
+    pub(crate) fn chill(&self) -> Result<Residency> {
         let residency = self.test.evict()?;
         residency.is_cold().map_err(ProbeError::Proof)?;
         Ok(residency)
@@ -89,7 +89,7 @@ impl Target {
 
     /// Whether reads through the page cache are to bring along what lies behind them. The descriptor is shared by all probes: who reads through the
     /// page cache says it before.
-    pub(crate) fn read_ahead(&self, wanted: bool) -> Result<(), ProbeError> {
+    pub(crate) fn read_ahead(&self, wanted: bool) -> Result<()> {
         let advice = if wanted { Advice::Normal } else { Advice::Random };
         fadvise(&*self.test.file, 0, None, advice).map_err(system("advising how the file is read"))
     }
@@ -106,11 +106,7 @@ impl Target {
 }
 
 /// That a call moved the whole block.
-pub(crate) fn whole(
-    moved: Result<usize, rustix::io::Errno>,
-    length: usize,
-    what: &str,
-) -> Result<(), ProbeError> {
+pub(crate) fn whole(moved: Result<usize, rustix::io::Errno>, length: usize, what: &str) -> Result<()> {
     match moved.map_err(system(what))? {
         moved if moved == length => Ok(()),
         moved => Err(ProbeError::Proof(format!("{what}: {moved} of {length} bytes were moved"))),

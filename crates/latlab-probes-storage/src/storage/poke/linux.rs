@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use latlab_harness::{self as harness, Block, Env, Kernel, ProbeError, Proof, Stamps, pin_this_thread};
+use latlab_probes_shared::Result;
 use latlab_record::{Check, Work, binary_size};
 use latlab_stats::rng::Rng;
 use latlab_storage::{Buffer, Direction, ProcessCounters, TestFile, missing, open_again, open_direct};
@@ -45,7 +46,7 @@ struct Spot {
 }
 
 impl Spot {
-    fn new(target: Target) -> Result<Self, ProbeError> {
+    fn new(target: Target) -> Result<Self> {
         let file =
             open_again(&target.test.file, OFlags::RDWR).map_err(system("opening a file to poke into"))?;
         fadvise(&file, 0, None, Advice::Random).map_err(system("turning read-ahead off"))?;
@@ -60,7 +61,7 @@ impl Spot {
     }
 
     /// With the help of these CPUs: having the pages takes longer than reading them.
-    fn warm(&mut self, bytes: u64, helpers: &[u32]) -> Result<(), ProbeError> {
+    fn warm(&mut self, bytes: u64, helpers: &[u32]) -> Result<()> {
         if self.warm_bytes >= bytes && self.bring_back(bytes)? < bytes / 2 {
             return Ok(());
         }
@@ -86,7 +87,7 @@ impl Spot {
 
     /// Pages that the kernel took back since they were warmed (it does that by itself where memory is watched, DAMON) are read again, when they are
     /// fewer than half; how many bytes were missing.
-    fn bring_back(&self, bytes: u64) -> Result<u64, ProbeError> {
+    fn bring_back(&self, bytes: u64) -> Result<u64> {
         let gone = missing(&self.file, bytes)?;
         let lost = length_of(&gone);
         if lost < bytes / 2 {
@@ -104,7 +105,7 @@ fn length_of(ranges: &[std::ops::Range<u64>]) -> u64 {
 }
 
 /// Through a descriptor without read-ahead, which brings single pages: to write one byte of a piece of 2 MiB, ext4 looks at all of its blocks.
-fn read_pages(file: &OwnedFd, range: std::ops::Range<u64>) -> Result<(), ProbeError> {
+fn read_pages(file: &OwnedFd, range: std::ops::Range<u64>) -> Result<()> {
     let mut chunk = vec![0; CHUNK_BYTES];
     let mut at = range.start;
     while at < range.end {
@@ -189,7 +190,7 @@ fn asked_of(path: Access) -> Option<Asked> {
     }
 }
 
-pub(super) fn open<'env>(env: &'env Env, group: &[Pokes]) -> Result<Session<'env>, ProbeError> {
+pub(super) fn open<'env>(env: &'env Env, group: &[Pokes]) -> Result<Session<'env>> {
     let stamps = stamps(env)?;
     let mut spots = BTreeMap::new();
     let mut longest = PAGE_BYTES;
@@ -224,7 +225,7 @@ pub(super) fn open<'env>(env: &'env Env, group: &[Pokes]) -> Result<Session<'env
 }
 
 /// The file that serves a size.
-fn at(spots: &mut BTreeMap<u64, Spot>, file_bytes: u64) -> Result<&mut Spot, ProbeError> {
+fn at(spots: &mut BTreeMap<u64, Spot>, file_bytes: u64) -> Result<&mut Spot> {
     let spot = spots.get_mut(&spot_of(file_bytes));
     spot.ok_or_else(|| ProbeError::Other("the file was not made".to_owned()))
 }
@@ -242,7 +243,7 @@ impl Session<'_> {
         found: &mut Evidence,
         block: &mut Block,
         count: u64,
-    ) -> Result<(), ProbeError> {
+    ) -> Result<()> {
         let spot = at(&mut self.spots, size)?;
         let contents = spot.target.test.contents;
         // Past the page cache the whole block that holds the byte.
@@ -291,7 +292,7 @@ impl Session<'_> {
         found: &mut Evidence,
         block: &mut Block,
         before: Option<ProcessCounters>,
-    ) -> Result<(), ProbeError> {
+    ) -> Result<()> {
         let fetched = ProcessCounters::fetched_since(before);
         let pokes = self.held.len() as u64;
         if fetched.unwrap_or(0) <= pokes / FETCHED * PAGE_BYTES {
@@ -311,7 +312,7 @@ impl Session<'_> {
         spot.warm(size, &helpers(self.env, size))
     }
 
-    fn take(&mut self, point: &Pokes, found: &mut Evidence, block: &mut Block) -> Result<(), ProbeError> {
+    fn take(&mut self, point: &Pokes, found: &mut Evidence, block: &mut Block) -> Result<()> {
         let Pokes { file_bytes: size, path, .. } = *point;
         let profile = self.env.settings.profile;
         let spot = at(&mut self.spots, size)?;
@@ -371,11 +372,7 @@ impl Session<'_> {
     }
 
     /// Flushes, untimed, and looks at what was read and at what is there now.
-    fn look(
-        &mut self,
-        &Pokes { file_bytes, path, .. }: &Pokes,
-        found: &mut Evidence,
-    ) -> Result<(), ProbeError> {
+    fn look(&mut self, &Pokes { file_bytes, path, .. }: &Pokes, found: &mut Evidence) -> Result<()> {
         let spot = at(&mut self.spots, file_bytes)?;
         let Some(contents) = spot.target.test.contents else { return Ok(()) };
         if path != DIRECT {
@@ -398,7 +395,7 @@ impl Session<'_> {
     }
 }
 
-fn moved(found: rustix::io::Result<usize>, wanted: usize) -> Result<(), ProbeError> {
+fn moved(found: rustix::io::Result<usize>, wanted: usize) -> Result<()> {
     match found.map_err(system("poking"))? {
         bytes if bytes == wanted => Ok(()),
         bytes => Err(ProbeError::Proof(format!("a poke moved {bytes} bytes and not {wanted}"))),
@@ -423,7 +420,7 @@ impl Kernel for Nothing {
 }
 
 impl harness::Session<Poke> for Session<'_> {
-    fn select(&mut self, point: &Pokes) -> Result<(), ProbeError> {
+    fn select(&mut self, point: &Pokes) -> Result<()> {
         let size = point.file_bytes;
         if size == 0 {
             return Ok(());
@@ -442,7 +439,7 @@ impl harness::Session<Poke> for Session<'_> {
         Ok(())
     }
 
-    fn block(&mut self, point: &Pokes, found: &mut Evidence, block: &mut Block) -> Result<(), ProbeError> {
+    fn block(&mut self, point: &Pokes, found: &mut Evidence, block: &mut Block) -> Result<()> {
         if point.file_bytes == 0 {
             block.each(&mut Nothing);
             return Ok(());

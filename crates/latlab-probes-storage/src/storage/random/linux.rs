@@ -1,9 +1,8 @@
 //! Random blocks at a depth, on Linux.
 
-use latlab_harness::{
-    self as harness, Arrivals, Block, Env, Flight, Limits, ProbeError, Proof, Queue, Wait, without,
-};
+use latlab_harness::{self as harness, Arrivals, Flight, Limits, Queue, Wait, without};
 use latlab_probes_shared::open_loop::median_service;
+use latlab_probes_shared::prelude::*;
 use latlab_record::Work;
 
 use self::seek::Seeks;

@@ -2,12 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use latlab_harness::{Env, Figure, Plan, Planned, Probe, ProbeError, Rank, Spec, Support};
-use latlab_record::{Header, Profile, binary_size};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use crate::disk::{self, Access, Claim, DIRECT, DevicePart, Engine, Holds, Sanity, Way};
+use latlab_probes_shared::prelude::*;
 
 #[cfg_attr(target_os = "linux", path = "linux.rs")]
 #[cfg_attr(not(target_os = "linux"), path = "../elsewhere/mod.rs")]

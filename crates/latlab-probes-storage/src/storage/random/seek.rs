@@ -1,6 +1,6 @@
 //! Reads just behind the last one and far away from it, in turns: whether the distance costs anything.
 
-use latlab_harness::{Env, ProbeError, Stamps};
+use latlab_probes_shared::prelude::*;
 use latlab_stats::rng::Rng;
 use latlab_stats::{Medium, Seeking, seeking};
 use latlab_storage::Buffer;
@@ -39,12 +39,7 @@ impl Seeks {
     }
 
     /// A few rounds, about as long as the plan says; each block is looked at.
-    pub(super) fn take(
-        &mut self,
-        env: &Env,
-        target: &Target,
-        evidence: &mut Evidence,
-    ) -> Result<(), ProbeError> {
+    pub(super) fn take(&mut self, env: &Env, target: &Target, evidence: &mut Evidence) -> Result<()> {
         let bytes = target.blocks(KIB_4) * KIB_4;
         if bytes < SMALLEST_FILE || self.times[0].len() >= KEPT {
             return Ok(());

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use latlab_harness::{self as harness, Arrivals, Block, Env, Flight, Limits, ProbeError, Proof};
+use latlab_probes_shared::Result;
 use latlab_probes_shared::open_loop::{Offered, median_service};
 use latlab_record::Work;
 use latlab_storage::Direction;
@@ -43,7 +44,7 @@ pub struct Session<'env> {
     blocks: u64,
 }
 
-pub(super) fn open<'env>(env: &'env Env, _group: &[Reads]) -> Result<Session<'env>, ProbeError> {
+pub(super) fn open<'env>(env: &'env Env, _group: &[Reads]) -> Result<Session<'env>> {
     let target = Target::open(env)?;
     let blocks = target.blocks(KIB_4);
     let places = Places::random(KIB_4, blocks, env.seed(TRIAL));
@@ -64,10 +65,7 @@ pub(super) fn open<'env>(env: &'env Env, _group: &[Reads]) -> Result<Session<'en
 }
 
 /// Reads a second when one waits for the other, by the seconds of each while there is time: from the fastest quarter, because a disturbance only slows.
-fn trial(
-    mut read: impl FnMut() -> Result<f64, ProbeError>,
-    has_time: impl Fn() -> bool,
-) -> Result<f64, ProbeError> {
+fn trial(mut read: impl FnMut() -> Result<f64>, has_time: impl Fn() -> bool) -> Result<f64> {
     let mut seconds = Vec::with_capacity(TRIAL_READS);
     while seconds.len() < FEWEST_TRIAL_READS || (seconds.len() < TRIAL_READS && has_time()) {
         seconds.push(read()?);
@@ -77,7 +75,7 @@ fn trial(
 }
 
 impl harness::Session<Rate> for Session<'_> {
-    fn select(&mut self, point: &Reads) -> Result<(), ProbeError> {
+    fn select(&mut self, point: &Reads) -> Result<()> {
         if point.rate_per_s as f64 > self.one_at_a_time_per_s {
             return Err(ProbeError::Other(format!(
                 "not asked for: one at a time this disk reads {:.0} blocks a second",
@@ -87,7 +85,7 @@ impl harness::Session<Rate> for Session<'_> {
         Ok(())
     }
 
-    fn block(&mut self, point: &Reads, seen: &mut Evidence, block: &mut Block) -> Result<(), ProbeError> {
+    fn block(&mut self, point: &Reads, seen: &mut Evidence, block: &mut Block) -> Result<()> {
         let operations = reads(self.env.settings.profile, point.rate_per_s);
         let per_s = point.rate_per_s as f64;
         block.set_tail_threshold_ns(1e6);

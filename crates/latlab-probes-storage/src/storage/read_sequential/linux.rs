@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use latlab_harness::{self as harness, Block, Env, ProbeError, Proof, Stamps};
+use latlab_probes_shared::Result;
 use latlab_storage::{Buffer, Direction, ProcessCounters, missing};
 
 use super::{Bandwidth, Blocks, COLD, DIRECT, ReadSequential, WARM, stretch, warm_bytes};
@@ -43,7 +44,7 @@ pub struct Session<'env> {
     pub(super) taken_back: u32,
 }
 
-pub(super) fn open<'env>(env: &'env Env, _group: &[Blocks]) -> Result<Session<'env>, ProbeError> {
+pub(super) fn open<'env>(env: &'env Env, _group: &[Blocks]) -> Result<Session<'env>> {
     Ok(Session {
         env,
         stamps: stamps(env)?,
@@ -65,7 +66,7 @@ impl Session<'_> {
 
     /// Puts the first `bytes` into the page cache, as a reader from front to back leaves them there: read ahead, in large folios. (Brought in
     /// as single pages they are three to four times slower to read: docs/method/disk.md.)
-    fn warm_up(&mut self, bytes: u64) -> Result<(), ProbeError> {
+    fn warm_up(&mut self, bytes: u64) -> Result<()> {
         let file = Arc::clone(&self.target.test.file);
         let missing = || missing(&*file, bytes);
         if self.warm == bytes && missing()?.is_empty() {
@@ -97,12 +98,7 @@ impl Session<'_> {
     }
 
     /// Reads a stretch, block after block: when each began and ended.
-    fn stretch(
-        &mut self,
-        point: &Blocks,
-        evidence: &mut Evidence,
-        begin: u64,
-    ) -> Result<Vec<(u64, u64)>, ProbeError> {
+    fn stretch(&mut self, point: &Blocks, evidence: &mut Evidence, begin: u64) -> Result<Vec<(u64, u64)>> {
         let contents = self.target.test.contents;
         let file = self.target.file_for(point.path, point.block_bytes)?;
         let end = begin + self.stretch_of(point).0;
@@ -130,7 +126,7 @@ impl Session<'_> {
         point: &Blocks,
         evidence: &mut Evidence,
         begin: u64,
-    ) -> Result<Vec<(u64, u64)>, ProbeError> {
+    ) -> Result<Vec<(u64, u64)>> {
         for _ in 0..TRIES {
             let before = ProcessCounters::of_this_thread();
             #[cfg(test)]
@@ -168,7 +164,7 @@ impl Session<'_> {
 }
 
 /// Reads a part of the file from front to back.
-fn read_through(file: &OwnedFd, chunk: &mut Buffer, part: Range<u64>) -> Result<(), ProbeError> {
+fn read_through(file: &OwnedFd, chunk: &mut Buffer, part: Range<u64>) -> Result<()> {
     let mut at = part.start;
     while at < part.end {
         let bytes = chunk.bytes_mut();
@@ -181,7 +177,7 @@ fn read_through(file: &OwnedFd, chunk: &mut Buffer, part: Range<u64>) -> Result<
 }
 
 impl harness::Session<ReadSequential> for Session<'_> {
-    fn select(&mut self, point: &Blocks) -> Result<(), ProbeError> {
+    fn select(&mut self, point: &Blocks) -> Result<()> {
         self.target.file_for(point.path, point.block_bytes)?;
         let length = usize::try_from(point.block_bytes).unwrap_or(usize::MAX);
         if self.buffer.bytes().len() != length {
@@ -194,12 +190,7 @@ impl harness::Session<ReadSequential> for Session<'_> {
         }
     }
 
-    fn block(
-        &mut self,
-        point: &Blocks,
-        evidence: &mut Evidence,
-        block: &mut Block,
-    ) -> Result<(), ProbeError> {
+    fn block(&mut self, point: &Blocks, evidence: &mut Evidence, block: &mut Block) -> Result<()> {
         let Blocks { path, block_bytes, .. } = *point;
         block.set_tail_threshold_ns(Timed::tail_ns(path == WARM, block_bytes));
         let (stretch_bytes, within) = self.stretch_of(point);

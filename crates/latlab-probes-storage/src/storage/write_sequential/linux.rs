@@ -1,6 +1,7 @@
 //! The writes, one system call each, and the flushes.
 
 use latlab_harness::{self as harness, Block, Env, ProbeError, Proof, Stamps};
+use latlab_probes_shared::Result;
 use latlab_storage::{BLOCK_BYTES, Buffer, Direction};
 use rustix::fs::fsync;
 
@@ -35,7 +36,7 @@ pub struct Session<'env> {
     back: Buffer,
 }
 
-pub(super) fn open<'env>(env: &'env Env, _group: &[Blocks]) -> Result<Session<'env>, ProbeError> {
+pub(super) fn open<'env>(env: &'env Env, _group: &[Blocks]) -> Result<Session<'env>> {
     let stamps = stamps(env)?;
     let target = Target::open(env)?;
     // Pages that were left by others would make the first writes unlike the later ones.
@@ -45,7 +46,7 @@ pub(super) fn open<'env>(env: &'env Env, _group: &[Blocks]) -> Result<Session<'e
 }
 
 impl harness::Session<WriteSequential> for Session<'_> {
-    fn select(&mut self, point: &Blocks) -> Result<(), ProbeError> {
+    fn select(&mut self, point: &Blocks) -> Result<()> {
         self.target.file_for(point.path, point.block_bytes)?;
         let length = usize::try_from(point.block_bytes).unwrap_or(usize::MAX).max(BLOCK_BYTES);
         if self.buffer.bytes().len() != length {
@@ -54,12 +55,7 @@ impl harness::Session<WriteSequential> for Session<'_> {
         self.target.read_ahead(false)
     }
 
-    fn block(
-        &mut self,
-        point: &Blocks,
-        evidence: &mut Evidence,
-        block: &mut Block,
-    ) -> Result<(), ProbeError> {
+    fn block(&mut self, point: &Blocks, evidence: &mut Evidence, block: &mut Block) -> Result<()> {
         let Blocks { path, block_bytes, .. } = *point;
         block.set_waits();
         let contents = self

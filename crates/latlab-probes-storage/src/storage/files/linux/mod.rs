@@ -7,6 +7,7 @@ use std::ffi::CString;
 use std::time::Duration;
 
 use latlab_harness::{self as harness, Block, Env, ProbeError, Proof, Stamps};
+use latlab_probes_shared::Result;
 use latlab_record::{Check, Work};
 use latlab_storage::{Contents, Direction, Entry, ProcessCounters, evict, extents, residency};
 use rustix::fs::{Advice, fadvise};
@@ -147,7 +148,7 @@ pub struct Session<'env> {
     seeds: u64,
 }
 
-pub(super) fn open<'env>(env: &'env Env, _group: &[Task]) -> Result<Session<'env>, ProbeError> {
+pub(super) fn open<'env>(env: &'env Env, _group: &[Task]) -> Result<Session<'env>> {
     let stamps = stamps(env)?;
     let scratch = Scratch::new(env)?;
     Ok(Session {
@@ -165,17 +166,12 @@ pub(super) fn open<'env>(env: &'env Env, _group: &[Task]) -> Result<Session<'env
 }
 
 impl Session<'_> {
-    fn names(
-        &self,
-        set: &Set,
-        entry: fn(u64) -> Entry,
-        files: std::ops::Range<u64>,
-    ) -> Result<Vec<CString>, ProbeError> {
+    fn names(&self, set: &Set, entry: fn(u64) -> Entry, files: std::ops::Range<u64>) -> Result<Vec<CString>> {
         files.map(|number| self.scratch.file(set.directory, entry(number))).collect()
     }
 
     /// A directory for files that are not there yet, their bytes taken from the budget and put into `data`.
-    fn prepare(&mut self, files: u64, file_bytes: u64) -> Result<Set, ProbeError> {
+    fn prepare(&mut self, files: u64, file_bytes: u64) -> Result<Set> {
         let bytes = files * file_bytes;
         self.scratch.admit(files, file_bytes)?;
         self.env.disk.budget().spend(bytes)?;
@@ -193,7 +189,7 @@ impl Session<'_> {
     }
 
     /// Reads the first `files` files of a set, outside any time, and compares every byte with `data`.
-    fn verify(&mut self, set: &Set, files: u64) -> Result<Result<String, String>, ProbeError> {
+    fn verify(&mut self, set: &Set, files: u64) -> Result<Result<String, String>> {
         let names = self.names(set, Entry::File, 0..files)?;
         let size = usize::try_from(set.file_bytes).unwrap_or(usize::MAX);
         // One byte more than there should be.
@@ -210,7 +206,7 @@ impl Session<'_> {
     }
 
     /// Writes new files, outside of what is measured.
-    fn made(&mut self, files: u64, file_bytes: u64) -> Result<Set, ProbeError> {
+    fn made(&mut self, files: u64, file_bytes: u64) -> Result<Set> {
         let set = self.prepare(files, file_bytes)?;
         let names = self.names(&set, Entry::File, 0..files)?;
         native::write(self.stamps, &names, &self.data, false)?;
@@ -218,7 +214,7 @@ impl Session<'_> {
     }
 
     /// The files that reads of this size share, written when the first asks for them.
-    fn keep(&mut self, files: u64, file_bytes: u64) -> Result<Set, ProbeError> {
+    fn keep(&mut self, files: u64, file_bytes: u64) -> Result<Set> {
         let found = self.kept.iter().find(|set| set.file_bytes == file_bytes && set.files >= files);
         if let Some(set) = found {
             return Ok(*set);
@@ -229,7 +225,7 @@ impl Session<'_> {
         Ok(set)
     }
 
-    fn pass(&mut self, task: &Task, files: u64, seen: &mut Evidence) -> Result<Pass, ProbeError> {
+    fn pass(&mut self, task: &Task, files: u64, seen: &mut Evidence) -> Result<Pass> {
         match task.operation {
             Operation::Write => self.write(task, files, seen),
             Operation::ReadWarm | Operation::ReadCold | Operation::ReadMetadataCold => {
@@ -242,7 +238,7 @@ impl Session<'_> {
     }
 
     /// Flushes files of a shared set, once: what is dirty cannot be evicted.
-    fn flush(&mut self, set: &Set, files: u64) -> Result<(), ProbeError> {
+    fn flush(&mut self, set: &Set, files: u64) -> Result<()> {
         if set.flushed < files {
             let names = self.names(set, Entry::File, set.flushed..files)?;
             flush_all(&names, "flushing a file before its pages are dropped")?;
@@ -252,7 +248,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    fn write(&mut self, task: &Task, files: u64, seen: &mut Evidence) -> Result<Pass, ProbeError> {
+    fn write(&mut self, task: &Task, files: u64, seen: &mut Evidence) -> Result<Pass> {
         let (file_bytes, is_flushed) = (task.file_bytes, task.sync.is_some());
         let set = self.prepare(files, file_bytes)?;
         let done = if task.engine == Arm::Python {
@@ -271,7 +267,7 @@ impl Session<'_> {
         Ok(done)
     }
 
-    fn read(&mut self, task: &Task, files: u64, seen: &mut Evidence) -> Result<Pass, ProbeError> {
+    fn read(&mut self, task: &Task, files: u64, seen: &mut Evidence) -> Result<Pass> {
         let (file_bytes, cold) = (task.file_bytes, task.is_cold());
         let set = self.keep(task.files_kept(self.env.settings.profile).max(files), file_bytes)?;
         let names = self.names(&set, Entry::File, 0..files)?;
@@ -287,7 +283,7 @@ impl Session<'_> {
                 python.pass(job, set.directory, &self.env.clock, 0)?;
             }
         }
-        let pass = |own: &mut Self, seen: &mut Evidence| -> Result<(Pass, Option<u64>), ProbeError> {
+        let pass = |own: &mut Self, seen: &mut Evidence| -> Result<(Pass, Option<u64>)> {
             let before = ProcessCounters::of_this_thread();
             let begin = own.stamps.begin();
             let done = if in_python {
@@ -333,7 +329,7 @@ impl Session<'_> {
         }
     }
 
-    fn stat(&mut self, task: &Task, files: u64, seen: &mut Evidence) -> Result<Pass, ProbeError> {
+    fn stat(&mut self, task: &Task, files: u64, seen: &mut Evidence) -> Result<Pass> {
         let set = self.keep(files, task.file_bytes)?;
         let names = self.names(&set, Entry::File, 0..files)?;
         let (done, sum) = native::stat(self.stamps, &names)?;
@@ -341,7 +337,7 @@ impl Session<'_> {
         Ok(done)
     }
 
-    fn rename(&mut self, task: &Task, files: u64, seen: &mut Evidence) -> Result<Pass, ProbeError> {
+    fn rename(&mut self, task: &Task, files: u64, seen: &mut Evidence) -> Result<Pass> {
         let set = self.keep(files, task.file_bytes)?;
         let (from, to) =
             (self.names(&set, Entry::File, 0..files)?, self.names(&set, Entry::Renamed, 0..files)?);
@@ -352,7 +348,7 @@ impl Session<'_> {
         Ok(done)
     }
 
-    fn unlink(&mut self, task: &Task, files: u64, seen: &mut Evidence) -> Result<Pass, ProbeError> {
+    fn unlink(&mut self, task: &Task, files: u64, seen: &mut Evidence) -> Result<Pass> {
         let file_bytes = task.file_bytes;
         let left = |set: &Set| set.files - set.removed;
         let has_some = |set: &Set| set.file_bytes == file_bytes && left(set) >= files;
@@ -375,13 +371,13 @@ impl Session<'_> {
     }
 }
 
-fn flush_all(names: &[CString], what: &str) -> Result<(), ProbeError> {
+fn flush_all(names: &[CString], what: &str) -> Result<()> {
     let flush = |name| open_to_read(name).and_then(rustix::fs::fsync);
     names.iter().try_for_each(flush).map_err(refused(what))
 }
 
 /// Puts the files' data out of memory and looks whether it is gone, and whether it is on the disk.
-fn make_cold(names: &[CString], seen: &mut Evidence) -> Result<(), ProbeError> {
+fn make_cold(names: &[CString], seen: &mut Evidence) -> Result<()> {
     let files = names.len();
     let mut source = "";
     for (index, name) in names.iter().enumerate() {
@@ -470,7 +466,7 @@ fn note_fetched(seen: &mut Evidence, fetched: Option<u64>, bytes: u64, cold: boo
 }
 
 impl harness::Session<Files> for Session<'_> {
-    fn select(&mut self, task: &Task) -> Result<(), ProbeError> {
+    fn select(&mut self, task: &Task) -> Result<()> {
         let profile = self.env.settings.profile;
         if !task.leaves_traces() {
             let set = self.keep(task.files_kept(profile), task.file_bytes)?;
@@ -481,7 +477,7 @@ impl harness::Session<Files> for Session<'_> {
         Ok(())
     }
 
-    fn block(&mut self, task: &Task, seen: &mut Evidence, block: &mut Block) -> Result<(), ProbeError> {
+    fn block(&mut self, task: &Task, seen: &mut Evidence, block: &mut Block) -> Result<()> {
         let files = task.files_a_block(self.env.settings.profile);
         block.set_waits();
         block.set_tail_threshold_ns(SLOW_NS);

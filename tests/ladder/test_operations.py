@@ -6,11 +6,12 @@ from collections.abc import Callable
 
 import msgspec
 import pytest
+from tests.golden.cases import FILES
 
 from latlab.run.ladder import ladder
 from latlab.run.model import Check, Record
 from latlab.run.operations import operation_rungs
-from latlab.run.run import Run
+from latlab.run.run import Run, load
 from latlab.run.rung import Rung
 from latlab.units import format_ns
 
@@ -214,3 +215,15 @@ def test_a_disk_whose_figures_break_a_rule_has_no_rung_with_a_figure(run: Run) -
     rung = rungs(Run(run.header, records, run.footer))["disk-read"]
     assert not rung.measured
     assert rung.note == "not measured: random is not faster: 4 KiB: 1 and 2 GB/s"
+
+
+@pytest.mark.parametrize(
+    ("file", "others"),
+    [
+        ("standard", set()),
+        ("quick", {"wake-up of a sleeping thread after 100 µs", "file, 1-byte poke warm in 100 MB"}),
+    ],
+)
+def test_a_row_that_is_another_experiment_than_usual_says_so_in_its_name(file: str, others: set[str]) -> None:
+    rungs = [rung for rung in ladder(load(FILES[file])) if rung.group == "operations" and rung.size_text]
+    assert {rung.name for rung in rungs} == {"malloc + free 32 B"} | others

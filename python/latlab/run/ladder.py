@@ -238,7 +238,8 @@ def _ram_rung(run: Run, names: tuple[str, str], order: str, least: int, conclude
         return Rung(key, level, note=f"not measured: {_why_no_ram(run, order, least)}")
     low, high = record.interval or (0.0, math.inf)
     value = concluded_ns if concluded_ns is not None and low <= concluded_ns <= high else record.value
-    rung = Rung(key, level, "", value, record.interval)
+    over = f"over {units.format_bytes(record.point.working_set_bytes)}" if order == "random" else ""
+    rung = Rung(key, level, over, value, record.interval)
     rung = with_record(rung, record)
     return _with_tail(rung, run, record, None)
 

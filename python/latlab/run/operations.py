@@ -30,6 +30,8 @@ _SLEPT_NS = 1_000_000
 _BLOCK_BYTES = 4096
 #: A file that a program pokes at: larger than any buffer, small enough to stay in the page cache.
 _POKED_BYTES = 1_000_000
+#: So many small files are made one after another.
+_FILES = 1000
 #: What most tools hand over at once to a stream.
 _STREAM_BYTES = 128 << 10
 #: A message that costs nothing itself.
@@ -151,22 +153,20 @@ def _first(rung: Rung, records: list[Record]) -> Rung:
     return _of(rung, records[0])
 
 
-def _nearest(field: str, target: float) -> Callable[[Rung, list[Record]], Rung]:
-    """The record whose field of the point is nearest to `target` on a log scale."""
+def _nearest(records: list[Record], field: str, target: float) -> Record:
+    """The one whose field of the point is nearest to `target` on a log scale."""
 
     def far(record: Record) -> float:
         value = getattr(record.point, field)
         return abs(math.log(value / target)) if value else math.inf
 
-    return lambda rung, records: _of(rung, min(records, key=far))
+    return min(records, key=far)
 
 
 def _malloc(rung: Rung, records: list[Record]) -> Rung:
-    made = _nearest("size_bytes", _SMALL_BYTES)(rung, records)
-    chosen = next(record for record in records if record.point.label() == made.path)
-    size = chosen.point.size_bytes
-    level = rung.level if size == _SMALL_BYTES else f"malloc + free, {units.format_bytes(size)}"
-    return replace(made, level=level, note=(chosen.engine or "").partition(" (")[0])
+    chosen = _nearest(records, "size_bytes", _SMALL_BYTES)
+    size = units.format_bytes(chosen.point.size_bytes)
+    return replace(_of(rung, chosen), size_text=size, note=(chosen.engine or "").partition(" (")[0])
 
 
 def _switch(rung: Rung, records: list[Record]) -> Rung:
@@ -190,10 +190,12 @@ def _line(rung: Rung, records: list[Record]) -> Rung:
 
 
 def _wakeup(rung: Rung, records: list[Record]) -> Rung:
-    made = _nearest("sleep_ns", _SLEPT_NS)(rung, records)
-    chosen = next(record for record in records if record.point.label() == made.path)
-    slept = units.format_ns_as_asked(chosen.point.sleep_ns)
-    return replace(made, note=f"after {slept} asleep, on another CPU")
+    chosen = _nearest(records, "sleep_ns", _SLEPT_NS)
+    slept = f"after {units.format_ns_as_asked(chosen.point.sleep_ns)}"
+    usual = chosen.point.sleep_ns == _SLEPT_NS
+    return replace(
+        _of(rung, chosen), size_text="" if usual else slept, note=f"{slept} asleep, on another CPU"
+    )
 
 
 def _loopback(rung: Rung, records: list[Record]) -> Rung:
@@ -249,10 +251,11 @@ def _packet(rung: Rung, records: list[Record]) -> Rung:
 
 
 def _poke(rung: Rung, records: list[Record]) -> Rung:
-    made = _nearest("file_bytes", _POKED_BYTES)(rung, [r for r in records if r.point.file_bytes] or records)
-    chosen = next(record for record in records if record.point.label() == made.path)
+    chosen = _nearest([r for r in records if r.point.file_bytes] or records, "file_bytes", _POKED_BYTES)
     size = units.format_bytes_as_asked(chosen.point.file_bytes)
-    return replace(made, note=f"read and written, in a file of {size} that the page cache holds")
+    note = f"read and written, in a file of {size} that the page cache holds"
+    usual = chosen.point.file_bytes == _POKED_BYTES
+    return replace(_of(rung, chosen), size_text="" if usual else f"in {size}", note=note)
 
 
 def _read(rung: Rung, records: list[Record]) -> Rung:
@@ -280,7 +283,10 @@ def _create(rung: Rung, records: list[Record]) -> Rung:
     own = msgspec.structs.replace(
         most, samples=channel.samples, summary=channel.summary, histogram=channel.histogram, spread=None
     )
-    return replace(_of(rung, own), note="open with O_CREAT, without writing, closing or flushing")
+    among = "" if most.point.files == _FILES else f"of {most.point.files}"
+    return replace(
+        _of(rung, own), size_text=among, note="open with O_CREAT, without writing, closing or flushing"
+    )
 
 
 def _is(**fields: object) -> Callable[[Point], bool]:
@@ -291,7 +297,7 @@ def _is(**fields: object) -> Callable[[Point], bool]:
 _OPERATIONS: tuple[_Operation, ...] = (
     _Operation(
         "malloc",
-        f"malloc + free, {_SMALL_BYTES} B",
+        "malloc + free",
         "alloc.malloc",
         _is(allocator="system", state="reused", placement="same-thread"),
         _malloc,

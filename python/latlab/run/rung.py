@@ -52,7 +52,8 @@ class Rung:
     Attributes:
         key: Stable name: `L1`, `L2`, `L3`, `RAM`, `RAM+TLB`, `poke:1000000000:read`, `syscall`, `page-fault`.
         level: Name for people: `L2 cache`, `system call (getppid)`.
-        size_text: What it holds, effective beside nominal where they differ: `10-14 of 32 MiB`.
+        size_text: What it holds, effective beside nominal where they differ: `10-14 of 32 MiB`. Of an
+            operation, what was measured in place of its usual point: `after 100 µs`.
         latency_p50_ns: Median of one access, ns; absent when not measured (see `note`).
         interval: Bounds of the latency, ns.
         interval_kind: What `interval` is: the 95 % interval of one median, the smallest and largest

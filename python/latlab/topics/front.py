@@ -31,7 +31,7 @@ ROWS: Final = {
     "L2": "",
     "L3": "",
     "RAM": "",
-    "malloc": "malloc + free, 32 B",
+    "malloc": "malloc + free",
     "syscall": "system call",
     "page-fault": "page fault",
     "context-switch": "context switch",
@@ -84,7 +84,7 @@ def facts(run: Run) -> tuple[str, ...]:
 
 def short(rung: Rung) -> str:
     """`RAM`, `context switch`."""
-    return ROWS.get(rung.key) or rung.short
+    return f"{ROWS[rung.key]} {rung.size_text}".rstrip() if ROWS.get(rung.key) else rung.short
 
 
 def trust(run: Run, rungs: Sequence[Rung]) -> tuple[str, str]:

@@ -259,7 +259,7 @@ def _operations(rungs: list[Rung]) -> Table:
     kinds = {"single accesses": "single operations"}
     return table_of(
         rungs,
-        ("operation", "text", lambda rung: rung.level),
+        ("operation", "text", lambda rung: rung.name),
         ("one", "ns", _median),
         ("95 % interval, or spread", "text", _interval),
         ("slow end", "ns", lambda rung: rung.tail_ns),

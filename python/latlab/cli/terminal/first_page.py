@@ -14,7 +14,7 @@ from latlab.cli.terminal.ladder_table import (
     tail_value,
 )
 from latlab.cli.terminal.screen import Line, Screen, styled
-from latlab.topics.front import ROWS, beside, parted, trust
+from latlab.topics.front import ROWS, beside, parted, short, trust
 from latlab.topics.jobs import jobs
 from latlab.topics.storage_blocks import READ, WRITE, lines
 from latlab.topics.surprises import surprises
@@ -67,7 +67,7 @@ def _table(rungs: Sequence[Rung], screen: Screen) -> list[Line]:
 
 
 def _name(rung: Rung) -> str:
-    return ROWS.get(rung.key) or rung.name
+    return short(rung) if ROWS.get(rung.key) else rung.name
 
 
 def _slow(rung: Rung) -> str:

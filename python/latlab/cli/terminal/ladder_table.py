@@ -91,7 +91,7 @@ def _columns(year: int, *, wide: bool) -> list[Column]:
 def _operations(rungs: Sequence[Rung], screen: Screen, year: int) -> list[Line]:
     """The second group: what was measured as a table, what was not with each reason once."""
     columns = [
-        Column(("", "operation"), lambda rung: rung.level, left=True),
+        Column(("", "operation"), lambda rung: rung.name, left=True),
         Column(("", "one"), access, left=True),
         Column(("", "range"), span, left=True),
         Column(("worst in", "1,000"), _tail_cell),

@@ -382,7 +382,7 @@ def test_an_access_that_ends_with_its_line_is_not_across_two(
 def test_the_operations_stand_below_the_levels_of_the_ladder(document: Document) -> None:
     levels, operations = section(document, "ladder").listings
     assert levels.table.rows[-1][0] == "… + TLB miss, over 1 GiB"
-    assert operations.table.rows[0][0] == "malloc + free, 32 B"
+    assert operations.table.rows[0][0] == "malloc + free 32 B"
 
 
 def test_reading_again_is_so_many_times_as_long_as_having_kept(document: Document) -> None:

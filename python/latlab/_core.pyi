@@ -160,3 +160,16 @@ def min_samples(q: float, level: float = 0.95) -> int:
 
 def moments(samples: Samples) -> tuple[float, float | None, float, float] | None:
     """`(mean, standard deviation with n - 1, smallest, largest)`; None when there are no samples."""
+
+def contrast_groups(points: list[list[list[float]]]) -> list[tuple[float, float, float, float] | None]:
+    """Of each point `(log ratio, standard error, deviation between runs, degrees of freedom)`.
+
+    A point has values by group; its second group is compared with its first, further ones only say how far
+    runs lie apart.
+    """
+
+def t_quantile(p: float, df: float) -> float:
+    """The `p` quantile of Student's t with `df` degrees of freedom."""
+
+def t_tail(t: float, df: float) -> float:
+    """How often Student's t with `df` degrees of freedom lies beyond `t`, on either side."""

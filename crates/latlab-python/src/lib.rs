@@ -40,7 +40,9 @@ mod _core {
     #[pymodule_export]
     use crate::stages::{Stage, stage, stages_environment, stages_file, stages_heard, stages_start};
     #[pymodule_export]
-    use crate::statistics::{min_samples, moments, order_statistic_interval, quantile};
+    use crate::statistics::{
+        contrast_groups, min_samples, moments, order_statistic_interval, quantile, t_quantile, t_tail,
+    };
 
     use super::{Bound, PyModule, PyModuleMethods as _, PyResult};
 

@@ -54,3 +54,22 @@ pub(crate) fn min_samples(q: f64, level: f64) -> u64 {
 pub(crate) fn moments(py: Python<'_>, samples: Samples) -> Option<(f64, Option<f64>, f64, f64)> {
     parts(py.detach(|| latlab_stats::moments(&samples.0)))
 }
+
+/// Of each point how its second group of runs compares with its first: `(log ratio, standard error, deviation between runs, degrees of freedom)`.
+#[pyfunction]
+pub(crate) fn contrast_groups(points: Vec<Vec<Vec<f64>>>) -> Vec<Option<(f64, f64, f64, f64)>> {
+    let found = latlab_stats::contrast_groups(&points);
+    found.into_iter().map(|each| each.map(|c| (c.ratio, c.error, c.between, c.degrees))).collect()
+}
+
+/// The `p` quantile of Student's t with `df` degrees of freedom.
+#[pyfunction]
+pub(crate) fn t_quantile(p: f64, df: f64) -> f64 {
+    latlab_stats::t_quantile(p, df)
+}
+
+/// How often Student's t with `df` degrees of freedom lies beyond `t`, on either side.
+#[pyfunction]
+pub(crate) fn t_tail(t: f64, df: f64) -> f64 {
+    latlab_stats::t_tail(t, df)
+}

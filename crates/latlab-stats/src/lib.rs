@@ -4,6 +4,7 @@
 //! single samples    ─► quantile, moments, order_statistic_interval
 //! histogram buckets ─► weighted
 //! rounds of a run   ─► fold_rounds (figure, interval, what rounds and CPUs differ by)
+//! runs of two sides ─► contrast_groups (ratio, error)
 //! groups of values  ─► anova (whether their means differ)
 //! bandwidth in time ─► changes (levels, trend)
 //! latency by size   ─► levels (plateaus, brackets, where to measure next, TLB reach)
@@ -36,5 +37,6 @@ pub use moments::{Moments, mean, moments};
 pub use order::{min_samples, order_statistic_interval};
 pub use quantile::{median, median_of, quantile};
 pub use refusal::Refusal;
-pub use rounds::{Folded, fold_rounds};
+pub use rounds::{Contrast, Folded, contrast_groups, fold_rounds};
 pub use seek::{Medium, Seeking, seeking};
+pub use special::{t_quantile, t_tail};

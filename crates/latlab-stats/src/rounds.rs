@@ -80,6 +80,51 @@ pub fn fold_rounds(points: &[Vec<Vec<f64>>], level: f64) -> Vec<Option<Folded>> 
         .collect()
 }
 
+/// How a point's second group of runs compares with its first.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Contrast {
+    /// Logarithm of the ratio of the second group's median to the first's.
+    pub ratio: f64,
+    /// Standard deviation of a run's logarithm between runs, kin included.
+    pub between: f64,
+    /// Degrees of freedom of that.
+    pub degrees: f64,
+    /// Standard error of `ratio`.
+    pub error: f64,
+}
+
+/// Compares the first two groups of each point: `points[i]` holds values by group, run after run. What any further group has says only how far
+/// runs lie apart. `None` for a point that lacks one of the two, has a value that is not positive, or of which nothing says how far runs lie
+/// apart. The variance between runs is moderated by that of kin, as [`fold_rounds`] does between rounds.
+pub fn contrast_groups(points: &[Vec<Vec<f64>>]) -> Vec<Option<Contrast>> {
+    let of: Vec<Option<Centre>> = points.iter().map(|groups| Centre::of(groups)).collect();
+    let kin: Vec<Kin> = kin(&of);
+    let all = Prior::fit(&kin, None, 0.0);
+    of.iter()
+        .enumerate()
+        .map(|(index, centre)| {
+            let centre = centre.as_ref().filter(|centre| centre.positive)?;
+            let [first, second] = [0, 1].map(|group| *centre.by_cpu.get(group).unwrap_or(&None));
+            let own = kin.iter().position(|kin| kin.point == index);
+            let prior = Prior::fit(&kin, own, all.apart);
+            if own.is_none() && prior.kin < LEAST_KIN {
+                return None;
+            }
+            let (variance, degrees) = own.map_or((0.0, 0.0), |own| (kin[own].variance, kin[own].degrees));
+            let together = degrees + prior.degrees;
+            let posterior = (prior.degrees * prior.variance + degrees * variance) / together;
+            let of_medians =
+                median_variance(points[index][0].len()) + median_variance(points[index][1].len());
+            Some(Contrast {
+                ratio: second? - first?,
+                between: posterior.sqrt(),
+                degrees: together,
+                error: (posterior * of_medians).sqrt(),
+            })
+        })
+        .collect()
+}
+
 /// A point without its interval.
 struct Centre {
     /// Of each CPU the median, on the logarithm where all values are positive.
@@ -278,7 +323,7 @@ struct Weighed {
 
 #[cfg(test)]
 mod tests {
-    use super::{Folded, fold_rounds, median_variance};
+    use super::{Contrast, Folded, contrast_groups, fold_rounds, median_variance};
 
     fn cpus(of: &[&[f64]]) -> Vec<Vec<f64>> {
         of.iter().map(|rounds| rounds.to_vec()).collect()
@@ -286,6 +331,41 @@ mod tests {
 
     fn one(of: &[&[f64]]) -> Folded {
         fold_rounds(&[cpus(of)], 0.95).remove(0).expect("there are finite rounds")
+    }
+
+    #[test]
+    fn two_groups_that_tell_how_far_runs_lie_apart_compare_as_a_t_test_with_a_moderated_variance() {
+        let points = vec![
+            cpus(&[&[100.0, 110.0, 105.0], &[210.0, 200.0, 205.0]]),
+            cpus(&[&[10.0, 10.5, 9.8], &[10.1, 10.2, 10.4]]),
+            cpus(&[&[3.0, 3.1, 3.3], &[3.0, 3.2, 3.1]]),
+        ];
+        let found = contrast_groups(&points);
+        let Contrast { ratio, between, degrees, error } = found[0].expect("both groups are there");
+        near(ratio, (205.0_f64 / 105.0).ln());
+        near(error, between * (2.0 * median_variance(3)).sqrt());
+        assert!(degrees > 4.0, "kin add to the four of its own: {degrees}");
+        assert!((0.01..0.06).contains(&between), "{between}");
+    }
+
+    #[test]
+    fn runs_of_a_further_group_tell_how_far_runs_lie_apart_and_change_no_ratio() {
+        let alone = vec![cpus(&[&[100.0], &[110.0]]); 4];
+        assert_eq!(contrast_groups(&alone), vec![None; 4], "one run a side says nothing of that");
+        let stored = vec![cpus(&[&[100.0], &[110.0], &[95.0, 100.0, 108.0, 99.0]]); 4];
+        let found = contrast_groups(&stored)[0].expect("the stored runs say it");
+        near(found.ratio, 1.1_f64.ln());
+        near(found.error, found.between * 2.0_f64.sqrt());
+    }
+
+    #[test]
+    fn what_cannot_be_compared_is_none() {
+        let kin = cpus(&[&[1.0, 1.1], &[1.0, 1.2]]);
+        let points = vec![cpus(&[&[1.0, 2.0], &[]]), cpus(&[&[0.0, 1.0], &[1.0, 2.0]]), kin.clone(), kin];
+        let found = contrast_groups(&points);
+        assert_eq!(found[0], None);
+        assert_eq!(found[1], None);
+        assert!(found[2].is_some());
     }
 
     fn near(got: f64, want: f64) {

@@ -102,7 +102,7 @@ pub(crate) fn binomial_sf(k: u64, n: u64, p: f64) -> f64 {
 }
 
 /// The `p` quantile of Student's t with `df` degrees of freedom, to about 1e-11 of its value.
-pub(crate) fn t_quantile(p: f64, df: f64) -> f64 {
+pub fn t_quantile(p: f64, df: f64) -> f64 {
     let tail = p.min(1.0 - p);
     if tail >= 0.5 {
         return 0.0;
@@ -122,6 +122,11 @@ pub(crate) fn t_quantile(p: f64, df: f64) -> f64 {
         }
     }
     if p < 0.5 { -t } else { t }
+}
+
+/// How often Student's t with `df` degrees of freedom lies beyond `t`, on either side.
+pub fn t_tail(t: f64, df: f64) -> f64 {
+    beta_inc(df / 2.0, 0.5, df / (df + t * t))
 }
 
 /// Derivatives of ln Gamma are carried up by their recurrence to where their series is exact: the argument there, and the sum of what each step
@@ -177,7 +182,7 @@ pub(crate) fn trigamma_inverse(v: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::{
-        beta_inc, binomial_cdf, binomial_sf, digamma, ln_gamma, t_quantile, tetragamma, trigamma,
+        beta_inc, binomial_cdf, binomial_sf, digamma, ln_gamma, t_quantile, t_tail, tetragamma, trigamma,
         trigamma_inverse,
     };
 
@@ -205,6 +210,8 @@ mod tests {
     #[test]
     fn quantiles_of_t_match_the_tables() {
         near(t_quantile(0.975, 5.0), 2.570_581_835_636_314, 1e-9);
+        near(t_tail(2.570_581_835_636_314, 5.0), 0.05, 1e-9);
+        near(t_tail(-2.570_581_835_636_314, 5.0), 0.05, 1e-9);
         near(t_quantile(0.025, 1.0), -12.706_204_736_432_095, 1e-9);
     }
 

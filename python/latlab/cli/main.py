@@ -34,6 +34,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "show": ("latlab.cli.show", "Show a run again; -v: with all details."),
     "report": ("latlab.cli.report", "Write a run as one HTML, PDF or Markdown file."),
     "chart": ("latlab.cli.chart", "Write one chart of a run as SVG, PNG or PDF."),
+    "compare": ("latlab.cli.compare", "Say what changed between two sides, and how sure that is."),
     "export": ("latlab.cli.export", "Write a run as CSV, NPZ, JSON or Parquet."),
     "lesson": ("latlab.cli.lesson", "Run an experiment of a textbook here, beside its figures."),
     "serve": ("latlab.cli.serve", "Run a server for another latlab's network tests."),

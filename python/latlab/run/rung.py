@@ -74,6 +74,7 @@ class Rung:
         flags: `disturbed`, `degraded: ...` of the records behind it, and that a cache size is unconfirmed.
         samples: Number of values behind the median.
         ops_per_sample: Accesses behind one value.
+        probe: Whose record it is of.
         path: What was measured: `24 KiB, 4k pages, page-local`.
         checks: Proofs of the records behind it: (name, held, detail).
         resolution_ns: Smallest difference that one value can show, ns.
@@ -104,6 +105,7 @@ class Rung:
     flags: tuple[str, ...] = ()
     samples: int = 0
     ops_per_sample: int = 0
+    probe: str = ""
     path: str = ""
     checks: tuple[tuple[str, bool, str], ...] = ()
     resolution_ns: float = 0.0
@@ -177,6 +179,7 @@ def with_record(rung: Rung, record: Record | None) -> Rung:
         rung,
         samples=record.samples,
         ops_per_sample=record.ops_per_sample,
+        probe=record.probe,
         path=record.point.label(),
         flags=rung.flags + tuple(record.flags),
         checks=checks,

@@ -26,6 +26,8 @@ from latlab.text import clean
 
 _SUFFIXES: Final = (SUFFIX, SUFFIX + ".zst")
 _ID = re.compile(r"[A-Za-z0-9._-]{1,80}")
+#: `last`, and `last~2` for the run two before it.
+_NEWEST = re.compile(r"last(?:~(\d{1,5}))?")
 _MOST_LISTED: Final = 10_000
 
 
@@ -152,7 +154,7 @@ class Store:
         return sorted(entries, key=lambda entry: (entry.started_s, entry.id))
 
     def resolve(self, name: str | os.PathLike[str]) -> Path:
-        """The file of a run: a path, an id, the beginning of one, or `last`.
+        """The file of a run: a path, an id, the beginning of one, `last`, or `last~1` for the one before.
 
         Raises:
             UserError: there is none, or several begin so.
@@ -161,11 +163,14 @@ class Store:
         if _looks_like_path(text):
             return Path(text)
         where = clean(self.folder, most=200)
-        if text == "last":
-            entries = self.entries()
+        newest = _NEWEST.fullmatch(text)
+        if newest:
+            entries, back = self.entries(), int(newest[1] or 0)
             if not entries:
                 raise UserError(f"there is no run in {where} yet: `latlab measure` makes one")
-            return entries[-1].path
+            if back >= len(entries):
+                raise UserError(f"there are {len(entries)} runs in {where}: {text} would be an older one")
+            return entries[-1 - back].path
         if not _ID.fullmatch(text):
             raise UserError(f"no run {clean(text, most=100)!r} in {where}, and no such file")
         return self._by_prefix(text, where)
@@ -194,7 +199,7 @@ def _looks_like_path(text: str) -> bool:
     ):
         return True
     try:
-        return text not in {"", "last"} and os.path.lexists(text)
+        return bool(text) and not _NEWEST.fullmatch(text) and os.path.lexists(text)
     except ValueError:
         return False
 

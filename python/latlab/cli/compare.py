@@ -1,0 +1,65 @@
+"""`latlab compare A B`."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import click
+
+from latlab.errors import UserError
+
+
+@click.command("compare")
+@click.argument("a", metavar="A")
+@click.argument("b", metavar="B")
+@click.option(
+    "--same", metavar="SHARE", default="10%", show_default=True, help="Which change does not matter."
+)
+@click.option("--across", is_flag=True, help="The machines are what is compared: let them differ.")
+@click.option("--verbose", "-v", is_flag=True, help="Every figure, with its reason.")
+@click.option("--json", "as_json", is_flag=True, help="Print every figure as JSON.")
+def command(a: str, b: str, *, same: str, across: bool, verbose: bool, as_json: bool) -> None:
+    """Say what changed between two sides, how sure that is, and which change would have been seen.
+
+    A side is a run (a file, an id, `last`, `last~1`), a folder, a quoted glob, or LABEL= and one of these;
+    commas join several. Runs are the unit of variance: five a side show much more than one.
+
+    \b
+    Examples:
+      latlab compare last~1 last
+      latlab compare before=old/ after=new/
+      latlab compare 'A=a*.latlab.jsonl' 'B=b*.latlab.jsonl' --same 5%
+      latlab compare laptop.latlab.jsonl last --across    two machines
+    """
+    from latlab import compare  # noqa: PLC0415 - not needed for --help
+
+    limit = _share(same)
+    sides = compare.side(a), compare.side(b)
+    shared = {run.id for run in sides[0].runs} & {run.id for run in sides[1].runs}
+    if shared:
+        raise UserError(f"the run {min(shared)} is on both sides: name two that differ")
+    found = compare.compare(*sides, same=limit, across=across, kept=compare.stored(*sides))
+    if as_json:
+        sys.stdout.write(json.dumps(found.as_json(), ensure_ascii=False, allow_nan=False, indent=1) + "\n")
+        return
+    from latlab.cli.terminal.comparison import comparison_lines  # noqa: PLC0415 - for people only
+    from latlab.cli.terminal.screen import say, screen_of  # noqa: PLC0415 - see above
+
+    say(comparison_lines(found, screen_of(sys.stdout), verbose=verbose))
+
+
+def _share(text: str) -> float:
+    """`5%` or `0.05`.
+
+    Raises:
+        UserError: it is neither, or not between 0 and 10.
+    """
+    number, percent, rest = text.replace(" ", "").partition("%")
+    try:
+        share = float(number) / (100 if percent else 1)
+    except ValueError:
+        share = -1.0
+    if rest or not 0 < share <= 10:  # noqa: PLR2004 - eleven times as long is never the same
+        raise UserError(f"--same {text!r}: a share such as 5% or 0.05")
+    return share

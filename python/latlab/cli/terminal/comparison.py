@@ -1,0 +1,146 @@
+"""Two sides on one screen: the verdict, what changed, and what could not be told."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from latlab.cli.terminal.screen import Line, Screen, styled
+from latlab.units import format_factor, format_percent, format_value
+
+if TYPE_CHECKING:
+    from latlab.compare import Comparison, Figure, Values
+
+#: Changed figures on the screen.
+_MOST: Final = 10
+_WORDS: Final = {
+    "changed": "changed",
+    "same": "the same",
+    "cannot-tell": "cannot tell",
+    "not-comparable": "not comparable",
+}
+
+
+def comparison_lines(found: Comparison, screen: Screen, *, verbose: bool = False) -> list[Line]:
+    """The whole.
+
+    Args:
+        found: The comparison.
+        screen: Where it is shown.
+        verbose: Whether every figure has a row.
+    """
+    lines = [styled(line.text, "bold") for line in screen.wrapped(_verdict(found), rest="  ")]
+    for text in _circumstances(found):
+        lines += screen.wrapped(text, rest="  ")
+    shown = [each for each in found.figures if verbose or each.headline or each.kind == "changed"]
+    others = [each for each in shown if not each.headline]
+    if found.headline:
+        lines += [Line(), *_table([each for each in shown if each.headline], found, screen)]
+    if others:
+        cut = others if verbose else others[:_MOST]
+        lines += [Line(), styled(screen.fit(" other figures"), "bold"), *_table(cut, found, screen)]
+    lines.append(Line())
+    hidden = 0 if verbose else len(others) - _MOST
+    if hidden > 0:
+        lines += screen.wrapped(f"{hidden} more figures changed: -v has them.", rest="  ")
+    for text in _rest(found, verbose=verbose):
+        lines += screen.wrapped(text, rest="  ")
+    return lines
+
+
+def _verdict(found: Comparison) -> str:
+    headline = found.headline
+    total = len(headline) or len(found.figures)
+    counts = Counter(each.kind for each in headline or found.figures)
+    what = "headline figures" if headline else "figures"
+    if found.kind == "not-comparable":
+        return "Not comparable: no figure was measured alike on both sides."
+    seen = ""
+    if found.visible is not None:
+        half, most = found.visible
+        seen = f"a change of {format_percent(half)} would have shown in half of them"
+        seen += f", one of {format_percent(most)} in all" if most > half else ""
+    if found.kind == "changed":
+        return (
+            f"{counts['changed']} of {total} {what} changed. Of the others, {seen}."
+            if seen
+            else f"All {total} {what} changed."
+        )
+    if found.kind == "same":
+        return (
+            f"The same within {format_percent(found.same)}: all {counts['same']} {what} that can be compared."
+        )
+    return f"Nothing demonstrably changed in {total} {what}; {seen}."
+
+
+def _circumstances(found: Comparison) -> Iterator[str]:
+    yield f"{found.a.label} against {found.b.label}: {found.known_from}."
+    if found.environment:
+        yield f"What else differs: {'; '.join(found.environment)}."
+    if found.machines:
+        yield f"The machines differ ({'; '.join(found.machines[:3])}): --across compares them nevertheless."
+
+
+def _table(figures: Sequence[Figure], found: Comparison, screen: Screen) -> list[Line]:
+    rows = [("figure", found.a.label[:_LABEL], found.b.label[:_LABEL], "change", "verdict")]
+    rows += [
+        (
+            each.name if each.headline else f"{each.probe} · {each.name}",
+            _value(each, each.a),
+            _value(each, each.b),
+            _change(each),
+            _words(each),
+        )
+        for each in figures
+    ]
+    fitted = [[screen.fit(cell) for cell in row] for row in rows]
+    widths = [max(len(row[column]) for row in fitted) for column in range(5)]
+    room = max(screen.width - sum(widths[1:4]) - 22, 20)
+    widths[0] = min(widths[0], room)
+    lines = []
+    for number, (name, *middle, verdict) in enumerate(fitted):
+        cut = name if len(name) <= widths[0] else f"{name[: widths[0] - 1]}{'…' if screen.unicode else '.'}"
+        cells = "  ".join(cell.rjust(width) for cell, width in zip(middle, widths[1:4], strict=True))
+        text = f" {cut.ljust(widths[0])}  {cells}  {verdict}".rstrip()
+        lines.append(styled(text, "dim") if number == 0 else Line(text))
+        if number and figures[number - 1].kind == "changed":
+            lines[-1].mark(len(text) - len(verdict), len(text), "bold")
+    return lines
+
+
+#: Of a side's label in the heading of a column.
+_LABEL: Final = 12
+
+
+def _value(figure: Figure, values: Values | None) -> str:
+    return "–" if values is None else format_value(values.p50, figure.unit)
+
+
+def _change(figure: Figure) -> str:
+    """`1.31 (1.12–1.52)`."""
+    if figure.ratio is None or figure.verdict is None:
+        return "–"
+    ends = f"{format_factor(figure.verdict.low, 3)}–{format_factor(figure.verdict.high, 3)}"
+    return f"×{format_factor(figure.ratio, 3)} ({ends})"
+
+
+def _words(figure: Figure) -> str:
+    text = _WORDS[figure.kind]
+    if figure.kind == "cannot-tell" and figure.verdict is not None:
+        return f"{text} below {format_percent(figure.verdict.smallest_visible)}"
+    return f"{text}: {figure.why}" if figure.why else text
+
+
+def _rest(found: Comparison, *, verbose: bool) -> Iterator[str]:
+    others = Counter(each.kind for each in found.figures if not each.headline)
+    if others:
+        parts = ", ".join(f"{count} {_WORDS[kind]}" for kind, count in sorted(others.items()))
+        yield f"Other figures: {parts}.{'' if verbose else ' -v has each.'}"
+    runs = [each.verdict.more_runs for each in found.headline if each.verdict and each.kind == "cannot-tell"]
+    known = sorted(number for number in runs if number)
+    if known:
+        yield (
+            f"To see a change of {format_percent(found.same)} in half of these headline figures, measure"
+            f" {known[len(known) // 2]} more {'run' if known[len(known) // 2] == 1 else 'runs'} a side."
+        )

@@ -1,0 +1,378 @@
+"""Did it change, and how sure: two sides of one or more runs, figure by figure.
+
+    from latlab import compare
+    found = compare.compare(compare.side("before=old/*.jsonl"), compare.side("after=new/*.jsonl"))
+    found.changed
+
+Runs are the unit of variance. Of one run a side nothing says how far runs lie apart, so runs of the same
+machine that are kept are asked; where there are none, what runs of one machine were found to differ by.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from latlab import _core
+from latlab.compare.sides import Objections, Side, environment, side
+from latlab.compare.verdict import Contrast, Kind, Verdict, verdicts
+from latlab.run.ladder import ladder
+from latlab.run.run import Run, load
+from latlab.run.store import Store
+from latlab.topics.front import ROWS
+
+if TYPE_CHECKING:
+    from latlab.run.model import Record, Unit
+
+__all__ = ["Comparison", "Figure", "Side", "Values", "compare", "side", "stored"]
+
+#: What counts as the same unless something else is asked for.
+SAME: Final = 0.1
+#: So many kept runs say how far runs of a machine lie apart: the newest.
+_KEPT: Final = 6
+#: Standard deviation of a figure's logarithm between runs of one machine where no runs say it, by how its
+#: probe's name begins, and its degrees of freedom: what twelve runs of a machine under changing load had
+#: (benches/results/compare-spread.csv).
+_USUAL: Final = (
+    ("kernel.timer", 1.0),
+    ("kernel.wakeup", 1.0),
+    ("network.", 1.0),
+    ("storage.", 0.7),
+    ("", 0.15),
+)
+_USUAL_DEGREES: Final = 4.0
+#: What the record behind a row of page one is, where that row shows a part of it.
+_NAMES: Final = {"context-switch": "two context switches", "file-create": "small file, all its steps"}
+
+Key = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """A figure of one side: the median over its runs.
+
+    Attributes:
+        p50: The figure, in its unit.
+        low: Of one run its interval's lower end, of several the lowest run.
+        high: Likewise.
+        runs: Undisturbed ones that have it.
+    """
+
+    p50: float
+    low: float
+    high: float
+    runs: int
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A figure of both sides.
+
+    Attributes:
+        probe: Whose it is.
+        point: What was measured.
+        unit: Of `p50`.
+        name: What people call it, where it is a headline figure; else the point.
+        headline: Whether it stands on page one.
+        a: The first side; None where it has none.
+        b: The second side.
+        kind: The verdict.
+        ratio: The second side over the first, with the corrected interval; None where not comparable.
+        verdict: The interval, and what would have been seen; None where nothing could be computed.
+        why: Why it is not comparable, or cannot be told.
+    """
+
+    probe: str
+    point: str
+    unit: Unit
+    name: str
+    headline: bool
+    a: Values | None
+    b: Values | None
+    kind: Kind
+    ratio: float | None = None
+    verdict: Verdict | None = None
+    why: str = ""
+
+    def as_json(self) -> dict[str, object]:
+        """As `latlab compare --json` has it."""
+
+        def values(own: Values | None) -> object:
+            return (
+                None if own is None else {"p50": own.p50, "low": own.low, "high": own.high, "runs": own.runs}
+            )
+
+        verdict = self.verdict
+        return {
+            "probe": self.probe,
+            "point": self.point,
+            "unit": self.unit,
+            "headline": self.headline,
+            "a": values(self.a),
+            "b": values(self.b),
+            "ratio": self.ratio,
+            "ratio_low": verdict and verdict.low,
+            "ratio_high": verdict and verdict.high,
+            "verdict": self.kind,
+            "smallest_visible": verdict and verdict.smallest_visible,
+            "more_runs": verdict and verdict.more_runs,
+            "why": self.why,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two sides.
+
+    Attributes:
+        a: The first side.
+        b: The second.
+        same: Which change does not matter, as a share.
+        figures: Headline figures first; of each kind those that changed most first.
+        known_from: What says how far runs lie apart: `5 and 5 runs`.
+        environment: What else differs: `kernel: 6.1 against 6.18`.
+        machines: What the machines differ by, where that kept figures from being compared.
+    """
+
+    a: Side
+    b: Side
+    same: float
+    figures: tuple[Figure, ...]
+    known_from: str
+    environment: tuple[str, ...]
+    machines: tuple[str, ...]
+
+    @property
+    def headline(self) -> tuple[Figure, ...]:
+        """Those of page one."""
+        return tuple(each for each in self.figures if each.headline)
+
+    @property
+    def changed(self) -> tuple[Figure, ...]:
+        """Those that did."""
+        return tuple(each for each in self.figures if each.kind == "changed")
+
+    @property
+    def kind(self) -> Kind:
+        """Of the whole: what its headline figures say, or all of them where it has none."""
+        kinds = {each.kind for each in self.headline or self.figures} - {"not-comparable"}
+        if not kinds:
+            return "not-comparable"
+        return "changed" if "changed" in kinds else "same" if kinds == {"same"} else "cannot-tell"
+
+    @property
+    def visible(self) -> tuple[float, float] | None:
+        """What would have been seen of headline figures that did not change: in half of them, and in all."""
+        known = sorted(
+            each.verdict.smallest_visible
+            for each in self.headline or self.figures
+            if each.verdict is not None and each.kind != "changed"
+        )
+        return (known[len(known) // 2], known[-1]) if known else None
+
+    def as_json(self) -> dict[str, object]:
+        """As `latlab compare --json` prints it."""
+        return {
+            "same": self.same,
+            "sides": [
+                {
+                    "label": own.label,
+                    "runs": [run.id for run in own.runs],
+                    "machine": own.runs[0].machine.text("cpu.model_name"),
+                }
+                for own in (self.a, self.b)
+            ],
+            "verdict": self.kind,
+            "known_from": self.known_from,
+            "environment": list(self.environment),
+            "machines": list(self.machines),
+            "figures": [each.as_json() for each in self.figures],
+        }
+
+
+def stored(a: Side, b: Side, store: Store | None = None) -> tuple[Run, ...]:
+    """Kept runs of the first side's machine and profile that are on neither side, the newest."""
+    model = a.runs[0]
+    known = {run.id for run in (*a.runs, *b.runs)}
+    found: list[Run] = []
+    for entry in reversed((store or Store()).entries()):
+        if entry.id in known or len(found) == _KEPT:
+            continue
+        run = load(entry.path)
+        if run.settings.profile == model.settings.profile and not run.settings.only and _alike(run, model):
+            found.append(run)
+    return tuple(found)
+
+
+def _alike(run: Run, other: Run) -> bool:
+    return not Objections(Side("", (run,)), Side("", (other,)), across=False).machines
+
+
+def compare(
+    a: Side, b: Side, *, same: float = SAME, across: bool = False, kept: Sequence[Run] = ()
+) -> Comparison:
+    """Compares two sides.
+
+    Args:
+        a: The first.
+        b: The second, whose figures are held against the first's.
+        same: Which change does not matter, as a share: 0.1 is 10 %.
+        across: The machines are what is compared.
+        kept: Other runs of the same machine, which say how far its runs lie apart.
+    """
+    objections = Objections(a, b, across=across)
+    sides = [_records(own.runs) for own in (a, b, Side("", tuple(kept)))]
+    names = _headlines(a.runs[0]) | _headlines(b.runs[0])
+    figures: list[Figure] = []
+    pending: list[tuple[Figure, list[list[Record]]]] = []
+    for key in dict.fromkeys([*sides[0], *sides[1]]):
+        probe, point, _ = key
+        first, second, others = (own.get(key, []) for own in sides)
+        figure = _figure(key, names.get((probe, point), ""), first, second)
+        why = _why_not(objections, probe, first, second, a, b)
+        if why:
+            figures.append(replace(figure, kind="not-comparable", why=why))
+            continue
+        groups = [_sound(first), _sound(second), _sound(others)]
+        if not groups[0] or not groups[1]:
+            told = listed_sides(a if not groups[0] else None, b if not groups[1] else None)
+            figures.append(replace(figure, why=f"disturbed in every run of {told}"))
+            continue
+        pending.append((figure, groups))
+    figures += _judged(pending, same)
+    order = {"changed": 0, "cannot-tell": 1, "same": 2, "not-comparable": 3}
+    figures.sort(key=lambda each: (not each.headline, order[each.kind], -abs(math.log(each.ratio or 1.0))))
+    several = max(len(a.runs), len(b.runs)) > 1
+    known = f"{len(a.runs)} and {len(b.runs)} runs" if several else "rounds of one run a side"
+    more = (
+        f", and {len(kept)} kept runs of this machine"
+        if kept
+        else ""
+        if several
+        else ", and what runs of one machine usually differ by"
+    )
+    return Comparison(
+        a,
+        b,
+        same,
+        tuple(figures),
+        known + more,
+        tuple(environment(a, b)),
+        () if across else objections.machines,
+    )
+
+
+def listed_sides(*sides: Side | None) -> str:
+    """The labels of those that are named."""
+    return " and of ".join(own.label for own in sides if own is not None)
+
+
+def _records(runs: Iterable[Run]) -> dict[Key, list[Record]]:
+    found: dict[Key, list[Record]] = {}
+    for run in runs:
+        for record in run.records:
+            if record.value is not None and record.value > 0 and record.proved and record.kind != "derived":
+                found.setdefault((record.probe, record.point.label(), record.unit), []).append(record)
+    return found
+
+
+def _headlines(run: Run) -> dict[tuple[str, str], str]:
+    """The figures of page one: their names by probe and point."""
+    return {
+        (rung.probe, rung.path): _NAMES.get(rung.key, rung.name)
+        for rung in ladder(run)
+        if rung.key in ROWS and rung.measured and rung.path
+    }
+
+
+def _sound(records: Iterable[Record]) -> list[Record]:
+    """Those that nothing else disturbed: what was disturbed is the disturbance's."""
+    return [record for record in records if "disturbed" not in record.flags]
+
+
+def _why_not(
+    objections: Objections, probe: str, first: Sequence[Record], second: Sequence[Record], a: Side, b: Side
+) -> str:
+    if not first or not second:
+        return f"point: only in {(b if not first else a).label}"
+    return objections.to(probe, first, second)
+
+
+def _figure(key: Key, name: str, first: Sequence[Record], second: Sequence[Record]) -> Figure:
+    probe, point, _ = key
+    unit = (*first, *second)[0].unit
+    a, b = _values(first), _values(second)
+    ratio = b.p50 / a.p50 if a and b else None
+    return Figure(probe, point, unit, name or point, bool(name), a, b, "cannot-tell", ratio)
+
+
+def _values(records: Sequence[Record]) -> Values | None:
+    own = _sound(records) or records
+    if not own:
+        return None
+    values = [record.value or 0.0 for record in own]
+    ends = own[0].interval if len(own) == 1 else None
+    low, high = ends or (min(values), max(values))
+    return Values(statistics.median(values), low, high, len(_sound(records)))
+
+
+def _judged(pending: Sequence[tuple[Figure, list[list[Record]]]], same: float) -> Iterator[Figure]:
+    """Verdicts, of headline figures and of all others."""
+    contrasts = list(_contrasts(pending))
+    for headline in (True, False):
+        own = [place for place, (figure, _) in enumerate(pending) if figure.headline == headline]
+        for place, verdict in zip(
+            own, verdicts([contrasts[place] for place in own], same, together=headline), strict=True
+        ):
+            figure = pending[place][0]
+            yield replace(figure, kind=verdict.kind, ratio=math.exp(contrasts[place].ratio), verdict=verdict)
+
+
+def _contrasts(pending: Sequence[tuple[Figure, list[list[Record]]]]) -> Iterator[Contrast]:
+    """Figures of one probe are kin: they say together how far runs lie apart."""
+    found: dict[int, Contrast] = {}
+    probes: dict[str, list[int]] = {}
+    for place, (figure, _) in enumerate(pending):
+        probes.setdefault(figure.probe, []).append(place)
+    for places in probes.values():
+        values = [
+            [[record.value or 0.0 for record in group] for group in pending[place][1]] for place in places
+        ]
+        for place, known in zip(places, _core.contrast_groups(values), strict=True):
+            found[place] = _contrast(pending[place][0].probe, pending[place][1], known)
+    for place in range(len(pending)):
+        yield found[place]
+
+
+def _contrast(
+    probe: str, groups: Sequence[Sequence[Record]], known: tuple[float, float, float, float] | None
+) -> Contrast:
+    first, second = ([math.log(record.value or 1.0) for record in group] for group in groups[:2])
+    runs = min(len(first), len(second))
+    own = math.hypot(_own_error(groups[0]), _own_error(groups[1]))
+    if known is None:
+        usual = next(spread for beginning, spread in _USUAL if probe.startswith(beginning))
+        ratio = statistics.median(second) - statistics.median(first)
+        error = usual * math.sqrt(1 / len(first) + 1 / len(second))
+        return Contrast(ratio, max(error, own), usual, _USUAL_DEGREES, runs)
+    ratio, error, between, degrees = known
+    return Contrast(ratio, max(error, own), between, degrees, runs)
+
+
+def _own_error(records: Sequence[Record]) -> float:
+    """What the runs of a side say of their own precision: the standard error of their mean's logarithm."""
+    errors = [
+        math.log(record.interval[1] / record.interval[0]) / (2 * _NORMAL)
+        for record in records
+        if record.interval is not None and 0 < record.interval[0] <= record.interval[1]
+    ]
+    if not errors:
+        return 0.0
+    return math.sqrt(statistics.fmean(error**2 for error in errors) / len(records))
+
+
+#: Half of a 95 % interval, in standard errors.
+_NORMAL: Final = 1.96

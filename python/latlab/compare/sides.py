@@ -1,0 +1,173 @@
+"""The two sides of a comparison: which runs they are, and what of them cannot be compared."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from latlab.errors import UserError
+from latlab.run.run import Run, load
+from latlab.run.store import Store
+from latlab.text import clean, listed
+from latlab.units import format_bytes
+
+if TYPE_CHECKING:
+    from latlab.run.model import Record
+
+_ENDINGS: Final = (".latlab.jsonl", ".latlab.jsonl.zst")
+#: Runs of one side.
+MOST: Final = 100
+
+#: What every figure depends on, by where a machine's description has it.
+_OF_ALL: Final = {
+    "CPU": "cpu.model_name",
+    "number of CPUs": "cpu.logical_cpus",
+    "page size": "memory.page_bytes",
+    "hypervisor": "virtualisation.hypervisor",
+    "cgroup's CPU quota": "limits.cgroup.cpu_quota",
+    "cgroup's memory limit": "limits.cgroup.memory_limit_bytes",
+    "power source": "cpu.power_source",
+}
+#: What figures of the disk depend on.
+_OF_STORAGE: Final = {
+    "file system": "dir.file_system.kind",
+    "mount options": "dir.file_system.options",
+    "disk's device": "dir.file_system.disk",
+}
+#: What figures of the network depend on, by the run's settings.
+_OF_NETWORK: Final = ("delay_ms", "rate_mbit", "distance", "url")
+#: What may have changed what was measured: said, and no reason not to compare.
+_ENVIRONMENT: Final = {
+    "kernel": "os.kernel_release",
+    "C library": "os.libc.version",
+    "transparent huge pages": "memory.thp.enabled",
+    "frequency governor": "cpu.governor",
+    "clock source": "clock_source.current",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """Runs that are one side.
+
+    Attributes:
+        label: How the side is called.
+        runs: At least one.
+    """
+
+    label: str
+    runs: tuple[Run, ...]
+
+
+def side(words: str, store: Store | None = None) -> Side:
+    """The runs that a word names.
+
+    Args:
+        words: A run (a file, an id, the beginning of one, `last`, `last~1`), a folder, a glob, or
+            `label=` and one of these; several stand with commas between them.
+        store: Where runs are kept.
+
+    Raises:
+        UserError: there is no such run, or there are too many.
+    """
+    label, equals, rest = words.partition("=")
+    if not equals or any(mark in label for mark in "/*?."):
+        label, rest = "", words
+    known = store or Store()
+    files = [file for part in rest.split(",") if part for file in _files(part, known)]
+    if not files:
+        raise UserError(f"no run in {clean(words, most=100)!r}: name a run file, a folder, or last")
+    if len(files) > MOST:
+        raise UserError(f"{clean(words, most=100)!r} names {len(files)} runs: a side has {MOST} at most")
+    return Side(clean(label or rest, most=40), tuple(map(load, dict.fromkeys(files))))
+
+
+def _files(part: str, store: Store) -> Iterator[Path]:
+    path = Path(part)
+    if path.is_dir():
+        yield from sorted(file for file in path.iterdir() if file.name.endswith(_ENDINGS))
+    elif any(mark in part for mark in "*?["):
+        yield from (Path(name) for name in sorted(glob.glob(part)))  # noqa: PTH207 - as the shell reads it
+    else:
+        yield store.resolve(part)
+
+
+# ------------------------------------------------------------------------------------ what cannot be compared
+
+
+def unlike(first: Side, second: Side, names: dict[str, str]) -> list[str]:
+    """Which of these fields of the machines differ between any two runs of the sides, with their values."""
+    found = []
+    for name, at in names.items():
+        values = [[_value(run, at) for run in own.runs] for own in (first, second)]
+        if len(set(values[0]) | set(values[1])) > 1:
+            found.append(f"{name}: {' against '.join(listed(list(dict.fromkeys(own))) for own in values)}")
+    return found
+
+
+def environment(first: Side, second: Side) -> list[str]:
+    """What else differs."""
+    return unlike(first, second, _ENVIRONMENT)
+
+
+class Objections:
+    """Why figures of two sides cannot be compared; found once, asked for each figure.
+
+    Args:
+        first: One side.
+        second: The other.
+        across: The machines are what is compared: that they differ is no objection.
+    """
+
+    def __init__(self, first: Side, second: Side, *, across: bool) -> None:
+        self._machines = [] if across else unlike(first, second, _OF_ALL)
+        self._disks = [] if across else unlike(first, second, _OF_STORAGE)
+        paths = [
+            {tuple(getattr(run.settings, name) for name in _OF_NETWORK) for run in own.runs}
+            for own in (first, second)
+        ]
+        self._network = (
+            []
+            if len(paths[0] | paths[1]) == 1
+            else ["the network's path (--delay, --rate, --distance, --url)"]
+        )
+
+    @property
+    def machines(self) -> tuple[str, ...]:
+        """What the machines differ by."""
+        return (*self._machines, *self._disks)
+
+    def to(self, probe: str, first: Sequence[Record], second: Sequence[Record]) -> str:
+        """Why this figure cannot be compared, the field named; empty where it can."""
+        methods = sorted({record.method for record in (*first, *second)})
+        if len(methods) > 1:
+            return f"method version: {listed(list(map(str, methods)))}"
+        units = sorted({record.unit for record in (*first, *second)})
+        if len(units) > 1:
+            return f"unit: {listed(units)}"
+        if self._machines:
+            return self._machines[0]
+        if probe.startswith("storage.") and self._disks:
+            return self._disks[0]
+        if probe.startswith("network.") and self._network:
+            return self._network[0]
+        return ""
+
+
+def _value(run: Run, at: str) -> str:
+    value = run.machine.at(at)
+    if value is None:
+        return "unknown" if at in _SAID_WHEN_UNKNOWN else "none"
+    if at.endswith("_bytes") and isinstance(value, int):
+        return format_bytes(value)
+    return clean(", ".join(map(str, value)) if isinstance(value, list) else value, most=60)
+
+
+_SAID_WHEN_UNKNOWN: Final = frozenset(_OF_ALL.values()) - {
+    "limits.cgroup.cpu_quota",
+    "limits.cgroup.memory_limit_bytes",
+    "virtualisation.hypervisor",
+}

@@ -1,0 +1,123 @@
+"""Changed, same or cannot tell: what runs of two sides say of one figure, by the logarithm of its ratio.
+
+The error is that between runs, moderated by that of figures of the same probe (`crates/latlab-stats`); what a
+run says of its own precision is the least it can be. *Changed* asks that the corrected interval of the ratio
+excludes 1 and that the ratio is beyond what counts as the same. Headline figures are corrected together
+(Bonferroni), all others by the rate of false discoveries (Benjamini and Hochberg 1995, with the intervals
+of Benjamini and Yekutieli 2005). *Same* asks that the 90 % interval, not corrected, lies inside of what
+counts as the same: two one-sided tests (Schuirmann 1987).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from latlab import _core
+
+Kind: TypeAlias = Literal["changed", "same", "cannot-tell", "not-comparable"]
+
+#: False alarms among headline figures, and the share of false ones among what is called changed elsewhere.
+ALARMS: Final = 0.05
+#: How often a change as large as `smallest_visible` is found.
+_POWER: Final = 0.9
+#: More runs than so many a side are no advice.
+_MOST_RUNS: Final = 50
+#: Variance of the median of many normals, in units of their mean's.
+_MEDIAN: Final = math.pi / 2
+
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """How a figure's two sides compare.
+
+    Attributes:
+        ratio: Logarithm of the second side's over the first's.
+        error: Its standard error.
+        between: Standard deviation of a run's logarithm.
+        degrees: Degrees of freedom.
+        runs: Of the side that has fewer.
+    """
+
+    ratio: float
+    error: float
+    between: float
+    degrees: float
+    runs: int
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What can be said.
+
+    Attributes:
+        kind: One of three; the fourth, not comparable, is known without figures.
+        low: Lower end of the ratio's corrected interval, as a factor.
+        high: Upper end.
+        smallest_visible: The smallest change that would have been called so in nine of ten comparisons, as a
+            share: 0.12; at least what counts as the same.
+        more_runs: So many more runs a side would show a change of what counts as the same; None where fifty
+            would not.
+    """
+
+    kind: Kind
+    low: float
+    high: float
+    smallest_visible: float
+    more_runs: int | None
+
+
+def verdicts(contrasts: Sequence[Contrast], same: float, *, together: bool) -> list[Verdict]:
+    """The verdicts of figures that are corrected for one another.
+
+    Args:
+        contrasts: One a figure.
+        same: Which change does not matter, as a share: 0.1.
+        together: Whether any false alarm among them counts (headline figures), or their share.
+    """
+    level = ALARMS / max(len(contrasts), 1)
+    if not together:
+        level *= max(_discovered(contrasts), 1)
+    return [_verdict(contrast, same, level) for contrast in contrasts]
+
+
+def _discovered(contrasts: Sequence[Contrast]) -> int:
+    """How many differ at a false discovery rate of :data:`ALARMS`."""
+    tails = sorted(_core.t_tail(each.ratio / each.error, each.degrees) for each in contrasts)
+    count = len(tails)
+    return max((place for place, tail in enumerate(tails, 1) if tail <= ALARMS * place / count), default=0)
+
+
+def _verdict(contrast: Contrast, same: float, level: float) -> Verdict:
+    limit = math.log1p(same)
+    reach = _core.t_quantile(1 - level / 2, contrast.degrees)
+    half = reach * contrast.error
+    visible = (reach + _core.t_quantile(_POWER, contrast.degrees)) * contrast.error
+    inside = abs(contrast.ratio) + _core.t_quantile(0.95, contrast.degrees) * contrast.error < limit
+    changed = abs(contrast.ratio) > max(half, limit)
+    return Verdict(
+        kind="changed" if changed else "same" if inside else "cannot-tell",
+        low=_factor(contrast.ratio - half),
+        high=_factor(contrast.ratio + half),
+        smallest_visible=max(_factor(visible) - 1, same),
+        more_runs=_more_runs(contrast, limit, level),
+    )
+
+
+def _more_runs(contrast: Contrast, limit: float, level: float) -> int | None:
+    for runs in range(contrast.runs, _MOST_RUNS + 1):
+        degrees = contrast.degrees + 2 * (runs - contrast.runs)
+        reach = _core.t_quantile(1 - level / 2, degrees) + _core.t_quantile(_POWER, degrees)
+        if reach * contrast.between * math.sqrt(2 * _MEDIAN / runs) <= limit:
+            return runs - contrast.runs
+    return None
+
+
+def _factor(log: float) -> float:
+    return math.exp(min(max(log, -_MOST_LOG), _MOST_LOG))
+
+
+#: Beyond a factor of 10¹³ nothing is said.
+_MOST_LOG: Final = 30.0

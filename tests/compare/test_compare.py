@@ -13,7 +13,7 @@ import pytest
 from tests.calling import called
 from tests.compare.conftest import Made, kept, scaled
 
-from latlab.compare import Comparison, Figure, Side, compare, side
+from latlab.compare import Comparison, Figure, Side, compare, side, stored
 from latlab.errors import UserError
 from latlab.run.model import Machine, Record
 from latlab.run.run import Run
@@ -146,7 +146,7 @@ def test_a_figure_that_was_disturbed_in_every_run_of_a_side_is_not_called_change
     a, b = [made(seed) for seed in range(5)], [changed_records(made(seed), slow) for seed in range(5, 10)]
     found = compare(*sides(a, b))
     assert of(found, "RAM").kind == "cannot-tell"
-    assert of(found, "RAM").why == "disturbed in every run of B"
+    assert of(found, "RAM").why == "disturbed in B"
     # Of a neighbour in one run the others say what is so without it.
     one = compare(*sides(a, [*(made(seed) for seed in range(5, 9)), b[0]]))
     assert of(one, "RAM").kind == "same"
@@ -202,6 +202,22 @@ def test_a_side_is_a_run_a_folder_a_glob_or_a_label_with_any_of_these(folder: Pa
     assert ids(side(f"{folder}/old/run-[01]*", store)) == ["run-0", "run-1"]
     named = side(f"before=last,{folder}/old/run-0.latlab.jsonl", store)
     assert (named.label, ids(named)) == ("before", ["run-2", "run-0"])
+
+
+def test_kept_runs_are_those_of_the_same_machine_and_profile_on_neither_side(folder: Path) -> None:
+    store = Store(folder / "old")
+    one, two = side("run-0", store), side("run-1", store)
+    assert [run.id for run in stored(one, two, store)] == ["run-2"]
+    file = folder / "old/run-2.latlab.jsonl"
+    text = file.read_text(encoding="utf-8")
+    for before, after in (
+        ('"profile": "standard"', '"profile": "quick"'),
+        ('"logical_cpus": 4', '"logical_cpus": 8'),
+        ('"only": []', '"only": ["vm.*"]'),
+    ):
+        assert text.count(before) >= 1
+        file.write_text(text.replace(before, after), encoding="utf-8")
+        assert stored(one, two, store) == ()
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,7 @@ def test_one_figure_is_changed_the_same_or_neither() -> None:
 
 
 def test_what_would_have_been_visible_falls_with_more_runs_until_it_is_what_matters() -> None:
-    (verdict,) = verdicts([contrast(1.0, 0.05)], SAME, together=True)
+    (verdict,) = verdicts([contrast(1.05, 0.05)], SAME, together=True)
     assert verdict.kind == "cannot-tell"
     assert verdict.more_runs is not None
     more = 5 + verdict.more_runs

@@ -52,6 +52,7 @@ MODULES = [
     "latlab.topics",
     "latlab.charts",
     "latlab.report",
+    "latlab.compare",
     "latlab.explain",
     "latlab.notebook",
     "latlab.lessons",

@@ -10,18 +10,24 @@ machine that are kept are asked; where there are none, what runs of one machine 
 
 from __future__ import annotations
 
+import contextlib
 import math
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from latlab import _core
-from latlab.compare.sides import Objections, Side, environment, side
+from latlab.compare.sides import Objections, Side, environment, is_like, side
 from latlab.compare.verdict import Contrast, Kind, Verdict, verdicts
+from latlab.errors import RunFileError
 from latlab.run.ladder import ladder
+from latlab.run.model import Json, Machine, Settings
 from latlab.run.run import Run, load
-from latlab.run.store import Store
+from latlab.run.store import Store, first_line
 from latlab.topics.front import ROWS
 
 if TYPE_CHECKING:
@@ -82,7 +88,7 @@ class Figure:
         kind: The verdict.
         ratio: The second side over the first, with the corrected interval; None where not comparable.
         verdict: The interval, and what would have been seen; None where nothing could be computed.
-        why: Why it is not comparable, or cannot be told.
+        why: Why it is not comparable, or not judged.
     """
 
     probe: str
@@ -199,16 +205,29 @@ def stored(a: Side, b: Side, store: Store | None = None) -> tuple[Run, ...]:
     known = {run.id for run in (*a.runs, *b.runs)}
     found: list[Run] = []
     for entry in reversed((store or Store()).entries()):
-        if entry.id in known or len(found) == _KEPT:
-            continue
-        run = load(entry.path)
-        if run.settings.profile == model.settings.profile and not run.settings.only and _alike(run, model):
-            found.append(run)
+        # Many files are looked at, few are read.
+        if entry.id not in known and len(found) < _KEPT and _is_like(entry.path, model):
+            with contextlib.suppress(RunFileError):
+                found.append(load(entry.path))
     return tuple(found)
 
 
-def _alike(run: Run, other: Run) -> bool:
-    return not Objections(Side("", (run,)), Side("", (other,)), across=False).machines
+class _Head(msgspec.Struct):
+    """What of a header says on what and how a run was measured."""
+
+    settings: Settings
+    machine: dict[str, Json]
+
+
+def _is_like(file: Path, other: Run) -> bool:
+    """Whether a run is of the same machine and profile, and of all probes."""
+    try:
+        head = msgspec.json.decode(first_line(file), type=_Head)
+    except (OSError, ValueError):
+        return False
+    settings = other.settings
+    same = (head.settings.profile, head.settings.only) == (settings.profile, settings.only)
+    return same and is_like(Machine(head.machine), other.machine)
 
 
 def compare(
@@ -238,8 +257,8 @@ def compare(
             continue
         groups = [_sound(first), _sound(second), _sound(others)]
         if not groups[0] or not groups[1]:
-            told = listed_sides(a if not groups[0] else None, b if not groups[1] else None)
-            figures.append(replace(figure, why=f"disturbed in every run of {told}"))
+            who = " and ".join(own.label for own, sound in ((a, groups[0]), (b, groups[1])) if not sound)
+            figures.append(replace(figure, why=f"disturbed in {who}"))
             continue
         pending.append((figure, groups))
     figures += _judged(pending, same)
@@ -263,11 +282,6 @@ def compare(
         tuple(environment(a, b)),
         () if across else objections.machines,
     )
-
-
-def listed_sides(*sides: Side | None) -> str:
-    """The labels of those that are named."""
-    return " and of ".join(own.label for own in sides if own is not None)
 
 
 def _records(runs: Iterable[Run]) -> dict[Key, list[Record]]:

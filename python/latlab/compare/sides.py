@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from latlab.errors import UserError
+from latlab.run.model import Machine
 from latlab.run.run import Run, load
 from latlab.run.store import Store
 from latlab.text import clean, listed
@@ -82,7 +83,8 @@ def side(words: str, store: Store | None = None) -> Side:
         raise UserError(f"no run in {clean(words, most=100)!r}: name a run file, a folder, or last")
     if len(files) > MOST:
         raise UserError(f"{clean(words, most=100)!r} names {len(files)} runs: a side has {MOST} at most")
-    return Side(clean(label or rest, most=40), tuple(map(load, dict.fromkeys(files))))
+    short = next((rest.removesuffix(ending) for ending in _ENDINGS if rest.endswith(ending)), rest)
+    return Side(clean(label or short.split("/")[-1] or rest, most=40), tuple(map(load, dict.fromkeys(files))))
 
 
 def _files(part: str, store: Store) -> Iterator[Path]:
@@ -102,10 +104,15 @@ def unlike(first: Side, second: Side, names: dict[str, str]) -> list[str]:
     """Which of these fields of the machines differ between any two runs of the sides, with their values."""
     found = []
     for name, at in names.items():
-        values = [[_value(run, at) for run in own.runs] for own in (first, second)]
+        values = [[_value(run.machine, at) for run in own.runs] for own in (first, second)]
         if len(set(values[0]) | set(values[1])) > 1:
             found.append(f"{name}: {' against '.join(listed(list(dict.fromkeys(own))) for own in values)}")
     return found
+
+
+def is_like(machine: Machine, other: Machine) -> bool:
+    """Whether all figures of two machines can be compared."""
+    return all(_value(machine, at) == _value(other, at) for at in (*_OF_ALL.values(), *_OF_STORAGE.values()))
 
 
 def environment(first: Side, second: Side) -> list[str]:
@@ -157,8 +164,8 @@ class Objections:
         return ""
 
 
-def _value(run: Run, at: str) -> str:
-    value = run.machine.at(at)
+def _value(machine: Machine, at: str) -> str:
+    value = machine.at(at)
     if value is None:
         return "unknown" if at in _SAID_WHEN_UNKNOWN else "none"
     if at.endswith("_bytes") and isinstance(value, int):

@@ -206,7 +206,9 @@ def _loopback(rung: Rung, records: list[Record]) -> Rung:
         return replace(rung, note="not measured: its point says nothing of the two sides")
     others = [f"{units.format_ns(by[place].value)} {PLACEMENTS[place]}" for place in order[1:]]
     note = f"TCP, {_MESSAGE_BYTES} B, {PLACEMENTS[order[0]]}"
-    return replace(_of(rung, by[order[0]]), note="; ".join([note, *others]))
+    usual = order[0] == next(iter(PLACEMENTS))
+    how = "" if usual else PLACEMENTS[order[0]]
+    return replace(_of(rung, by[order[0]]), size_text=how, note="; ".join([note, *others]))
 
 
 def _with_stream(rung: Rung, run: Run) -> Rung:

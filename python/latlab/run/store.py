@@ -250,11 +250,12 @@ def _entries(folder: Path) -> Iterator[Entry]:
         # A link that leads nowhere or round in circles, a file that has just gone, one that is no run.
         with contextlib.suppress(OSError, ValueError, RecursionError):
             if item.is_file():
-                brief = _BRIEF.decode(_first_line(Path(item.path)))
+                brief = _BRIEF.decode(first_line(Path(item.path)))
                 yield Entry(Path(item.path), brief.id, _instant(brief.started), item.stat().st_size)
 
 
-def _first_line(path: Path) -> bytes:
+def first_line(path: Path) -> bytes:
+    """A run's header, which says on what and how it was measured."""
     with path.open("rb") as file:
         if path.suffix != ".zst":
             return file.readline(Limits().line_bytes)

@@ -1,4 +1,4 @@
-"""Two sides on one screen: the verdict, what changed, and what could not be told."""
+"""Two sides on one screen: the verdict, what changed, and what remains unknown."""
 
 from __future__ import annotations
 
@@ -10,10 +10,15 @@ from latlab.cli.terminal.screen import Line, Screen, styled
 from latlab.units import format_factor, format_percent, format_value
 
 if TYPE_CHECKING:
-    from latlab.compare import Comparison, Figure, Values
+    from latlab.compare import Comparison, Figure
 
 #: Changed figures on the screen.
 _MOST: Final = 10
+#: Characters of a side's label in the heading of a column, and of a figure's name at least.
+_LABEL: Final = 9
+_NAME: Final = 20
+#: From there on a change is so many times, and no percentage.
+_FEW: Final = 1.0
 _WORDS: Final = {
     "changed": "changed",
     "same": "the same",
@@ -58,9 +63,9 @@ def _verdict(found: Comparison) -> str:
         return "Not comparable: no figure was measured alike on both sides."
     seen = ""
     if found.visible is not None:
-        half, most = found.visible
-        seen = f"a change of {format_percent(half)} would have shown in half of them"
-        seen += f", one of {format_percent(most)} in all" if most > half else ""
+        half, most = map(_amount, found.visible)
+        seen = f"a change of {half} would have shown in half of them"
+        seen += f", of {most} in all" if most != half else ""
     if found.kind == "changed":
         return (
             f"{counts['changed']} of {total} {what} changed. Of the others, {seen}."
@@ -83,21 +88,11 @@ def _circumstances(found: Comparison) -> Iterator[str]:
 
 
 def _table(figures: Sequence[Figure], found: Comparison, screen: Screen) -> list[Line]:
-    rows = [("figure", found.a.label[:_LABEL], found.b.label[:_LABEL], "change", "verdict")]
-    rows += [
-        (
-            each.name if each.headline else f"{each.probe} · {each.name}",
-            _value(each, each.a),
-            _value(each, each.b),
-            _change(each),
-            _words(each),
-        )
-        for each in figures
-    ]
+    heads = ("figure", found.a.label[:_LABEL], found.b.label[:_LABEL], "ratio", "verdict")
+    rows = [heads, *(_row(each) for each in figures)]
     fitted = [[screen.fit(cell) for cell in row] for row in rows]
     widths = [max(len(row[column]) for row in fitted) for column in range(5)]
-    room = max(screen.width - sum(widths[1:4]) - 22, 20)
-    widths[0] = min(widths[0], room)
+    widths[0] = min(widths[0], max(screen.width - sum(widths[1:]) - 9, _NAME))
     lines = []
     for number, (name, *middle, verdict) in enumerate(fitted):
         cut = name if len(name) <= widths[0] else f"{name[: widths[0] - 1]}{'…' if screen.unicode else '.'}"
@@ -109,27 +104,28 @@ def _table(figures: Sequence[Figure], found: Comparison, screen: Screen) -> list
     return lines
 
 
-#: Of a side's label in the heading of a column.
-_LABEL: Final = 12
-
-
-def _value(figure: Figure, values: Values | None) -> str:
-    return "–" if values is None else format_value(values.p50, figure.unit)
-
-
-def _change(figure: Figure) -> str:
-    """`1.31 (1.12–1.52)`."""
-    if figure.ratio is None or figure.verdict is None:
-        return "–"
-    ends = f"{format_factor(figure.verdict.low, 3)}–{format_factor(figure.verdict.high, 3)}"
-    return f"×{format_factor(figure.ratio, 3)} ({ends})"
+def _row(figure: Figure) -> tuple[str, ...]:
+    name = figure.name if figure.headline else f"{figure.probe} · {figure.name}"
+    values = ("–" if own is None else format_value(own.p50, figure.unit) for own in (figure.a, figure.b))
+    ratio = "–" if figure.ratio is None else format_factor(figure.ratio, 3)
+    return (name, *values, ratio, _words(figure))
 
 
 def _words(figure: Figure) -> str:
-    text = _WORDS[figure.kind]
-    if figure.kind == "cannot-tell" and figure.verdict is not None:
-        return f"{text} below {format_percent(figure.verdict.smallest_visible)}"
-    return f"{text}: {figure.why}" if figure.why else text
+    """`changed (1.12–1.52)`, `cannot tell below 30 %`, `cannot tell: disturbed in A`."""
+    text, verdict = _WORDS[figure.kind], figure.verdict
+    if figure.why:
+        return f"{text}: {figure.why}"
+    if figure.kind == "changed" and verdict is not None:
+        return f"{text} ({format_factor(verdict.low, 3)}–{format_factor(verdict.high, 3)})"
+    if figure.kind == "cannot-tell" and verdict is not None:
+        return f"{text} below {_amount(verdict.smallest_visible)}"
+    return text
+
+
+def _amount(change: float) -> str:
+    """`12 %`, `3.7 times`."""
+    return format_percent(change) if change < _FEW else f"{format_factor(1 + change, 2)} times"
 
 
 def _rest(found: Comparison, *, verbose: bool) -> Iterator[str]:

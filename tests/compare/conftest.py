@@ -32,8 +32,10 @@ def scaled(record: Record, factor: float) -> Record:
         return record
     ends = summary.intervals.get("p50")
     intervals = summary.intervals | ({"p50": (ends[0] * factor, ends[1] * factor)} if ends else {})
+    p99 = None if summary.p99 is None else summary.p99 * factor
     return msgspec.structs.replace(
-        record, summary=msgspec.structs.replace(summary, p50=summary.p50 * factor, intervals=intervals)
+        record,
+        summary=msgspec.structs.replace(summary, p50=summary.p50 * factor, p99=p99, intervals=intervals),
     )
 
 

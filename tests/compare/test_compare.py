@@ -42,6 +42,20 @@ def test_five_runs_a_side_find_thirty_per_cent_in_one_level_and_name_nothing_els
     assert all(each.probe == "memory.load.dependent" for each in found.changed)
 
 
+def test_a_tail_that_grew_is_found_where_the_median_did_not(made: Made) -> None:
+    def longer(record: Record) -> Record:
+        summary = record.summary
+        if record.probe != "storage.read.random" or summary is None or summary.p99 is None:
+            return record
+        return msgspec.structs.replace(record, summary=msgspec.structs.replace(summary, p99=summary.p99 * 3))
+
+    a = [made(seed) for seed in range(5)]
+    b = [changed_records(made(seed), longer) for seed in range(5, 10)]
+    found = compare(*sides(a, b))
+    assert {(each.probe, each.quantile) for each in found.changed} == {("storage.read.random", "p99")}
+    assert all(each.name.startswith("p99 of block ") for each in found.changed)
+
+
 def test_the_same_machine_is_called_the_same_where_that_can_be_said(made: Made) -> None:
     found = compare(*sides([made(seed) for seed in range(5)], [made(seed) for seed in range(5, 10)]))
     assert not found.changed
@@ -168,7 +182,7 @@ def test_json_says_all_of_it_in_the_form_that_is_promised(made: Made) -> None:
     for figure in text["figures"]:
         assert figure["verdict"] in {"changed", "same", "cannot-tell", "not-comparable"}
         assert figure["ratio_low"] <= figure["ratio"] <= figure["ratio_high"]
-        assert set(figure["a"]) == {"p50", "low", "high", "runs"}
+        assert set(figure["a"]) == {figure["quantile"], "low", "high", "runs"}
         assert math.isfinite(figure["smallest_visible"])
 
 

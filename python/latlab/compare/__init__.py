@@ -16,7 +16,7 @@ import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
@@ -31,7 +31,7 @@ from latlab.run.store import Store, first_line
 from latlab.topics.front import ROWS
 
 if TYPE_CHECKING:
-    from latlab.run.model import Record, Unit
+    from latlab.run.model import Unit
 
 __all__ = ["Comparison", "Figure", "Side", "Values", "compare", "side", "stored"]
 
@@ -53,7 +53,14 @@ _USUAL_DEGREES: Final = 4.0
 #: What the record behind a row of page one is, where that row shows a part of it.
 _NAMES: Final = {"context-switch": "two context switches", "file-create": "small file, all its steps"}
 
-Key = tuple[str, str, str]
+
+class Key(NamedTuple):
+    """What is compared: a probe's point, as it was timed, and which quantile of it."""
+
+    probe: str
+    point: str
+    kind: str
+    quantile: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +68,13 @@ class Values:
     """A figure of one side: the median over its runs.
 
     Attributes:
-        p50: The figure, in its unit.
+        value: The figure, in its unit.
         low: Of one run its interval's lower end, of several the lowest run.
         high: Likewise.
         runs: Undisturbed ones that have it.
     """
 
-    p50: float
+    value: float
     low: float
     high: float
     runs: int
@@ -80,7 +87,8 @@ class Figure:
     Attributes:
         probe: Whose it is.
         point: What was measured.
-        unit: Of `p50`.
+        quantile: `p50`, or `p99` of operations that were timed one by one.
+        unit: Of the sides' values.
         name: What people call it, where it is a headline figure; else the point.
         headline: Whether it stands on page one.
         a: The first side; None where it has none.
@@ -93,6 +101,7 @@ class Figure:
 
     probe: str
     point: str
+    quantile: str
     unit: Unit
     name: str
     headline: bool
@@ -107,14 +116,15 @@ class Figure:
         """As `latlab compare --json` has it."""
 
         def values(own: Values | None) -> object:
-            return (
-                None if own is None else {"p50": own.p50, "low": own.low, "high": own.high, "runs": own.runs}
-            )
+            if own is None:
+                return None
+            return {self.quantile: own.value, "low": own.low, "high": own.high, "runs": own.runs}
 
         verdict = self.verdict
         return {
             "probe": self.probe,
             "point": self.point,
+            "quantile": self.quantile,
             "unit": self.unit,
             "headline": self.headline,
             "a": values(self.a),
@@ -243,15 +253,15 @@ def compare(
         kept: Other runs of the same machine, which say how far its runs lie apart.
     """
     objections = Objections(a, b, across=across)
-    sides = [_records(own.runs) for own in (a, b, Side("", tuple(kept)))]
+    sides = [_samples(own.runs) for own in (a, b, Side("", tuple(kept)))]
     names = _headlines(a.runs[0]) | _headlines(b.runs[0])
     figures: list[Figure] = []
-    pending: list[tuple[Figure, list[list[Record]]]] = []
+    pending: list[tuple[Figure, list[list[_Sample]]]] = []
     for key in dict.fromkeys([*sides[0], *sides[1]]):
-        probe, point, _ = key
         first, second, others = (own.get(key, []) for own in sides)
-        figure = _figure(key, names.get((probe, point), ""), first, second)
-        why = _why_not(objections, probe, first, second, a, b)
+        name = names.get((key.probe, key.point), "") if key.quantile == "p50" else ""
+        figure = _figure(key, name, first, second)
+        why = _why_not(objections, key.probe, first, second, a, b)
         if why:
             figures.append(replace(figure, kind="not-comparable", why=why))
             continue
@@ -284,12 +294,32 @@ def compare(
     )
 
 
-def _records(runs: Iterable[Run]) -> dict[Key, list[Record]]:
-    found: dict[Key, list[Record]] = {}
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    """What one run says of one figure."""
+
+    value: float
+    interval: tuple[float, float] | None
+    unit: Unit
+    method: int
+    disturbed: bool
+
+
+def _samples(runs: Iterable[Run]) -> dict[Key, list[_Sample]]:
+    """The median of each record, and p99 of operations that were timed one by one."""
+    found: dict[Key, list[_Sample]] = {}
     for run in runs:
         for record in run.records:
-            if record.value is not None and record.value > 0 and record.proved and record.kind != "derived":
-                found.setdefault((record.probe, record.point.label(), record.unit), []).append(record)
+            if record.value is None or record.kind == "derived" or record.summary is None:
+                continue
+            for quantile in ("p50", "p99") if record.kind == "per_op" else ("p50",):
+                value: float | None = getattr(record.summary, quantile)
+                if value is not None and value > 0:
+                    key = Key(record.probe, record.point.label(), record.kind, quantile)
+                    ends = record.summary.intervals.get(quantile)
+                    disturbed = "disturbed" in record.flags
+                    sample = _Sample(value, ends, record.unit, record.method, disturbed)
+                    found.setdefault(key, []).append(sample)
     return found
 
 
@@ -302,38 +332,40 @@ def _headlines(run: Run) -> dict[tuple[str, str], str]:
     }
 
 
-def _sound(records: Iterable[Record]) -> list[Record]:
+def _sound(samples: Iterable[_Sample]) -> list[_Sample]:
     """Those that nothing else disturbed: what was disturbed is the disturbance's."""
-    return [record for record in records if "disturbed" not in record.flags]
+    return [sample for sample in samples if not sample.disturbed]
 
 
 def _why_not(
-    objections: Objections, probe: str, first: Sequence[Record], second: Sequence[Record], a: Side, b: Side
+    objections: Objections, probe: str, first: Sequence[_Sample], second: Sequence[_Sample], a: Side, b: Side
 ) -> str:
     if not first or not second:
         return f"point: only in {(b if not first else a).label}"
-    return objections.to(probe, first, second)
+    return objections.to(probe, {sample.method for sample in (*first, *second)})
 
 
-def _figure(key: Key, name: str, first: Sequence[Record], second: Sequence[Record]) -> Figure:
-    probe, point, _ = key
+def _figure(key: Key, name: str, first: Sequence[_Sample], second: Sequence[_Sample]) -> Figure:
     unit = (*first, *second)[0].unit
     a, b = _values(first), _values(second)
-    ratio = b.p50 / a.p50 if a and b else None
-    return Figure(probe, point, unit, name or point, bool(name), a, b, "cannot-tell", ratio)
+    ratio = b.value / a.value if a and b else None
+    other = key.point if key.quantile == "p50" else f"{key.quantile} of {key.point}"
+    return Figure(
+        key.probe, key.point, key.quantile, unit, name or other, bool(name), a, b, "cannot-tell", ratio
+    )
 
 
-def _values(records: Sequence[Record]) -> Values | None:
-    own = _sound(records) or records
+def _values(samples: Sequence[_Sample]) -> Values | None:
+    own = _sound(samples) or samples
     if not own:
         return None
-    values = [record.value or 0.0 for record in own]
+    values = [sample.value for sample in own]
     ends = own[0].interval if len(own) == 1 else None
     low, high = ends or (min(values), max(values))
-    return Values(statistics.median(values), low, high, len(_sound(records)))
+    return Values(statistics.median(values), low, high, len(_sound(samples)))
 
 
-def _judged(pending: Sequence[tuple[Figure, list[list[Record]]]], same: float) -> Iterator[Figure]:
+def _judged(pending: Sequence[tuple[Figure, list[list[_Sample]]]], same: float) -> Iterator[Figure]:
     """Verdicts, of headline figures and of all others."""
     contrasts = list(_contrasts(pending))
     for headline in (True, False):
@@ -345,16 +377,14 @@ def _judged(pending: Sequence[tuple[Figure, list[list[Record]]]], same: float) -
             yield replace(figure, kind=verdict.kind, ratio=math.exp(contrasts[place].ratio), verdict=verdict)
 
 
-def _contrasts(pending: Sequence[tuple[Figure, list[list[Record]]]]) -> Iterator[Contrast]:
-    """Figures of one probe are kin: they say together how far runs lie apart."""
+def _contrasts(pending: Sequence[tuple[Figure, list[list[_Sample]]]]) -> Iterator[Contrast]:
+    """The same quantile of one probe's figures are kin: they say together how far runs lie apart."""
     found: dict[int, Contrast] = {}
-    probes: dict[str, list[int]] = {}
+    probes: dict[tuple[str, str], list[int]] = {}
     for place, (figure, _) in enumerate(pending):
-        probes.setdefault(figure.probe, []).append(place)
+        probes.setdefault((figure.probe, figure.quantile), []).append(place)
     for places in probes.values():
-        values = [
-            [[record.value or 0.0 for record in group] for group in pending[place][1]] for place in places
-        ]
+        values = [[[sample.value for sample in group] for group in pending[place][1]] for place in places]
         for place, known in zip(places, _core.contrast_groups(values), strict=True):
             found[place] = _contrast(pending[place][0].probe, pending[place][1], known)
     for place in range(len(pending)):
@@ -362,9 +392,9 @@ def _contrasts(pending: Sequence[tuple[Figure, list[list[Record]]]]) -> Iterator
 
 
 def _contrast(
-    probe: str, groups: Sequence[Sequence[Record]], known: tuple[float, float, float, float] | None
+    probe: str, groups: Sequence[Sequence[_Sample]], known: tuple[float, float, float, float] | None
 ) -> Contrast:
-    first, second = ([math.log(record.value or 1.0) for record in group] for group in groups[:2])
+    first, second = ([math.log(sample.value) for sample in group] for group in groups[:2])
     runs = min(len(first), len(second))
     own = math.hypot(_own_error(groups[0]), _own_error(groups[1]))
     if known is None:
@@ -376,16 +406,16 @@ def _contrast(
     return Contrast(ratio, max(error, own), between, degrees, runs)
 
 
-def _own_error(records: Sequence[Record]) -> float:
+def _own_error(samples: Sequence[_Sample]) -> float:
     """What the runs of a side say of their own precision: the standard error of their mean's logarithm."""
     errors = [
-        math.log(record.interval[1] / record.interval[0]) / (2 * _NORMAL)
-        for record in records
-        if record.interval is not None and 0 < record.interval[0] <= record.interval[1]
+        math.log(sample.interval[1] / sample.interval[0]) / (2 * _NORMAL)
+        for sample in samples
+        if sample.interval is not None and 0 < sample.interval[0] <= sample.interval[1]
     ]
     if not errors:
         return 0.0
-    return math.sqrt(statistics.fmean(error**2 for error in errors) / len(records))
+    return math.sqrt(statistics.fmean(error**2 for error in errors) / len(samples))
 
 
 #: Half of a 95 % interval, in standard errors.

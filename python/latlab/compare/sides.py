@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from latlab.errors import UserError
 from latlab.run.model import Machine
@@ -14,9 +14,6 @@ from latlab.run.run import Run, load
 from latlab.run.store import Store
 from latlab.text import clean, listed
 from latlab.units import format_bytes
-
-if TYPE_CHECKING:
-    from latlab.run.model import Record
 
 _ENDINGS: Final = (".latlab.jsonl", ".latlab.jsonl.zst")
 #: Runs of one side.
@@ -147,14 +144,15 @@ class Objections:
         """What the machines differ by."""
         return (*self._machines, *self._disks)
 
-    def to(self, probe: str, first: Sequence[Record], second: Sequence[Record]) -> str:
-        """Why this figure cannot be compared, the field named; empty where it can."""
-        methods = sorted({record.method for record in (*first, *second)})
+    def to(self, probe: str, methods: Collection[int]) -> str:
+        """Why a figure of a probe cannot be compared, the field named; empty where it can.
+
+        Args:
+            probe: Its id.
+            methods: The versions of its method on both sides.
+        """
         if len(methods) > 1:
-            return f"method version: {listed(list(map(str, methods)))}"
-        units = sorted({record.unit for record in (*first, *second)})
-        if len(units) > 1:
-            return f"unit: {listed(units)}"
+            return f"method version: {listed(list(map(str, sorted(methods))))}"
         if self._machines:
             return self._machines[0]
         if probe.startswith("storage.") and self._disks:

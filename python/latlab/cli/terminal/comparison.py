@@ -106,7 +106,7 @@ def _table(figures: Sequence[Figure], found: Comparison, screen: Screen) -> list
 
 def _row(figure: Figure) -> tuple[str, ...]:
     name = figure.name if figure.headline else f"{figure.probe} · {figure.name}"
-    values = ("–" if own is None else format_value(own.p50, figure.unit) for own in (figure.a, figure.b))
+    values = ("–" if own is None else format_value(own.value, figure.unit) for own in (figure.a, figure.b))
     ratio = "–" if figure.ratio is None else format_factor(figure.ratio, 3)
     return (name, *values, ratio, _words(figure))
 

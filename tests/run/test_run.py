@@ -14,7 +14,7 @@ import pytest
 from tests.some import some
 
 from latlab.errors import RunFileError, UserError
-from latlab.run import export, model, reader
+from latlab.run import export, model, reader, sharing
 from latlab.run.run import Run, load
 
 SMALL_PATH = Path(__file__).resolve().parent.parent / "data" / "run-small.latlab.jsonl"
@@ -230,7 +230,7 @@ def test_every_field_that_the_schema_marks_as_private_is_left_out() -> None:
         if field.get("private")
     }
     assert marked
-    assert marked <= {path.rpartition(".")[2] for path in model.PRIVATE}
+    assert marked <= {path.rpartition(".")[2] for path in sharing.PRIVATE}
 
 
 def test_the_complementary_distribution_falls_from_all_to_nothing() -> None:

@@ -7,23 +7,25 @@ reader of a system, and an old run must stay readable.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
+from collections.abc import Callable
+from typing import Annotated, Final, Literal, TypeAlias
 
 import msgspec
 
 from latlab import units
 from latlab.errors import RunFileError
+from latlab.run.machine import Estimate, Level, Machine
+from latlab.run.point import Point
+from latlab.run.values import LARGEST_INTEGER, Count, Json, Model, check_json
 from latlab.text import clean
+
+#: What readers of a run take from here, though it is written in a file of its own.
+__all__ = ["LARGEST_INTEGER", "Count", "Estimate", "Json", "Level", "Machine", "Model", "Point"]
 
 SCHEMA_NAME: Final = "latlab.run"
 SCHEMA_MAJOR: Final = 2
 SCHEMA_VERSION: Final = "2.0"
 
-Json: TypeAlias = Any
-"""A JSON value: None, bool, int, float, str, list or dict with str keys."""
-
-Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Unit: TypeAlias = Literal["ns", "bytes_per_s"]
 Rank: TypeAlias = Literal["headline", "curve", "detail", "once"]
 Reach: TypeAlias = Literal["first", "private", "shared", "disturbances"]
@@ -33,12 +35,6 @@ StoppedBy: TypeAlias = Literal[
 ]
 QUANTILES: Final = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999, "p9999": 0.9999}
 """The quantiles that a summary may hold, by the name of their field."""
-
-T = TypeVar("T", str, int, float, bool)
-
-
-class Model(msgspec.Struct, frozen=True, kw_only=True):
-    """What all structs here have in common."""
 
 
 class Tool(Model, frozen=True, kw_only=True):
@@ -122,254 +118,6 @@ class ClockFacts(Model, frozen=True, kw_only=True):
     backwards: Count = 0
 
 
-class Estimate(Model, frozen=True, kw_only=True):
-    """A quantity derived from figures (a ratio, a knee, a fit), with the 95 % interval that rounds tell."""
-
-    value: float
-    low: float | None = None
-    high: float | None = None
-
-    @property
-    def ends(self) -> tuple[float, float] | None:
-        """Both ends of the interval."""
-        low, high = self.low, self.high
-        return None if low is None or high is None or low > high else (low, high)
-
-
-class Level(Model, frozen=True, kw_only=True):
-    """A level of the memory hierarchy as it was found from the curve.
-
-    Attributes:
-        latency_ns: median over its sizes; its range holds what they and the rounds differ by.
-        end_bytes: where it ends; its range holds the two sizes between which it was not looked.
-    """
-
-    name: str
-    latency_ns: Estimate | None = None
-    cycles: float | None = None
-    end_bytes: Estimate | None = None
-    upper_end_bytes: float | None = None
-    reported_bytes: float | None = None
-    validated: bool | None = None
-    confidence: float | None = None
-    note: str | None = None
-
-
-DEEPEST: Final = 32
-"""Levels of nesting that a JSON value in a run file may have; ours has six."""
-LARGEST_INTEGER: Final = 2**64 - 1
-
-
-def check_json(value: Json) -> None:
-    """Refuses what code further on could not handle: deep nesting, integers without end.
-
-    Raises:
-        ValueError: with the reason.
-    """
-    level = [value]
-    for _ in range(DEEPEST):
-        inner: list[Json] = []
-        for item in level:
-            if isinstance(item, dict):
-                inner.extend(item.values())
-            elif isinstance(item, list):
-                inner.extend(item)
-            elif isinstance(item, int) and abs(item) > LARGEST_INTEGER:
-                raise ValueError("an integer has more than 64 bits")
-        if not inner:
-            return
-        level = inner
-    raise ValueError(f"a value is nested more than {DEEPEST} levels deep")
-
-
-class Machine(Mapping[str, Json]):
-    """What was measured on: the JSON object of the run file, with typed look-ups that never fail.
-
-    A look-up names a path: `machine.text("cpu.model_name")`. What is not there or is of another type is None,
-    as what could not be read is: callers say "unknown", they do not guess.
-    """
-
-    __slots__ = ("_fields",)
-
-    def __init__(self, fields: Mapping[str, Json]) -> None:
-        self._fields = fields
-
-    def __getitem__(self, name: str) -> Json:
-        return self._fields[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._fields)
-
-    def __len__(self) -> int:
-        return len(self._fields)
-
-    def __repr__(self) -> str:
-        return f"Machine({self.text('cpu.model_name') or 'unknown CPU'!r})"
-
-    def at(self, path: str) -> Json:
-        """The value at a dotted path, or None."""
-        value: Json = self._fields
-        for name in path.split("."):
-            if not isinstance(value, Mapping):
-                return None
-            value = value.get(name)
-        return value
-
-    def text(self, path: str) -> str | None:
-        """A string, not yet cleaned for display."""
-        return self._typed(path, str)
-
-    def flag(self, path: str) -> bool | None:
-        """True, false or unknown."""
-        return self._typed(path, bool)
-
-    def integer(self, path: str) -> int | None:
-        """A whole number."""
-        value = self.at(path)
-        return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-    def number(self, path: str) -> float | None:
-        """Any number, whether a range stands beside it or not."""
-        estimate = self.estimate(path)
-        return None if estimate is None else estimate.value
-
-    def estimate(self, path: str) -> Estimate | None:
-        """A number with its range (`{"value": 2.1, "low": 2.0, "high": 2.3}`), or a plain number."""
-        found = self.at(path)
-        own = found if isinstance(found, Mapping) else {"value": found}
-        value, low, high = (
-            float(part) if isinstance(part, int | float) and not isinstance(part, bool) else None
-            for part in map(own.get, ("value", "low", "high"))
-        )
-        return None if value is None else Estimate(value=value, low=low, high=high)
-
-    def section(self, path: str) -> Machine:
-        """An object inside, empty if there is none."""
-        value = self.at(path)
-        return Machine(value if isinstance(value, Mapping) else {})
-
-    def sections(self, path: str) -> list[Machine]:
-        """The objects of a list, as of `machine.sections("caches")`."""
-        value = self.at(path)
-        return (
-            [Machine(item) for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
-        )
-
-    def texts(self, path: str) -> list[str]:
-        """The strings of a list."""
-        value = self.at(path)
-        return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
-
-    def integers(self, path: str) -> list[int]:
-        """The whole numbers of a list."""
-        value = self.at(path)
-        if not isinstance(value, list):
-            return []
-        return [item for item in value if isinstance(item, int) and not isinstance(item, bool)]
-
-    def _typed(self, path: str, kind: type[T]) -> T | None:
-        value = self.at(path)
-        return value if isinstance(value, kind) else None
-
-
-class Point(Model, frozen=True, kw_only=True, omit_defaults=True):
-    """Where in the space of a probe's parameters a record was taken. A field that does not apply is None."""
-
-    working_set_bytes: Count | None = None
-    pages: str | None = None
-    order: str | None = None
-    draw: Count | None = None
-    nodes: Count | None = None
-    threads: Count | None = None
-    operation: str | None = None
-    timing: str | None = None
-    stride_bytes: Count | None = None
-    isa: str | None = None
-    clock: str | None = None
-    size_bytes: Count | None = None
-    elements: Count | None = None
-    chains: Count | None = None
-    distance: Count | None = None
-    offset_bytes: Count | None = None
-    delay_steps: Count | None = None
-    read_percent: Count | None = None
-    from_cpu: Count | None = None
-    to_cpu: Count | None = None
-    placement: str | None = None
-    between: str | None = None
-    sleep_ns: Count | None = None
-    allocator: str | None = None
-    state: str | None = None
-    block_bytes: Count | None = None
-    queue_depth: Count | None = None
-    path: str | None = None
-    engine: str | None = None
-    file_bytes: Count | None = None
-    files: Count | None = None
-    rate_per_s: Count | None = None
-    transport: str | None = None
-    message_bytes: Count | None = None
-    concurrency: Count | None = None
-    connections: str | None = None
-    protocol: str | None = None
-    streams: Count | None = None
-    sync: str | None = None
-
-    def fields(self) -> dict[str, int | str]:
-        """The fields that apply, in the order of the schema."""
-        pairs = ((name, getattr(self, name)) for name in self.__struct_fields__)
-        return {name: value for name, value in pairs if value is not None}
-
-    def label(self) -> str:
-        """A short name for tables and progress: `16 MiB, 4k pages, random`."""
-        own = self.fields()
-        if "from_cpu" in own and "to_cpu" in own:
-            own["to_cpu"] = f"CPU {own.pop('from_cpu')} and {own['to_cpu']}"
-        return ", ".join(text(own[name]) for name, text in _LABEL.items() if name in own)
-
-
-def _counted(word: str) -> Callable[[Any], str]:
-    return lambda number: f"{number} {word}{'' if number == 1 else 's'}"
-
-
-#: The parts of a label in their order: field, and its value as people write it.
-_LABEL: Final[dict[str, Callable[[Any], str]]] = {
-    "clock": str,
-    "operation": str,
-    "allocator": str,
-    "files": _counted("file"),
-    "file_bytes": lambda size: f"file {units.format_bytes_as_asked(size)}",
-    "block_bytes": lambda size: f"block {units.format_bytes_as_asked(size)}",
-    "queue_depth": lambda depth: f"depth {depth}",
-    "rate_per_s": lambda rate: f"{rate} a second",
-    "transport": str,
-    "message_bytes": lambda size: f"messages of {units.format_bytes_as_asked(size)}",
-    "streams": lambda count: f"{count} stream{'' if count == 1 else 's'}",
-    "path": str,
-    "sync": str,
-    "engine": str,
-    "size_bytes": units.format_bytes_as_asked,
-    "elements": lambda number: f"{number} elements",
-    "sleep_ns": lambda ns: f"after {units.format_ns(ns)}",
-    "state": str,
-    "between": str,
-    "placement": str,
-    "to_cpu": str,
-    "working_set_bytes": units.format_bytes_as_asked,
-    "nodes": lambda number: f"{number} nodes",
-    "stride_bytes": lambda size: f"stride {units.format_bytes(size)}",
-    "pages": lambda size: f"{size} pages",
-    "order": str,
-    "chains": _counted("chain"),
-    "distance": lambda ahead: f"prefetch {ahead} ahead" if ahead else "no prefetch",
-    "offset_bytes": lambda size: f"offset {units.format_bytes(size)}",
-    "read_percent": lambda share: f"{share} % reads",
-    "delay_steps": lambda steps: f"delay {steps}",
-    "timing": lambda how: {"each": "one by one", "batch": "in batches"}.get(how, how),
-    "threads": _counted("thread"),
-}
-
-
 class Absence(Model, frozen=True, kw_only=True):
     """Why a record has no figure: a stable kind, and one sentence."""
 
@@ -392,8 +140,8 @@ class Summary(Model, frozen=True, kw_only=True, omit_defaults=True):
     max: float | None = None
     mean: float | None = None
     std: float | None = None
-    intervals: dict[str, tuple[float, float]] = {}
-    refused: dict[str, str] = {}
+    intervals: dict[str, tuple[float, float]] = msgspec.field(default_factory=dict)
+    refused: dict[str, str] = msgspec.field(default_factory=dict)
     between_blocks: tuple[float, float] | None = None
 
 
@@ -675,7 +423,7 @@ class Record(Model, frozen=True, kw_only=True, omit_defaults=True, tag_field="li
 class Totals(Model, frozen=True, kw_only=True):
     """Sums over the run."""
 
-    records: dict[str, Count] = {}
+    records: dict[str, Count] = msgspec.field(default_factory=dict)
     seconds: float = 0.0
     written_bytes: Count = 0
     disturbed_blocks: Count = 0
@@ -722,24 +470,6 @@ class WholeRun(Header, frozen=True, kw_only=True, tag=False):
     records: tuple[Record, ...]
     lines: tuple[Record, ...] = ()
     footer: Footer | None = None
-
-
-PRIVATE: Final = (
-    "machine.os.host_name",
-    "machine.dir.path",
-    "machine.dir.file_system.mount_point",
-    "machine.dir.file_system.source",
-    "machine.disks.mapper_name",
-    "machine.file_systems.mount_point",
-    "machine.file_systems.source",
-    "machine.limits.uid",
-    "settings.dir",
-    "settings.file",
-    "settings.first_touch",
-    "settings.url",
-    "settings.secret_file",
-)
-"""What in the header names the host, its user or their files: what the schema marks, and the user's id."""
 
 
 def to_machine(kind: type, value: Json) -> Machine:

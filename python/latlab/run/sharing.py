@@ -28,6 +28,22 @@ from latlab.run.identifiers import NOBODYS, PATH_END
 KINDS: Final = ("address", "file", "host", "path", "serial", "url", "user", "volume")
 TOKEN: Final = re.compile(rf"(?:{'|'.join(KINDS)})-\d+|\(left out\)")
 """What stands for a name that was removed; in brackets, as earlier versions wrote it."""
+PRIVATE: Final = (
+    "machine.os.host_name",
+    "machine.dir.path",
+    "machine.dir.file_system.mount_point",
+    "machine.dir.file_system.source",
+    "machine.disks.mapper_name",
+    "machine.file_systems.mount_point",
+    "machine.file_systems.source",
+    "machine.limits.uid",
+    "settings.dir",
+    "settings.file",
+    "settings.first_touch",
+    "settings.url",
+    "settings.secret_file",
+)
+"""What in the header names the host, its user or their files: what the schema marks, and the user's id."""
 _SHORTEST_NAME: Final = 3
 _SHORTEST_SECRET: Final = 6
 _COMMON: Final = """
@@ -258,7 +274,7 @@ class Sharing:
         """Learns from the header as it was measured; `names` are those that other runs have taught."""
         self._names = names or Anonymous()
         plain = msgspec.to_builtins(header, enc_hook=model.from_machine)
-        for path in model.PRIVATE:
+        for path in PRIVATE:
             _take_out(plain, path.split("."), self._names)
         self._names.know_this_machine()
         # Twice: what is learned at the end is in the beginning too.

@@ -77,8 +77,8 @@ def found(place: Path, compiled_once: CompiledOnce, calibrated: Calibrated) -> F
             # Each round starts a program for each way; a spread needs two rounds.
             fewer = tuple(replace(pair, rounds=3) for pair in small_files.PAIRS["small"])
             patch.setitem(small_files.PAIRS, "small", fewer)
-            plan = replace(linked_list.PLANS["small"], rounds=5)
-            patch.setitem(linked_list.PLANS, "small", plan)
+            plan = replace(linked_list.ways.PLANS["small"], rounds=5)
+            patch.setitem(linked_list.ways.PLANS, "small", plan)
             return lessons.run(name, "small", directory=place)
 
     return run

@@ -20,7 +20,7 @@ from latlab.explain.model import Explained, Function, Within
 from latlab.lessons import compiled, memory
 from latlab.lessons.bench import Bench, Cannot, Times, interval
 from latlab.lessons.experiments import linked_list as lesson
-from latlab.lessons.experiments.linked_list import profile
+from latlab.lessons.experiments.linked_list import profile, ways
 from latlab.lessons.model import Result
 from latlab.lessons.programs import linked_list
 from latlab.run.run import load
@@ -68,7 +68,7 @@ def test_the_gain_is_that_of_the_times_shown(result: Result) -> None:
 
 @needs_a_compiler
 def test_new_memory_has_page_faults_and_old_memory_has_none(result: Result) -> None:
-    nodes = lesson.PLANS["small"].nodes
+    nodes = ways.PLANS["small"].nodes
     linear = result["ways.linear.faults"].number or 0
     assert linear >= 0.9 * 32 * nodes / os.sysconf("SC_PAGE_SIZE")
     for name in ("pool", "touched"):
@@ -238,9 +238,9 @@ def test_what_the_document_does_not_list_is_listed_by_its_name_here() -> None:
 def test_a_list_that_is_not_whole_is_no_figure(compiler: compiled.Compiler) -> None:
     own = compiler.program("list_ways")
     told = compiled.told(own, "linear", 1000)
-    assert lesson._whole(lambda: told, 1000) is told
+    assert ways.whole(lambda: told, 1000) is told
     with pytest.raises(Cannot, match="1000 of 1001"):
-        lesson._whole(lambda: told, 1001)
+        ways.whole(lambda: told, 1001)
 
 
 @needs_a_compiler
@@ -260,14 +260,14 @@ def test_a_way_that_fails_in_a_later_round_is_named_and_the_lesson_goes_on(
 
     monkeypatch.setattr(compiled, "told", told)
     listed = compiler.program("linked_list", libraries=("-ldl",))
-    plan = replace(lesson.PLANS["small"], nodes=1000, rounds=3, turns_s=math.inf)
+    plan = replace(ways.PLANS["small"], nodes=1000, rounds=3, turns_s=math.inf)
     with Bench("small", directory=tmp_path) as bench:
-        made = lesson.created(bench, plan, listed, compiler.program("list_ways"))
-        assert "ended with 3: out of nodes" in bench.why(lesson.WAYS[way])
-        assert [part.what for part in bench.missing].count(lesson.WAYS[way]) == 1
+        made = ways.created(bench, plan, listed, compiler.program("list_ways"))
+        assert "ended with 3: out of nodes" in bench.why(ways.WAYS[way])
+        assert [part.what for part in bench.missing].count(ways.WAYS[way]) == 1
         if way == "malloc":
             assert made == {}
-            assert "out of nodes" in bench.why(lesson._LIST)
+            assert "out of nodes" in bench.why(ways.LIST)
         else:
             assert {"malloc", "linear", "again"} <= made.keys()
             assert way not in made
@@ -289,9 +289,9 @@ def test_what_explain_said_when_it_failed_is_kept(tmp_path: Path, monkeypatch: p
 def test_a_setting_of_malloc_outside_does_not_reach_the_programs(
     compiler: compiled.Compiler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("GLIBC_TUNABLES", lesson.TUNABLES["top_pad"])
+    monkeypatch.setenv("GLIBC_TUNABLES", ways.TUNABLES["top_pad"])
     listed = compiler.program("linked_list", libraries=("-ldl",))
-    assert int(compiled.told(listed, 1000, "proof")["ahead"]) < lesson._PAD
+    assert int(compiled.told(listed, 1000, "proof")["ahead"]) < ways.PAD
 
 
 @needs_a_compiler
@@ -302,7 +302,7 @@ def test_an_allocator_that_did_not_answer_has_no_figure(
     (tmp_path / "libjemalloc.so.2").write_bytes(b"not a library")
     monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))
     with pytest.raises(Cannot, match="was preloaded, but malloc is that of"):
-        lesson.preloaded(listed, 1000, "jemalloc")
+        ways.preloaded(listed, 1000, "jemalloc")
 
 
 @needs_a_compiler
@@ -383,7 +383,7 @@ def test_a_difference_within_the_rounds_is_none(
 
 
 def test_every_size_has_rounds_enough_to_leave_one_outlier_out() -> None:
-    for plan in lesson.PLANS.values():
+    for plan in ways.PLANS.values():
         assert interval([0.0, *[1.0] * (plan.rounds - 2), 2.0]) == (1.0, 1.0)
 
 

@@ -12,6 +12,7 @@ import pytest
 from latlab.lessons import drawing
 from latlab.lessons.bench import Bench, Cannot
 from latlab.lessons.experiments import random_pokes as lesson
+from latlab.lessons.experiments.random_pokes import timed
 from latlab.lessons.model import Result
 from latlab.lessons.programs import pokes
 from latlab.run.model import TailCauses, TailSample
@@ -54,7 +55,7 @@ def test_the_largest_of_each_are_kept_in_order(result: Result) -> None:
 
 
 def test_mean_and_deviation_are_those_of_the_pokes() -> None:
-    poked = lesson.Poked((1e-6, 2e-6, 12e-6), 0)
+    poked = timed.Poked((1e-6, 2e-6, 12e-6), 0)
     assert poked.mean == pytest.approx(5e-6)
     assert poked.std == pytest.approx(statistics.pstdev([1e-6, 2e-6, 12e-6]))
     assert poked.slow == 1
@@ -77,16 +78,16 @@ def test_on_linear_axes_the_points_of_a_ccdf_lie_evenly() -> None:
 
 
 def test_what_a_few_slow_pokes_make_of_a_mean_is_not_taken_for_pythons_steps() -> None:
-    quick = lesson.Poked((40e-9,) * 99, 0)
-    slowed = lesson.Poked((*(50e-9,) * 198, 20e-3), 0)
+    quick = timed.Poked((40e-9,) * 99, 0)
+    slowed = timed.Poked((*(50e-9,) * 198, 20e-3), 0)
     found = {("memory", 0): quick, ("memory", 10**3): slowed, ("memory", 10**6): slowed}
-    (reason,) = lesson.say(found).reasons
+    (reason,) = lesson.say(lesson.Found(found)).reasons
     assert "1 KB, 50.0 ns, that is 80 %" in reason
 
 
 def test_a_histogram_counts_every_poke_in_its_range_once() -> None:
-    poked = lesson.Poked(tuple(sorted([1e-7] * 5 + [9.9e-7] * 3 + [5e-6] * 2 + [1e-5])), 0)
-    pictures = {each.name: each for each in lesson.say({("memory", 10**6): poked}).pictures}
+    poked = timed.Poked(tuple(sorted([1e-7] * 5 + [9.9e-7] * 3 + [5e-6] * 2 + [1e-5])), 0)
+    pictures = {each.name: each for each in lesson.say(lesson.Found({("memory", 10**6): poked})).pictures}
     for name, pokes_in_it, slower in (("below", 8, "3 of 11 pokes took 1.00 µs"), ("from", 2, "1 of 11")):
         picture = pictures[f"histogram_{name}"]
         assert sum(mark.value for mark in picture.marks if mark.series == "measured") == pokes_in_it
@@ -94,8 +95,10 @@ def test_a_histogram_counts_every_poke_in_its_range_once() -> None:
 
 
 def test_a_bar_of_one_poke_is_seen_beside_one_of_thousands_and_one_of_none_is_not() -> None:
-    poked = lesson.Poked((*(7e-8,) * 5000, 9e-7), 0)
-    picture = next(each for each in lesson.say({("memory", 10**6): poked}).pictures if "below" in each.name)
+    poked = timed.Poked((*(7e-8,) * 5000, 9e-7), 0)
+    picture = next(
+        each for each in lesson.say(lesson.Found({("memory", 10**6): poked})).pictures if "below" in each.name
+    )
     bars = {mark.value for mark in picture.marks if mark.series == "measured"}
     assert bars == {0, 1, 5000}
     axis = drawing.chart(picture).to_dict()["layer"][0]["encoding"]["x"]
@@ -110,10 +113,12 @@ def test_every_figure_of_the_notebook_is_drawn(result: Result) -> None:
 
 
 def test_memory_and_file_of_every_size_are_a_curve_each() -> None:
-    poked = lesson.Poked((1e-7, 2e-7), 0)
+    poked = timed.Poked((1e-7, 2e-7), 0)
     sizes = ("Zero", "1KB", "1MB", "1GB")
-    found = {(place, size): poked for place in ("memory", "file") for size in lesson.SIZES["default"]}
-    curves = next(each for each in lesson.say(found).pictures if each.name == "all_sizes").series
+    found = {(place, size): poked for place in ("memory", "file") for size in timed.SIZES["default"]}
+    curves = next(
+        each for each in lesson.say(lesson.Found(found)).pictures if each.name == "all_sizes"
+    ).series
     assert curves == tuple(f"{size} {place}" for place in ("memory", "file") for size in sizes)
 
 
@@ -144,9 +149,11 @@ def test_a_size_that_was_not_asked_for_says_so(result: Result) -> None:
 
 
 def test_each_row_of_the_summary_has_figures_of_one_kind_and_says_which(root: Path) -> None:
-    found = {("memory", 10**3): lesson.Poked((6e-8,), 0), ("memory", 10**10): lesson.Poked((5e-7,), 0)}
+    found = {("memory", 10**3): timed.Poked((6e-8,), 0), ("memory", 10**10): timed.Poked((5e-7,), 0)}
     run = load(root / "tests/data/run-small.latlab.jsonl")
-    summary = next(each for each in lesson.say(found, native=run).tables if each.name == "summary")
+    summary = next(
+        each for each in lesson.say(lesson.Found(found, native=run)).tables if each.name == "summary"
+    )
     rows = {row.name: (row.title, row.cells["here"].shown) for row in summary.rows}
     title, shown = rows["memory_range"]
     assert ("timed alone in Python (medians)" in title, shown) == (True, "60.0 ns – 500 ns")
@@ -162,7 +169,7 @@ def test_ten_gigabytes_that_would_take_too_long_are_not_written(tmp_path: Path) 
     with Bench("original", directory=tmp_path) as bench:
         bench.room = lambda needed, place=None: None  # type: ignore[method-assign]
         with pytest.raises(Cannot, match="writing it would take"):
-            lesson.poked_file(bench, 10**10, {10**9: (0.0, lesson.LONGEST_S)})
+            timed.poked_file(bench, 10**10, {10**9: (0.0, timed.LONGEST_S)})
     assert not list(tmp_path.iterdir())
 
 
@@ -176,23 +183,23 @@ def test_a_file_that_could_not_be_written_whole_is_taken_away_at_once(
     monkeypatch.setattr(pokes, "create_file", full)
     with Bench("small", directory=tmp_path) as bench:
         with pytest.raises(OSError, match="No space"):
-            lesson.poked_file(bench, 1000, {})
+            timed.poked_file(bench, 1000, {})
         assert [path.name for path in bench.folder.iterdir()] == ["lock"]
 
 
 @pytest.mark.parametrize(("slow", "said"), [(67, "67 %"), (11, "11 %"), (6, "1 in 17"), (0, "none of 100")])
 def test_how_often_is_a_share_where_more_than_one_in_ten_is_slow(slow: int, said: str) -> None:
-    poked = lesson.Poked((*(1e-6,) * (100 - slow), *(20e-6,) * slow), 0)
-    tables = {each.name: each for each in lesson.say({("file", 10**9): poked}).tables}
+    poked = timed.Poked((*(1e-6,) * (100 - slow), *(20e-6,) * slow), 0)
+    tables = {each.name: each for each in lesson.say(lesson.Found({("file", 10**9): poked})).tables}
     assert tables["ten_microseconds"].cell("file_1000000000", "one_in").value == said
 
 
 def test_more_than_one_slow_poke_in_a_hundred_is_explained_or_said_to_be_unexplained(root: Path) -> None:
     found = {
-        ("file", 10**6): lesson.Poked((*(3e-6,) * 99, 20e-6), 0),
-        ("file", 10**9): lesson.Poked((*(3e-6,) * 98, 20e-6, 20e-6), 1),
+        ("file", 10**6): timed.Poked((*(3e-6,) * 99, 20e-6), 0),
+        ("file", 10**9): timed.Poked((*(3e-6,) * 98, 20e-6, 20e-6), 1),
     }
-    (reason,) = lesson.say(found).reasons
+    (reason,) = lesson.say(lesson.Found(found)).reasons
     assert "2.0 % of the pokes in a file of 1GB took 10 µs or more" in reason
     assert "the reason of at most 50 % of them" in reason
     assert "not measured here: latlab measure --only storage.poke" in reason
@@ -201,14 +208,14 @@ def test_more_than_one_slow_poke_in_a_hundred_is_explained_or_said_to_be_unexpla
     slow = tuple(TailSample(at_ns=0.0, value=2e4, cause="context-switch") for _ in range(12))
     causes = TailCauses(level="perf records", threshold_ns=1e4, causes=())
     native = msgspec.structs.replace(brought_in, tail_threshold=1e4, tail=slow, tail_causes=causes)
-    said = lesson.say(found, native=Run(run.header, (native,), None)).reasons
+    said = lesson.say(lesson.Found(found, native=Run(run.header, (native,), None))).reasons
     (reason,) = [each for each in said if "of the pokes in a file of 1GB" in each]
     assert "has 0.30 % so slow: context switch (12), unexplained (0)" in reason
     assert "large blocks" in reason
 
 
 def test_where_nothing_was_poked_the_lesson_says_so() -> None:
-    said = lesson.say({}, why=lambda what: f"no {what}")
+    said = lesson.say(lesson.Found({}, why=lambda what: f"no {what}"))
     assert said.answer == ("Nothing was measured here, so there is no answer from this machine.",)
     assert not said.pictures
     original = next(each for each in said.tables if each.name == "original")

@@ -126,6 +126,11 @@ def nothing(unit: Unit = "s", why: str = "", published: Published | None = None)
     return Cell(unit=unit, published=published, why=why)
 
 
+def times_of(found: Mapping[K, Iterable[float]]) -> dict[K, Times]:
+    """The values of each variant."""
+    return {name: Times(tuple(values)) for name, values in found.items()}
+
+
 class Arms(dict[K, Times]):
     """Times by variant; of one that could not be timed, times without values.
 
@@ -335,7 +340,7 @@ class Bench:
         found: dict[str, list[float]] = {name: [] for name in arms}
         for name in self.turns(arms, rounds, within):
             found[name].append(arms[name]())
-        return {name: Times(tuple(values)) for name, values in found.items()}
+        return times_of(found)
 
     def rounds(
         self,
@@ -397,6 +402,21 @@ def time_left(begun: float, done: int, rounds: int) -> str:
 def _silently(event: object) -> None:
     """What the Rust probe tells while it runs: the lesson says what it does itself."""
     del event
+
+
+def counting(work: Callable[[], T], *names: str) -> tuple[T, int | None]:
+    """Does some work; and what `getrusage` counts of it meanwhile, None where it is not there."""
+    try:
+        import resource  # noqa: PLC0415 - Unix only
+    except ImportError:
+        return work(), None
+
+    def counted() -> int:
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        return sum(int(getattr(used, name)) for name in names)
+
+    before = counted()
+    return work(), counted() - before
 
 
 def timed(work: Callable[[], object]) -> float:

@@ -110,8 +110,8 @@ def ran(
         ) from None
 
 
-def told(program: Path, *words: object, environment: Mapping[str, str] | None = None) -> dict[str, str]:
-    """What a program says, as `name value` lines.
+def lines_of(program: Path, *words: object, environment: Mapping[str, str] | None = None) -> list[str]:
+    """What a program says.
 
     Raises:
         Cannot: see `ran`.
@@ -120,7 +120,12 @@ def told(program: Path, *words: object, environment: Mapping[str, str] | None = 
     done = ran(program, *words, environment=environment)
     if done.returncode != 0:
         raise subprocess.CalledProcessError(done.returncode, program.name, done.stdout, done.stderr)
-    return dict(line.partition(" ")[::2] for line in done.stdout.splitlines())
+    return done.stdout.splitlines()
+
+
+def told(program: Path, *words: object, environment: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The same of one that says lines of a name and a value."""
+    return dict(line.partition(" ")[::2] for line in lines_of(program, *words, environment=environment))
 
 
 def built(language: str, source: Path, place: Path) -> Path:

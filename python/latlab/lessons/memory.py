@@ -27,15 +27,20 @@ def available_memory() -> int | None:
     return min(found) if found else None
 
 
+def free_below(needed: float) -> str:
+    """How much memory is free, where that is less; else empty."""
+    available = available_memory()
+    return format_bytes(available) if available is not None and available < needed else ""
+
+
 def enough_memory(needed: int) -> None:
     """Checks that there is so much memory.
 
     Raises:
         Cannot: there is not.
     """
-    available = available_memory()
-    if available is not None and available < needed:
-        raise Cannot(f"it takes {format_bytes(needed)} of memory, and {format_bytes(available)} are free")
+    if free := free_below(needed):
+        raise Cannot(f"it takes {format_bytes(needed)} of memory, and {free} are free")
 
 
 def _left_in_groups(listed: Path, root: Path) -> list[int]:

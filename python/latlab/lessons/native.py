@@ -9,7 +9,8 @@ from latlab.lessons.figures import Cell, Published, Unit
 from latlab.units import ONCE, format_bytes
 
 if TYPE_CHECKING:
-    from latlab.run.model import Record
+    from latlab.run.machine import Machine
+    from latlab.run.model import Kind, Record
     from latlab.run.run import Run
 
 #: Blocks in which the plain-Python programs read and write.
@@ -49,6 +50,18 @@ def why_not(run: Run | None, probe: str, refused: str) -> str:
             return record.error.text
     failed = [check.detail for record in run.select(probe) for check in record.checks if not check.ok]
     return f"a proof failed: {failed[0]}" if failed else "the Rust probe did not reach this point in its time"
+
+
+def records(run: Run | None, probe: str, kind: Kind | None = None, **point: object) -> list[Record]:
+    """Those that `run.select` finds; none without a run."""
+    return [] if run is None else list(run.select(probe, kind=kind, unit=None, **point))
+
+
+def findings(record: Record) -> Machine:
+    """A record's own, for look-ups that never fail."""
+    from latlab.run.findings import found  # noqa: PLC0415 - the core is not there everywhere
+
+    return found(record)
 
 
 def cell_of(record: Record, *, published: Published | None = None) -> Cell:
@@ -91,7 +104,7 @@ def disk_rate(
 def nearest_block(run: Run | None, side: str, path: str) -> tuple[int, float] | None:
     """Of the blocks in which it went over a path, the one nearest to 1 MiB: its bytes, and bytes a second."""
     found = []
-    for record in [] if run is None else run.select(f"storage.{side}.sequential"):
+    for record in records(run, f"storage.{side}.sequential"):
         rate, block = record.finding("bytes_per_s"), record.point.block_bytes
         if record.value is not None and record.point.path == path and block and isinstance(rate, int | float):
             found.append((abs(block - PLAIN_BLOCK), block, float(rate)))

@@ -76,7 +76,8 @@ def told(lesson: str, series: tuple[Series, ...] = (), /, **values: object) -> T
     """What a lesson says.
 
     Args:
-        lesson: Whose template: the name of its package. The template also has its constants and functions.
+        lesson: Whose template: the name of its package. The template also has the constants and functions of
+            the package and of its modules.
         series: Values that are kept one by one.
         values: Figures, and what else the template names.
 
@@ -84,11 +85,12 @@ def told(lesson: str, series: tuple[Series, ...] = (), /, **values: object) -> T
         KeyError: the template names what it was not given.
     """
     template, names = _template(lesson)
-    own = vars(sys.modules[lesson])
+    modules = sorted((name for name in sys.modules if f"{name}.".startswith(f"{lesson}.")), reverse=True)
     values = {
         name: each
-        for name, each in own.items()
-        if name.isupper() or getattr(each, "__module__", "") == lesson
+        for module in modules
+        for name, each in vars(sys.modules[module]).items()
+        if name.isupper() or getattr(each, "__module__", "") == module
     } | values
     if missing := names - values.keys():
         raise KeyError(f"{lesson}: {', '.join(sorted(missing))}")

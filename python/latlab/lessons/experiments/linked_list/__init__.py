@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import math
-import os
-import platform
 import statistics
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -20,17 +17,27 @@ from latlab.lessons.compiled import Compiler
 from latlab.lessons.experiments.linked_list.profile import (
     HELD,
     PROFILED,
-    SHARES,
     on_cpu,
     others,
     part_cells,
     profiled,
     symbol_cells,
 )
+from latlab.lessons.experiments.linked_list.ways import (
+    ALLOCATORS,
+    LIST,
+    PLANS,
+    WAYS,
+    Made,
+    Plan,
+    Words,
+    created,
+    library_of,
+)
 from latlab.lessons.figures import Cell, Published
 from latlab.lessons.memory import enough_memory
 from latlab.lessons.model import Guess, Original, Told
-from latlab.lessons.native import cell_of, probed
+from latlab.lessons.native import cell_of, findings, probed, records
 from latlab.lessons.programs import linked_list as program
 from latlab.lessons.template import told
 from latlab.units import format_count
@@ -52,50 +59,6 @@ GUESS = Guess(
 ORIGINAL_TAKES: Final = Original(
     80, 0, "the list is made in up to 16 ways, 21 times each, and 100 times under latlab explain"
 )
-WAYS: Final = {
-    "malloc": "malloc, one call a node (as published)",
-    "again": "malloc, from what was freed before",
-    "linear": "linear allocator: a pointer moves on",
-    "populated": "linear, all pages in one call (MAP_POPULATE)",
-    "huge": "linear, in pages of 2 MiB (madvise)",
-    "touched": "linear, pages that were there before",
-    "prefetched": "linear, each line asked for 512 bytes ahead",
-    "aligned": "linear, a line of 64 bytes for each node",
-    "across": "linear, each node across two lines",
-    "pool": "pool: nodes that were given back before",
-    "top_pad": "malloc, heap grown by 64 MiB (top_pad)",
-    "mmap_threshold": "malloc, mmap_threshold of 32 MiB",
-    "hugetlb": "malloc, heap in huge pages (hugetlb)",
-    "jemalloc": "malloc of jemalloc, preloaded",
-    "tcmalloc": "malloc of tcmalloc, preloaded",
-    "mimalloc": "malloc of mimalloc, preloaded",
-}
-#: Those of the program list_ways.c, with the bytes from node to node.
-_OWN: Final = dict.fromkeys(("linear", "populated", "huge", "touched", "prefetched"), 32) | {
-    "aligned": 64,
-    "across": 64,
-    "pool": 32,
-}
-#: Those whose memory was prepared beforehand.
-PREPARED: Final = ("malloc", "again", "touched", "pool")
-_PAD: Final = 64 << 20
-TUNABLES: Final = {
-    "top_pad": f"glibc.malloc.top_pad={_PAD}",
-    "mmap_threshold": f"glibc.malloc.mmap_threshold={32 << 20}",
-    "hugetlb": "glibc.malloc.hugetlb=1",
-}
-#: Names of the libraries, and Debian's packages.
-ALLOCATORS: Final = {
-    "jemalloc": (("libjemalloc.so.2", "libjemalloc.so"), "libjemalloc2"),
-    "tcmalloc": (
-        ("libtcmalloc_minimal.so.4", "libtcmalloc.so.4", "libtcmalloc_minimal.so"),
-        "libtcmalloc-minimal4",
-    ),
-    "mimalloc": (
-        ("libmimalloc.so.3", "libmimalloc.so.2", "libmimalloc.so.2.0", "libmimalloc.so"),
-        "libmimalloc2.0",
-    ),
-}
 #: Name, bytes from node to node, where in a line the first begins.
 LAYOUTS: Final = {
     "close": ("32 bytes apart, none across lines", 32, 0),
@@ -113,7 +76,6 @@ BUSY: Final = 0.1
 _ENOUGH_ROUNDS: Final = 5
 #: Bytes of a node of a Python class, and some room.
 _HELD_BY_PYTHON: Final = 300
-_LIST: Final = "the list from malloc"
 _PARTS: Final = {
     "explained": "the program under latlab explain",
     "alone": "each node timed alone",
@@ -121,55 +83,8 @@ _PARTS: Final = {
     "overflow": "21 bytes into 20",
 }
 
-#: What a program says: names and values.
-Words = dict[str, str]
 #: Of a way in Python: seconds to create, walk and free the list, and bytes a node.
 InPython = tuple[Times, Times, Times, float]
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """How much of everything.
-
-    Attributes:
-        nodes: In C.
-        rounds: Of the ways and of the walks, at most.
-        runs: Under explain.
-        python_nodes: In Python.
-        python_rounds: Of them.
-        probes: Of the Rust probe.
-        profile: Its profile.
-        native_s: Its seconds.
-        turns_s: Seconds of the rounds of the ways, and again of the walks.
-    """
-
-    nodes: int
-    rounds: int
-    runs: int
-    python_nodes: int
-    python_rounds: int
-    probes: str = "alloc.nodes,alloc.malloc"
-    profile: str = "standard"
-    native_s: float = 12.0
-    turns_s: float = 10.0
-
-
-PLANS: Final = {
-    "small": Plan(100_000, 12, 10, 10_000, 3, "alloc.nodes", "quick", 1.2, turns_s=2.0),
-    "default": Plan(1_000_000, 12, 30, 300_000, 3, turns_s=15.0),
-    "original": Plan(1_000_000, 21, 100, 1_000_000, 5, turns_s=math.inf),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Made:
-    """One way of creating the list: seconds of each part, page faults, bytes a node, share of nodes across lines."""
-
-    created: Times
-    faults: Times
-    freed: Times
-    bytes: float
-    across: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +136,6 @@ def run(bench: Bench) -> Told:
         __name__,
         **{name: getattr(c, name) for name in InC.__slots__},
         plan=plan,
-        shares=SHARES,
         symbols=symbol_cells(explained, why["explained"]),
         others=others(explained),
         parts=part_cells(explained) if explained else {},
@@ -233,7 +147,7 @@ def run(bench: Bench) -> Told:
         native_allocators=native_allocators(native),
         why=why | {"python": bench.why(lists), "native": why_native},
         why_c=bench.why(programs),
-        why_list=bench.why(_LIST),
+        why_list=bench.why(LIST),
         why_parts=why_native if native is None else "too few builds in this time for a sum of parts",
     )
 
@@ -247,7 +161,7 @@ def _compiler(bench: Bench, plan: Plan, stack: contextlib.ExitStack) -> Compiler
 
 def in_c(bench: Bench, compiler: Compiler, plan: Plan) -> InC:
     """Everything that needs a compiler."""
-    listed = bench.attempt(_LIST, lambda: compiler.program("linked_list", libraries=("-ldl",)))
+    listed = bench.attempt(LIST, lambda: compiler.program("linked_list", libraries=("-ldl",)))
     if listed is None:
         return InC()
     own = bench.attempt("a linear allocator and a pool", lambda: compiler.program("list_ways"))
@@ -264,123 +178,10 @@ def in_c(bench: Bench, compiler: Compiler, plan: Plan) -> InC:
 # what is done
 
 
-def created(bench: Bench, plan: Plan, listed: Path, own: Path | None) -> dict[str, Made]:
-    """Every way that this machine has, alternately; without malloc's list none, as all are compared with it."""
-    nodes = plan.nodes
-    asked: dict[str, Callable[[], Words]] = {"malloc": lambda: compiled.told(listed, nodes, "proof")}
-    if own is not None:
-        asked |= {name: functools.partial(compiled.told, own, name, nodes) for name in _OWN}
-    asked |= {name: functools.partial(tuned, listed, nodes, name) for name in TUNABLES}
-    asked |= {name: functools.partial(preloaded, listed, nodes, name) for name in ALLOCATORS}
-    arms = {name: (WAYS[name], functools.partial(_whole, work, nodes)) for name, work in asked.items()}
-    firsts = {name: bench.attempt(*arm) for name, arm in arms.items()}
-    able = {name: first for name, first in firsts.items() if first is not None}
-    _without_huge_pages(bench, able)
-    kept = bench.rounds({name: arms[name] for name in able}, plan.rounds, plan.turns_s)
-    if "malloc" not in kept:
-        bench.keep_why(_LIST, f"there is no list from malloc to compare with: {bench.why(WAYS['malloc'])}")
-        return {}
-    made = {name: _made(name, found, nodes) for name, found in kept.items()}
-    again = (_all(kept["malloc"], "again_s"), _all(kept["malloc"], "again_faults"), Times())
-    return made | {"again": Made(*again, made["malloc"].bytes, made["malloc"].across)}
-
-
-def _made(name: str, found: list[Words], nodes: int) -> Made:
-    return Made(
-        _all(found, "created_s"),
-        _all(found, "created_faults"),
-        _all(found, "freed_s"),
-        float(_OWN.get(name, 0) or found[0]["apart"]),
-        float(found[0]["across"]) / nodes,
-    )
-
-
-def _without_huge_pages(bench: Bench, able: dict[str, Words]) -> None:
-    """Takes away the ways with huge pages where none came."""
-    for name, usual in (("huge", "linear"), ("hugetlb", "malloc")):
-        small = able.get(usual) or able.get("malloc")
-        if name not in able or small is None:
-            continue
-        faults, without = (float(found["created_faults"]) for found in (able[name], small))
-        if faults > without / 2:
-            bench.lacks(
-                WAYS[name],
-                f"no or few huge pages came ({_huge_pages()}): {format_count(faults)} page faults, without them {format_count(without)}",
-            )
-            del able[name]
-
-
-def _all(kept: list[Words], name: str) -> Times:
-    return Times(tuple(float(each[name]) for each in kept))
-
-
-def _whole(work: Callable[[], Words], nodes: int) -> Words:
-    """What a program says, when it met each node of the list with its text.
-
-    Raises:
-        Cannot: it did not.
-    """
-    found = work()
-    if found.get("whole") != str(nodes):
-        raise Cannot(f"a proof failed: {found.get('whole', 'none')} of {nodes} nodes were whole")
-    return found
-
-
-def tuned(listed: Path, nodes: int, name: str) -> Words:
-    """The published program with a setting of glibc's malloc.
-
-    Raises:
-        Cannot: another C library, or the setting had no effect.
-    """
-    if platform.libc_ver()[0] != "glibc":
-        raise Cannot("these settings are of glibc, which is not the C library here")
-    found = compiled.told(listed, nodes, "proof", environment={"GLIBC_TUNABLES": TUNABLES[name]})
-    if name == "top_pad" and int(found["ahead"]) < _PAD:
-        raise Cannot("the setting had no effect: the heap was not grown by 64 MiB")
-    return found
-
-
-def preloaded(listed: Path, nodes: int, name: str) -> Words:
-    """The published program with another allocator.
-
-    Raises:
-        Cannot: it is not installed, or did not answer.
-    """
-    library = library_of(name)
-    if library is None:
-        raise Cannot(f"it is not installed (Debian: apt install {ALLOCATORS[name][1]})")
-    found = compiled.told(listed, nodes, "proof", environment={"LD_PRELOAD": str(library)})
-    if name not in Path(found["library"]).name:
-        raise Cannot(f"{library} was preloaded, but malloc is that of {found['library']}")
-    return found
-
-
-def library_of(name: str) -> Path | None:
-    """Where an allocator lies; None where it does not."""
-    roots = [Path(root) for root in ("/usr/local/lib", "/usr/lib64", "/usr/lib", "/lib64", "/lib")]
-    triple = f"{platform.machine()}-linux-gnu"
-    folders = [Path(text) for text in os.environ.get("LD_LIBRARY_PATH", "").split(":") if text]
-    folders += [folder for root in roots for folder in (root / triple, root)]
-    return next(
-        (path for folder in folders for file in ALLOCATORS[name][0] if (path := folder / file).is_file()),
-        None,
-    )
-
-
-def _huge_pages() -> str:
-    with contextlib.suppress(OSError):
-        text = Path("/sys/kernel/mm/transparent_hugepage/enabled").read_text(encoding="ascii")
-        return f"transparent_hugepage is {text.partition('[')[2].partition(']')[0]}"
-    return "this kernel has no transparent huge pages"
-
-
 def each_alone(listed: Path, plan: Plan) -> dict[str, list[float]]:
     """Seconds of each node by the published program's clock, and by a finer one."""
-    done = compiled.ran(listed, min(plan.nodes, 100_000), "alone")
-    if done.returncode != 0:
-        raise subprocess.CalledProcessError(done.returncode, listed.name, done.stdout, done.stderr)
     found: dict[str, list[float]] = {"us": [], "ns": []}
-    for line in done.stdout.splitlines():
+    for line in compiled.lines_of(listed, min(plan.nodes, 100_000), "alone"):
         unit, _, number = line.partition(" ")
         found[unit].append(float(number) * (1e-6 if unit == "us" else 1e-9))
     return found
@@ -435,12 +236,11 @@ def in_python(bench: Bench, plan: Plan) -> dict[str, InPython]:
     kept: dict[str, list[tuple[float, float, float]]] = {name: [] for name in program.WAYS}
     for name in bench.turns(program.WAYS, plan.python_rounds):
         kept[name].append(program.create(name, plan.python_nodes))
-    return {name: _in_python(name, rounds) for name, rounds in kept.items()}
-
-
-def _in_python(name: str, rounds: list[tuple[float, float, float]]) -> InPython:
-    creating, walking, freeing = (Times(column) for column in zip(*rounds, strict=True))
-    return creating, walking, freeing, program.bytes_a_node(name, 10_000)
+    found = {}
+    for name, rounds in kept.items():
+        creating, walking, freeing = (Times(column) for column in zip(*rounds, strict=True))
+        found[name] = creating, walking, freeing, program.bytes_a_node(name, 10_000)
+    return found
 
 
 # --------------------------------------------------------------------------------------
@@ -518,7 +318,7 @@ def scaled(cell: Cell, nodes: int) -> Cell:
 def native_nodes(run: Run | None) -> dict[str, Cell]:
     """What a node costs in the Rust probe, by way."""
     found: dict[str, Cell] = {}
-    for record in [] if run is None else run.select("alloc.nodes", kind="batch_mean"):
+    for record in records(run, "alloc.nodes", "batch_mean"):
         if record.point.operation and record.value:
             found.setdefault(record.point.operation, cell_of(record))
     return found
@@ -526,20 +326,15 @@ def native_nodes(run: Run | None) -> dict[str, Cell]:
 
 def native_parts(run: Run | None) -> dict[str, float]:
     """Ns a node of malloc's parts."""
-    for record in [] if run is None else run.select("alloc.nodes", kind="derived"):
-        measured = record.finding("parts")
-        if isinstance(measured, dict):
-            return {
-                name: float(value)
-                for name, value in measured.items()
-                if isinstance(value, int | float) and not isinstance(value, bool)
-            }
+    for record in records(run, "alloc.nodes", "derived"):
+        parts = findings(record).section("parts")
+        if parts:
+            return {name: value for name in parts if (value := parts.number(name)) is not None}
     return {}
 
 
 def native_allocators(run: Run | None) -> Iterator[tuple[str, int, str, Cell]]:
     """What malloc and free of a node's size cost, by allocator."""
-    for record in [] if run is None else run.select("alloc.malloc", kind="batch_mean"):
-        point = record.point
-        if point.size_bytes == 32 and point.placement == "same-thread" and record.value and point.allocator:
-            yield point.allocator, point.size_bytes, point.state or "", cell_of(record)
+    for record in records(run, "alloc.malloc", "batch_mean", size_bytes=32, placement="same-thread"):
+        if record.value and record.point.allocator:
+            yield record.point.allocator, 32, record.point.state or "", cell_of(record)

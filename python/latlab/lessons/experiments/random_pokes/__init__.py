@@ -9,25 +9,34 @@ import itertools
 import math
 import platform
 import statistics
-import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from latlab.lessons.bench import Bench, Cannot, Times
+from latlab.lessons.bench import Bench, Times, times_of
+from latlab.lessons.experiments.random_pokes.timed import (
+    BLOCK,
+    NAMES,
+    SIZES,
+    SLOW_S,
+    Poked,
+    batched,
+    clock_steps,
+    poked_file,
+    poked_memory,
+    pokes_in,
+    sequential,
+)
 from latlab.lessons.figures import Cell, Column, Published, Row, Series, Table
 from latlab.lessons.machine import cache_sizes, cpu_facts, machine
-from latlab.lessons.memory import available_memory
 from latlab.lessons.model import Guess, Original, Size, Told
-from latlab.lessons.native import cell_of, why_not
-from latlab.lessons.programs import pokes
+from latlab.lessons.native import cell_of, findings, records, why_not
 from latlab.lessons.template import told
 from latlab.units import format_bytes, format_count, format_ns, format_seconds
 
 if TYPE_CHECKING:
-    from latlab.run.model import Kind, Record
+    from latlab.run.model import Record
     from latlab.run.run import Run
 
 QUESTION = "Once every ~10,000 of a zero-time poke there is a 10 us delay. Maybe a context switch?"
@@ -60,81 +69,13 @@ ORIGINAL_TAKES: Final = Original(
     100, 12e9, "files of 1 GB and 10 GB are written and poked, and 8 GB of integers are written in memory"
 )
 
-SIZES: Final = {
-    "small": (0, 10**3, 10**6),
-    "default": (0, 10**3, 10**6, 10**9),
-    "original": (0, 10**3, 10**6, 10**9, 10**10),
-}
-POKES: Final = {"small": 5_000, "default": 100_000, "original": 100_000}
-NAMES: Final = {0: "Zero", 10**3: "1KB", 10**6: "1MB", 10**9: "1GB", 10**10: "10GB"}
-#: Blocks of this size make a file of at least as much; smaller ones are written byte by byte, as the notebook does.
-BLOCK: Final = 10**6
-#: Writing the 10 GB may take so long, reckoned from the rate of the 1 GB.
-LONGEST_S: Final = 300.0
 KEPT: Final = 1000
-SLOW_S: Final = 10e-6
 #: Where the histogram is cut in two, as there.
 CUT_S: Final = 1e-6
-_NONE: Final[Mapping[Any, Any]] = MappingProxyType({})
 _CLOCKS: Final = "the steps of two clocks"
 _SEQUENCE: Final = "writing integers one after the other"
 _BATCHES: Final = "pokes in batches, around the caches"
 _NATIVE: Final = "the Rust probes (memory.poke, memory.parallelism, storage.poke)"
-
-
-@dataclass(frozen=True)
-class Poked:
-    """Pokes of one size in one place: seconds each, smallest first; context switches meanwhile."""
-
-    seconds: tuple[float, ...]
-    switches: int | None
-
-    @functools.cached_property
-    def mean(self) -> float:
-        """Of all."""
-        return statistics.fmean(self.seconds)
-
-    @functools.cached_property
-    def std(self) -> float:
-        """Of all, as NumPy's std."""
-        return statistics.pstdev(self.seconds)
-
-    @property
-    def median(self) -> float:
-        """The middle one."""
-        return self.seconds[len(self.seconds) // 2]
-
-    @property
-    def slow(self) -> int:
-        """How many took ten microseconds or more."""
-        return self.slower(SLOW_S)
-
-    def slower(self, least: float) -> int:
-        """How many took so many seconds or more."""
-        return len(self.seconds) - bisect.bisect_left(self.seconds, least)
-
-    @property
-    def zeros(self) -> float:
-        """Share that took no time."""
-        return sum(value == 0 for value in self.seconds) / len(self.seconds)
-
-    @property
-    def far(self) -> float:
-        """Where the mean and four deviations are."""
-        return self.mean + 4 * self.std
-
-    @property
-    def beyond(self) -> float:
-        """Share beyond that."""
-        return sum(value > self.far for value in self.seconds) / len(self.seconds)
-
-    @property
-    def normal(self) -> statistics.NormalDist:
-        """Of the same mean and deviation."""
-        return statistics.NormalDist(self.mean, max(self.std, 1e-12))
-
-
-Found = dict[tuple[str, int], Poked]
 
 
 class Ends(NamedTuple):
@@ -151,50 +92,12 @@ class Ends(NamedTuple):
         return max(1 - self.near / self.far, 0.0)
 
 
-def run(bench: Bench) -> Told:
-    """The notebook from its first cell to its last, and its sequel."""
-    found: Found = {}
-    created: dict[int, tuple[float, float]] = {}
-    for size in SIZES[bench.size]:
-        made = bench.attempt(pokes_in("file", size), functools.partial(poked_file, bench, size, created))
-        if made is not None:
-            created[size], found["file", size] = made
-        memory = bench.attempt(pokes_in("memory", size), functools.partial(poked_memory, bench, size))
-        if memory is not None:
-            found["memory", size] = memory
-    clocks = bench.attempt(_CLOCKS, lambda: clock_steps(bench))
-    sequence = bench.attempt(_SEQUENCE, lambda: sequential(bench))
-    batches = bench.attempt(_BATCHES, lambda: batched(bench))
-    small = bench.size == "small"
-    native = bench.native(
-        _NATIVE,
-        "memory.poke" if small else "memory.poke,memory.parallelism,storage.poke",
-        profile="quick",
-        budget=1.5 if small else 15.0,
-    )
-    said = say(found, created, clocks or {}, sequence or {}, batches or {}, native, bench.why, bench.size)
-    return replace(said, tables=(*said.tables, system()))
+@dataclass(frozen=True)
+class Found:
+    """What was measured.
 
-
-def pokes_in(place: str, size: int) -> str:
-    """What is measured, in words."""
-    return f"pokes in {'a file' if place == 'file' else place} of {NAMES[size]}"
-
-
-def say(
-    found: Found,
-    created: Mapping[int, tuple[float, float]] = _NONE,
-    clocks: Mapping[str, list[float]] = _NONE,
-    sequence: Mapping[int, Times] = _NONE,
-    batches: Mapping[int, list[float]] = _NONE,
-    native: Run | None = None,
-    why: Callable[[str], str] = lambda _: "",
-    asked: Size = "default",
-) -> Told:
-    """What these figures say.
-
-    Args:
-        found: Pokes by place and size.
+    Attributes:
+        pokes: By place and size.
         created: Seconds to get a block of each file, and to write them all.
         clocks: Steps of each.
         sequence: Seconds to write so many integers.
@@ -203,24 +106,63 @@ def say(
         why: Why something was not measured, by its name.
         asked: The size of the lesson.
     """
-    found_causes = causes(_records(native, "memory.poke"))
+
+    pokes: Mapping[tuple[str, int], Poked]
+    created: Mapping[int, tuple[float, float]] = field(default_factory=dict)
+    clocks: Mapping[str, list[float]] = field(default_factory=dict)
+    sequence: Mapping[int, Times] = field(default_factory=dict)
+    batches: Mapping[int, list[float]] = field(default_factory=dict)
+    native: Run | None = None
+    why: Callable[[str], str] = lambda _: ""
+    asked: Size = "default"
+
+
+def run(bench: Bench) -> Told:
+    """The notebook from its first cell to its last, and its sequel."""
+    found: dict[tuple[str, int], Poked] = {}
+    created: dict[int, tuple[float, float]] = {}
+    for size in SIZES[bench.size]:
+        made = bench.attempt(pokes_in("file", size), functools.partial(poked_file, bench, size, created))
+        if made is not None:
+            created[size], found["file", size] = made
+        memory = bench.attempt(pokes_in("memory", size), functools.partial(poked_memory, bench, size))
+        if memory is not None:
+            found["memory", size] = memory
+    clocks = bench.attempt(_CLOCKS, lambda: clock_steps(bench)) or {}
+    sequence = bench.attempt(_SEQUENCE, lambda: sequential(bench)) or {}
+    batches = bench.attempt(_BATCHES, lambda: batched(bench)) or {}
+    small = bench.size == "small"
+    native = bench.native(
+        _NATIVE,
+        "memory.poke" if small else "memory.poke,memory.parallelism,storage.poke",
+        profile="quick",
+        budget=1.5 if small else 15.0,
+    )
+    said = say(Found(found, created, clocks, sequence, batches, native, bench.why, bench.size))
+    return replace(said, tables=(*said.tables, system()))
+
+
+def say(found: Found) -> Told:
+    """What these figures say."""
+    native, why, asked = found.native, found.why, found.asked
+    found_causes = causes(records(native, "memory.poke", "per_op"))
     large_file = warm(native)
     integers = f"{format_count(10**9)} integers in memory"
     return told(
         __name__,
         tuple(
             Series(f"{place}_largest_{size}", "s", poked.seconds[-KEPT:])
-            for (place, size), poked in found.items()
+            for (place, size), poked in found.pokes.items()
         ),
-        found=found,
-        memory=[poked for (place, size), poked in found.items() if place == "memory" and size],
-        largest=max((size for place, size in found if place == "memory"), default=0),
-        created=created,
-        files={size: seconds for size, (_, seconds) in created.items() if size >= BLOCK},
-        clocks={name: step(steps) for name, steps in clocks.items() if steps},
-        sequence=sequence,
-        batches={size: Times(tuple(means)) for size, means in batches.items()},
-        ends={"python": python_ends(batches), "native": native_ends(native)},
+        found=found.pokes,
+        memory=[poked for (place, size), poked in found.pokes.items() if place == "memory" and size],
+        largest=max((size for place, size in found.pokes if place == "memory"), default=0),
+        created=found.created,
+        files={size: seconds for size, (_, seconds) in found.created.items() if size >= BLOCK},
+        clocks={name: step(steps) for name, steps in found.clocks.items() if steps},
+        sequence=found.sequence,
+        batches=times_of(found.batches),
+        ends={"python": python_ends(found.batches), "native": native_ends(native)},
         disk=disk(native),
         warm=large_file,
         warm_slow=slow_share(large_file),
@@ -253,113 +195,6 @@ def not_asked(asked: Size, size: int) -> str:
     if size in SIZES[asked]:
         return "it was not reached"
     return f"{NAMES[size]}: {'only with --original, where it fits' if size > 10**9 else 'not with --small'}"
-
-
-# --------------------------------------------------------------------------------------
-# what is done
-
-
-def poked_file(
-    bench: Bench, size: int, created: dict[int, tuple[float, float]]
-) -> tuple[tuple[float, float], Poked]:
-    """Creates the file, every byte of it written, and pokes it.
-
-    Raises:
-        Cannot: no room, or it would take too long at the rate of the file before.
-        OSError: it cannot be written.
-    """
-    bench.room(size)
-    if size > 10**9 and 10**9 in created:
-        seconds_to_write = size / 10**9 * created[10**9][1]
-        if seconds_to_write > LONGEST_S:
-            raise Cannot(
-                f"writing it would take {format_seconds(seconds_to_write)} at the rate of the 1 GB, more than {format_seconds(LONGEST_S)}"
-            )
-        bench.tell(
-            f"writing {format_bytes(size, decimal=True)} into {bench.folder.parent}, about {format_seconds(seconds_to_write)}"
-        )
-    path = bench.folder / f"BlockData{size}"
-    block = BLOCK if size >= BLOCK else 1
-    try:
-        made = pokes.create_file(path, size, block)
-        return made, _poked(lambda: pokes.poke_file(path, size, POKES[bench.size]))
-    finally:
-        path.unlink(missing_ok=True)
-
-
-def poked_memory(bench: Bench, size: int) -> Poked:
-    """Pokes a bytearray.
-
-    Raises:
-        Cannot: it does not fit.
-    """
-    available = available_memory()
-    if available is not None and available < 1.25 * size:
-        raise Cannot(
-            f"{format_bytes(size, decimal=True)} do not fit: {format_bytes(available)} of memory are free"
-        )
-    return _poked(lambda: pokes.poke_memory(size, POKES[bench.size]))
-
-
-def _poked(poke: Callable[[], list[float]]) -> Poked:
-    before = _switches()
-    seconds = poke()
-    after = _switches()
-    return Poked(tuple(sorted(seconds)), None if before is None or after is None else after - before)
-
-
-def _switches() -> int | None:
-    try:
-        import resource  # noqa: PLC0415 - Unix only
-    except ImportError:
-        return None
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return used.ru_nvcsw + used.ru_nivcsw
-
-
-def clock_steps(bench: Bench) -> dict[str, list[float]]:
-    """Smallest steps of the notebook's clock and of Python's finest."""
-    many = 200 if bench.size == "small" else 2000
-    return {"time": pokes.steps_of(time.time, many), "perf_counter": pokes.steps_of(time.perf_counter, many)}
-
-
-def sequential(bench: Bench) -> dict[int, Times]:
-    """Seconds to write so many integers; the notebook's largest has a thousand million of them, 8 GB."""
-    counts: tuple[int, ...] = (1_000, 1_000_000) if bench.size == "small" else (1_000, 1_000_000, 125_000_000)
-    if bench.size == "original":
-        counts = (1_000, 1_000_000, 125_000_000, 1_000_000_000)
-    found = {}
-    for elements in counts:
-        available = available_memory()
-        if available is not None and available < 10 * elements:
-            bench.lacks(
-                f"{format_count(elements)} integers in memory",
-                f"they take {format_bytes(8 * elements)}, and {format_bytes(available)} are free",
-            )
-            continue
-        rounds = 3 if elements > 10**6 else 7
-        found[elements] = Times(tuple(pokes.repeated(elements) for _ in range(rounds)))
-    return found
-
-
-def batched(bench: Bench) -> dict[int, list[float]]:
-    """Means of batches by size."""
-    sizes = (
-        (0, 1 << 14, 1 << 20)
-        if bench.size == "small"
-        else (0, 1 << 14, 1 << 17, 1 << 20, 1 << 23, 1 << 26, 1 << 28)
-    )
-    many = 30 if bench.size == "small" else 100
-    found = {}
-    for size in sizes:
-        available = available_memory()
-        if available is not None and available < 1.25 * size:
-            bench.lacks(
-                f"batches of pokes in {format_bytes(size)}", f"{format_bytes(available)} of memory are free"
-            )
-            continue
-        found[size] = pokes.poke_batches(size, many, 1000)
-    return found
 
 
 # --------------------------------------------------------------------------------------
@@ -400,12 +235,8 @@ def _ends(found: Mapping[int, float]) -> Ends | None:
     return Ends(min(found), found[min(found)], max(found), found[max(found)])
 
 
-def _records(native: Run | None, probe: str, kind: Kind = "per_op", **point: object) -> list[Record]:
-    return [] if native is None else list(native.select(probe, kind=kind, unit=None, **point))
-
-
 def _batches_of(native: Run | None) -> list[Record]:
-    return _records(native, "memory.poke", "batch_mean", operation="read-write")
+    return records(native, "memory.poke", "batch_mean", operation="read-write")
 
 
 def native_batches(native: Run | None) -> list[tuple[int, Cell]]:
@@ -417,7 +248,7 @@ def disk(native: Run | None) -> tuple[Cell, Cell] | None:
     """The time of a poke past the page cache, and its range."""
     cold = {
         record.point.path or "": record
-        for record in _records(native, "storage.poke")
+        for record in records(native, "storage.poke", "per_op")
         if record.point.file_bytes and record.value
     }
     record = next((cold[path] for path in ("buffered-cold", "direct") if path in cold), None)
@@ -431,7 +262,7 @@ def warm(native: Run | None) -> Record | None:
     """Pokes in the largest file that the Rust probe brought in page by page."""
     found = [
         record
-        for record in _records(native, "storage.poke", path="buffered-warm")
+        for record in records(native, "storage.poke", "per_op", path="buffered-warm")
         if record.value and (record.point.file_bytes or 0) > 10**6
     ]
     return found[-1] if found else None
@@ -447,30 +278,28 @@ def slow_share(record: Record | None) -> float:
 
 def parallel(native: Run | None) -> tuple[float | None, float | None]:
     """Ns a miss, one at a time and with most under way."""
-    for record in _records(native, "memory.parallelism", "derived"):
-        sets = record.finding("sets")
-        for found in sets if isinstance(sets, list) else []:
-            if isinstance(found, dict):
-                single, best = found.get("single_ns"), found.get("best_ns")
-                if isinstance(single, int | float) and isinstance(best, int | float):
-                    return float(single), float(best)
+    for record in records(native, "memory.parallelism", "derived"):
+        for found in findings(record).sections("sets"):
+            single, best = found.number("single_ns"), found.number("best_ns")
+            if single is not None and best is not None:
+                return single, best
     return None, None
 
 
-def causes(records: list[Record]) -> dict[str, int]:
+def causes(pokes: list[Record]) -> dict[str, int]:
     """What a probe found behind slow pokes: name and how many; nothing where there are few."""
-    if not records:
+    if not pokes:
         return {}
     from latlab.run.causes import slow_causes  # noqa: PLC0415 - needs a run
 
-    found = slow_causes(records, SLOW_S * 1e9)
+    found = slow_causes(pokes, SLOW_S * 1e9)
     return {} if found is None else dict(found.counts)
 
 
 def native_rows(native: Run | None) -> Iterator[tuple[str, str, int, Cell, Cell, Cell]]:
     """Each poke of the Rust probe alone: place, path, bytes; median, mean, deviation."""
     for probe, place in (("memory.poke", "memory"), ("storage.poke", "file")):
-        for record in sorted(_records(native, probe, operation="read-write"), key=_by_path):
+        for record in sorted(records(native, probe, "per_op", operation="read-write"), key=_by_path):
             size = record.point.working_set_bytes if place == "memory" else record.point.file_bytes
             if record.value is None or record.summary is None:
                 continue

@@ -99,11 +99,11 @@ def test_a_sweet_spot_at_the_end_of_the_scan_is_called_so() -> None:
 def test_each_probe_decides_its_own_side_of_a_rule(monkeypatch: pytest.MonkeyPatch) -> None:
     def derived(probe: str, verdict: str) -> SimpleNamespace:
         rules = [{"rule": "large blocks beat small ones", "verdict": verdict, "detail": probe}]
-        return SimpleNamespace(probe=probe, finding=lambda name: rules if name == "rules" else None)
+        return SimpleNamespace(probe=probe, findings={"rules": rules})
 
     records = [derived("storage.read.sequential", "undecided"), derived("storage.write.sequential", "true")]
     run: Any = SimpleNamespace(
-        select=lambda probe, kind: [record for record in records if record.probe == probe], absent=()
+        select=lambda probe, **_: [record for record in records if record.probe == probe], absent=()
     )
     monkeypatch.setattr(lesson, "_reading_ahead", lambda native: ("false", "writing was ahead"))
     assert lesson.native_rules(run) == {

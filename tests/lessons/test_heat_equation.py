@@ -8,6 +8,7 @@ import pytest
 from tests.some import some
 
 from latlab import lessons
+from latlab.lessons import memory
 from latlab.lessons.bench import Times
 from latlab.lessons.experiments import heat_equation as lesson
 from latlab.lessons.model import Result
@@ -139,7 +140,7 @@ def test_with_the_documents_sizes_a_hundred_steps_count() -> None:
 
 
 def test_too_little_memory_is_named_and_the_other_arms_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lesson, "available_memory", lambda: 1 << 20)
+    monkeypatch.setattr(memory, "available_memory", lambda: 1 << 20)
     result = lessons.run("heat-equation", "small", plain=True)
     assert result["original.total_published"].value is None
     assert "of memory" in result["original.total_published"].why

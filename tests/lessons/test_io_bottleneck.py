@@ -391,7 +391,9 @@ def test_a_native_rate_of_other_blocks_than_pythons_says_so(root: Path) -> None:
     assert "native: blocks of" not in whole.note
     assert whole.cell("write", "native").number
     kept = [each for each in run.select("storage.write.sequential") if (each.point.block_bytes or 0) <= 4096]
-    fewer = SimpleNamespace(select=lambda probe: kept if "write" in probe else run.select(probe), absent=())
+    fewer = SimpleNamespace(
+        select=lambda probe, **_: kept if "write" in probe else run.select(probe), absent=()
+    )
     table = table_of("disk", size="default", native=cast("Run", fewer))
     (record,) = [each for each in kept if (each.point.path, each.point.block_bytes) == ("buffered", 4096)]
     assert table.cell("write", "native").value == record.finding("bytes_per_s")

@@ -55,18 +55,20 @@ def test_a_reason_or_unknown_is_given_where_the_published_ratio_is_far_away() ->
     pairs = small_files.PAIRS["default"]
     times = {"write_one": 0.002, "write_many": 0.15, "read_one": 0.001, "read_many": 0.01}
     found = Arms({name: Times((value,)) for name, value in times.items()})
-    said = " ".join(small_files.say(pairs, found).reasons)
+    said = " ".join(small_files.say(small_files.Found(pairs, found)).reasons)
     assert "523.9 slower" in said
     assert "unknown" in said
     near = Arms(found | {"read_many": Times((0.5,))})
-    assert "523.9" not in " ".join(small_files.say(pairs, near).reasons)
+    assert "523.9" not in " ".join(small_files.say(small_files.Found(pairs, near)).reasons)
 
 
 def test_a_price_of_a_file_is_told_only_where_it_is_more_than_the_rounds_differ() -> None:
     pairs = small_files.PAIRS["default"]
     found = {name: Times((0.03, 0.004)) for name in ("write_one", "read_one", "read_many")}
     for many, told in (((0.031, 0.03), True), ((0.031, 0.003), False)):
-        said = " ".join(small_files.say(pairs, Arms(found | {"write_many": Times(many)})).answer)
+        said = " ".join(
+            small_files.say(small_files.Found(pairs, Arms(found | {"write_many": Times(many)}))).answer
+        )
         assert ("beyond the writing of its bytes" in said) is told
 
 
@@ -91,7 +93,7 @@ def test_a_premise_that_is_reversed_is_called_so(
 ) -> None:
     names = ("write_one", "write_many", "read_one", "read_many")
     question = Arms(dict(zip(names, (*write, *read), strict=True)) | {"read_kept": FAST})
-    told = small_files.say(small_files.PAIRS["default"], question, question=question)
+    told = small_files.say(small_files.Found(small_files.PAIRS["default"], question, question=question))
     assert said in next(each.found for each in told.misled if "asks why" in each.says)
     reversed_read = any("For reading it is the other way round" in line for line in told.answer)
     assert reversed_read is (read == (SLOW, FAST))
@@ -101,7 +103,9 @@ def test_memory_that_has_to_be_found_is_named_where_it_costs() -> None:
     names = ("write_one", "write_many", "new_many")
     for new, told in ((SLOW, True), (FAST, False)):
         question = Arms(dict.fromkeys(names, FAST) | {"new_one": new})
-        said = small_files.say(small_files.PAIRS["default"], question, question=question).reasons
+        said = small_files.say(
+            small_files.Found(small_files.PAIRS["default"], question, question=question)
+        ).reasons
         assert any("a page that nobody used lately" in line for line in said) is told
 
 
@@ -110,7 +114,9 @@ def test_memory_that_has_to_be_found_is_named_where_it_costs() -> None:
 )
 def test_what_is_flushed_is_called_slower_only_where_it_is(flushed: Times, said: str) -> None:
     found = Arms({"write_one": FAST, "write_many": SLOW})
-    told = small_files.say(small_files.PAIRS["default"], found, durable=Arms({"one": flushed}))
+    told = small_files.say(
+        small_files.Found(small_files.PAIRS["default"], found, durable=Arms({"one": flushed}))
+    )
     assert said in next(each.found for each in told.misled if "without flushing" in each.says)
 
 
@@ -183,7 +189,9 @@ def test_a_native_arm_that_has_to_find_memory_says_so_and_its_ratio_has_its_rang
         core = {"write_one": Cell("s", one, 0.9 * one, 13e-3, 3), "write_ratio": ratio}
         (table,) = [
             each
-            for each in small_files.say(small_files.PAIRS["default"], found, core=core).tables
+            for each in small_files.say(
+                small_files.Found(small_files.PAIRS["default"], found, core=core)
+            ).tables
             if each.name == "original"
         ]
         notes.append(table.note)

@@ -328,8 +328,8 @@ class Bench:
             )
 
     def times(
-        self, arms: Mapping[str, Callable[[], float]], rounds: int, within: float = math.inf
-    ) -> dict[str, Times]:
+        self, arms: Mapping[K, Callable[[], float]], rounds: int, within: float = math.inf
+    ) -> dict[K, Times]:
         """Each variant once a round, alternately.
 
         Args:
@@ -337,7 +337,7 @@ class Bench:
             rounds: How many at most.
             within: Seconds; see `in_turns`.
         """
-        found: dict[str, list[float]] = {name: [] for name in arms}
+        found: dict[K, list[float]] = {name: [] for name in arms}
         for name in self.turns(arms, rounds, within):
             found[name].append(arms[name]())
         return times_of(found)

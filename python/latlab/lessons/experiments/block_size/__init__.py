@@ -9,10 +9,10 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from latlab.lessons import words
-from latlab.lessons.bench import NOT_TIMED, Arms, Bench, Cannot, Times
+from latlab.lessons.bench import NOT_TIMED, Arms, Bench, Cannot, Times, times_of
 from latlab.lessons.cache import NOT_KEPT, again, brought_in, why_not_cold
 from latlab.lessons.experiments.block_size.disks import (
     MEMORY,
@@ -23,18 +23,17 @@ from latlab.lessons.experiments.block_size.disks import (
     by_two,
     references,
 )
-from latlab.lessons.experiments.block_size.disks import WHAT as WHAT  # for the template
-from latlab.lessons.experiments.latency_ladder import SPINS_S as SPINS_S
 from latlab.lessons.figures import Cell, Published
 from latlab.lessons.folder import fresh_folder, own_folder
 from latlab.lessons.machine import file_system
 from latlab.lessons.model import Guess, Original, Size, Told
-from latlab.lessons.native import probed, why_not
+from latlab.lessons.native import findings, probed, records, why_not
 from latlab.lessons.programs import block_size
 from latlab.lessons.template import told
 from latlab.units import format_bytes, format_seconds
 
 if TYPE_CHECKING:
+    from latlab.run.machine import Machine
     from latlab.run.model import Record
     from latlab.run.run import Run
 
@@ -199,7 +198,7 @@ def by_file(bench: Bench) -> Curve:
         path = _flushed_and_cold(own, write, size, paths.__next__)
         if brought_in(path):
             own.setdefault("read_warm", []).append(block_size.read_blocks(path, min(size, 1 << 20)))
-    return _times(found)
+    return {size: times_of(own) for size, own in found.items()}
 
 
 def _new_files(folder: Path) -> Iterator[Path]:
@@ -230,11 +229,7 @@ def by_disk(bench: Bench, second: Path) -> list[Curve]:
         for size, disk in bench.turns(itertools.product(sizes, range(2)), rounds):
             write = functools.partial(block_size.write_file, data=os.urandom(size))
             _flushed_and_cold(found[disk][size], write, size, paths[disk].__next__)
-    return [_times(each) for each in found]
-
-
-def _times(found: dict[int, dict[str, list[float]]]) -> Curve:
-    return {size: {name: Times(tuple(values)) for name, values in own.items()} for size, own in found.items()}
+    return [{size: times_of(own) for size, own in each.items()} for each in found]
 
 
 def by_block(bench: Bench) -> Curve:
@@ -254,10 +249,8 @@ def by_block(bench: Bench) -> Curve:
             own.setdefault("read_warm", []).append(block_size.read_blocks(path, block))
     # As rates: every block size moves the whole file.
     return {
-        block: {
-            name: Times(tuple(value * block / total for value in times.values)) for name, times in own.items()
-        }
-        for block, own in _times(found).items()
+        block: {name: Times(tuple(value * block / total for value in values)) for name, values in own.items()}
+        for block, own in found.items()
     }
 
 
@@ -274,8 +267,7 @@ def scanned(bench: Bench) -> dict[str, Times]:
 
     def arm(layout: str, *, cold: bool) -> float:
         path = rows_first if layout == "rows" else columns_first
-        why = why_not_cold(path) if cold else ""
-        if why:
+        if cold and (why := why_not_cold(path)):
             raise Cannot(why)
         seconds, total = (
             block_size.scan_rows(path, columns) if layout == "rows" else block_size.scan_column(path, rows)
@@ -338,17 +330,15 @@ def power() -> str:
 def direct_fits(run: Run | None, side: str) -> Iterator[tuple[float, float]]:
     """Past the cache, by the probe's fits: seconds before the first byte, and bytes a second of endless blocks."""
     for fit in _listed(run, side, "fits"):
-        if fit.get("path") == "direct":
-            alpha, beta = fit.get("alpha_ns"), fit.get("beta_bytes_per_s")
-            if isinstance(beta, int | float):
-                yield alpha / 1e9 if isinstance(alpha, int | float) else math.nan, float(beta)
+        alpha, beta = fit.number("alpha_ns"), fit.number("beta_bytes_per_s")
+        if fit.text("path") == "direct" and beta is not None:
+            yield math.nan if alpha is None else alpha / 1e9, beta
 
 
-def _listed(run: Run | None, side: str, name: str) -> Iterator[dict[str, Any]]:
+def _listed(run: Run | None, side: str, name: str) -> list[Machine]:
     """A finding of a probe that is a list."""
-    for record in [] if run is None else run.select(f"storage.{side}.sequential", kind="derived"):
-        found = record.finding(name)
-        yield from (each for each in (found if isinstance(found, list) else []) if isinstance(each, dict))
+    found = records(run, f"storage.{side}.sequential", "derived")
+    return [each for record in found for each in findings(record).sections(name)]
 
 
 def native_rules(native: Run | None) -> dict[str, tuple[str, str]]:
@@ -356,8 +346,8 @@ def native_rules(native: Run | None) -> dict[str, tuple[str, str]]:
     found: dict[str, tuple[str, str]] = {}
     for side in ("write", "read"):
         for rule in _listed(native, side, "rules"):
-            if "large" in str(rule.get("rule", "")).lower():
-                verdict = str(rule.get("verdict", "undecided")), str(rule.get("detail", ""))
+            if "large" in (rule.text("rule") or "").lower():
+                verdict = rule.text("verdict") or "undecided", rule.text("detail") or ""
                 found.setdefault(f"large_{side}", verdict)
     reading = _reading_ahead(native)
     return found | ({"reading": reading} if reading else {})
@@ -420,8 +410,7 @@ def _large_ahead(rates: Mapping[int, Cell], what: str) -> tuple[str, str]:
 def native_rows(native: Run | None) -> Iterator[tuple[str, str, int, Cell, Cell]]:
     """The probes' points, direct, cold, cached, flushed: side, path, block; rate, and one call."""
     for side in ("read", "write"):
-        records = [] if native is None else native.select(f"storage.{side}.sequential", kind="per_op")
-        for record in sorted(records, key=_by_path):
+        for record in sorted(records(native, f"storage.{side}.sequential", "per_op"), key=_by_path):
             rate, value, block = record.finding("bytes_per_s"), record.value, record.point.block_bytes
             if value is None or not block or not isinstance(rate, int | float):
                 continue

@@ -8,16 +8,13 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from latlab.lessons import distance
 from latlab.lessons.bench import PLAIN, Arms, Bench, Cannot, Times, nothing
 from latlab.lessons.distance import Way
 from latlab.lessons.experiments.downloads.transfers import (
-    FAULTS,  # noqa: F401 - the template has it
     FILES,
-    GIGABYTE,  # noqa: F401 - the template has it
-    NAMES,  # noqa: F401 - the template has it
     NO_TEN,
     PLANS,
     POOL,
@@ -37,7 +34,7 @@ from latlab.lessons.experiments.downloads.transfers import (
 )
 from latlab.lessons.figures import Cell, Published, Unit
 from latlab.lessons.model import Guess, Original, Told
-from latlab.lessons.native import probed
+from latlab.lessons.native import probed, records
 from latlab.lessons.template import told
 from latlab.text import clean
 from latlab.units import format_bytes
@@ -270,14 +267,19 @@ def fate(done: Done, how: str) -> Cell:
 
 def native_cells(native: Run | None, why: str) -> dict[str, dict[str, Cell]]:
     """The probe's own control, ten files on the loopback in sets of A B B A, by connections."""
-    records: dict[str | None, Record] = {}
-    if native is not None:
-        asked: dict[str, Any] = {"path": "loopback", "concurrency": POOL, "file_bytes": 100 << 10}
-        found = native.select("network.transfer", operation="ten-files", engine="latlab", **asked)
-        records = {record.point.connections: record for record in found if record.value is not None}
+    found = records(
+        native,
+        "network.transfer",
+        operation="ten-files",
+        engine="latlab",
+        path="loopback",
+        concurrency=POOL,
+        file_bytes=100 << 10,
+    )
+    own = {record.point.connections: record for record in found if record.value is not None}
     cells = {}
     for connections in ("new", "kept"):
-        figure = partial(_finding, records.get(connections), why=why)
+        figure = partial(_finding, own.get(connections), why=why)
         cells[connections] = {
             "sequential": figure("sequential_ns", "s"),
             "pool": figure("pool_ns", "s"),

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 from latlab.lessons import distance
-from latlab.lessons.bench import PLAIN, Bench, Cannot, Times, nothing
+from latlab.lessons.bench import PLAIN, Bench, Cannot, Times, nothing, times_of
 from latlab.lessons.distance import Stamps, Way
 from latlab.lessons.figures import Cell
 from latlab.text import clean
@@ -16,8 +16,6 @@ from latlab.units import format_bytes, format_count, format_ns
 
 if TYPE_CHECKING:
     from latlab.lessons.programs.downloads import Done
-
-K = TypeVar("K")
 
 FILES: Final = 10
 POOL: Final = 6
@@ -175,11 +173,7 @@ def _transferred(
         done.setdefault(name, files)
         if name == "pool":
             orders.append(tuple(each["name"] for each in files))
-    return Ten(_times(times), done, tuple(orders))
-
-
-def _times(found: Mapping[K, list[float]]) -> dict[K, Times]:
-    return {name: Times(tuple(values)) for name, values in found.items()}
+    return Ten(times_of(times), done, tuple(orders))
 
 
 def ten_files(bench: Bench, plan: Plan, way: Way, folder: str | None) -> Ten:
@@ -235,7 +229,7 @@ def by_core(bench: Bench, plan: Plan, way: Way) -> Ten:
         for each in stamps:
             for phase, took in phases_of(each).items():
                 phases[name].setdefault(phase, []).append(took)
-    return Ten(_times(times), phases={name: _times(each) for name, each in phases.items()})
+    return Ten(times_of(times), phases={name: times_of(each) for name, each in phases.items()})
 
 
 def phases_of(stamps: Stamps) -> dict[str, float]:
@@ -289,7 +283,7 @@ def going_second(bench: Bench, plan: Plan, way: Way) -> dict[str, Times]:
             workers = POOL if name == "pool" else None
             seconds, _ = way.must(urls, workers=workers, file_bytes=plan.file_bytes)
             found.setdefault(f"{name}_{state}", []).append(seconds)
-    return _times(found)
+    return times_of(found)
 
 
 def failing(plan: Plan, way: Way) -> dict[str, list[Done]]:

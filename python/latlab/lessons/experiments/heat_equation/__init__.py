@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from latlab.lessons.bench import NOT_TIMED, Arms, Bench, Cannot, Times, nothing
+from latlab.lessons.bench import NOT_TIMED, Arms, Bench, Cannot, Times, counting, nothing
 from latlab.lessons.figures import Cell, Published
-from latlab.lessons.memory import available_memory
+from latlab.lessons.memory import free_below
 from latlab.lessons.model import Guess, Original, Told
-from latlab.lessons.native import probed
+from latlab.lessons.native import probed, records
 from latlab.lessons.programs import heat_equation, heat_lines
 from latlab.lessons.template import told
 from latlab.units import format_bytes
@@ -152,26 +152,23 @@ def stepped(name: str, plan: Plan) -> Arm:
         Cannot: the grid as published does not fit into memory twice.
     """
     if name == "published":
-        needed, available = int(2 * _ROOM * plan.published_bytes), available_memory()
-        if available is not None and available < needed:
-            raise Cannot(
-                f"two grids as published need {format_bytes(needed)} of memory, and {format_bytes(available)} are free"
-            )
-    made: list[float] = []
-    before = _faults()
-    if name == "swapped":
-        seconds, grid = heat_equation.swapped(plan.n, plan.steps)
-    else:
-        make = heat_equation.new_as_published if name == "published" else heat_equation.new
-        seconds, made, grid = heat_equation.fresh(plan.n, plan.steps, make)
-    heat_equation.check(grid, plan.n, plan.steps)
-    del grid
-    after = _faults()
-    faults = None if before is None or after is None else (after - before) / plan.steps
-    mean_step, mean_made = (
-        Times((statistics.fmean(each[_LEFT_OUT:]),)) if each else NOT_MADE for each in (seconds, made)
-    )
-    return Arm(mean_step, mean_made, faults)
+        needed = int(2 * _ROOM * plan.published_bytes)
+        if free := free_below(needed):
+            raise Cannot(f"two grids as published need {format_bytes(needed)} of memory, and {free} are free")
+
+    def steps() -> tuple[list[float], list[float]]:
+        made: list[float] = []
+        if name == "swapped":
+            seconds, grid = heat_equation.swapped(plan.n, plan.steps)
+        else:
+            make = heat_equation.new_as_published if name == "published" else heat_equation.new
+            seconds, made, grid = heat_equation.fresh(plan.n, plan.steps, make)
+        heat_equation.check(grid, plan.n, plan.steps)
+        return seconds, made
+
+    found, faults = counting(steps, "ru_minflt")
+    step, making = (Times((statistics.fmean(each[_LEFT_OUT:]),)) if each else NOT_MADE for each in found)
+    return Arm(step, making, None if faults is None else faults / plan.steps)
 
 
 def together(rounds: Sequence[Arm], why: str = "") -> Arm:
@@ -186,14 +183,6 @@ def together(rounds: Sequence[Arm], why: str = "") -> Arm:
         Times(making, why or NOT_MADE.why),
         statistics.fmean(faults) if faults else None,
     )
-
-
-def _faults() -> int | None:
-    try:
-        import resource  # noqa: PLC0415 - Unix only
-    except ImportError:
-        return None
-    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 
 
 def by_line(bench: Bench, plan: Plan) -> dict[str, Times]:
@@ -292,7 +281,7 @@ def profile(
 def reuse_ratios(run: Run | None) -> list[tuple[int, float, float]]:
     """Bytes, ns of an iteration with a new array, ns with a kept one."""
     found: dict[int, dict[str, float]] = {}
-    for record in [] if run is None else run.select("alloc.reuse", kind="batch_mean"):
+    for record in records(run, "alloc.reuse", "batch_mean"):
         size = record.point.size_bytes or record.point.working_set_bytes
         if size and record.value and record.point.operation:
             found.setdefault(size, {})[record.point.operation] = record.value

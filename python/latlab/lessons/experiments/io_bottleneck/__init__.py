@@ -6,14 +6,9 @@ import functools
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
-from latlab.lessons.bench import NOT_TIMED, Arms, Bench, Cannot, Times
+from latlab.lessons.bench import NOT_TIMED, Arms, Bench, Cannot, Times, times_of
 from latlab.lessons.cache import NOT_KEPT, brought_in, why_not_cold
-from latlab.lessons.experiments.io_bottleneck.figures import IO as IO
-from latlab.lessons.experiments.io_bottleneck.figures import LEDGER as LEDGER
-from latlab.lessons.experiments.io_bottleneck.figures import MEMORY as MEMORY
-from latlab.lessons.experiments.io_bottleneck.figures import OF_DIFFERENT_WORDS as OF_DIFFERENT_WORDS
-from latlab.lessons.experiments.io_bottleneck.figures import OF_READING as OF_READING
-from latlab.lessons.experiments.io_bottleneck.figures import STAGES, Heard, Ledger, Ran, shares_of, verdicts
+from latlab.lessons.experiments.io_bottleneck.figures import STAGES, Heard, Ledger, Ran
 from latlab.lessons.experiments.io_bottleneck.workshop import (
     ALL,
     CACHED,
@@ -27,9 +22,6 @@ from latlab.lessons.experiments.io_bottleneck.workshop import (
     Workshop,
     of_sorting,
 )
-from latlab.lessons.experiments.io_bottleneck.workshop import ARMS as ARMS
-from latlab.lessons.experiments.io_bottleneck.workshop import ORIGINAL as ORIGINAL
-from latlab.lessons.experiments.io_bottleneck.workshop import OTHERS as OTHERS
 from latlab.lessons.figures import Published, Series
 from latlab.lessons.model import Guess, Original, Told
 from latlab.lessons.native import PLAIN_BLOCK, disk_rate, nearest_block
@@ -214,8 +206,6 @@ def say(
         sorts=sorts,
         why_sorting=why_sorting("python_simple"),
         ledgers=ledgers or {},
-        shares_of=shares_of,
-        verdicts=verdicts,
     )
 
 
@@ -266,7 +256,7 @@ def disk_times(bench: Bench) -> dict[str, Times]:
                 found.setdefault("read_cached", []).append(disk_speed.read(path))
     finally:
         path.unlink(missing_ok=True)
-    return {name: Times(tuple(values)) for name, values in found.items()}
+    return times_of(found)
 
 
 def call_times(bench: Bench) -> dict[int, Times]:
@@ -278,9 +268,7 @@ def call_times(bench: Bench) -> dict[int, Times]:
         disk_speed.write(path, disk_speed.blocks(size >> 20), sync=False)
         if not brought_in(path):
             raise Cannot(NOT_KEPT)
-        found = bench.times(
-            {str(block): functools.partial(disk_speed.read, path, block) for block in BLOCKS}, 3
-        )
+        found = bench.times({block: functools.partial(disk_speed.read, path, block) for block in BLOCKS}, 3)
     finally:
         path.unlink(missing_ok=True)
-    return {int(block): Times(tuple(each / size for each in times.values)) for block, times in found.items()}
+    return {block: Times(tuple(each / size for each in times.values)) for block, times in found.items()}

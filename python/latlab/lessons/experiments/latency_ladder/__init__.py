@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import statistics
@@ -14,7 +15,7 @@ from latlab.lessons.bench import NOT_TIMED, Arms, Bench, Times, nothing
 from latlab.lessons.cache import brought_in, why_not_cold
 from latlab.lessons.figures import Cell, Published
 from latlab.lessons.machine import cache_sizes
-from latlab.lessons.memory import available_memory
+from latlab.lessons.memory import free_below
 from latlab.lessons.model import Guess, Original, Told
 from latlab.lessons.native import disk_rate, why_not
 from latlab.lessons.programs import ladder
@@ -165,35 +166,30 @@ def say(
 def chases(bench: Bench) -> dict[int, Times]:
     """Seconds of a step by bytes of the array."""
     steps = 100_000 if bench.size == "small" else 300_000
-    places, powers = {}, _POWERS[bench.size]
+    arms, powers = {}, _POWERS[bench.size]
     if bench.size != "small" and last_cache() * BEYOND > 4 << powers[-1]:
         powers = tuple(sorted({*powers, _LARGEST}))
     for power in powers:
-        size, available = 4 << power, available_memory()
-        if available is not None and available < 2 * size:
-            bench.lacks(f"an array of {format_bytes(size)}", f"{format_bytes(available)} of memory are free")
-            continue
-        places[size] = ladder.cycle(1 << power)
-    found = bench.times(
-        {str(size): (lambda cycle=cycle: ladder.chase(cycle, steps)) for size, cycle in places.items()},  # type: ignore[misc]
-        5,
-    )
-    return {int(size): times for size, times in found.items()}
+        size = 4 << power
+        if free := free_below(2 * size):
+            bench.lacks(f"an array of {format_bytes(size)}", f"{free} of memory are free")
+        else:
+            arms[size] = functools.partial(ladder.chase, ladder.cycle(1 << power), steps)
+    return bench.times(arms, 5)
 
 
 def copies(bench: Bench) -> dict[str, Times]:
     """Bytes a second (not seconds) of copies in a cache and in memory; without the latter where it does not fit."""
-    large, available = (1 << 25) if bench.size == "small" else (1 << 27), available_memory()
-    large = max(large, BEYOND * last_cache())
+    large = max((1 << 25) if bench.size == "small" else (1 << 27), BEYOND * last_cache())
     arms = {
         "L1": lambda: ladder.copy_rate(1 << 14, 2000),
         "L2": lambda: ladder.copy_rate(1 << 18, 500),
         "L3": lambda: ladder.copy_rate(1 << 22, 30),
     }
-    if available is None or available >= 3 * large:
-        return bench.times(arms | {"RAM": lambda: ladder.copy_rate(large, 1)}, 5)
-    why = f"two blocks of {format_bytes(large)} do not fit: {format_bytes(available)} of memory are free"
-    return bench.times(arms, 5) | {"RAM": Times(why=why)}
+    if free := free_below(3 * large):
+        why = f"two blocks of {format_bytes(large)} do not fit: {free} of memory are free"
+        return bench.times(arms, 5) | {"RAM": Times(why=why)}
+    return bench.times(arms | {"RAM": lambda: ladder.copy_rate(large, 1)}, 5)
 
 
 def file_reads(bench: Bench) -> dict[str, Times]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from latlab.lessons.bench import Arms, Bench, Times
 from latlab.lessons.figures import Cell
 from latlab.lessons.model import Guess, Original, Told
-from latlab.lessons.native import probed
+from latlab.lessons.native import probed, records
 from latlab.lessons.programs import list_cost
 from latlab.lessons.template import told
 
@@ -73,7 +73,7 @@ def run(bench: Bench) -> Told:
         reuse=reuse,
         garbage=garbage,
         faults=faults,
-        native={} if native is None else native_lists(native),
+        native=native_lists(native),
         why_native=why_native,
     )
 
@@ -138,11 +138,11 @@ def faults_of(n: int) -> int:
     return found
 
 
-def native_lists(run: Run) -> dict[Key, Cell]:
+def native_lists(run: Run | None) -> dict[Key, Cell]:
     """By way and length, seconds."""
     ways = {operation: way for way, operation in NATIVE.items()}
     found = {}
-    for record in run.select("python.object", kind="batch_mean"):
+    for record in records(run, "python.object", "batch_mean"):
         way, n = ways.get(record.point.operation or ""), record.point.elements
         if way is None or not n or record.value is None:
             continue

@@ -6,21 +6,20 @@ import os
 import sys
 import time
 import zlib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from latlab.lessons import compiled
-from latlab.lessons.bench import NOT_TIMED, Arms, Bench, Cannot, Times
+from latlab.lessons.bench import Arms, Bench, Cannot, Times, times_of
 from latlab.lessons.cache import again, why_not_cold
 from latlab.lessons.figures import Cell, Published
 from latlab.lessons.folder import fresh_folder
 from latlab.lessons.memory import enough_memory
 from latlab.lessons.model import Guess, Original, Told
-from latlab.lessons.native import probed
+from latlab.lessons.native import probed, records
 from latlab.lessons.programs import file_steps, small_files
 from latlab.lessons.template import told
 from latlab.units import format_bytes, format_count
@@ -98,47 +97,40 @@ def run(bench: Bench) -> Told:
     native, why_native = probed(
         bench, "storage.files", profile="quick" if small else "standard", budget=1.2 if small else 10.0
     )
-    core = {} if native is None else native_passes(native)
     return say(
-        (first, second),
-        found,
-        question=question,
-        steps=steps,
-        others=others,
-        durable=durable,
-        cold=cold,
-        core=core,
-        why_native=why_native,
+        Found(
+            (first, second),
+            found,
+            question=question,
+            steps=steps,
+            others=others,
+            durable=durable,
+            cold=cold,
+            core=native_passes(native),
+            why_native=why_native,
+        )
     )
 
 
-def say(
-    pairs: tuple[Pair, Pair],
-    found: Arms[str],
-    *,
-    question: Arms[str] = NOT_TIMED,
-    steps: Arms[str] = NOT_TIMED,
-    others: Arms[str] = NOT_TIMED,
-    durable: Arms[str] = NOT_TIMED,
-    cold: Arms[str] = NOT_TIMED,
-    core: Mapping[str, Cell] = MappingProxyType({}),
-    why_native: str = "",
-) -> Told:
+@dataclass(frozen=True)
+class Found:
+    """Of the first of the pairs; `question` is of the second, `core` of the Rust probe."""
+
+    pairs: tuple[Pair, Pair]
+    found: Arms[str]
+    question: Arms[str] = field(default_factory=Arms)
+    steps: Arms[str] = field(default_factory=Arms)
+    others: Arms[str] = field(default_factory=Arms)
+    durable: Arms[str] = field(default_factory=Arms)
+    cold: Arms[str] = field(default_factory=Arms)
+    core: Mapping[str, Cell] = field(default_factory=dict)
+    why_native: str = ""
+
+
+def say(found: Found) -> Told:
     """What these figures say."""
-    return told(
-        __name__,
-        pair=pairs[0],
-        second=pairs[1],
-        part=part_of(pairs[0]),
-        found=found,
-        question=question,
-        steps=steps,
-        others=others,
-        durable=durable,
-        cold=cold,
-        core=core,
-        why_native=why_native,
-    )
+    pair, second = found.pairs
+    return told(__name__, pair=pair, second=second, part=part_of(pair), **vars(found))
 
 
 def passes(bench: Bench, pair: Pair) -> dict[str, Times]:
@@ -201,7 +193,7 @@ def by_step(bench: Bench, pair: Pair) -> dict[str, Times]:
         named["missing"] = file_steps.open_nothing(folder, pair.files)
         for name, value in named.items():
             rounds.setdefault(name, []).append(value / pair.files)
-    return {name: Times(tuple(values)) for name, values in rounds.items()}
+    return times_of(rounds)
 
 
 def other_habits(bench: Bench, pair: Pair) -> dict[str, Times]:
@@ -260,20 +252,13 @@ def forgotten(bench: Bench, whole: Pair) -> dict[str, Times]:
     small_files.write_one(folder, data)
     small_files.write_many(folder, data, pair.files)
 
-    def after(read: Callable[[], float]) -> float:
+    def cold(way: str) -> float:
         for path in folder.iterdir():
-            why = why_not_cold(path)
-            if why:
+            if why := why_not_cold(path):
                 raise Cannot(why)
-        return read()
+        return read(way, folder, data, pair)
 
-    return bench.times(
-        {
-            way: lambda way=way: after(lambda: read(way, folder, data, pair))  # type: ignore[misc]
-            for way in ("one", "many", "scattered")
-        },
-        3,
-    )
+    return bench.times({way: partial(cold, way) for way in ("one", "many", "scattered")}, 3)
 
 
 def part_of(pair: Pair) -> Pair:
@@ -281,11 +266,11 @@ def part_of(pair: Pair) -> Pair:
     return Pair(pair.total // 5, pair.files // 5, 3)
 
 
-def native_passes(run: Run) -> dict[str, Cell]:
+def native_passes(run: Run | None) -> dict[str, Cell]:
     """The same six figures from the probe: all files together, seconds."""
     found: dict[str, Cell] = {}
     names = {"write": "write", "read-warm": "read"}
-    for record in run.select("storage.files", engine="psync", sync=None):
+    for record in records(run, "storage.files", engine="psync", sync=None):
         point, total = record.point, record.finding("total_s")
         means = record.finding("block_means_ns")
         kind = names.get(point.operation or "")

@@ -60,13 +60,13 @@ def comb() -> Callable[[str, float, float], Comb]:
 def made_cause(name: str, per_s: float, ns: float) -> CauseRow:
     return CauseRow(
         cause=name, count=int(per_s), per_s=per_s, total_ns=per_s * ns, ns_per_s=per_s * ns, median_ns=ns,
-        largest_ns=3 * ns, share_count=0.5, share_time=0.5, explained_ns=0.0, confidence=0.9,
+        largest_ns=3 * ns, share_time=0.5,
     )  # fmt: skip
 
 
 def made_comb(name: str, hz: float, ns: float) -> Comb:
     return Comb(
-        cause=name, reason="counted", hz=hz, period_ns=1e9 / hz, phase_ns=0.0, window_ns=(1e4, 1e4),
+        cause=name, reason="counted", hz=hz, period_ns=1e9 / hz, phase_ns=0.0,
         teeth=200, hit=200, by_chance=1.0, typical_ns=ns, gaps=200, ns=200 * ns, share_time=0.5,
     )  # fmt: skip
 
@@ -78,13 +78,10 @@ def made_survey(
     best = min(range(len(lost)), key=lambda cpu: lost[cpu])
     plain: dict[str, Any] = {
         "cpu": best, "pinned": True, "stopped_by": "completed", "seconds": 1.0, "threshold_ns": 1000.0,
-        "step_ns": 20.0, "level": "perf records", "levels": (), "gaps": 400, "gaps_ns": lost[best] * 1e9,
+        "level": "perf records", "levels": (), "gaps": 400, "gaps_ns": lost[best] * 1e9,
         "causes": (made_cause("timer-tick", 250.0, 2e4), made_cause("unexplained", 150.0, 2e3)),
         "combs": combs,
-        "explained": (), "lost_records": 0, "dropped_gaps": 0, "events_outside": 0,
+        "explained": (), "lost_records": 0, "dropped_gaps": 0,
     }  # fmt: skip
-    cpus = tuple(
-        CpuNoise(cpu=cpu, seconds=0.2, gaps=80, lost_share=share, longest_ns=9e4)
-        for cpu, share in enumerate(lost)
-    )
+    cpus = tuple(CpuNoise(cpu=cpu, seconds=0.2, gaps=80, lost_share=share) for cpu, share in enumerate(lost))
     return Survey(cpus=cpus, allowed=len(lost), quietest=Noise(**(plain | changes)))

@@ -91,9 +91,10 @@ def test_window_means_too_few_for_a_rank_give_the_highest_rank_that_they_allow_a
 
 def test_a_tail_of_single_accesses_stands_only_where_it_is_above_the_instruments_own(run: Run) -> None:
     found = rungs(run)
-    assert found["RAM+TLB"].tail_kind == "single accesses"
+    kinds = {key: rung.tail.kind for key, rung in found.items() if rung.tail}
+    assert kinds["RAM+TLB"] == "single accesses"
     # A poke of 1 KB reads what an empty region reads: that is the clock, not L1.
-    assert found["L1"].tail_kind == "window means"
+    assert kinds["L1"] == "window means"
 
 
 def test_single_accesses_say_what_the_instrument_added(run: Run) -> None:
@@ -277,7 +278,8 @@ def test_a_poke_that_did_not_fit_says_what_it_needs(run: Run) -> None:
 def test_the_body_of_a_poke_comes_from_batches_and_its_tail_from_single_ones(run: Run) -> None:
     rung = rungs(run)["poke:1000000000:read"]
     assert rung.ops_per_sample > 1
-    assert rung.tail_kind == "single accesses"
+    assert rung.tail is not None
+    assert rung.tail.kind == "single accesses"
 
 
 def test_a_poke_without_batches_that_is_as_short_as_the_instrument_has_no_figure(

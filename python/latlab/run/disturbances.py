@@ -134,7 +134,7 @@ def with_unexplained(rows: tuple[CauseRow, ...]) -> tuple[CauseRow, ...]:
     """What nothing explains is among them even when there is none of it."""
     if any(row.cause == UNEXPLAINED for row in rows):
         return rows
-    return (*rows, CauseRow(UNEXPLAINED, 0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0))
+    return (*rows, CauseRow(UNEXPLAINED, 0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0))
 
 
 def evidence_of(row: CauseRow) -> str:

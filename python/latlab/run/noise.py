@@ -36,7 +36,7 @@ class Rung(msgspec.Struct, frozen=True):
 
 
 class CauseRow(msgspec.Struct, frozen=True):
-    """What one cause took. `explained_ns` is what its evidence covers of `total_ns`."""
+    """What one cause took."""
 
     cause: str
     count: int
@@ -45,10 +45,7 @@ class CauseRow(msgspec.Struct, frozen=True):
     ns_per_s: float
     median_ns: float
     largest_ns: float
-    share_count: float
     share_time: float
-    explained_ns: float
-    confidence: float
     evidence: dict[str, int] = {}
     who: tuple[tuple[str, int], ...] = ()
 
@@ -61,7 +58,6 @@ class Comb(msgspec.Struct, frozen=True):
     hz: float
     period_ns: float
     phase_ns: float
-    window_ns: tuple[float, float]
     teeth: int
     hit: int
     by_chance: float
@@ -83,13 +79,9 @@ class Explained(msgspec.Struct, frozen=True):
     attributed: int
     by_comb: int
     ns: float
-    attributed_ns: float
-    by_comb_ns: float
     by_comb_interrupted: int = 0
     by_interrupt: int = 0
-    by_interrupt_ns: float = 0.0
     outside: int = 0
-    outside_ns: float = 0.0
 
 
 class Agreement(msgspec.Struct, frozen=True):
@@ -135,7 +127,6 @@ class Noise(msgspec.Struct, frozen=True):
     stopped_by: str
     seconds: float
     threshold_ns: float
-    step_ns: float
     level: str
     levels: tuple[Rung, ...]
     gaps: int
@@ -145,7 +136,6 @@ class Noise(msgspec.Struct, frozen=True):
     explained: tuple[Explained, ...]
     lost_records: int
     dropped_gaps: int
-    events_outside: int
     unprivileged: Unprivileged | None = None
     counted: Counted = Counted()
 
@@ -162,7 +152,6 @@ class CpuNoise(msgspec.Struct, frozen=True):
     seconds: float
     gaps: int
     lost_share: float
-    longest_ns: float
 
 
 class Survey(msgspec.Struct, frozen=True):
@@ -174,15 +163,11 @@ class Survey(msgspec.Struct, frozen=True):
 
 
 class Score(msgspec.Struct, frozen=True):
-    """How well one cause is found. `confirmed` were not injected, but the kernel counted them too.
-
-    `not_injected` are those that were tried and did not come about, by reason.
-    """
+    """How well one cause is found; `not_injected` were tried and did not come about, by reason."""
 
     injected: int
     found: int
     reported: int
-    confirmed: int
     recall: float
     precision: float
     not_injected: dict[str, int] = {}

@@ -120,11 +120,6 @@ class Rung:
         return self.tail.value_ns if self.tail else None
 
     @property
-    def tail_kind(self) -> TailKind | None:
-        """What one value behind the tail is."""
-        return self.tail.kind if self.tail else None
-
-    @property
     def measured(self) -> bool:
         """Whether there is a latency."""
         return self.latency_p50_ns is not None

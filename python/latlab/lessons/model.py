@@ -258,7 +258,6 @@ class Result:
         return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False, indent=1)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
         from latlab.lessons.display import html  # noqa: PLC0415 - only in a notebook
 
         return html(self)

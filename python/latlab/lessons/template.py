@@ -129,7 +129,6 @@ def told(lesson: str, series: tuple[Series, ...] = (), /, **values: object) -> T
 
 @jinja2.pass_context
 def _finalize(context: jinja2.runtime.Context, value: object) -> object:
-    """What is written of an expression."""
     if isinstance(value, Times):
         value = value.cell()
     if isinstance(value, Cell | Published):

@@ -317,7 +317,6 @@ class Record(Model, frozen=True, kw_only=True, omit_defaults=True, tag_field="li
             check_json(self.findings)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
         from latlab.notebook import display  # noqa: PLC0415 - only in a notebook
 
         return display.record_html(self)

@@ -266,7 +266,6 @@ def _decoded(line: bytes, kind: type[_Answer]) -> tuple[_Answer, Any]:
 
 
 def _asked(request: Mapping[str, object], *, patience_s: float, command: list[str] | None) -> bytes:
-    """The answer of a listening process, one line."""
     kills = oom_kills()
     process = started([*(command or worker_command()), str(os.getpid()), "--noise"], "listening")
     line = msgspec.json.encode(request) + b"\n"

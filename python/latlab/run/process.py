@@ -150,7 +150,6 @@ class Worker:
                     break
 
     def _whole_lines(self) -> Iterator[bytes]:
-        """Those that have come."""
         lines: list[bytearray] = []
         # What was searched before is the beginning of one line: a long one is not searched again and again.
         if self._out.find(b"\n", self._searched) >= 0:

@@ -65,7 +65,6 @@ class Records(Sequence[Record]):
         return f"<{len(self)} records of {probes or 'nothing'}>"
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
         from latlab.notebook import display  # noqa: PLC0415 - only in a notebook
 
         return display.records_html(self)
@@ -383,7 +382,6 @@ class Run:
         return self.records.__arrow_c_stream__(requested_schema)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
         from latlab.notebook import display  # noqa: PLC0415 - only in a notebook
 
         return display.run_html(self)

@@ -134,7 +134,6 @@ def _globs(value: str | Iterable[str]) -> tuple[str, ...]:
 
 
 def _delay(value: float) -> float:
-    """A delay of a round trip, ms."""
     if not SHORTEST_DELAY_MS <= value <= LONGEST_DELAY_MS:
         raise UserError(
             f"{value:g} ms cannot be emulated: a round trip takes "
@@ -144,7 +143,6 @@ def _delay(value: float) -> float:
 
 
 def _rate(value: float) -> float:
-    """A rate of a path, Mbit/s."""
     if not LOWEST_RATE_MBIT <= value <= HIGHEST_RATE_MBIT:
         raise UserError(
             f"{value:g} Mbit/s cannot be emulated: {LOWEST_RATE_MBIT:g} to {HIGHEST_RATE_MBIT:g} can"

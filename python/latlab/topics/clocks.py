@@ -72,7 +72,6 @@ def _drawn(own: Sequence[Record]) -> AnyChart:
 
 
 def _table(own: Sequence[Record]) -> Table:
-    """Every clock."""
     return table_of(
         own,
         ("clock", "text", lambda record: str(record.point.clock)),

@@ -232,8 +232,6 @@ def _drawn(found: Sequence[Kind]) -> AnyChart:
 
 
 def _table(found: Sequence[Kind]) -> Table:
-    """Every kind with its quantiles and modes."""
-
     def mode(mode: Mode) -> str:
         likely = f" ({mode.likely})" if mode.likely else ""
         return f"{format_percent(mode.share)} around {format_ns(mode.at)}{likely}"

@@ -109,7 +109,6 @@ def _picture(own: Mapping[str, Sweep]) -> Beside:
 
 
 def _table(own: Mapping[str, Sweep]) -> Table:
-    """Every step of every sweep."""
     steps = {
         name: {transfers.count(step, "concurrency"): step for step in sweep.row.sections("curve")}
         for name, sweep in own.items()

@@ -111,7 +111,6 @@ def _drawn(found: Sets) -> AnyChart:
 
 
 def _table(found: Sets) -> Table:
-    """Every set."""
     return table_of(
         [(name, row) for name, own in found.items() for row in own],
         ("transfers", "text", lambda at: at[0]),

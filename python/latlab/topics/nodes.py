@@ -150,7 +150,6 @@ def _drawn(found: Sequence[Variant]) -> AnyChart:
 
 
 def _table(own: Sequence[Variant]) -> Table:
-    """Every way."""
     return table_of(
         own,
         ("memory from", "text", lambda way: way.name),

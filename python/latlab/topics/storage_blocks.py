@@ -142,7 +142,6 @@ def _marks(side: Side, ends: Ends) -> list[Mark]:
 
 
 def _table(own: Sides) -> Table:
-    """Every point of every curve."""
     return table_of(
         [
             (probe, path, spot)

@@ -127,7 +127,6 @@ def _ends(name: str, records: Sequence[Record]) -> str:
 
 
 def _depths_table(own: Kinds) -> Table:
-    """Every point."""
     return table_of(
         [(name, record) for name, records in own.items() for record in records],
         ("blocks", "text", lambda at: at[0]),

@@ -85,7 +85,6 @@ def _plane(own: Sequence[Record]) -> Plane:
 
 
 def _table(own: Sequence[Record]) -> Table:
-    """Every rate."""
     return table_of(
         own,
         ("asked for in a second", "count", lambda record: record.point.rate_per_s),

@@ -132,7 +132,6 @@ def levels_in_words(record: Record) -> str:
 
 
 def _table(own: Sequence[Record]) -> Table:
-    """The levels."""
     return table_of(
         [(_name(record), level) for record in own for level in regimes(record)],
         ("stream", "text", lambda at: at[0]),

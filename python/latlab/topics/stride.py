@@ -24,7 +24,6 @@ _ORDERS: Final = (_SEQUENTIAL, "strided", _RANDOM)
 
 
 def _order(record: Record) -> str:
-    """The order as it stands on the axis."""
     if record.point.order == "strided":
         return format_bytes(record.point.stride_bytes)
     return record.point.order or ""
@@ -108,7 +107,6 @@ def _rows(number: int, size: str, curve: Mapping[str, Spot]) -> list[Row]:
 
 
 def _table(found: Lines) -> Table:
-    """Every point of every curve."""
     return table_of(
         [(size, order, spot) for size, curve in found.items() for order, spot in curve.items()],
         ("array", "text", lambda at: at[0]),

@@ -336,7 +336,6 @@ def direct_fits(run: Run | None, side: str) -> Iterator[tuple[float, float]]:
 
 
 def _listed(run: Run | None, side: str, name: str) -> list[Machine]:
-    """A finding of a probe that is a list."""
     found = records(run, f"storage.{side}.sequential", "derived")
     return [each for record in found for each in findings(record).sections(name)]
 

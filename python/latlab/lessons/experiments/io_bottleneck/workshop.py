@@ -195,7 +195,6 @@ class Workshop:
 
     @property
     def _size(self) -> int:
-        """Bytes of the text."""
         file = self.bench.file
         return self.plan.copies * self.plan.copy_bytes if file is None else file.stat().st_size
 

@@ -295,7 +295,6 @@ class Ladder:
         return why_not(self.native, probe, self.why)
 
     def _no_reading(self, key: str) -> str:
-        """Why a level of memory has no bandwidth."""
         rung = self.rungs.get(key)
         if rung is None or self.native is None:
             return self._absent("memory.bandwidth")

@@ -158,7 +158,6 @@ def others(explained: Explained | None) -> dict[str, Cell]:
 
 
 def _sees(explained: Explained, name: str) -> bool:
-    """Whether explain's level can tell this symbol."""
     return explained.level == 1 or (explained.level == 2 and name in _USER)
 
 

@@ -166,20 +166,11 @@ def run(
         started=started,
         seconds=time.perf_counter() - begin,
         machine=facts,
-        answer=told.answer,
         programs=program_texts(lesson),
-        tables=told.tables,
-        pictures=told.pictures,
-        reasons=told.reasons,
-        misled=told.misled,
-        answers=told.answers,
         missing=missing,
         doubts=() if found is None else tuple(_doubts(found)),
-        exercises=told.exercises,
-        further=told.further,
-        series=told.series,
-        charts=told.charts,
         run=found,
+        **vars(told),
     )
     return result if lesson.GUESS is None else _beside(result, lesson.GUESS, guess)
 

@@ -95,8 +95,7 @@ class Times:
             return nothing("ratio", self.why or other.why, published)
         ratio = self.median / other.median
         pairs = [mine / theirs for mine, theirs in zip(self.values, other.values, strict=False)]
-        low, high = interval(pairs)
-        return Cell("ratio", ratio, min(ratio, low), max(ratio, high), len(pairs), published)
+        return Cell.within("ratio", ratio, interval(pairs), len(pairs), published)
 
     def rate(self, amount: float, *, published: Published | None = None) -> Cell:
         """`amount` bytes in this time."""

@@ -5,7 +5,7 @@ Standard library only, as the plain-Python programs are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -61,6 +61,20 @@ class Cell:
     repeats: int = 0
     published: Published | None = None
     why: str = ""
+
+    @classmethod
+    def within(
+        cls,
+        unit: Unit,
+        value: float,
+        ends: Iterable[float],
+        repeats: int,
+        published: Published | None = None,
+        why: str = "",
+    ) -> Cell:
+        """From the lowest to the highest of these values and itself."""
+        ends = (value, *ends)
+        return cls(unit, value, min(ends), max(ends), repeats, published, why)
 
     @property
     def number(self) -> float | None:

@@ -116,7 +116,7 @@ class Asked:
     textbook: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Told:
     """What a lesson's own function returns: everything but what the framework knows by itself."""
 

@@ -73,16 +73,9 @@ def cell_of(record: Record, *, published: Published | None = None) -> Cell:
     value = record.value * scale
     if record.interval is None:
         return Cell(unit, value, repeats=record.samples, published=published, why=f"median, {ONCE}")
-    low, high = record.interval
-    return Cell(
-        unit,
-        value,
-        min(low * scale, value),
-        max(high * scale, value),
-        record.samples,
-        published,
-        "median with its 95 % interval",
-    )
+    ends = (end * scale for end in record.interval)
+    why = "median with its 95 % interval"
+    return Cell.within(unit, value, ends, record.samples, published, why)
 
 
 def disk_rate(

@@ -208,12 +208,8 @@ def together(results: Sequence[Result], same: int = 0, sizes: int = 0) -> Result
         started=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         seconds=sum(each.seconds for each in results),
         machine={},
-        answer=said.answer,
         programs=(),
-        tables=said.tables,
-        pictures=said.pictures,
-        reasons=said.reasons,
-        further=said.further,
+        **vars(said),
     )
 
 

@@ -302,8 +302,8 @@ def _finding(record: Record | None, name: str, unit: Unit, *, why: str) -> Cell:
     here = value * scale
     if between is None:
         return Cell(unit, here, why="median of the sets, measured once")
-    low, high = (end * scale for end in between)
-    return Cell(unit, here, min(low, here), max(high, here), 6, why="median of the sets, 95 % interval")
+    scaled = (end * scale for end in between)
+    return Cell.within(unit, here, scaled, 6, why="median of the sets, 95 % interval")
 
 
 def known(speed_up: Cell) -> Cell:

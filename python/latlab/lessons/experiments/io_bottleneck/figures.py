@@ -133,8 +133,7 @@ class Ran:
             return nothing("ratio", other.why if self.runs else self.why, published)
         value = self.of("total") / other.of("total")
         pairs = [mine.total / theirs.total for mine, theirs in zip(self.runs, other.runs, strict=False)]
-        low, high = min(value, *pairs), max(value, *pairs)
-        return Cell("ratio", value, low, high, len(pairs), published, "of the totals above")
+        return Cell.within("ratio", value, pairs, len(pairs), published, "of the totals above")
 
     @property
     def memory(self) -> int:
@@ -179,7 +178,7 @@ class Ran:
         if not self.runs:
             return nothing(unit, self.why, published)
         values = [value(run) for run in self.runs]
-        return Cell(unit, value(self._fastest), min(values), max(values), len(values), published, note)
+        return Cell.within(unit, value(self._fastest), values, len(values), published, note)
 
 
 def verdicts(ran: Mapping[str, Ran], names: Iterable[str]) -> Iterator[tuple[str, list[str], float, float]]:
@@ -255,9 +254,8 @@ class Ledger:
         """A category's share of the whole program, with its interval."""
         rows = self._undivided | {row["name"]: row for row in self.found["categories"]}
         row = rows.get(category, {"share": 0.0, "low": 0.0, "high": 0.0})
-        low, high = min(row["low"], row["share"]), max(row["high"], row["share"])
         why = f"one run at level {self.level}, 95 % interval, file {self.state}"
-        return Cell("share", row["share"], low, high, max(self.samples, 1), why=why)
+        return Cell.within("share", row["share"], (row["low"], row["high"]), max(self.samples, 1), why=why)
 
     def rows(self) -> Iterator[tuple[str, str, dict[str, Cell]]]:
         """Of the whole and of each stage: name, title, and its cells by the columns of `LEDGER`."""

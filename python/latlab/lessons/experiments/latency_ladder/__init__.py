@@ -317,12 +317,10 @@ def _not_this(key: str, kind: str) -> str:
 def rung_cell(rung: Rung, published: Published | None) -> Cell:
     """A rung as a cell in seconds."""
     value = (rung.latency_p50_ns or 0.0) / 1e9
-    low, high = rung.interval or (value * 1e9, value * 1e9)
+    ends = (end / 1e9 for end in rung.interval or ())
     # A spread over sizes is of two at least; how many samples each had is not kept.
     repeats = rung.samples or (1 if rung.interval is None else 2)
-    return Cell(
-        "s", value, min(low / 1e9, value), max(high / 1e9, value), repeats, published, rung.interval_kind
-    )
+    return Cell.within("s", value, ends, repeats, published, rung.interval_kind)
 
 
 def reference(key: str, kind: str) -> Cell | None:
@@ -357,14 +355,8 @@ def python_latency(key: str, kind: str, chased: Arms[int], disk: Arms[str], larg
             f"a step through {format_bytes(far)} took no longer than through {format_bytes(near)}: the rounds differ by more than that",
         )
     differences = [a - b for a, b in zip(chased[far].values, chased[near].values, strict=True)]
-    return Cell(
-        "s",
-        value,
-        min(value, *differences),
-        max(value, *differences),
-        len(differences),
-        why=f"array of {format_bytes(far)} less {format_bytes(near)}",
-    )
+    why = f"array of {format_bytes(far)} less {format_bytes(near)}"
+    return Cell.within("s", value, differences, len(differences), why=why)
 
 
 def _quartiles(times: Times) -> Cell:

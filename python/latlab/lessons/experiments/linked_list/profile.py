@@ -187,15 +187,9 @@ def sampled(explained: Explained, share: float, published: Published | None = No
     square = 1.96**2 / count
     middle = (share + square / 2) / (1 + square)
     reach = math.sqrt(max(share * (1 - share), 0.0) * square + square**2 / 4) / (1 + square)
-    return Cell(
-        "share",
-        share,
-        min(max(middle - reach, 0.0), share),
-        max(min(middle + reach, 1.0), share),
-        count,
-        published,
-        f"{count} samples of {explained.runs} runs; 95 % interval",
-    )
+    ends = max(middle - reach, 0.0), min(middle + reach, 1.0)
+    why = f"{count} samples of {explained.runs} runs; 95 % interval"
+    return Cell.within("share", share, ends, count, published, why)
 
 
 def part_cells(explained: Explained) -> dict[str, Cell]:
@@ -205,11 +199,9 @@ def part_cells(explained: Explained) -> dict[str, Cell]:
     def of(*names: str) -> Cell:
         rows = [row for row in explained.categories if row.name in names]
         used.update(row.name for row in rows)
-        value = sum(row.share for row in rows)
-        low, high = sum(row.low for row in rows), sum(row.high for row in rows)
-        return Cell(
-            "share", value, min(low, value), max(high, value), max(explained.runs, 1), why="95 % interval"
-        )
+        ends = sum(row.low for row in rows), sum(row.high for row in rows)
+        whole = sum(row.share for row in rows)
+        return Cell.within("share", whole, ends, max(explained.runs, 1), why="95 % interval")
 
     def in_the_kernel(name: str) -> Cell:
         kernel = explained.row("kernel-cpu")

@@ -285,8 +285,8 @@ def native_passes(run: Run | None) -> dict[str, Cell]:
             [value for value in means if isinstance(value, int | float)] if isinstance(means, list) else []
         )
         spread = [value * point.files / 1e9 for value in blocks] or [total]
-        found[f"{kind}_{'one' if point.files == 1 else 'many'}"] = Cell(
-            "s", total, min(total, *spread), max(total, *spread), len(spread)
+        found[f"{kind}_{'one' if point.files == 1 else 'many'}"] = Cell.within(
+            "s", total, spread, len(spread)
         )
     for kind in ("write", "read"):
         one, many = found.get(f"{kind}_one"), found.get(f"{kind}_many")

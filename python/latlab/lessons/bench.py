@@ -285,7 +285,7 @@ class Bench:
                     profile=profile,
                     dir=self.directory,
                     out=place / "native.latlab.jsonl",
-                    progress=_silently,
+                    progress=lambda _: None,
                     **options,
                 )
 
@@ -374,7 +374,8 @@ class Bench:
         for number, item in enumerate(in_turns(kept, rounds, within)):
             done, rest = divmod(number, len(kept))
             if done and not rest and time.perf_counter() - self._told > _SILENT_S:
-                self.tell(f"round {done + 1} of {rounds}, {time_left(begun, done, rounds)}")
+                left = (time.perf_counter() - begun) / done * (rounds - done)
+                self.tell(f"round {done + 1} of {rounds}, about {format_seconds(left)} left")
             yield item
 
 
@@ -391,16 +392,6 @@ def in_turns(items: Iterable[T], rounds: int, within: float = math.inf) -> Itera
         if number >= _FEWEST_ROUNDS and (time.perf_counter() - begun) * (number + 1) / number > within:
             return
         yield from kept if number % 2 == 0 else reversed(kept)
-
-
-def time_left(begun: float, done: int, rounds: int) -> str:
-    """How long the rounds that are left will take, at the pace of those that are done since `begun`."""
-    return f"about {format_seconds((time.perf_counter() - begun) / done * (rounds - done))} left"
-
-
-def _silently(event: object) -> None:
-    """What the Rust probe tells while it runs: the lesson says what it does itself."""
-    del event
 
 
 def counting(work: Callable[[], T], *names: str) -> tuple[T, int | None]:

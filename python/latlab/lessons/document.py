@@ -28,7 +28,13 @@ def document(result: Result) -> Document:
     missing = [f"{each.what}: {each.why}" for each in result.missing]
     exercises = [f"{each.question} {each.then}" for each in result.exercises]
     sections = (
-        _question(result),
+        Section(
+            id="answer",
+            title=result.question,
+            sentences=(*result.answer, *filter(None, [result.beside])),
+            listings=tuple(map(_listing, result.leading)),
+            figures=tuple(map(_figure, result.pictures)),
+        ),
         _code(result),
         _statements("why", "Why is that so?", result.reasons),
         _statements("misleads", f"Where does {result.cited} mislead?", misled),
@@ -89,16 +95,6 @@ def _first_picture(result: Result) -> bytes:
     return convert(drawn.to_dict(), "svg")
 
 
-def _question(result: Result) -> Section:
-    return Section(
-        id="answer",
-        title=result.question,
-        sentences=(*result.answer, *filter(None, [result.beside])),
-        listings=tuple(map(_listing, result.leading)),
-        figures=tuple(_figure(picture) for picture in result.pictures),
-    )
-
-
 def _code(result: Result) -> Section | None:
     if not result.programs:
         return None
@@ -108,7 +104,9 @@ def _code(result: Result) -> Section | None:
 
 def _more(result: Result) -> Section | None:
     others = [table for table in result.tables if table not in result.leading]
-    charts = tuple(each for name in result.charts for each in _native(result, name))
+    run, charts = result.run, tuple[Figure, ...]()
+    if run is not None:
+        charts = tuple(each for name in result.charts for each in figure(run, name))
     if not others and not charts:
         return None
     return Section(
@@ -117,10 +115,6 @@ def _more(result: Result) -> Section | None:
         listings=tuple(_listing(table) for table in others),
         figures=charts,
     )
-
-
-def _native(result: Result, name: str) -> tuple[Figure, ...]:
-    return () if result.run is None else figure(result.run, name)
 
 
 def _statements(name: str, title: str, lines: Sequence[str]) -> Section | None:

@@ -17,7 +17,9 @@ def schema_json() -> str:
     schema = msgspec.json.schema(Result)
     for name, part in schema["$defs"].items():
         if "properties" in part:
-            _all_written(part)
+            part["required"] = list(part["properties"])
+            for each in part["properties"].values():
+                each.pop("default", None)
         if name == "Result":
             for field in _NOT_WRITTEN:
                 del part["properties"][field]
@@ -29,9 +31,3 @@ def schema_json() -> str:
         **schema,
     }
     return json.dumps(body, ensure_ascii=False, indent=2) + "\n"
-
-
-def _all_written(part: dict[str, Any]) -> None:
-    part["required"] = list(part["properties"])
-    for field in part["properties"].values():
-        field.pop("default", None)

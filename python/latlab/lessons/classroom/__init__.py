@@ -245,12 +245,9 @@ def facts(result: Result) -> dict[str, str]:
     """What a result says of its machine and how it was measured, by what it is called."""
     found = {title: _line(result.machine[name]) for name, title in _FACTS.items() if result.machine.get(name)}
     found["latlab"] = _line(result.tool)
-    found["Rust probes"] = "not run" if result.plain or _no_native(result) else "run"
+    refused = any("probe" in each.what for each in result.missing)
+    found["Rust probes"] = "not run" if result.plain or refused else "run"
     return found
-
-
-def _no_native(result: Result) -> bool:
-    return any("probe" in each.what for each in result.missing)
 
 
 def unlike(results: Sequence[Result], place: int, apart: Sequence[int]) -> Iterator[str]:

@@ -87,6 +87,7 @@ _NOT_READ: Final = {
 }
 #: Bytes of a call that reads a cached file.
 BLOCKS: Final = (4 << 10, 64 << 10, 1 << 20)
+_NOT_RUN: Final = "it was not run"
 _SORT: Final = "sorting, by the number of different words"
 
 
@@ -106,7 +107,6 @@ def run(bench: Bench) -> Told:
     native = bench.native(
         what_native,
         "storage.read.sequential,storage.write.sequential",
-        profile="quick",
         budget=plan.native_s,
         max_bytes=plan.native_bytes,
     )
@@ -133,12 +133,7 @@ def _why(bench: Bench, whole: str, name: str = "", state: str = "") -> str:
         found.append("reading takes turns with processing, and the kernel reads ahead meanwhile")
     if state == CACHED and name == "python_lines":
         found.append("no run showed what reading alone takes of it")
-    return next(filter(None, found), "it was not run")
-
-
-def _not_run(name: str = "", state: str = "") -> str:
-    del name, state
-    return "it was not run"
+    return next(filter(None, found), _NOT_RUN)
 
 
 def say(
@@ -146,11 +141,11 @@ def say(
     text: Text | None = None,
     runs: Runs | None = None,
     *,
-    why: Callable[..., str] = _not_run,
+    why: Callable[..., str] = lambda *_: _NOT_RUN,
     disk: Arms[str] = NOT_TIMED,
     calls: Arms[int] = NOT_TIMED,
     sorting: Sorting | None = None,
-    why_sorting: Callable[..., str] = _not_run,
+    why_sorting: Callable[..., str] = lambda *_: _NOT_RUN,
     ledgers: Mapping[str, Ledger] | None = None,
     native: Run | None = None,
     why_native: str = "",

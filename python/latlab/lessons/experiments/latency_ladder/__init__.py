@@ -93,7 +93,6 @@ def run(bench: Bench) -> Told:
     native = bench.native(
         ladder_of,
         "memory.load.dependent,storage.read.random" if small else probes,
-        profile="quick",
         budget=6.0 if small else 24.0,
     )
     return say(

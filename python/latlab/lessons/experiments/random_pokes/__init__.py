@@ -135,7 +135,6 @@ def run(bench: Bench) -> Told:
     native = bench.native(
         _NATIVE,
         "memory.poke" if small else "memory.poke,memory.parallelism,storage.poke",
-        profile="quick",
         budget=1.5 if small else 15.0,
     )
     said = say(Found(found, created, clocks, sequence, batches, native, bench.why, bench.size))
@@ -162,7 +161,16 @@ def say(found: Found) -> Told:
         clocks={name: step(steps) for name, steps in found.clocks.items() if steps},
         sequence=found.sequence,
         batches=times_of(found.batches),
-        ends={"python": python_ends(found.batches), "native": native_ends(native)},
+        ends={
+            "python": ends({size: statistics.median(means) for size, means in found.batches.items() if size}),
+            "native": ends(
+                {
+                    size: record.value / 1e9
+                    for record in _batches_of(native)
+                    if (size := record.point.working_set_bytes) and record.value
+                }
+            ),
+        },
         disk=disk(native),
         warm=large_file,
         warm_slow=slow_share(large_file),
@@ -213,23 +221,8 @@ def step(steps: list[float]) -> Cell:
     return Cell("s", ordered[len(ordered) // 2], ordered[0], ordered[-1], len(ordered), why=why)
 
 
-def python_ends(batches: Mapping[int, list[float]]) -> Ends | None:
+def ends(found: Mapping[int, float]) -> Ends | None:
     """The smallest size that is more than a byte, and the largest."""
-    return _ends({size: statistics.median(means) for size, means in batches.items() if size})
-
-
-def native_ends(native: Run | None) -> Ends | None:
-    """The same of the Rust probe's batches."""
-    return _ends(
-        {
-            size: record.value / 1e9
-            for record in _batches_of(native)
-            if (size := record.point.working_set_bytes) and record.value
-        }
-    )
-
-
-def _ends(found: Mapping[int, float]) -> Ends | None:
     if len(found) < 2:
         return None
     return Ends(min(found), found[min(found)], max(found), found[max(found)])

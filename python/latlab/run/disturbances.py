@@ -211,9 +211,8 @@ def effect(one: Standing) -> str:
 def effect_on_windows(one: Standing, window_ns: float = 20_000.0) -> str:
     """What it does to means over windows, which have no tail of single operations."""
     return (
-        f"1 in {units.format_count(one.one_in(window_ns))} windows of"
-        f" {units.format_ns_as_asked(window_ns)} that are timed as a whole,"
-        f" by {percent(one.gap_ns / window_ns)}"
+        f"1 in {units.format_count(one.one_in(window_ns))} windows of {units.format_ns_as_asked(window_ns)}"
+        f" that are timed as a whole, by {percent(one.gap_ns / window_ns)}"
     )
 
 

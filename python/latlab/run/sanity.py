@@ -204,9 +204,8 @@ def _first_unlike_second(run: Run) -> Iterator[Broken]:
         if (record.probe, _fields(record)) in told:
             continue
         detail = (
-            f"{record.point.label()}: the first half of its repeats took {units.format_ns(first)} each,"
-            " the second"
-            f" {units.format_ns(second)}"
+            f"{record.point.label()}: the first half of its repeats took {units.format_ns(first)} each, the"
+            f" second {units.format_ns(second)}"
         )
         yield Broken(record.probe, "the first run is like the second", detail, _fields(record))
 

@@ -350,11 +350,10 @@ TOPIC: Final = Topic(
     Chart(
         id="ladder",
         title="What does one access cost at each level of this machine?",
-        caption="Levels of memory first, below them what a program asks of the kernel, the allocator"
-        " and other CPUs. Each grid line is ten times the one before it. A whisker reaches to"
-        " the slow end: p99.9, or the highest percentile with samples enough. The slow end of"
-        " window means is not the tail of single accesses: within a window, slow ones are"
-        " averaged away.",
+        caption="Levels of memory first, below them what a program asks of the kernel, the allocator and"
+        " other CPUs. Each grid line is ten times the one before it. A whisker reaches to the slow end:"
+        " p99.9, or the highest percentile with samples enough. The slow end of window means is not the tail"
+        " of single accesses: within a window, slow ones are averaged away.",
         probe="memory.load.dependent",
         measured=shown,
         picture=picture,

@@ -171,9 +171,8 @@ def verdict(record: Record) -> str:
         )
     return (
         f"A normal distribution with their mean and deviation predicts 1 in 10⁹ {name} above"
-        f" {format_ns(claim.beyond)}; observed:"
-        f" {format_count(claim.seen)} of {format_count(claim.total)} (1 in"
-        f" {format_count(claim.total / claim.seen)})."
+        f" {format_ns(claim.beyond)}; observed: {format_count(claim.seen)} of {format_count(claim.total)} (1"
+        f" in {format_count(claim.total / claim.seen)})."
     )
 
 

@@ -158,9 +158,8 @@ def prose(run: Run) -> Iterator[str]:
         yield "More requests under way gain nothing here."
     else:
         yield (
-            f"With {format_count(most.point.queue_depth)} under way the disk reads"
-            f" {format_count(rate(most))} a second instead of {format_count(rate(one))}, and each takes"
-            f" {format_ns(most.value)}."
+            f"With {format_count(most.point.queue_depth)} under way the disk reads {format_count(rate(most))}"
+            f" a second instead of {format_count(rate(one))}, and each takes {format_ns(most.value)}."
         )
 
 

@@ -88,9 +88,8 @@ def _huge_pages_are_small(facts: _Facts) -> Surprise | None:
     if not obtained or not isinstance(effective, int | float) or not 0 < effective < 2**21:
         return None
     text = (
-        f"Huge pages are {units.format_bytes(effective)} in hardware: the kernel gave huge pages, the TLB "
-        "holds small ones. "
-        "The host maps this guest's memory in small pages, so huge pages buy little here."
+        f"Huge pages are {units.format_bytes(effective)} in hardware: the kernel gave huge pages, the TLB"
+        " holds small ones. The host maps this guest's memory in small pages, so huge pages buy little here."
     )
     return Surprise("huge-pages-are-small", 5.0, text)
 
@@ -135,9 +134,8 @@ def _clock_is_coarser_than_caches(facts: _Facts) -> Surprise | None:
     if not l1 or quantum < 3 * l1:
         return None
     text = (
-        f"This clock steps by {units.format_ns(quantum, digits=2)}, {quantum / l1:.0f} times an L1 hit: no "
-        "program here can "
-        "time a single cache access."
+        f"This clock steps by {units.format_ns(quantum, digits=2)}, {quantum / l1:.0f} times an L1 hit: no"
+        " program here can time a single cache access."
     )
     return Surprise("clock-coarser-than-caches", 0.7 * math.log2(quantum / l1), text)
 
@@ -157,10 +155,9 @@ def _order_matters(facts: _Facts) -> Surprise | None:
     if slow < 2 * fast:
         return None
     text = (
-        f"In {units.format_bytes(_size(random))}, random order costs {slow / fast:,.0f} times sequential "
-        "order an access "
-        f"({units.format_ns(slow)} against {units.format_ns(fast)}): what prefetching and whole cache "
-        "lines hide."
+        f"In {units.format_bytes(_size(random))}, random order costs {slow / fast:,.0f} times sequential"
+        f" order an access ({units.format_ns(slow)} against {units.format_ns(fast)}): what prefetching and"
+        " whole cache lines hide."
     )
     return Surprise("order-matters", 0.45 * math.log2(slow / fast), text)
 
@@ -184,9 +181,8 @@ def _pokes_have_a_tail(facts: _Facts) -> Surprise | None:
     causes = slow_causes(pokes, limit_ns)
     shares = f": {causes.shares()}" if causes else ""
     text = (
-        f"One poke in {samples / slow:,.0f} takes over 10 µs{a_second}{shares}; the slowest of "
-        f"{units.format_count(samples)} took "
-        f"{units.format_ns(worst)}. These are interruptions, not memory."
+        f"One poke in {samples / slow:,.0f} takes over 10 µs{a_second}{shares}; the slowest of"
+        f" {units.format_count(samples)} took {units.format_ns(worst)}. These are interruptions, not memory."
     )
     return Surprise(
         "pokes-have-a-tail", 0.35 * math.log2(worst / max(facts.ns("RAM+TLB") or 100.0, 1.0)), text
@@ -202,11 +198,10 @@ def _streaming_stores(facts: _Facts) -> Surprise | None:
     if factor < 1.15:  # noqa: PLR2004 - less is within what a busy host moves
         return None
     text = (
-        f"Writing {units.format_bytes(size)} past the caches (non-temporal stores) is {factor:.1f} times as "
-        "fast as ordinary "
-        f"writing ({units.format_rate(streaming[size])} against {units.format_rate(plain[size])} on one "
-        "thread): an ordinary "
-        "store first reads the line that it overwrites."
+        f"Writing {units.format_bytes(size)} past the caches (non-temporal stores) is {factor:.1f} times as"
+        f" fast as ordinary writing ({units.format_rate(streaming[size])} against"
+        f" {units.format_rate(plain[size])} on one thread): an ordinary store first reads the line that it"
+        " overwrites."
     )
     return Surprise("streaming-stores", 3 * math.log2(factor), text)
 
@@ -226,9 +221,8 @@ def _threads_share_memory(facts: _Facts) -> Surprise | None:
     if factor > 0.75 * most:
         return None
     text = (
-        f"{most} threads read RAM only {factor:.1f} times as fast as one ({units.format_rate(many[size])} "
-        "against "
-        f"{units.format_rate(one[size])}): memory-bound code gains little from more threads here."
+        f"{most} threads read RAM only {factor:.1f} times as fast as one ({units.format_rate(many[size])}"
+        f" against {units.format_rate(one[size])}): memory-bound code gains little from more threads here."
     )
     return Surprise("threads-share-memory", 2 * math.log2(most / factor), text)
 
@@ -243,9 +237,8 @@ def _copying_costs(facts: _Facts) -> Surprise | None:
     if factor < 2.5:  # noqa: PLR2004 - two is what anybody would assume
         return None
     text = (
-        f"Copying a byte of RAM costs {factor:.1f} times reading it ({units.format_rate(copy[size] / 2)} "
-        "copied against "
-        f"{units.format_rate(read[size])} read on one thread)."
+        f"Copying a byte of RAM costs {factor:.1f} times reading it ({units.format_rate(copy[size] / 2)}"
+        f" copied against {units.format_rate(read[size])} read on one thread)."
     )
     return Surprise("copying-costs", 2 * math.log2(factor / 2), text)
 
@@ -271,9 +264,8 @@ def _neighbours_were_heard(facts: _Facts) -> Surprise | None:
     if not disturbed or disturbed < 0.05 * blocks:
         return None
     text = (
-        f"{disturbed:,} of {blocks:,} blocks were disturbed: the same memory became slower and faster "
-        "again during the run, or a thread was interrupted. Something else uses this machine's caches "
-        "or CPUs."
+        f"{disturbed:,} of {blocks:,} blocks were disturbed: the same memory became slower and faster again"
+        " during the run, or a thread was interrupted. Something else uses this machine's caches or CPUs."
     )
     return Surprise("neighbours-were-heard", 2 + 10 * disturbed / blocks, text)
 

@@ -10,22 +10,19 @@ import altair as alt
 
 # Vega expressions: constant text, never built from what a run file says.
 _SIZE_LABEL = (
-    "datum.value >= 1073741824 ? format(datum.value / 1073741824, ',') + ' GiB'"
-    " : datum.value >= 1048576 ? datum.value / 1048576 + ' MiB'"
-    " : datum.value >= 1024 ? datum.value / 1024 + ' KiB' : datum.value + ' B'"
+    "datum.value >= 1073741824 ? format(datum.value / 1073741824, ',') + ' GiB' : datum.value >= 1048576 ?"
+    " datum.value / 1048576 + ' MiB' : datum.value >= 1024 ? datum.value / 1024 + ' KiB' : datum.value + ' B'"
 )
 _DURATION_LABEL = (
-    "datum.value >= 1e9 ? format(datum.value / 1e9, ',') + ' s'"
-    " : datum.value >= 1e6 ? format(datum.value / 1e6, '~r') + ' ms'"
-    " : datum.value >= 1e3 ? format(datum.value / 1e3, '~r') + ' µs'"
-    " : datum.value >= 1 ? format(datum.value, '~r') + ' ns' : format(datum.value * 1e3, '~r') + ' ps'"
+    "datum.value >= 1e9 ? format(datum.value / 1e9, ',') + ' s' : datum.value >= 1e6 ? format(datum.value /"
+    " 1e6, '~r') + ' ms' : datum.value >= 1e3 ? format(datum.value / 1e3, '~r') + ' µs' : datum.value >= 1 ?"
+    " format(datum.value, '~r') + ' ns' : format(datum.value * 1e3, '~r') + ' ps'"
 )
 #: The same where an axis begins at zero.
 DURATION_FROM_ZERO = "datum.value == 0 ? '0' : " + _DURATION_LABEL
 _RATE_LABEL = (
-    "datum.value >= 1e12 ? format(datum.value / 1e12, '~r') + ' TB/s'"
-    " : datum.value >= 1e9 ? format(datum.value / 1e9, '~r') + ' GB/s' : format(datum.value /"
-    " 1e6, '~r') + ' MB/s'"
+    "datum.value >= 1e12 ? format(datum.value / 1e12, '~r') + ' TB/s' : datum.value >= 1e9 ?"
+    " format(datum.value / 1e9, '~r') + ' GB/s' : format(datum.value / 1e6, '~r') + ' MB/s'"
 )
 _PER_SECOND_LABEL = "format(datum.value, ',~r') + ' /s'"
 _SHARE_LABEL = "datum.value >= 1 ? 'all' : '1 in ' + format(1 / datum.value, ',.0f')"

@@ -134,9 +134,8 @@ def _comb(comb: Comb) -> str:
     return (
         f"{cause_name(comb.cause)}, {comb.hz:.3f} Hz: every {comb.period_ns / 1e6:.5f} ms from"
         f" {comb.phase_ns / 1e6:.3f} ms on, {comb.hit:,} of {comb.teeth:,} expected ticks"
-        f" ({comb.by_chance:,.0f} by chance),"
-        f" usually {units.format_ns(comb.typical_ns)}, {percent(comb.share_time)} of the time in gaps;"
-        f" {comb.reason}"
+        f" ({comb.by_chance:,.0f} by chance), usually {units.format_ns(comb.typical_ns)},"
+        f" {percent(comb.share_time)} of the time in gaps; {comb.reason}"
     )
 
 
@@ -148,9 +147,8 @@ def _shares(noise: Noise) -> list[str]:
         ticks = noise.unprivileged.timer_ticks
         if ticks is not None:
             said.append(
-                f"timer ticks by their period alone, against tracepoints:"
-                f" {percent(ticks.recall, down=True)} of {ticks.truly:,} found,"
-                f" {percent(ticks.precision, down=True)} of {ticks.found:,} right"
+                f"timer ticks by their period alone, against tracepoints: {percent(ticks.recall, down=True)}"
+                f" of {ticks.truly:,} found, {percent(ticks.precision, down=True)} of {ticks.found:,} right"
             )
     causes = {row.cause for row in noise.causes}
     if "interrupt" in causes and noise.counted.interrupts:

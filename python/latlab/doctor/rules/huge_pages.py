@@ -14,9 +14,8 @@ def finding(host: Host) -> Finding | None:
             id="huge-pages",
             severity="caution",
             title="transparent huge pages are off",
-            effect="the huge-page curves are not measured; random access to large arrays pays for the TLB "
-            "in every program "
-            "here (183 instead of 117 ns in 1 GiB on one machine)",
+            effect="the huge-page curves are not measured; random access to large arrays pays for the TLB in"
+            " every program here (183 instead of 117 ns in 1 GiB on one machine)",
             remedy="echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled",
         )
     if host.machine.flag("memory.thp.this_process") is False:

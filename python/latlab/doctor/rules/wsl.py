@@ -24,8 +24,7 @@ def finding(host: Host) -> Finding | None:
         id="wsl",
         severity="caution",
         title="this is WSL2: a virtual machine inside Windows",
-        effect="Windows' own programs share caches and memory unseen; /mnt/c is a network file system, ten "
-        "or more times "
-        "slower than the Linux disk",
+        effect="Windows' own programs share caches and memory unseen; /mnt/c is a network file system, ten or"
+        " more times slower than the Linux disk",
         remedy="close what runs in Windows; keep --dir inside the Linux file system",
     )

@@ -49,11 +49,7 @@ def table(picture: Picture) -> tables.Table:
         else tables.Column("bar")
     )
     names = ("length", "begun", "ended") if picture.kind == "spans" else ("median", "smallest", "largest")
-    columns = (
-        first,
-        tables.Column("series"),
-        *(tables.Column(name, quantity) for name in names),
-    )
+    columns = (first, tables.Column("series"), *(tables.Column(name, quantity) for name in names))
     rows = tuple(
         (mark.x if picture.kind == "lines" else mark.label, mark.series, mark.value, mark.low, mark.high)
         for mark in picture.marks

@@ -14,16 +14,7 @@ from latlab import units
 from latlab.run.findings import findings
 from latlab.run.model import Machine
 from latlab.run.operations import operation_rungs
-from latlab.run.rung import (
-    Rung,
-    Tail,
-    TailKind,
-    absence,
-    is_wide,
-    tail_of,
-    with_record,
-    with_textbook,
-)
+from latlab.run.rung import Rung, Tail, TailKind, absence, is_wide, tail_of, with_record, with_textbook
 
 if TYPE_CHECKING:
     from latlab.run.model import Record

@@ -223,13 +223,7 @@ def listen(
         WorkerError: the measuring process failed.
         KeyboardInterrupt: before anything was recorded.
     """
-    request = {
-        "what": "listen",
-        "seconds": seconds,
-        "cpu": cpu,
-        "threshold_ns": threshold_ns,
-        "level": level,
-    }
+    request = {"what": "listen", "seconds": seconds, "cpu": cpu, "threshold_ns": threshold_ns, "level": level}
     line = _asked(request, patience_s=seconds + _START_S, command=command)
     return _decoded(line, Noise)
 

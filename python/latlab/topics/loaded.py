@@ -238,8 +238,5 @@ CHART: Final = Chart(
     table=table,
 )
 TOPIC: Final = Topic(
-    CHART,
-    prose=_prose,
-    evidence=_evidence,
-    surprise=lambda run: surprise(concluded(run, MemoryLoaded)),
+    CHART, prose=_prose, evidence=_evidence, surprise=lambda run: surprise(concluded(run, MemoryLoaded))
 )

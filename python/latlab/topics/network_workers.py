@@ -75,10 +75,7 @@ def _drawn(found: Sets) -> AnyChart:
     steps = [
         {"kind": kind, "series": name, "x": workers, "value": value}
         for workers in range(1, FILES + 1)
-        for kind, name, value in (
-            ("ceiling", _CEILING, ceiling(workers)),
-            ("ideal", _IDEAL, float(workers)),
-        )
+        for kind, name, value in (("ceiling", _CEILING, ceiling(workers)), ("ideal", _IDEAL, float(workers)))
     ]
     x = alt.X(
         "x:Q",

@@ -57,18 +57,10 @@ ORIGINAL_TAKES: Final = Original(
 #: Two a decade.
 _SIZES: Final = (*(digit * 10**power for power in range(3, 8) for digit in (1, 3)), 10**8)
 _BLOCKS: Final = tuple(4**power for power in range(5, 13))
-FILES: Final = {
-    "small": (1_000, 100_000, 4_000_000),
-    "default": _SIZES,
-    "original": _SIZES,
-}
+FILES: Final = {"small": (1_000, 100_000, 4_000_000), "default": _SIZES, "original": _SIZES}
 _ROUNDS: Final = {"small": 3, "default": 3, "original": 9}
 _ROUNDS_OF_BLOCKS: Final = {"small": 3, "default": 3, "original": 5}
-BLOCKS: Final = {
-    "small": (4096, 1 << 20),
-    "default": (512, *_BLOCKS),
-    "original": (512, *_BLOCKS),
-}
+BLOCKS: Final = {"small": (4096, 1 << 20), "default": (512, *_BLOCKS), "original": (512, *_BLOCKS)}
 WITHIN: Final = {"small": 1 << 22, "default": 1 << 26, "original": 1 << 28}
 #: Rows and columns of eight bytes.
 TABLE: Final = {"small": (8192, 16), "default": (131_072, 64), "original": (524_288, 64)}

@@ -52,9 +52,7 @@ SWAPPED: Final = {
 TOTALS: Final = {"published": Published("55.4675 s", 55.4675), "swapped": Published("34.0597 s", 34.0597)}
 SAVING: Final = Published("39%", 0.39)
 GUESS = Guess(
-    "By how many per cent does the total time fall when the grid is reused?",
-    "original.saving.python",
-    SAVING,
+    "By how many per cent does the total time fall when the grid is reused?", "original.saving.python", SAVING
 )
 ORIGINAL_TAKES: Final = Original(
     130, 0, "100 steps in each of three ways, one of which makes a grid of 1 GiB in each step"
@@ -179,9 +177,7 @@ def together(rounds: Sequence[Arm], why: str = "") -> Arm:
         for each in ([arm.step for arm in rounds], [arm.making for arm in rounds])
     )
     return Arm(
-        Times(step, why),
-        Times(making, why or NOT_MADE.why),
-        statistics.fmean(faults) if faults else None,
+        Times(step, why), Times(making, why or NOT_MADE.why), statistics.fmean(faults) if faults else None
     )
 
 

@@ -169,11 +169,7 @@ class Ran:
         return min(self.runs, key=lambda run: run.total)
 
     def _cell(
-        self,
-        unit: Unit,
-        value: Callable[[Heard], float],
-        published: Published | None = None,
-        note: str = "",
+        self, unit: Unit, value: Callable[[Heard], float], published: Published | None = None, note: str = ""
     ) -> Cell:
         if not self.runs:
             return nothing(unit, self.why, published)

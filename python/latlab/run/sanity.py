@@ -250,8 +250,7 @@ def _links(
 ) -> list[tuple[str, float] | None]:
     if disk is None or depth > _DEEPEST:
         return [None]
-    parts = disk.texts("made_of")
-    if parts:
+    if parts := disk.texts("made_of"):
         return [entry for part in parts for entry in _links(_holding(part, disks), disks, depth + 1)]
     text, rate = disk.text("link"), disk.number("link_bytes_per_s")
     return [(text, rate) if text and rate and rate > 0 else None]

@@ -166,8 +166,7 @@ def _evidence(run: Run) -> Iterator[str]:
                 f" {'between' if ends else 'at'} {since} to give memory back at each free:"
                 f" {format_ns(after)} instead of {format_ns(before)}."
             )
-    missing = findings(run, PROBE).texts("not_installed")
-    if missing:
+    if missing := findings(run, PROBE).texts("not_installed"):
         yield sentence(f"Not installed here, so not measured: {', '.join(missing)}")
     yield from evidence(run, PROBE)
 

@@ -74,13 +74,11 @@ def _plane_of_threads(run: Run) -> Plane | Absent | None:
 
 def prose(run: Run) -> Iterator[str]:
     """What one thread reads, and what all of them do."""
-    reads = lines(run).get(OPERATIONS["read"])
-    if reads:
+    if reads := lines(run).get(OPERATIONS["read"]):
         first, last = reads[0], reads[-1]
         far = f" and {format_rate(last.value)} from {format_bytes(last.x)}" if last.x > first.x else ""
         yield f"One thread reads {format_rate(first.value)} from {format_bytes(first.x)}{far}."
-    of_threads = lines_of_threads(run)
-    if of_threads:
+    if of_threads := lines_of_threads(run):
         size, curve = list(of_threads.items())[-1]
         first, last = curve[0], curve[-1]
         yield (

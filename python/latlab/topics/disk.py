@@ -84,8 +84,7 @@ def evidence(run: Run, *probes: str) -> tuple[str, ...]:
     lines += [_told(name, told[name]) for name in _TOLD if name in told]
     engines: dict[str, int] = {}
     for record in records:
-        engine = record.engine or record.point.engine
-        if engine:
+        if engine := record.engine or record.point.engine:
             engines[engine] = engines.get(engine, 0) + 1
     if engines:
         listed = ", ".join(

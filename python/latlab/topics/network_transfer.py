@@ -149,8 +149,7 @@ def _doubt(row: Machine) -> str:
 
 def _remarks(row: Machine) -> str:
     """How closely the knee is known, and what came of foretelling it."""
-    reason = row.text("not_found")
-    if reason:
+    if reason := row.text("not_found"):
         least = transfers.count(row, "at_least")
         why = clean(reason, most=200)
         return f"{why}; the knee is at {least} or more" if least else why

@@ -61,8 +61,7 @@ def distances(run: Run) -> dict[str, list[Spot]]:
         sizes = sorted({r.point.working_set_bytes or 0 for r in chosen})
         for size in sizes[-2:]:
             own = [r for r in chosen if (r.point.working_set_bytes or 0) == size]
-            curve = spots(own, lambda record: record.point.distance)
-            if curve:
+            if curve := spots(own, lambda record: record.point.distance):
                 found[f"{name}, {format_bytes(size)}"] = curve
     return found
 

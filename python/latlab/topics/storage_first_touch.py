@@ -86,8 +86,7 @@ def _end(record: Record, which: int) -> float | None:
 
 def _evidence(run: Run) -> Iterator[str]:
     """With what cannot be known, and what is left for another time."""
-    since = findings(run, PROBE).text("since")
-    if since:
+    if since := findings(run, PROBE).text("since"):
         yield _said(since)
     regions, sizes = (
         [

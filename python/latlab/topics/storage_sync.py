@@ -89,8 +89,7 @@ def _notices(run: Run) -> Iterator[Notice]:
     """With whether the flush is one: nobody can know it without pulling the plug."""
     yield from disk.notices(run, PROBE)
     own = findings(run, PROBE)
-    verdict = own.text("verdict")
-    if verdict:
+    if verdict := own.text("verdict"):
         why = " ".join(sentence(text[:1].upper() + text[1:]) for text in own.texts("evidence"))
         plausible = verdict.startswith("durable")
         yield Notice("note" if plausible else "caution", f"The flush: {verdict}", why)

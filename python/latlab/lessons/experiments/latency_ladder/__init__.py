@@ -201,8 +201,7 @@ def file_reads(bench: Bench) -> dict[str, Times]:
     if brought_in(path):
         found["warm"] = Times(tuple(ladder.poke_file(path, 1000, forget=False)))
         found["warm_rate"] = Times(tuple(ladder.read_rate(path, forget=False) for _ in range(3)))
-    why = why_not_cold(path)
-    if why:
+    if why := why_not_cold(path):
         bench.lacks(_COLD, why)
         return found
     found["cold"] = Times(tuple(ladder.poke_file(path, 300, forget=True)))

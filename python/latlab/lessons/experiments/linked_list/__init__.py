@@ -327,8 +327,7 @@ def native_nodes(run: Run | None) -> dict[str, Cell]:
 def native_parts(run: Run | None) -> dict[str, float]:
     """Ns a node of malloc's parts."""
     for record in records(run, "alloc.nodes", "derived"):
-        parts = findings(record).section("parts")
-        if parts:
+        if parts := findings(record).section("parts"):
             return {name: value for name in parts if (value := parts.number(name)) is not None}
     return {}
 

@@ -146,14 +146,14 @@ def test_the_path_and_who_ended_waits_are_tables() -> None:
         (0.0, 0.0, 1, "It does not wait for the disk: 0 %."),
         (0.03, 0.0, 1, "It waits for the disk 3.0 % of the time (2.0–5.0 %)."),
         (0.03, 0.01, 3, "It waits for the disk 3.0 % of the time (2.0–6.0 %)."),
-        (0.0, 0.3, 2, "Whether it waits for the disk cannot be told: 0.0–32 % of the time."),
+        (0.0, 0.3, 2, "Whether it waits for the disk cannot be determined: 0.0–32 % of the time."),
         (
             0.0,
             0.3,
             3,
-            "Whether it waits for the disk cannot be told from 9 looks at /proc: 0.0–32 % of the time.",
+            "Whether it waits for the disk cannot be determined from 9 looks at /proc: 0.0–32 % of the time.",
         ),
-        (None, 0.0, 3, "Whether it waits for the disk cannot be told at tracing level 3."),
+        (None, 0.0, 3, "Whether it waits for the disk cannot be determined at tracing level 3."),
     ],
 )
 def test_whether_it_waits_for_the_disk_is_always_answered(

@@ -77,6 +77,11 @@ def percent(share: float) -> str:
     return f"{points:.1f} %" if points < 9.95 else f"{points:.0f} %"  # noqa: PLR2004 - two digits
 
 
+def interval(low: float, high: float, dash: str = "–") -> str:
+    """`1.2–3.4 %`."""
+    return f"{100 * low:.1f}{dash}{100 * high:.1f} %"
+
+
 class Leading(msgspec.Struct, frozen=True):
     """What may be the largest: one, or several that cannot be distinguished, the largest as seen first."""
 

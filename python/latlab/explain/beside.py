@@ -8,7 +8,8 @@ from latlab.explain.answer import percent
 from latlab.explain.judge import WORTH_JUDGING, Bound, Judgement
 from latlab.explain.model import USER_CODE, Explained
 from latlab.explain.table import aligned
-from latlab.explain.verdict import NAMES, verdict
+from latlab.explain.verdict import verdict
+from latlab.explain.words import CATEGORIES
 from latlab.text import clean
 from latlab.units import format_bytes, format_ns, format_seconds
 
@@ -78,7 +79,7 @@ def bounds_cells(judgement: Judgement) -> list[tuple[str, ...]]:
 
 
 def _condition(bound: Bound) -> str:
-    what = "file I/O" if bound.name == "file-io" else NAMES.get(bound.name, bound.name)
+    what = "file I/O" if bound.name == "file-io" else CATEGORIES.get(bound.name, (bound.name,))[0]
     if bound.kind == "free":
         return f"{what} took no time"
     return {

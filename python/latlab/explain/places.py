@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from latlab.explain.answer import percent
+from latlab.explain.answer import interval, percent
 from latlab.explain.model import Explained, PythonCode, SourceLine, Symbol
 from latlab.explain.table import aligned, counts_as
-from latlab.explain.verdict import interval
 from latlab.text import clean
 
 _ALWAYS: Final = 5

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from latlab.explain.answer import SMALL, percent
+from latlab.explain.answer import SMALL, interval, percent
 from latlab.explain.kept import day_and_time
 from latlab.explain.model import (
     CallsOn,
@@ -20,7 +20,6 @@ from latlab.explain.model import (
     Symbol,
 )
 from latlab.explain.named import shortened
-from latlab.explain.verdict import interval
 from latlab.text import clean
 from latlab.units import format_bytes, format_count, format_ns, format_rate
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import signal
 from collections import defaultdict
 from typing import Final
@@ -15,15 +14,17 @@ from latlab.explain.answer import (
     Share,
     answer,
     groups_of,
-    narrowing,
+    interval,
     percent,
     together,
 )
-from latlab.explain.model import Explained, Process, Row, Rung
+from latlab.explain.model import Explained, Process, Row
 from latlab.explain.named import most_of, place_of, waits_in
+from latlab.explain.next_step import more_runs, next_step
+from latlab.explain.words import CATEGORIES, GROUPED, at, called, known, span, words_of
 from latlab.explain.worker import worker
 from latlab.text import clean
-from latlab.units import format_ns, format_seconds
+from latlab.units import format_ns
 
 _MOST_NAMED: Final = 4
 _MOST_OTHERS: Final = 3
@@ -38,125 +39,8 @@ _LOOKS_ALONE: Final = 3
 """The level at which nothing is recorded."""
 _NONE: Final = 0.0005
 """Prints as nothing."""
-_MOST_OVERHEAD: Final = 50
-"""Per cent: beyond, a program is another one."""
 _EXACT: Final = 0.9
 """Share of wall time that was recorded, from which on processes are known by more than scans."""
-_NOT_ASKED_FOR: Final = "not asked for"
-"""The reason of a level that `--level` left out, as `levels.rs` of the ledger has it."""
-
-_GROUPED: Final[dict[str, str]] = {
-    "computing": "computing",
-    "storage": "working on files and waiting for the disk",
-    UNEXPLAINED: "what could not be explained",
-}
-"""What a program does by groups of several categories."""
-
-NAMES: Final[dict[str, str]] = {
-    "compute": "computing",
-    "memory-copy": "copying memory",
-    "allocator": "allocating memory",
-    "garbage-collection": "garbage collection",
-    "user-cpu": "computing",
-    "page-faults": "page faults",
-    "file-io-cpu": "the kernel's work on files",
-    "kernel-cpu": "undivided work of the kernel",
-    "storage-wait": "waiting for the disk",
-    "network": "the network",
-    "pipe": "waiting at pipes",
-    "locks": "waiting for locks",
-    "run-queue-wait": "waiting for a CPU",
-    "sleep": "sleeping",
-    "waiting-for-children": "waiting for child processes",
-    "start-and-exit": "starting and ending",
-    "interrupts-for-others": "interrupts on behalf of others",
-    "unexplained": "what could not be explained",
-}
-"""Categories as they stand in a sentence."""
-
-_NEXT: Final[dict[str, str]] = {
-    "compute": "look at the functions listed under compute",
-    "user-cpu": "raise the level to see what its own code does",
-    "memory-copy": "find the copying code: copy larger blocks, or none",
-    "allocator": "find the allocating code, or try another allocator",
-    "garbage-collection": "give the collector more memory, or allocate less",
-    "page-faults": "reuse memory instead of giving it back, or ask for huge pages",
-    "file-io-cpu": "use larger blocks and fewer calls",
-    "kernel-cpu": "raise the level to see what the kernel does for it",
-    "storage-wait": "read ahead, read more at once, or keep the file in memory",
-    "network": "make fewer round trips, or several at once",
-    "pipe": "look at the slower end of the pipe, in the list of processes",
-    "locks": "shorten what is done under the lock, or split it",
-    "run-queue-wait": "measure again when other programs leave it the CPUs, or use fewer threads",
-    "sleep": "look at why it sleeps",
-    "waiting-for-children": "look at the child processes",
-    "start-and-exit": "do more in one run",
-    "interrupts-for-others": "measure again on a quiet machine",
-    "unexplained": "raise the tracing level",
-}
-
-_PARTS: Final[dict[tuple[str, str], tuple[str, str]]] = {
-    ("network", "readiness"): (
-        "waiting for readiness (poll, select, epoll)",
-        "look at what it polls: sockets, pipes or nothing but a time",
-    ),
-    ("network", "readiness of sockets"): (
-        "waiting for sockets (poll, select, epoll)",
-        "look at who is at the other end of its sockets, or whether there was anything to do",
-    ),
-    ("pipe", "readiness of pipes"): (
-        "waiting for pipes (poll, select, epoll)",
-        "look at who is at the other end of its pipes",
-    ),
-    ("locks", "event descriptor"): (
-        "waiting for its own threads (an event descriptor)",
-        "look at what its other threads wait for",
-    ),
-    ("sleep", "terminal"): (
-        "waiting for a terminal",
-        "give it its input beforehand, or write less to the terminal",
-    ),
-    ("storage-wait", "flushing"): (
-        "waiting until data is safe on the disk",
-        "flush less often, or several changes at once",
-    ),
-    ("file-io-cpu", "names and metadata"): (
-        "the kernel's work on names of files",
-        "open, look up or list fewer names",
-    ),
-}
-"""What a category is called, as in `NAMES` and `_NEXT`, if this part is most of it."""
-_WRITES: Final = "write larger blocks, or let the kernel write behind (neither O_SYNC nor O_DIRECT)"
-
-
-def _part(row: Row) -> tuple[str, str]:
-    """A category with what most of it is."""
-    most = row.parts[0] if row.parts and row.parts[0].share > row.share / 2 else None
-    return row.name, most.name if most else ""
-
-
-def _name(row: Row) -> str:
-    return _PARTS[_part(row)][0] if _part(row) in _PARTS else NAMES[row.name]
-
-
-def _called(explained: Explained, share: Share) -> tuple[str, Share]:
-    """A share of `GROUPS` as people call it: by its one category where nothing else of it is seen."""
-    rows = [row for row in explained.categories if row.name in GROUPS[share.name]]
-    seen = [row for row in rows if row.share >= SMALL] or rows[:1]
-    if len(seen) > 1 or share.name == "computing":
-        return _GROUPED[share.name], share
-    return _name(seen[0]), together(seen[0].name, seen)
-
-
-def _step(explained: Explained, name: str) -> str:
-    """What a category asks for."""
-    row = explained.row(name)
-    if row is not None and _part(row) in _PARTS:
-        return _PARTS[_part(row)][1]
-    counters = explained.counters
-    if name == "storage-wait" and (counters.device_written_bytes or 0) > (counters.device_read_bytes or 0):
-        return _WRITES
-    return _NEXT[name]
 
 
 def verdict(explained: Explained) -> list[str]:
@@ -171,15 +55,10 @@ def verdict(explained: Explained) -> list[str]:
         _critical_path(explained) or _slow_stage(explained),
         _ruled_out(found),
         *_doubts(explained, found),
-        _runs(explained, found),
-        _next(explained, found),
+        more_runs(explained, found),
+        next_step(explained, found),
     ]
     return [sentence for sentence in sentences if sentence]
-
-
-def interval(low: float, high: float, dash: str = "–") -> str:
-    """`1.2–3.4 %`."""
-    return f"{100 * low:.1f}{dash}{100 * high:.1f} %"
 
 
 def _headline(explained: Explained, found: Answer) -> str:
@@ -187,15 +66,15 @@ def _headline(explained: Explained, found: Answer) -> str:
     who, took, leading = worker(explained).name, _took(explained), found.leading.of
     if not leading:
         return f"{who} took {took}; nothing was seen of what it did."
-    listed = [_called(explained, share) for share in leading[:_MOST_NAMED]]
+    listed = [called(explained, share) for share in leading[:_MOST_NAMED]]
     if found.leading.is_tie:
         parts = [
-            f"{_at(name)} {percent(share.share)}{_known(share, _with(explained, group))}"
+            f"{at(name)} {percent(share.share)}{known(share, _with(explained, group))}"
             for group, (name, share) in zip(leading, listed, strict=False)
         ]
         return f"{who} spends {took} about equally {' and '.join(parts)}."
     if not found.leading.is_known:
-        parts = [f"{_at(name)} ({_span(share)})" for name, share in listed]
+        parts = [f"{at(name)} ({span(share)})" for name, share in listed]
         if len(leading) > _MOST_NAMED:
             parts[-1] = f"on one of {len(leading) - _MOST_NAMED + 1} others"
         either = f"{', '.join(parts[:-1])} or {parts[-1]}"
@@ -207,7 +86,7 @@ def _headline(explained: Explained, found: Answer) -> str:
     elif share.name == UNEXPLAINED and _was_idle(explained, share):
         name = "waiting for what could not be read"
     named = "" if place else most_of(explained, leading[0])
-    return f"{who} spends {percent(share.share)} of {took} {_at(name)}{_known(share, more)}{named}."
+    return f"{who} spends {percent(share.share)} of {took} {at(name)}{known(share, more)}{named}."
 
 
 def _took(explained: Explained) -> str:
@@ -220,24 +99,6 @@ def _took(explained: Explained) -> str:
     return took
 
 
-def _at(name: str) -> str:
-    """Completes "it spends half of the time …"."""
-    return name if name.split(maxsplit=1)[0].rstrip(",").endswith("ing") else f"on {name}"
-
-
-def _span(share: Share) -> str:
-    """`60–70 %`; one figure where both ends print alike."""
-    low, high = percent(share.low), percent(share.high)
-    return high if low == high else f"{low.removesuffix(' %')}–{high}"
-
-
-def _known(share: Share, more: str = "") -> str:
-    """` (60–70 %, more)`, after the share; without the interval where that is as narrow as it is printed."""
-    span = _span(share)
-    inside = ", ".join(each for each in (span if "–" in span else "", more) if each)
-    return f" ({inside})" if inside else ""
-
-
 def _with(explained: Explained, group: Share, *, places: bool = True) -> str:
     """Where most of a group is spent, and what of computing has a name of its own."""
     place = place_of(explained, group) if places else None
@@ -245,13 +106,14 @@ def _with(explained: Explained, group: Share, *, places: bool = True) -> str:
     if group.name != "computing":
         return ", ".join(most)
     rows = [row for row in explained.categories if row.name in GROUPS[group.name] and row.share >= SMALL]
-    parts = [f"{percent(row.share)} {_at(_name(row))}" for row in rows if _name(row) != _GROUPED[group.name]]
+    names = [(row, words_of(row)[0]) for row in rows]
+    parts = [f"{percent(row.share)} {at(name)}" for row, name in names if name != GROUPED[group.name]]
     return ", ".join([*most, f"with {' and '.join(parts)}"] if parts else most)
 
 
 def _disk(explained: Explained, found: Answer) -> str | None:
     """Whether it waits for the disk: asked of every program, so answered of each, once."""
-    if any(_called(explained, share)[1].name == "storage-wait" for share in found.leading.of):
+    if any(called(explained, share)[1].name == "storage-wait" for share in found.leading.of):
         return None
     row, unexplained = explained.row("storage-wait"), explained.row(UNEXPLAINED)
     if row is None:
@@ -261,13 +123,13 @@ def _disk(explained: Explained, found: Answer) -> str | None:
     if share.low <= SMALL and not share.is_close:
         looked = explained.level == _LOOKS_ALONE
         looks = f" from {explained.observer.looks:,} looks at /proc" if looked else ""
-        return f"Whether it waits for the disk cannot be determined{looks}: {_span(share)} of the time."
+        return f"Whether it waits for the disk cannot be determined{looks}: {span(share)} of the time."
     if high < _NONE:
         return "It does not wait for the disk: 0 %."
     if high < SMALL:
         return f"It waits for the disk at most {percent(high)} of the time."
     where = waits_in(explained, share)
-    return f"It waits for the disk {percent(share.share)} of the time{_known(share)}{where}."
+    return f"It waits for the disk {percent(share.share)} of the time{known(share)}{where}."
 
 
 def _ended_early(explained: Explained) -> str | None:
@@ -298,10 +160,10 @@ def _others(explained: Explained, found: Answer) -> str | None:
     for group in sorted(groups_of(explained), key=lambda share: -share.share):
         if group.share < SMALL or group.name in said:
             continue
-        name, share = _called(explained, group)
+        name, share = called(explained, group)
         if share.name != "storage-wait":
             listed.append(
-                f"{name} {percent(share.share)}{_known(share, _with(explained, group, places=not placed))}"
+                f"{name} {percent(share.share)}{known(share, _with(explained, group, places=not placed))}"
             )
     return f"{'Overall' if placed else 'Also'}: {', '.join(listed[:_MOST_OTHERS])}." if listed else None
 
@@ -365,7 +227,7 @@ def _ruled_out(found: Answer) -> str | None:
         return None
     most = max(share.high for share in shown)
     at_most = f"{'each ' if len(shown) > 1 else ''}{f'at most {percent(most)}' if most >= _NONE else '0 %'}"
-    return f"Ruled out: {', '.join(NAMES[share.name] for share in shown)} ({at_most})."
+    return f"Ruled out: {', '.join(CATEGORIES[share.name][0] for share in shown)} ({at_most})."
 
 
 def _doubts(explained: Explained, found: Answer) -> list[str]:
@@ -378,8 +240,8 @@ def _doubts(explained: Explained, found: Answer) -> list[str]:
     leading = {share.name for share in found.leading.of}
     unexplained = explained.row(UNEXPLAINED)
     if unexplained and unexplained.share >= SMALL and UNEXPLAINED not in leading:
-        known = interval(unexplained.low, unexplained.high)
-        doubts.append(f"{percent(unexplained.share)} ({known}) could not be explained.")
+        ends = interval(unexplained.low, unexplained.high)
+        doubts.append(f"{percent(unexplained.share)} ({ends}) could not be explained.")
     user = explained.row("user-cpu")
     if user and user.share >= max(SMALL, explained.share("compute")):
         doubts.append(
@@ -407,95 +269,7 @@ def _of_the_kernel(kernel: Row) -> str:
             " other may be in it."
         )
     listed = ", ".join(
-        f"{NAMES[each.name]} {percent(each.share)} ({interval(each.low, each.high)})"
+        f"{CATEGORIES[each.name][0]} {percent(each.share)} ({interval(each.low, each.high)})"
         for each in counted[:_MOST_NAMED]
     )
     return f"What the kernel did is known by counts alone: {listed}; the rest may be any of its work."
-
-
-def _next(explained: Explained, found: Answer) -> str | None:
-    if not found.leading.of:
-        return None
-    if not found.is_known:
-        return f"Next: {_to_know_more(explained, found)}."
-    first = found.categories.of[0].name
-    step = _step(explained, first)
-    if first not in {"user-cpu", "kernel-cpu", UNEXPLAINED}:
-        return f"Next: {step}."
-    higher = _higher(explained)
-    if higher:
-        return f"Next: {step}: {higher}."
-    return f"Next: {_to_record(explained) or f'{step}, where that is allowed'}."
-
-
-def _to_know_more(explained: Explained, found: Answer) -> str:
-    """What tells apart what cannot be determined now."""
-    if found.again is not None:
-        unclear = found.categories if found.leading.is_known else found.leading
-        # The whole of computing is known better than its rows.
-        shares = [share for share in unclear.of if NAMES.get(share.name) != _GROUPED["computing"]]
-        widest = max(shares or unclear.of, key=lambda share: share.high - share.low)
-        runs = _narrowed(explained, widest, found.again)
-        overhead = _more_overhead(explained, found.again / explained.runs)
-        return f"{overhead}, or {runs}" if overhead else runs
-    if not explained.program.arguments:
-        return "watch it for longer (--for)"
-    higher = _higher(explained)
-    if higher:
-        return f"raise the level, which tells more of them apart: {higher}"
-    return _to_record(explained) or "look at each of them, as nothing here tells which is more"
-
-
-def _runs(explained: Explained, found: Answer) -> str | None:
-    """What more runs add to a short one, where the next step does not say it."""
-    short = narrowing(explained)
-    if short is None or found.again is not None:
-        return None
-    runs, widest = short
-    if not widest.name:
-        return f"It was over before it was seen: --runs {runs} shows where its time goes, to about ±2 points."
-    return f"More runs: {_narrowed(explained, widest, runs)}."
-
-
-def _narrowed(explained: Explained, share: Share, runs: int) -> str:
-    """An interval is half as wide with four times as many runs."""
-    part = (explained.runs / runs) ** 0.5
-    low = share.share - part * (share.share - share.low)
-    high = share.share + part * (share.high - share.share)
-    name = NAMES.get(share.name) or _called(explained, share)[0]
-    then = Share(share.name, share.share, low, high)
-    return (
-        f"--runs {runs} narrows {name} from {_span(share)} to about {_span(then)}"
-        f" in {format_seconds(explained.wall_s * runs)}; the program does all it does each time"
-    )
-
-
-def _more_overhead(explained: Explained, times: float) -> str | None:
-    """One run that records this many times as much, where that does not change the program too much."""
-    observer = explained.observer
-    if observer.samples == 0 or observer.recorded_share * times > 1 or observer.allowed_share is None:
-        return None
-    wanted = math.ceil(100 * observer.allowed_share * times)
-    return f"record more of it: --overhead {wanted}%" if wanted <= _MOST_OVERHEAD else None
-
-
-def _higher(explained: Explained) -> str | None:
-    """How to get a higher level."""
-    if explained.raise_:
-        return explained.raise_
-    not_asked_for = any(rung.reason == _NOT_ASKED_FOR for rung in _above(explained))
-    return "leave out --level" if not_asked_for else None
-
-
-def _to_record(explained: Explained) -> str | None:
-    """How to have some recorded at a level that is allowed: it was too short, or switched too often."""
-    if not any(rung.available for rung in _above(explained)):
-        return None
-    if not explained.program.arguments:
-        return "watch it for longer, so that some of it can be recorded (--for)"
-    return f"run it more often, so that some of it can be recorded: --runs {10 * explained.runs}"
-
-
-def _above(explained: Explained) -> list[Rung]:
-    """Levels that see more than this one."""
-    return [rung for rung in explained.levels if rung.level < explained.level]

@@ -6,10 +6,9 @@ from typing import Any, Final
 
 import altair as alt
 
-from latlab.explain.answer import percent
+from latlab.explain.answer import interval, percent
 from latlab.explain.model import Explained
 from latlab.explain.page.series import OTHERS, Series
-from latlab.explain.verdict import interval
 from latlab.units import format_ns
 from latlab.view.drawing import inline, layered
 from latlab.view.table import Column, Table

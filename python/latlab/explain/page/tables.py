@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import Final
 
-from latlab.explain.answer import percent
+from latlab.explain.answer import interval, percent
 from latlab.explain.model import (
     Explained,
     File,
@@ -19,7 +19,6 @@ from latlab.explain.model import (
 )
 from latlab.explain.named import shortened
 from latlab.explain.table import called_on, counts_as, held_by, returned
-from latlab.explain.verdict import interval
 from latlab.text import clean
 from latlab.units import format_bytes, format_count, format_ns
 from latlab.view.table import Cell, Column, Table

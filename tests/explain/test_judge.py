@@ -7,7 +7,8 @@ import pytest
 from tests.explain.ledgers import ledger
 
 from latlab.explain.beside import bounds_table, judged_lines
-from latlab.explain.judge import FILE_IO, judge, wanted
+from latlab.explain.file_io import FILE_IO
+from latlab.explain.judge import judge, wanted
 from latlab.explain.limits import Curve, Limits, Speed
 
 GB = 1e9

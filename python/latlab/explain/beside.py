@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from latlab.explain.answer import percent
-from latlab.explain.judge import WORTH_JUDGING, Bound, Judgement
+from latlab.explain.bounds import KNOWN_TO, Bound
+from latlab.explain.judge import WORTH_JUDGING, Judgement
 from latlab.explain.model import USER_CODE, Explained
 from latlab.explain.table import aligned
 from latlab.explain.verdict import verdict
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 _MOST_FREE: Final = 4
 _NOT_SHOWN: Final = frozenset({"compute", "user-cpu", "sleep", "start-and-exit"})
 """Free computing is no advice, and sleep is there on purpose."""
-_KNOWN_TO: Final = 0.005
 
 
 def judged_lines(judgement: Judgement) -> list[str]:
@@ -93,10 +93,10 @@ def _condition(bound: Bound) -> str:
 def _saves(bound: Bound) -> str:
     if bound.kind == "free":
         at_most = f"at most {percent(bound.saving_high)}"
-        if bound.saving_most > bound.saving_high + _KNOWN_TO:
+        if bound.saving_most > bound.saving_high + KNOWN_TO:
             return f"{at_most}, {percent(bound.saving_most)} if the others wait for it"
         return at_most
-    if bound.saving_high < _KNOWN_TO:
+    if bound.saving_high < KNOWN_TO:
         return "nothing"
     return f"{percent(bound.saving_low)} to {percent(bound.saving_high)}"
 

@@ -11,8 +11,9 @@ from typing import Final, Literal
 
 import msgspec
 
+from latlab.explain.file_io import FILE_IO
 from latlab.explain.inputs import regular
-from latlab.explain.judge import FILE_IO, WORTH_JUDGING, weight
+from latlab.explain.judge import WORTH_JUDGING, weight
 from latlab.explain.model import Explained
 from latlab.units import format_bytes
 

@@ -13,6 +13,16 @@ _MOSTLY: Final = 0.5
 """Share of wall time that was recorded, from which on a path is more than a part of one."""
 USER_CODE: Final = ("compute", "memory-copy", "allocator", "garbage-collection")
 """What only samples of user code distinguish; without them there is `user-cpu`."""
+WAITS: Final = (
+    "storage-wait",
+    "network",
+    "pipe",
+    "locks",
+    "run-queue-wait",
+    "sleep",
+    "waiting-for-children",
+)
+"""In which a thread runs nothing."""
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -616,3 +626,7 @@ class Explained(msgspec.Struct, frozen=True):
     def share(self, *names: str) -> float:
         """Share of wall time of these categories together, as far as it is known."""
         return sum(row.share for row in self.known(*names))
+
+    def seconds(self, *names: str) -> float:
+        """The same as wall time."""
+        return sum(row.seconds for row in self.known(*names))

@@ -29,6 +29,7 @@ import msgspec
 from latlab import signals, stats
 from latlab.errors import UserError
 from latlab.explain import inputs
+from latlab.explain.bounds import saving, undisturbed
 from latlab.explain.experiments import (
     Experiment,
     Planned,
@@ -38,7 +39,7 @@ from latlab.explain.experiments import (
     planned,
     subject_of,
 )
-from latlab.explain.judge import Judgement, saving, undisturbed
+from latlab.explain.judge import Judgement
 from latlab.explain.model import Explained
 from latlab.text import clean
 

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import altair as alt
 
-from latlab.explain.answer import percent
-from latlab.explain.model import Explained, Lane
+from latlab.explain.answer import UNEXPLAINED, percent
+from latlab.explain.model import WAITS, Explained, Lane
 from latlab.explain.page.series import Series, time_axis
 from latlab.text import clean
 from latlab.units import format_count, format_ns
@@ -24,6 +24,7 @@ _MOST_STAGES: Final = 16
 _CELLS: Final = 240
 """Parts of a lane that a screen can show."""
 _ALL: Final = 0.99
+_IDLE: Final = frozenset({*WAITS, UNEXPLAINED})
 Cell = tuple[float, float, str, float]
 
 
@@ -34,21 +35,9 @@ def lanes(explained: Explained) -> list[Lane]:
     return [lane for lane in timeline.threads if lane in chosen]
 
 
-_WAITS: Final = (
-    "storage-wait",
-    "network",
-    "pipe",
-    "locks",
-    "sleep",
-    "waiting-for-children",
-    "unexplained",
-    "run-queue-wait",
-)
-
-
 def _busy(explained: Explained, lane: Lane) -> float:
     names = explained.timeline.thread_names
-    return sum(span[1] * span[3] for span in lane.spans if names[span[2]] not in _WAITS)
+    return sum(span[1] * span[3] for span in lane.spans if names[span[2]] not in _IDLE)
 
 
 def _processes(explained: Explained) -> dict[int, str]:

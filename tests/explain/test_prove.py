@@ -23,6 +23,7 @@ from tests.explain.in_process import explain
 from tests.explain.ledgers import ledger
 
 from latlab.explain import inputs
+from latlab.explain.bench import CONTROL, Agenda, Streams
 from latlab.explain.beside import proof_lines, proof_next, proof_table, sentences
 from latlab.explain.experiments import (
     Experiment,
@@ -34,11 +35,8 @@ from latlab.explain.experiments import (
 )
 from latlab.explain.judge import Judgement
 from latlab.explain.prove import (
-    CONTROL,
-    Agenda,
     Measured,
     Proof,
-    Streams,
     agenda,
     beats,
     bound_of,
@@ -457,7 +455,7 @@ def test_without_room_for_a_copy_its_experiment_says_so_and_the_others_have_figu
     def full(*_: object) -> int:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("latlab.explain.prove.os.sendfile", full)
+    monkeypatch.setattr("latlab.explain.bench.os.sendfile", full)
     found = run_agenda("", Experiment(name="c", says="", copies=True), NULL, copied=file)
     assert [each.saving is None for each in found.experiments] == [False, True, False]
     assert "No space left" in (found.experiments[1].failed or "")

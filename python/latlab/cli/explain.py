@@ -15,9 +15,10 @@ from latlab.errors import UserError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from latlab.explain.bench import Streams
     from latlab.explain.judge import Judgement
     from latlab.explain.model import Explained
-    from latlab.explain.prove import Proof, Streams
+    from latlab.explain.prove import Proof
     from latlab.run.run import Run
 
 _LONGEST_S = 86_400

@@ -15,7 +15,8 @@ from latlab.text import clean
 from latlab.units import format_bytes, format_ns, format_seconds
 
 if TYPE_CHECKING:
-    from latlab.explain.prove import Agenda, Measured, Proof
+    from latlab.explain.bench import Agenda
+    from latlab.explain.prove import Measured, Proof
 
 _MOST_FREE: Final = 4
 _NOT_SHOWN: Final = frozenset({"compute", "user-cpu", "sleep", "start-and-exit"})

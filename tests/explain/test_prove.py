@@ -430,7 +430,7 @@ def test_nothing_is_left_of_a_copy_when_latlab_is_killed(tmp_path: Path, root: P
     proving = subprocess.Popen(
         [sys.executable, "-c", PROVES, str(told), str(file)],
         cwd=root,
-        env=os.environ | {"TMPDIR": str(temporary), "PYTHONPATH": str(root)},
+        env=os.environ | {"TMPDIR": str(temporary), "PYTHONPATH": f"{root}:{root / 'python'}"},
         pass_fds=[told],
     )
     os.close(told)

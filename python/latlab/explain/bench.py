@@ -70,11 +70,9 @@ class Bench:
     def __init__(
         self, explained: Explained, arguments: Sequence[str], what: Agenda, streams: Streams
     ) -> None:
-        self._explained = explained
         self._arguments = list(arguments)
         self._what = what
         self._streams = streams
-        self._copies: list[int] = []
         self._copied: list[str] | None = None
         self._drain: _Drain | None = None
         self._running: subprocess.Popen[bytes] | None = None
@@ -92,10 +90,6 @@ class Bench:
 
     def __exit__(self, *_: object) -> None:
         self._stop()
-        if self._drain is not None:
-            self._drain.close()
-        for copy in self._copies:
-            os.close(copy)
         self._held.close()
 
     def visit(self, variant: Experiment) -> float:
@@ -142,7 +136,7 @@ class Bench:
             environment = environment_of(variant, given_environment())
             begun = time.perf_counter()
             try:
-                self._running = subprocess.Popen(  # noqa: S603 - the user's own command
+                running = self._running = subprocess.Popen(  # noqa: S603 - the user's own command
                     arguments,
                     stdin=source,
                     stdout=out,
@@ -154,14 +148,11 @@ class Bench:
                 )
             except OSError as error:
                 raise FailedError(f"it cannot be started: {clean(error, most=120)}") from None
-            took = self._wait(begun)
+            took = self._wait(running, begun)
         self.runs += 1
         return took
 
-    def _wait(self, begun: float) -> float:
-        running = self._running
-        if running is None:
-            raise FailedError("it is not running")
+    def _wait(self, running: subprocess.Popen[bytes], begun: float) -> float:
         handle = os.pidfd_open(running.pid)
         try:
             # Waiting with a timeout would look every now and then, up to 50 ms late.
@@ -196,14 +187,12 @@ class Bench:
         if not any(each.output == "null" for each in self._what.planned.experiments):
             kind = "null"  # it does not matter, so nothing is written anywhere
         if kind == "null":
-            file = os.open(os.devnull, os.O_WRONLY)
-            try:
-                yield file
-            finally:
-                os.close(file)
+            with Path(os.devnull).open("wb", buffering=0) as nowhere:
+                yield nowhere.fileno()
         elif kind == "pipe":
             if self._drain is None:
                 self._drain = _Drain()
+                self._held.callback(self._drain.close)
             yield self._drain.writing
         else:
             # A file without a name, where the program's own output went: nothing is left of it.
@@ -213,15 +202,9 @@ class Bench:
     @contextlib.contextmanager
     def _input(self) -> Iterator[int]:
         at = self._streams.input_at
-        if at is None:
-            file = os.open(os.devnull, os.O_RDONLY)
-        else:
-            file = os.open("/proc/self/fd/0", os.O_RDONLY)
-            os.lseek(file, at, os.SEEK_SET)
-        try:
-            yield file
-        finally:
-            os.close(file)
+        with Path(os.devnull if at is None else "/proc/self/fd/0").open("rb", buffering=0) as source:
+            source.seek(at or 0)
+            yield source.fileno()
 
     def _in_memory(self) -> list[str]:
         """The arguments, with the files that they name copied into memory.
@@ -232,7 +215,7 @@ class Bench:
             copied = list(self._arguments)
             for at, name in replaceable(self._arguments, self._what.files):
                 copy = os.memfd_create("latlab-prove", os.MFD_CLOEXEC)
-                self._copies.append(copy)
+                self._held.callback(os.close, copy)
                 with inputs.regular(name) as file:
                     while os.sendfile(copy, file.fileno(), None, _PIECE):
                         pass

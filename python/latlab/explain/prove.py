@@ -105,8 +105,7 @@ class Proof(msgspec.Struct, frozen=True, kw_only=True):
             if each.name != CONTROL
             and not each.is_worse
             and each.is_interval
-            and each.low is not None
-            and each.low > 0
+            and (each.low or 0.0) > 0
             and (each.saving or 0.0) > chance
         ]
         return max(found, key=lambda each: each.saving or 0.0, default=None)
@@ -193,7 +192,6 @@ def prove(
         times: dict[str, list[float | None]] = {each.name: [] for each in what.variants}
         failed: dict[str, str] = {}
         interrupted = False
-        rounds = 0
         try:
             for at in range(what.rounds):
                 if told is not None:
@@ -210,7 +208,6 @@ def prove(
                         failed[variant.name] = str(error)
                         if variant.name == what.planned.baseline.name:
                             raise
-                rounds += 1
                 for name, list_of in times.items():
                     list_of.append(seen.get(name))
         except KeyboardInterrupt:
@@ -223,13 +220,16 @@ def prove(
     unchanged = [took for name in (base, CONTROL) for took in times[name] if took is not None]
     is_typical = is_near(explained_s, unchanged)
     measured = [
-        _measured(explained, judgement, each, times[base], times[each.name], failed.get(each.name))
+        _measured(
+            explained,
+            judgement if is_typical else None,
+            each,
+            times[base],
+            times[each.name],
+            failed.get(each.name),
+        )
         for each in what.variants[1:]
     ]
-    if not is_typical:
-        measured = [
-            msgspec.structs.replace(each, bound=None, predicted=None, beats_bound=False) for each in measured
-        ]
     return Proof(
         baseline=what.planned.baseline.cache,
         runs=runs,
@@ -250,20 +250,21 @@ def prove(
 
 def _measured(
     explained: Explained,
-    judgement: Judgement,
+    judgement: Judgement | None,
     variant: Experiment,
     base: Sequence[float | None],
     changed: Sequence[float | None],
     failed: str | None,
 ) -> Measured:
+    """One experiment; `judgement` None: of a run unlike these, so nothing of it bounds them."""
     known = Measured(
         name=variant.name,
         says=variant.says,
         how=variant.how,
         rounds=0,
         is_worse=variant.is_worse,
-        bound=bound_of(explained, judgement, variant),
-        predicted=_predicted(explained, judgement, variant),
+        bound=bound_of(explained, judgement, variant) if judgement else None,
+        predicted=_predicted(explained, judgement, variant) if judgement else None,
         failed=failed,
     )
     pairs = [(one, other) for one, other in zip(base, changed, strict=False) if one and other]

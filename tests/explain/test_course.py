@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from latlab.explain.model import File
+from latlab.explain.resources import File
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="explain reads /proc")
 

@@ -7,25 +7,10 @@ import pytest
 from tests.explain.ledgers import ledger
 
 from latlab.explain.answer import Share
-from latlab.explain.model import (
-    Call,
-    CallError,
-    Calls,
-    Explained,
-    File,
-    Files,
-    Function,
-    Holder,
-    Lock,
-    Moved,
-    Pauses,
-    PythonCode,
-    PythonPlace,
-    PythonStack,
-    SourceLine,
-)
+from latlab.explain.model import Explained, Function, PythonCode, PythonPlace, PythonStack, SourceLine
 from latlab.explain.named import most_of, place_of
 from latlab.explain.page import tables
+from latlab.explain.resources import Call, CallError, Calls, File, Files, Holder, Lock, Moved, Pauses
 from latlab.explain.table import calls, locks, pauses
 from latlab.explain.verdict import verdict
 
@@ -60,9 +45,9 @@ def python(*places: tuple[str, str, float]) -> PythonCode:
 
 def file(name: str, kind: str, read: float | None, written: float | None) -> File:
     def moved(amount: float | None) -> Moved | None:
-        return None if amount is None else Moved(amount, 0.0, 1.0, 1.0)
+        return None if amount is None else Moved(amount, 0.0, 1.0)
 
-    return File(name, kind, 1, "program", (3,), 1, 0, 0.0, 1.0, moved(read), moved(written))
+    return File(name, kind, 1, "program", (3,), 1, 0, moved(read), moved(written))
 
 
 def using(*rows: File) -> Explained:

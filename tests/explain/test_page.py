@@ -15,14 +15,15 @@ from tests.some import some
 
 from latlab.cli.explain import command
 from latlab.errors import UserError
-from latlab.explain.model import EndedWait, Explained, File, Moved, PathStep
-from latlab.explain.model import Path as CriticalPath
+from latlab.explain.model import Explained
 from latlab.explain.page import document
 from latlab.explain.page.flame import boxes
 from latlab.explain.page.lanes import cells, coarser
 from latlab.explain.page.roofline import dots
 from latlab.explain.page.series import OTHERS, Series
 from latlab.explain.page.tables import files_sentence, files_statements
+from latlab.explain.resources import EndedWait, File, Moved, PathStep
+from latlab.explain.resources import Path as CriticalPath
 from latlab.explain.verdict import verdict
 from latlab.report import html
 from latlab.run.model import Machine
@@ -84,8 +85,8 @@ def test_what_its_end_waited_for_is_on_the_page(written: SimpleNamespace) -> Non
 def test_hostile_names_are_text(written: SimpleNamespace) -> None:
     bad = "</script><img src=x onerror=alert(1)>\x1b[31m\u202e"
     explained = written.explained
-    moved = Moved(bytes=1e6, inferred=0, block_known=1, busy_s=0.1, block_bytes=4096)
-    row = File(bad, "file", 1, bad, (3,), 1, 0, 0.0, 1.0, read=moved)
+    moved = Moved(bytes=1e6, inferred=0, busy_s=0.1, block_bytes=4096)
+    row = File(bad, "file", 1, bad, (3,), 1, 0, read=moved)
     hostile = changed(
         explained,
         files=changed(explained.files, rows=(row,)),

@@ -9,7 +9,8 @@ import msgspec
 import pytest
 from tests.explain.ledgers import ledger
 
-from latlab.explain.model import EndedWait, Explained, Part, Path, PathStep, Process
+from latlab.explain.model import Explained, Part, Process
+from latlab.explain.resources import EndedWait, Path, PathStep
 from latlab.explain.table import critical_path, ended_waits
 from latlab.explain.verdict import verdict
 

@@ -8,7 +8,8 @@ from pathlib import PurePath
 from typing import Final, NamedTuple
 
 from latlab.explain.answer import GROUPS, Share, percent
-from latlab.explain.model import Explained, File, PythonCode, PythonPlace
+from latlab.explain.model import Explained, PythonCode, PythonPlace
+from latlab.explain.resources import File
 from latlab.text import clean
 from latlab.units import format_bytes
 

@@ -7,19 +7,9 @@ from typing import Final
 
 from latlab.explain.answer import SMALL, interval, percent
 from latlab.explain.kept import day_and_time
-from latlab.explain.model import (
-    CallsOn,
-    CallSum,
-    Explained,
-    Lock,
-    Observer,
-    Pauses,
-    Row,
-    SourceLine,
-    Stage,
-    Symbol,
-)
+from latlab.explain.model import Explained, Observer, Row, SourceLine, Stage, Symbol
 from latlab.explain.named import shortened
+from latlab.explain.resources import CallsOn, CallSum, Lock, Pauses
 from latlab.text import clean
 from latlab.units import format_bytes, format_count, format_ns, format_rate
 

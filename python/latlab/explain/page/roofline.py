@@ -9,7 +9,8 @@ from typing import Final
 
 import altair as alt
 
-from latlab.explain.model import Explained, File, Moved
+from latlab.explain.model import Explained
+from latlab.explain.resources import File, Moved
 from latlab.run.run import Run
 from latlab.text import clean
 from latlab.topics import bandwidth, storage_blocks

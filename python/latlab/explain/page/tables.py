@@ -6,18 +6,9 @@ from pathlib import PurePath
 from typing import Final
 
 from latlab.explain.answer import interval, percent
-from latlab.explain.model import (
-    Explained,
-    File,
-    Moved,
-    PythonCode,
-    PythonPlace,
-    Row,
-    SourceLine,
-    Stage,
-    Symbol,
-)
+from latlab.explain.model import Explained, PythonCode, PythonPlace, Row, SourceLine, Stage, Symbol
 from latlab.explain.named import shortened
+from latlab.explain.resources import File, Moved
 from latlab.explain.table import called_on, counts_as, held_by, returned
 from latlab.text import clean
 from latlab.units import format_bytes, format_count, format_ns

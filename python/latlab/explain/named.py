@@ -20,8 +20,6 @@ _STANDS_OUT: Final = 0.1
 _LONGEST: Final = 60
 _ALMOST: Final = 0.2
 """The rest of a share that nearly all of is one thing."""
-_HALF: Final = 0.5
-_QUARTER: Final = 0.25
 _LONG: Final = 64
 _SEVERAL: Final = 2
 
@@ -48,7 +46,7 @@ def place_of(explained: Explained, group: Share) -> Place | None:
     # Python code is seen in a function while it is ready for a CPU, too.
     share = group.share + (explained.share("run-queue-wait") if python else 0.0)
     place = python or _native(explained, group.name)
-    return place if place is not None and place.share.share >= _HALF * share else None
+    return place if place is not None and place.share.share >= share / 2 else None
 
 
 def _python(explained: Explained, group: Share) -> Place | None:
@@ -132,7 +130,7 @@ def waits_in(explained: Explained, group: Share) -> str:
     for stack in python.stacks:
         waited[stack.frames[-_SEVERAL:]] += stack.share - stack.running
     frames = max(waited, key=lambda each: waited[each], default=())
-    if not frames or not _HALF * group.share <= waited[frames] <= group.high:
+    if not frames or not group.share / 2 <= waited[frames] <= group.high:
         return ""
     ran = sum(stack.running for stack in python.stacks)
     lines = [line for line in python.lines if line.name == frames[-1]]
@@ -164,10 +162,10 @@ def _counted(explained: Explained) -> str:
 def _lock(explained: Explained) -> str:
     """The lock that was waited for most, if that is more than half of all."""
     locks = explained.locks
-    if not locks or not locks[0].waited_s > _HALF * sum(lock.waited_s for lock in locks):
+    if not locks or not locks[0].waited_s > sum(lock.waited_s for lock in locks) / 2:
         return ""
     first = locks[0]
-    holder = next((each for each in first.holders if each.share > _HALF), None)
+    holder = next((each for each in first.holders if 2 * each.share > 1), None)
     held = f", which {clean(holder.name, most=24)} ({holder.thread}) had most of the time" if holder else ""
     return f"; most at {clean(first.called, most=_LONGEST)}{held}"
 
@@ -220,12 +218,12 @@ def _bytes(rows: dict[str, list[File]], least: float = 0.0) -> str:
         return ""
     most = max(rows, key=lambda name: sum(_moved(rows[name])))
     read, written = _moved(rows[most])
-    if not read + written > _HALF * max(least, sum(sum(_moved(files)) for files in rows.values())):
+    if not read + written > max(least, sum(sum(_moved(files)) for files in rows.values())) / 2:
         return ""
     ways = [
         f"{verb} {format_bytes(amount)}"
         for verb, amount in (("read", read), ("written", written))
-        if amount >= _QUARTER * (read + written)
+        if amount >= (read + written) / 4
     ]
     many = f"{len(rows[most])} " if most.startswith("connections") else ""
     return f"; most bytes: {many}{shortened(most)}, {' and '.join(ways)}"

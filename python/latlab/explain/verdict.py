@@ -28,7 +28,6 @@ from latlab.units import format_ns
 
 _MOST_NAMED: Final = 4
 _MOST_OTHERS: Final = 3
-_LARGER_HALF: Final = 0.5
 _AT_A_PIPE: Final = 0.1
 """Share of its time that some process waits at a pipe before there is a pipeline to speak of."""
 _SLOWER: Final = 0.1
@@ -195,7 +194,7 @@ def _slow_stage(explained: Explained) -> str | None:
     stages = [
         (waits(process, "pipe"), process)
         for process in explained.processes
-        if process.wall_s >= explained.wall_s / 2 and waits(process, "waiting-for-children") < _LARGER_HALF
+        if process.wall_s >= explained.wall_s / 2 and 2 * waits(process, "waiting-for-children") < 1
     ]
     stages.sort(key=lambda stage: stage[0])
     if len(stages) < 2 or stages[-1][0] < _AT_A_PIPE:  # noqa: PLR2004 - a stage and what it waits for

@@ -16,7 +16,6 @@ _IDLE: Final = frozenset({"waiting-for-children", "sleep", "pipe"})
 _LITTLE: Final = 0.05
 """Share of wall time with less work than that, and nobody is known to have done it."""
 _SEEN: Final = 0.02
-_HALF: Final = 0.5
 _LONGEST_NAME: Final = 15
 """Bytes that the kernel keeps of a process's name."""
 _MOST: Final = 48
@@ -61,7 +60,7 @@ def worker(explained: Explained) -> Worker:
         worked[process.name] += _worked_s(process)
     most = max(worked, key=lambda name: worked[name], default="")
     total = sum(worked.values())
-    known = most and total >= _LITTLE * explained.wall_s and worked[most] > _HALF * total
+    known = most and total >= _LITTLE * explained.wall_s and worked[most] > total / 2
     words = _words(arguments)
     if not known or not _is_another(explained, most, given, words):
         return Worker(given, given, "", _shells(explained, given))
@@ -75,50 +74,47 @@ def look_through(whole: dict[str, Any]) -> None:
     `timeout` sleeps until a signal tells it that its child has ended; whatever the child waited for would be
     that sleep. `whole` is a ledger as the core writes it; nothing of it changes where this is not so.
     """
-    sleep = next((row for row in whole["categories"] if row["name"] == "sleep"), None)
-    root = [each for each in whole["processes"] if each["pid"] == whole["program"]["pid"]]
-    below = [each for each in whole["processes"] if each["parent"] == whole["program"]["pid"]]
-    if len(whole["processes"]) != len([*root, *below]) or not sleep or not sleep["share"]:
+    root = whole["program"]["pid"]
+    processes = sorted(whole["processes"], key=lambda each: each["pid"] != root)
+    if len(processes) != 2 or processes[0]["pid"] != root or processes[1]["parent"] != root:  # noqa: PLR2004 - these two
         return
-    if len(below) != 1 or not root or _asleep(root[0]) < 1 - _LITTLE:
-        return
-    waits = {wait["name"]: wait["share"] for wait in below[0].get("waits", ())}
-    rows = {row["name"]: row for row in whole["categories"]}
+    (wrapper, child), rows = processes, {row["name"]: row for row in whole["categories"]}
+    sleep, waits = rows.get("sleep"), _waits(child)
     total = sum(waits.values())
-    parts = {name: share / total for name, share in waits.items() if name != "sleep" and name in rows}
-    if not parts:
+    parts = {
+        name: share / total for name, share in waits.items() if total and name != "sleep" and name in rows
+    }
+    if not parts or not sleep or not sleep["share"] or _waits(wrapper).get("sleep", 0.0) < 1 - _LITTLE:
         return
-    for name, part in parts.items():
-        for field in ("share", "low", "high", "seconds"):
-            rows[name][field] += part * sleep[field]
+    for field in ("share", "low", "high", "seconds"):
+        amounts = _shared_out({name: row[field] for name, row in rows.items()}, parts)
+        for name, row in rows.items():
+            row[field] = amounts[name]
+    for name in parts:
         rows[name]["method"] = sleep["method"]
-    for row in (sleep, *sleep.get("parts", ())):
-        for field in ("share", "low", "high", "seconds"):
-            if field in row:
-                row[field] *= 1 - sum(parts.values())
+    for part in sleep.get("parts", ()):
+        for field in ("share", "seconds"):
+            part[field] *= 1 - sum(parts.values())
     whole["categories"].sort(key=lambda row: -row["share"])
-    _move_bins(whole["timeline"], parts)
-    slept, worked = clean(root[0]["name"], most=_MOST), clean(below[0]["name"], most=_MOST)
+    timeline = whole["timeline"]
+    names = timeline["names"]
+    if "sleep" in names:
+        moments = [_shared_out(dict(zip(names, one, strict=True)), parts) for one in timeline["bins"]]
+        timeline["names"] = list(dict.fromkeys([*names, *parts]))
+        timeline["bins"] = [list(moment.values()) for moment in moments]
+    slept, worked = clean(wrapper["name"], most=_MOST), clean(child["name"], most=_MOST)
     whole["notes"] = [*whole.get("notes", ()), f"While {slept} slept, what {worked} waited for counts."]
 
 
-def _asleep(process: dict[str, Any]) -> float:
-    shares: list[float] = [wait["share"] for wait in process.get("waits", ()) if wait["name"] == "sleep"]
-    return sum(shares)
+def _waits(process: dict[str, Any]) -> dict[str, float]:
+    return {wait["name"]: wait["share"] for wait in process.get("waits", ())}
 
 
-def _move_bins(timeline: dict[str, Any], parts: dict[str, float]) -> None:
-    """The same for each moment."""
-    names = timeline["names"]
-    if "sleep" not in names:
-        return
-    at = names.index("sleep")
-    names += [name for name in parts if name not in names]
-    for one in timeline["bins"]:
-        one.extend([0.0] * (len(names) - len(one)))
-        for name, part in parts.items():
-            one[names.index(name)] += part * one[at]
-        one[at] *= 1 - sum(parts.values())
+def _shared_out(amounts: dict[str, float], parts: dict[str, float]) -> dict[str, float]:
+    """Amounts by category once these parts of what `sleep` has are of others."""
+    slept = amounts["sleep"]
+    given = {name: amounts.get(name, 0.0) + part * slept for name, part in parts.items()}
+    return amounts | given | {"sleep": slept * (1 - sum(parts.values()))}
 
 
 def _worked_s(process: Process) -> float:

@@ -152,7 +152,7 @@ def test_the_path_and_who_ended_waits_are_tables() -> None:
             0.0,
             0.3,
             3,
-            "Whether it waits for the disk cannot be determined from 9 looks at /proc: 0.0–32 % of the time.",
+            "Whether it waits for the disk cannot be determined from 9 scans of /proc: 0.0–32 % of the time.",
         ),
         (None, 0.0, 3, "Whether it waits for the disk cannot be determined at tracing level 3."),
     ],

@@ -121,7 +121,7 @@ def _disk(explained: Explained, found: Answer) -> str | None:
     share = Share(row.name, row.share, row.low, high)
     if share.low <= SMALL and not share.is_close:
         looked = explained.level == _LOOKS_ALONE
-        looks = f" from {explained.observer.looks:,} looks at /proc" if looked else ""
+        looks = f" from {explained.observer.looks:,} scans of /proc" if looked else ""
         return f"Whether it waits for the disk cannot be determined{looks}: {span(share)} of the time."
     if high < _NONE:
         return "It does not wait for the disk: 0 %."
@@ -245,7 +245,7 @@ def _doubts(explained: Explained, found: Answer) -> list[str]:
     if user and user.share >= max(SMALL, explained.share("compute")):
         doubts.append(
             "Computing may include the allocator, copying memory and garbage collection: this level does not"
-            " tell them apart."
+            " distinguish them."
         )
     kernel = explained.row("kernel-cpu")
     if kernel and kernel.share >= SMALL and kernel.within:

@@ -7,7 +7,15 @@ import pytest
 from tests.explain.ledgers import ledger
 
 from latlab.explain.answer import Share
-from latlab.explain.model import Explained, Function, PythonCode, PythonPlace, PythonStack, SourceLine
+from latlab.explain.model import (
+    Explained,
+    Function,
+    Process,
+    PythonCode,
+    PythonPlace,
+    PythonStack,
+    SourceLine,
+)
 from latlab.explain.named import most_of, place_of
 from latlab.explain.page import tables
 from latlab.explain.resources import Call, CallError, Calls, File, Files, Holder, Lock, Moved, Pauses
@@ -72,6 +80,14 @@ def test_a_python_function_is_named_before_the_interpreters() -> None:
     place = place_of(explained, Share("computing", 0.5, 0.4, 0.6))
     assert place is not None
     assert (place.called, place.share.share, place.doing) == ("count (words.py)", 0.3, "")
+
+
+def test_a_script_without_python_before_it_is_said_to_be_one() -> None:
+    explained = msgspec.structs.replace(computing(), python=python(("count", "/home/me/words.py", 0.3)))
+    said = "x runs Python 3.11 code."
+    assert said in verdict(explained)
+    interpreter = Process(1, 0, "python3.11", 10.0, 0.9)
+    assert said not in verdict(msgspec.structs.replace(explained, processes=(interpreter,)))
 
 
 def test_the_line_is_named_where_it_has_nearly_all_of_its_function() -> None:

@@ -48,6 +48,7 @@ def verdict(explained: Explained) -> list[str]:
     sentences = [
         _headline(explained, found),
         worker(explained).says,
+        _python(explained),
         _disk(explained, found),
         _ended_early(explained),
         _others(explained, found),
@@ -129,6 +130,14 @@ def _disk(explained: Explained, found: Answer) -> str | None:
         return f"It waits for the disk at most {percent(high)} of the time."
     where = waits_in(explained, share)
     return f"It waits for the disk {percent(share.share)} of the time{known(share)}{where}."
+
+
+def _python(explained: Explained) -> str | None:
+    """That a script without `python` before it is one; a process of that name says so itself."""
+    versions = explained.python.versions if explained.python else ()
+    if not versions or any(process.name.startswith("python") for process in explained.processes):
+        return None
+    return f"{worker(explained).name} runs Python {' and '.join(versions)} code."
 
 
 def _ended_early(explained: Explained) -> str | None:

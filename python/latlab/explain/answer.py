@@ -156,7 +156,7 @@ def answer(explained: Explained) -> Answer:
     """See the module."""
     groups = leading(groups_of(explained))
     first = GROUPS[groups.of[0].name] if groups.of else ()
-    categories = leading([together(row.name, (row,)) for row in _rows(explained, first)])
+    categories = leading([together(row.name, (row,)) for row in explained.rows(first)])
     return Answer(groups, categories, _ruled_out(explained), _again(explained, groups, categories))
 
 
@@ -167,7 +167,7 @@ def groups_of(explained: Explained) -> list[Share]:
 
 def _group(explained: Explained, name: str) -> Share:
     """One of `GROUPS`."""
-    found = together(name, _rows(explained, GROUPS[name]))
+    found = together(name, explained.rows(GROUPS[name]))
     if name != "computing":
         return found
     known = explained.computing
@@ -195,17 +195,13 @@ def narrowing(explained: Explained) -> tuple[int, Share] | None:
     return _round(max(2.0, min(wanted, _POOLED_S / max(explained.wall_s, 1e-9), _MOST_RUNS))), share
 
 
-def _rows(explained: Explained, names: Sequence[str]) -> list[Row]:
-    return [row for row in explained.categories if row.name in names]
-
-
 def _ruled_out(explained: Explained) -> tuple[Share, ...]:
     """Those that are small, even if all that was not explained were of one of them."""
     found = []
     for name in _SUSPECTS:
         row = explained.row(name)
         within = [each.high for whole in explained.categories for each in whole.within if each.name == name]
-        hidden = sum(within) + sum(other.high for other in _rows(explained, [UNEXPLAINED]))
+        hidden = sum(within) + sum(other.high for other in explained.rows([UNEXPLAINED]))
         if row is not None and row.high < SMALL and row.high + hidden < _RULED_OUT:
             found.append(Share(name, row.share, row.low, min(row.high + hidden, 1.0)))
     return tuple(found)
@@ -236,7 +232,7 @@ def _is_modelled(explained: Explained, unclear: Leading) -> bool:
     if explained.level == 1:
         return False
     names = [name for share in unclear.of for name in GROUPS.get(share.name, (share.name,))]
-    rows = [row for row in _rows(explained, names) if row.high > 0]
+    rows = [row for row in explained.rows(names) if row.high > 0]
     widest = max(rows, key=lambda row: row.high - row.low, default=None)
     return widest is not None and widest.method == "modelled"
 

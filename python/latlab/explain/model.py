@@ -5,6 +5,7 @@ Fields that nothing here reads are left out: `--json` has them.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final, Literal
 
 import msgspec
@@ -237,6 +238,11 @@ class Stage(msgspec.Struct, frozen=True):
     """In it and in stages within it, summed over threads."""
     bytes: float | None = None
 
+    @property
+    def rate(self) -> float | None:
+        """Bytes a second of its threads' time; `None` where it marks no bytes."""
+        return self.bytes / self.thread_s if self.bytes and self.thread_s > 0 else None
+
 
 class Stack(msgspec.Struct, frozen=True):
     """A stack that was sampled, outermost function first."""
@@ -367,12 +373,15 @@ class Explained(msgspec.Struct, frozen=True):
         """The category of this name; `None` where this level cannot know it."""
         return next((row for row in self.categories if row.name == name), None)
 
+    def rows(self, names: Collection[str]) -> list[Row]:
+        """The categories of these names."""
+        return [row for row in self.categories if row.name in names]
+
     def known(self, *names: str) -> list[Row]:
         """Rows of these categories, and what counts give them of the kernel's work that is left whole."""
         kernel = self.row("kernel-cpu")
         within = kernel.within if kernel else ()
-        rows = [row for row in self.categories if row.name in names]
-        return rows + [
+        return self.rows(names) + [
             Row(each.name, each.share, each.low, each.high, each.share * self.wall_s, "modelled")
             for each in within
             if each.name in names

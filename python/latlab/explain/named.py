@@ -80,8 +80,7 @@ def _line_of(python: PythonCode, name: str, file: str | None) -> PythonPlace | N
 def _native(explained: Explained, group: str) -> Place | None:
     functions = [
         function
-        for row in explained.categories
-        if row.name in GROUPS[group]
+        for row in explained.rows(GROUPS[group])
         for function in row.functions
         if not function.name.startswith("[")
     ]
@@ -170,14 +169,6 @@ def _lock(explained: Explained) -> str:
     return f"; most at {clean(first.called, most=_LONGEST)}{held}"
 
 
-def _by_name(explained: Explained, kind: str) -> dict[str, list[File]]:
-    rows: dict[str, list[File]] = defaultdict(list)
-    for row in explained.files.rows:
-        if row.kind == kind:
-            rows[row.name].append(row)
-    return rows
-
-
 def _by_end(explained: Explained) -> dict[str, list[File]]:
     """TCP connections by the address that several have in common: who serves is told by its own."""
     ends: dict[str, list[File]] = defaultdict(list)
@@ -208,8 +199,12 @@ def _bytes_of_files(explained: Explained) -> str:
     """
     counters = explained.counters
     counted = (counters.read_chars or 0.0) + (counters.written_chars or 0.0)
+    files: dict[str, list[File]] = defaultdict(list)
+    for row in explained.files.rows:
+        if row.kind == "file":
+            files[row.name].append(row)
     others = sum(_moved(row for row in explained.files.rows if row.kind != "file"))
-    return _bytes(_by_name(explained, "file"), counted - others)
+    return _bytes(files, counted - others)
 
 
 def _bytes(rows: dict[str, list[File]], least: float = 0.0) -> str:

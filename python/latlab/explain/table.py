@@ -56,7 +56,6 @@ def stages(explained: Explained) -> list[str]:
     cells = [("stage", "share", "time", "times", "bytes", "a second", "spent on")]
     for stage in explained.stages:
         marked = bool(stage.name)
-        rate = stage.bytes / stage.thread_s if stage.bytes and stage.thread_s > 0 else None
         cells.append(
             (
                 clean(stage.name, most=32) if marked else "(outside stages)",
@@ -64,7 +63,7 @@ def stages(explained: Explained) -> list[str]:
                 format_ns(1e9 * stage.seconds),
                 format_count(stage.count) if marked else "",
                 format_bytes(stage.bytes) if stage.bytes else "",
-                format_rate(rate) if rate else "",
+                format_rate(stage.rate) if stage.rate else "",
                 _spent(stage),
             )
         )

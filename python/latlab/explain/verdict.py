@@ -105,8 +105,7 @@ def _with(explained: Explained, group: Share, *, places: bool = True) -> str:
     most = [f"most in {place.called}"] if place else []
     if group.name != "computing":
         return ", ".join(most)
-    rows = [row for row in explained.categories if row.name in GROUPS[group.name] and row.share >= SMALL]
-    names = [(row, words_of(row)[0]) for row in rows]
+    names = [(row, words_of(row)[0]) for row in explained.rows(GROUPS[group.name]) if row.share >= SMALL]
     parts = [f"{percent(row.share)} {at(name)}" for row, name in names if name != GROUPED[group.name]]
     return ", ".join([*most, f"with {' and '.join(parts)}"] if parts else most)
 
@@ -259,7 +258,7 @@ def _doubts(explained: Explained, found: Answer) -> list[str]:
     kernel = explained.row("kernel-cpu")
     if kernel and kernel.share >= SMALL and kernel.within:
         doubts.append(_of_the_kernel(kernel))
-    rows = [row for row in explained.categories if row.name in ("interrupts-for-others", "run-queue-wait")]
+    rows = explained.rows(("interrupts-for-others", "run-queue-wait"))
     # Then the machine, not the program, is what is measured.
     if together("others", rows).low >= _DISTURBED and "waiting-for-cpus" not in leading:
         doubts.append(

@@ -84,7 +84,7 @@ def words_of(row: Row) -> tuple[str, str]:
 
 def called(explained: Explained, share: Share) -> tuple[str, Share]:
     """A share of `GROUPS` as people call it: by its one category where nothing else of it is seen."""
-    rows = [row for row in explained.categories if row.name in GROUPS[share.name]]
+    rows = explained.rows(GROUPS[share.name])
     seen = [row for row in rows if row.share >= SMALL] or rows[:1]
     if len(seen) > 1 or share.name == "computing":
         return GROUPED[share.name], share

@@ -72,7 +72,6 @@ def stages(explained: Explained) -> Table:
 
 
 def _stage(stage: Stage) -> tuple[Cell, ...]:
-    rate = stage.bytes / stage.thread_s if stage.bytes and stage.thread_s > 0 else None
     parts = [f"{part.name} {percent(part.share)}" for part in stage.categories if part.share >= 10 * _SHOWN]
     return (
         clean(stage.name, most=60) if stage.name else "(outside stages)",
@@ -80,7 +79,7 @@ def _stage(stage: Stage) -> tuple[Cell, ...]:
         stage.seconds,
         stage.count if stage.name else None,
         stage.bytes,
-        rate,
+        stage.rate,
         ", ".join(parts[:_MOST_PARTS]) or None,
     )
 

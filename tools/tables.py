@@ -2,7 +2,8 @@
 
 In a document a line `<!-- table NAME -->` and a line `<!-- /table -->` hold the table of
 `benches/results/NAME.csv` between them. It has the file's columns, but for those that say where a row comes
-from (`evidence.ORIGIN`): each origin is a line below the table. `tools/generate.py` fills the tables.
+from (`evidence.ORIGIN`): each origin is a line below the table. So is what every row says alike.
+`tools/generate.py` fills the tables.
 """
 
 from __future__ import annotations
@@ -55,14 +56,32 @@ def table(name: str) -> str:
     origins = dict.fromkeys(
         f"*`{row['command']}`, on {row['machine']}, {row['date']}, commit {row['commit']}*" for row in rows
     )
-    return "\n\n".join([markdown(rows), *origins]) + "\n"
+    alike = _alike(rows)
+    note = (
+        [f"Every row: {', '.join(f'{_heading(column)} {rows[0][column]}' for column in alike)}."]
+        if alike
+        else []
+    )
+    different = [{column: cell for column, cell in row.items() if column not in alike} for row in rows]
+    return "\n\n".join([markdown(different), *note, *origins]) + "\n"
 
 
 def markdown(rows: Sequence[Mapping[str, str]]) -> str:
     """One row or more as Markdown: what they say, not what they come from."""
     columns = [column for column in rows[0] if column not in evidence.ORIGIN]
-    lines = [_line(column.replace("_", " ") for column in columns), _line("---" for _ in columns)]
+    lines = [_line(map(_heading, columns)), _line("---" for _ in columns)]
     return "\n".join([*lines, *(_line(row[column] for column in columns) for row in rows)])
+
+
+def _alike(rows: Sequence[Mapping[str, str]]) -> list[str]:
+    """The columns that say the same in every row; none where all do, as in a table of one row."""
+    columns = [column for column in rows[0] if column not in evidence.ORIGIN]
+    alike = [column for column in columns if len({row[column] for row in rows}) == 1]
+    return [] if alike == columns else alike
+
+
+def _heading(column: str) -> str:
+    return column.replace("_", " ")
 
 
 def _line(cells: Iterable[str]) -> str:

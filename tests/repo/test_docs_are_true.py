@@ -99,6 +99,14 @@ def test_a_relative_link_leads_to_a_file(page: Path) -> None:
     assert not dead
 
 
+def test_the_pages_of_the_method_explain_in_few_words() -> None:
+    pages = "\n".join(page.read_text(encoding="utf-8") for page in sorted(ROOT.glob("docs/method/*.md")))
+    without_tables = re.sub(
+        r"^<!-- table .*?^<!-- /table -->$|^\|[^\n]*$", "", pages, flags=re.DOTALL | re.MULTILINE
+    )
+    assert 4_000 < len(without_tables.split()) <= 8_000
+
+
 def test_every_path_in_the_architectures_tree_exists() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     tree = re.search(r"^```text tree\n(.*?)^```", text, re.DOTALL | re.MULTILINE)

@@ -19,15 +19,25 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_table_has_the_columns_and_below_it_the_origin_of_its_rows_once(results: Path) -> None:
-    (results / "speed.csv").write_text(f"{ROWS}{FIRST}{FIRST.replace('a read', 'a | b')}", encoding="utf-8")
+    (results / "speed.csv").write_text(
+        f"{ROWS}{FIRST}{FIRST.replace('a read,1.02', 'a | b,1.03')}", encoding="utf-8"
+    )
     filled = tables.filled(DOCUMENT)
     assert filled == (
         "Before.\n\n<!-- table speed -->\n"
-        "| what | took us |\n| --- | --- |\n| a read | 1.02 (0.98-1.05) |\n| a \\| b | 1.02 (0.98-1.05) |\n\n"
+        "| what | took us |\n| --- | --- |\n| a read | 1.02 (0.98-1.05) |\n| a \\| b | 1.03 (0.98-1.05) |\n\n"
         "*`bench | sort`, on EPYC, 2 CPUs, 2026-11-23, commit abc*\n\n"
         "<!-- /table -->\n\nAfter.\n"
     )
     assert tables.filled(filled) == filled
+
+
+def test_what_every_row_says_is_a_line_and_no_column(results: Path) -> None:
+    other = FIRST.replace("a read", "a write")
+    (results / "speed.csv").write_text(f"{ROWS}{FIRST}{other}", encoding="utf-8")
+    assert tables.table("speed").startswith(
+        "| what |\n| --- |\n| a read |\n| a write |\n\nEvery row: took us 1.02 (0.98-1.05).\n\n*`bench"
+    )
 
 
 def test_each_origin_is_a_line(results: Path) -> None:

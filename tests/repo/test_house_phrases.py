@@ -236,8 +236,8 @@ EXCEPTIONS: Final = {
     "the server ended when it was told": "the name of a proof, a value of run files",
     "in assembly, eight a turn": "the name of an engine, a value of run files",
 }
-#: Pages and modules whose first screens are being rewritten, and that are read again afterwards.
-REWRITTEN: Final = ("docs/how-to/explain-a-program.md", "python/latlab/report/")
+#: The page whose first screen is being rewritten.
+REWRITTEN: Final = ("docs/how-to/explain-a-program.md",)
 
 _RUST: Final = re.compile(
     r"""

@@ -19,7 +19,7 @@ def test_the_ending_of_the_files_name_says_which_form(empty: Run, described: Pro
     page = report.write(empty, tmp_path / "report.HTML", described)
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
     text = report.write(empty, tmp_path / "report.md", described)
-    assert text.read_text(encoding="utf-8").startswith("# What it costs")
+    assert text.read_text(encoding="utf-8").startswith("# How long memory")
 
 
 def test_a_report_is_as_readable_as_any_new_file(empty: Run, described: Probes, tmp_path: Path) -> None:

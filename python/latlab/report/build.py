@@ -25,7 +25,7 @@ def build(run: Run, probes: Probes | None = None) -> Document:
     """
     parts = tuple(chapters(run, known() if probes is None else probes))
     document = Document(
-        title="What it costs to move data on this machine",
+        title="How long memory, disk, network and kernel operations take on this machine",
         facts=front.facts(run),
         notices=_notices(run),
         sections=tuple(section for chapter in parts for section in chapter.sections),

@@ -1,4 +1,4 @@
-"""A chart as a figure of the document."""
+"""A chart as a figure of a report."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from latlab.charts import named
 from latlab.run.run import Run
 from latlab.topics import ladder
@@ -34,3 +36,9 @@ def test_the_words_for_a_screen_reader_hold_the_figures(run: Run) -> None:
     text = named("ladder").alt_text(run)
     assert "L1 cache 1.06 ns" in text
     assert "RAM 113 ns" in text
+
+
+def test_a_single_bar_without_marks_is_drawn(run: Run) -> None:
+    (bar,) = ladder.bars(Run(run.header, run.select("alloc.malloc")))
+    shown = ladder.Shown([replace(bar, tail=None, textbook_ns=None)], [], [], legend=False)
+    assert ladder.picture(shown).draw() is not None

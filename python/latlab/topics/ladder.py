@@ -107,7 +107,7 @@ def _drawn(found: Shown) -> AnyChart:
     values = [_bar(rung) for rung in found.bars]
     marks = [mark for rung in found.bars for mark in _marks(rung)]
     marks += found.packet
-    floor = min(*(row["from"] for row in values), *(mark["x"] for mark in marks)) / _ROOM
+    floor = min([*(row["from"] for row in values), *(mark["x"] for mark in marks)]) / _ROOM
     top = 1.6 * max(row["to"] for row in [*values, *({"to": mark["x"]} for mark in marks)])
     for row in values:
         row["floor"] = floor

@@ -180,3 +180,27 @@ def test_a_comparison_is_no_result_of_a_machine(written: Write, tmp_path: Path) 
     (made := tmp_path / "class.json").write_text(classroom.compared("small-files", files).to_json(), "utf-8")
     with pytest.raises(UserError, match="is itself a comparison"):
         classroom.compared("small-files", [*files, made])
+
+
+def test_a_lesson_without_published_figures_at_its_size_is_compared_by_all(
+    written: Write, tmp_path: Path
+) -> None:
+    cells = [Cell("s", value, value * 0.9, value * 1.1, 5) for value in (1.0e-7, 1.1e-7, 9.0e-8)]
+    each = [
+        replace(
+            result(1.0, seconds=float(place)),
+            tables=(
+                Table(
+                    "create",
+                    "Lists",
+                    "way",
+                    (Column("n10", "n = 10"),),
+                    (Row("copy", "old[:]", {"n10": cell}),),
+                ),
+            ),
+        )
+        for place, cell in enumerate(cells)
+    ]
+    written(*each)
+    found = classroom.compared("small-files", sorted(tmp_path.glob("*.json")))
+    assert found.answer[0].startswith("3 results of this lesson. old[:]: from 90.0 ns (machine 3) to 110 ns")

@@ -173,6 +173,8 @@ def together(results: Sequence[Result], same: int = 0, sizes: int = 0) -> Result
     """
     first, lesson = results[0], named(results[0].name)
     figures = list(figures_of(results))
+    if not any(len(figure.cells) >= _FEWEST for _, figure in figures):
+        figures = list(figures_of(results, every=True))
     asked = None if lesson.GUESS is None else lesson.GUESS.cell
     of_guess = [figure for path, figure in figures if path == asked]
     shared = [figure for _, figure in figures if len(figure.cells) >= _FEWEST]
@@ -213,8 +215,8 @@ def together(results: Sequence[Result], same: int = 0, sizes: int = 0) -> Result
     )
 
 
-def figures_of(results: Sequence[Result]) -> Iterator[tuple[str, Figure]]:
-    """Every figure with a published one, and that which is guessed: its path, and it on all machines."""
+def figures_of(results: Sequence[Result], *, every: bool = False) -> Iterator[tuple[str, Figure]]:
+    """Figures with a published one, and that which is guessed, or all: the path, and it on all machines."""
     guess = named(results[0].name).GUESS
     titles: dict[str, tuple[str, str]] = {}
     cells: dict[str, dict[int, Cell]] = {}
@@ -222,7 +224,7 @@ def figures_of(results: Sequence[Result]) -> Iterator[tuple[str, Figure]]:
         for path, table, row, column, cell in result.figures():
             if cell.number is None or not math.isfinite(cell.number):
                 continue
-            if cell.published is None and (guess is None or path != guess.cell):
+            if not every and cell.published is None and (guess is None or path != guess.cell):
                 continue
             several = f", {column.title}" if len(table.columns) > 1 else ""
             titles.setdefault(path, (_line(table.title), _line(f"{row.title}{several}")))

@@ -16,7 +16,7 @@ from latlab.explain.model import (
     PythonStack,
     SourceLine,
 )
-from latlab.explain.named import most_of, place_of
+from latlab.explain.named import most_of, place_of, waits_in
 from latlab.explain.page import tables
 from latlab.explain.resources import Call, CallError, Calls, File, Files, Holder, Lock, Moved, Pauses
 from latlab.explain.table import calls, locks, pauses
@@ -193,7 +193,7 @@ def test_the_lock_that_is_waited_for_most_is_named_with_who_has_it() -> None:
     )
     assert most_of(msgspec.structs.replace(explained, locks=(other, other)), group("locks")) == ""
     header, *rows = locks(explained)
-    assert header.split() == ["lock", "waited", "for", "by", "looks", "held", "meanwhile", "by"]
+    assert header.split() == ["lock", "waited", "for", "by", "samples", "held", "meanwhile", "by"]
     assert rows[0].startswith("table_lock of server")
     assert rows[0].endswith("writer (12) 70 %, reader (13) 30 %")
     assert rows[1].endswith("–")
@@ -229,3 +229,12 @@ def test_pauses_are_listed_with_their_runtime_and_their_share_of_wall_time() -> 
     assert [len(row) for row in tables.pauses(explained).rows] == [6, 6, 6]
     assert tables.pauses(explained).rows[2][0] == "Go: garbage collection pauses (at least)"
     assert pauses(ledger({"compute": 0.8})) == []
+
+
+def test_a_program_that_waited_for_nothing_waited_in_no_function() -> None:
+    explained = ledger({"storage-wait": 0.0})
+    stack = PythonStack(("main",), 1.0, 1.0)
+    code = msgspec.structs.replace(python(("main", "a.py", 1.0)), stacks=(stack,))
+    assert (
+        waits_in(msgspec.structs.replace(explained, python=code), Share("storage-wait", 0.0, 0.0, 0.04)) == ""
+    )

@@ -129,7 +129,7 @@ def waits_in(explained: Explained, group: Share) -> str:
     for stack in python.stacks:
         waited[stack.frames[-_SEVERAL:]] += stack.share - stack.running
     frames = max(waited, key=lambda each: waited[each], default=())
-    if not frames or not group.share / 2 <= waited[frames] <= group.high:
+    if not frames or waited[frames] <= 0 or not group.share / 2 <= waited[frames] <= group.high:
         return ""
     ran = sum(stack.running for stack in python.stacks)
     lines = [line for line in python.lines if line.name == frames[-1]]

@@ -112,7 +112,7 @@ def locks(explained: Explained) -> list[str]:
         )
         for lock in shown[:_MOST_LOCKS]
     ]
-    return aligned([("lock", "waited for", "by", "looks", "held meanwhile by"), *cells])
+    return aligned([("lock", "waited for", "by", "samples", "held meanwhile by"), *cells])
 
 
 def _at_least(pauses: Pauses) -> str:

@@ -408,7 +408,7 @@ def _locks(explained: Explained) -> Section | None:
         title="Which locks?",
         listings=(Listing("Locks at which threads were met waiting, of one run", tables.locks(explained)),),
         statements=(
-            "By looks at what threads wait at (futex), each for the time since the one before; times are of"
+            "Samples of what threads wait at (futex), each for the time since the one before; times are of"
             " all threads together. Who had a lock is known of mutexes of the C library, and of those that"
             " pass their priority on. Condition variables and joins are no locks, and not listed.",
         ),

@@ -90,7 +90,7 @@ def locks(explained: Explained) -> Table:
         Column("lock"),
         Column("waited for", "seconds"),
         Column("threads", "count"),
-        Column("looks", "count"),
+        Column("samples", "count"),
         Column("held meanwhile by"),
         Column("process"),
     )

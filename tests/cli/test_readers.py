@@ -78,8 +78,8 @@ def test_charts_are_listed_without_a_name(called: Command, file: str) -> None:
     told = called("chart", file)
     assert told.returncode == 0
     assert [line.split()[0] for line in told.stdout.splitlines() if line[0] != " "][:2] == [
-        "ladder",
         "hierarchy",
+        "ladder",
     ]
 
 

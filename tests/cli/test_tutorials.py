@@ -23,7 +23,9 @@ given = sys.argv[1:]
 if not given or given[0].startswith("-"):
     given = ["measure", *given]
 if given[0] == "measure":
-    given += ["--budget", "0.5", "--beside", "--no-report"]
+    given += ["--budget", "1", "--beside", "--no-report"]
+    # Of all probes at once a busy machine reaches no level of the ladder in so short a time.
+    given += [] if "--only" in given else ["--only", "memory.load.dependent"]
 elif given[0] == "lesson" and "--compare" not in given:
     given += ["--small", "--plain"]
 elif given[0] == "noise":
@@ -60,7 +62,6 @@ def test_every_command_of_a_tutorial_runs(
     for name, text in scripts.items():
         (programs / name).write_text(text, encoding="utf-8")
         (programs / name).chmod(0o755)
-    (programs / "python3").symlink_to(sys.executable)
     place = tmp_path / "place"
     place.mkdir()
     commands = "\n".join(shell_blocks(page))
@@ -69,7 +70,8 @@ def test_every_command_of_a_tutorial_runs(
     told = subprocess.run(
         ["bash", "-euc", commands],
         cwd=place,
-        env=os.environ | {"PATH": f"{programs}:{os.environ['PATH']}"},
+        # The interpreter that has latlab is the first python3.
+        env=os.environ | {"PATH": f"{programs}:{Path(sys.executable).parent}:{os.environ['PATH']}"},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

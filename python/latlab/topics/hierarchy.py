@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from latlab.run.ladder import curve_findings
+from latlab.run.ladder import curve_findings, ladder
 from latlab.run.model import Level
 from latlab.run.run import Run
 from latlab.text import clean
 from latlab.text import listed as in_words
-from latlab.units import format_bytes, format_ns, format_span
+from latlab.topics.ladder import label
+from latlab.units import format_bytes, format_span
 from latlab.view.evidence import evidence
 from latlab.view.plot import Axis, Ends, Mark, Plane, labelled, yes_or_no
 from latlab.view.points import MOST_POINTS, Spot, series, with_figures
@@ -85,7 +86,9 @@ def _marks(run: Run, ends: Ends) -> Iterator[Mark]:
 
 def prose(run: Run) -> Iterator[str]:
     """What a load costs in each level, and where they end."""
-    costs = [f"{_cost(level)} in {level.name}" for level in run.levels if level.latency_ns is not None]
+    # As the ladder has it: that of one size, where a level's median is over all of its sizes.
+    rungs = {rung.key: rung for rung in ladder(run) if rung.measured}
+    costs = [f"{label(rungs[level.name])} in {level.name}" for level in run.levels if level.name in rungs]
     ends = [
         f"{level.name} ends between {format_bytes(ends[0])} and {format_bytes(ends[1])}"
         + (f" (CPU: {format_bytes(level.reported_bytes)})" if level.reported_bytes else "")
@@ -96,14 +99,6 @@ def prose(run: Run) -> Iterator[str]:
         yield f"One load that must wait for the one before costs {in_words(costs)}."
     if ends:
         yield f"In the curve, {in_words(ends)}."
-
-
-def _cost(level: Level) -> str:
-    latency = level.latency_ns
-    ends = latency.ends if latency else None
-    if ends and ends[1] > 1.2 * ends[0]:
-        return f"{format_ns(ends[0])} to {format_ns(ends[1])}"
-    return format_ns(latency.value if latency else None)
 
 
 def _listings(run: Run) -> tuple[Listing, ...]:
@@ -119,8 +114,8 @@ def _listings(run: Run) -> tuple[Listing, ...]:
         "Levels found",
         run.levels,
         ("level", "text", lambda level: level.name),
-        ("one load", "ns", lambda level: level.latency_ns.value if level.latency_ns else None),
-        ("spread over its sizes", "text", spread),
+        ("median over its sizes", "ns", lambda level: level.latency_ns.value if level.latency_ns else None),
+        ("from to", "text", spread),
         ("core cycles", "number", lambda level: level.cycles),
         ("ends between", "text", end),
         ("CPU reports", "bytes", lambda level: level.reported_bytes),

@@ -35,6 +35,12 @@
     if (place.clientWidth < 480) {
       spec.config.axisY.labelLimit = 150;
       spec.config.legend.columns = 1;
+      spec.config.legend.labelLimit = 130;
+      // Panels side by side would be too small to read: one below the other each has the whole width.
+      if (spec.hconcat) {
+        spec.vconcat = spec.hconcat.map((panel) => ({ ...panel, width: place.clientWidth - 110 }));
+        delete spec.hconcat;
+      }
     }
     if (spec.layer) {
       spec.width = Math.max(300, Math.min(960, place.clientWidth - 4));

@@ -17,8 +17,8 @@ def chapters(run: Run, probes: Probes) -> Iterator[Chapter]:
     """Each section says why when it has nothing to show."""
     for chapter in CHAPTERS:
         sections = tuple(of_topic(topic, run, probes) for topic in chapter.topics)
-        drawn = [section for section in sections if section.figures]
-        lead = next((section for section in drawn if section.sentences), (*drawn, *sections)[0])
+        # An answer with a chart, an answer, a chart.
+        lead = max(sections, key=lambda section: (bool(section.sentences), bool(section.figures)))
         yield Chapter(chapter.id, chapter.title, chapter.group, lead, sections)
     whole = (
         doctor.section(run),

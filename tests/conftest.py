@@ -27,14 +27,16 @@ LONG = ("lessons", "robust", "explain", "conduct", "browser")
 def pytest_configure() -> None:
     """What the tests start has the surroundings that people have.
 
-    A shell that runs tests in the background has SIGINT ignored, and what is built in a container often has
-    streams without buffers and compiles every module again; all of that is inherited.
+    A shell that runs tests in the background has SIGINT ignored, `nohup` SIGHUP, and what is built in a
+    container often has streams without buffers and compiles every module again; all of that is inherited.
     """
     for name in ("PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"):
         os.environ.pop(name, None)
     sys.dont_write_bytecode = False
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

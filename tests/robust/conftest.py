@@ -28,6 +28,8 @@ PAUSE_S = 0.03
 BRIEF = ("measure", "--only", "clock.read", "--budget", "0.1", "--no-report")
 """The shortest run, where what is measured does not matter."""
 
+SOME_POINTS = Path(__file__).with_name("some_points.py")
+
 
 class Place:
     """Empty folders for data, home, temporary files and the current folder, and the command run in them."""
@@ -37,6 +39,8 @@ class Place:
         self.started: list[subprocess.Popen[str]] = []
         self.connections: list[socket.socket] = []
         self.foreign: dict[str, bytes | None] = {}
+        #: Fields of the points that are measured, those of one of these; none here are fields of all.
+        self.wanted: list[dict[str, object]] = []
         self._command = command
         self._read: dict[Path, tuple[int, list[dict[str, Any]]]] = {}
         for name in ("data", "home", "tmp", "here"):
@@ -76,6 +80,8 @@ class Place:
 
     def started_as(self, *arguments: str) -> list[str]:
         """`latlab ARGUMENTS` as the system takes it."""
+        if self.wanted:
+            return [sys.executable, str(SOME_POINTS), json.dumps(self.wanted), *arguments]
         return [self._command, *arguments]
 
     def run(self, *arguments: str, **more: Any) -> subprocess.CompletedProcess[str]:  # noqa: ANN401 - as above

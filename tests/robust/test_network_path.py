@@ -64,6 +64,7 @@ def not_reached(place: Place) -> set[str]:
 
 def measured(place: Place, **more: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - Popen's own
     """What was measured over the path; nothing runs any longer."""
+    place.wanted = [{"path": "emulated"}]
     told = place.run(*ASKED, **more)
     assert told.returncode == 0, told.stderr
     assert place.lines()[0]["settings"]["delay_ms"] == 5
@@ -120,6 +121,7 @@ def test_where_namespaces_are_refused_the_server_waits_and_every_figure_says_wha
             line.get("error") for line in lines if line.get("probe") == "network.connect"
         )
 
+    place.wanted = [{"path": "emulated", "concurrency": 1}, {"path": "emulated", "operation": "tcp"}]
     # Root may make networks without a user namespace; the filter refuses both.
     options = ("measure", "--profile", "quick", "--no-report", "--delay", "5", "--budget", "30")
     place.run_until(

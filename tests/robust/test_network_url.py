@@ -113,6 +113,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory, latlab: str) -> dict[str, Any
     for name, answer in ANSWERS.items():
         server, place = Server(answer), Place(tmp_path_factory.mktemp("url") / "place", latlab)
         probes = ("network.connect", "network.transfer") if name == "right" else ("network.transfer",)
+        place.wanted = [{"path": "url"}, {"path": "loopback", "concurrency": 1, "connections": "new"}]
         with server.listener:
             told[name] = server, run_against(server, place, *probes), place.figures()
     return told

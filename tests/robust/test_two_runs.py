@@ -94,7 +94,8 @@ def test_ctrl_c_ends_one_that_waits(place: Place) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [("doctor",), ("explain", "--no-limits", "--", "true"), ("list",), ("noise", "0.1")]
+    "words",
+    [("doctor", "--no-listen"), ("explain", "--no-limits", "--", "true"), ("list",), ("noise", "0.1")],
 )
 def test_nothing_else_waits(place: Place, words: tuple[str, ...], calibrated: Calibrated) -> None:
     calibrated(place.root / "data")

@@ -15,7 +15,7 @@ from typing import TextIO
 # Cc: C0 and C1 controls with ESC, newline, tab; Cf: bidi overrides and isolates, zero-width, soft hyphen,
 # tags; Cs: lone surrogates, which no encoding can write; Zl, Zp: line separators; Co, Cn: no meaning.
 _HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp", "Co", "Cn"})
-_PLAIN = re.compile(r"[\x20-\x7e\u00a1-\u00ac\u00ae-\u02ff]*")
+_PLAIN = re.compile(r"[\x20-\x7e\u00a1-\u00ac\u00ae-\u02ff\u2010-\u2027\u2030-\u205e\u2190-\u22ff]*")
 _WHITESPACE = frozenset("\t\n\v\f\r\x85\u2028\u2029")
 
 # Marks stack on one character without end ("zalgo"): more than any language uses are dropped.
@@ -38,7 +38,8 @@ def clean(text: object, *, most: int = LONGEST_SHOWN) -> str:
     raw = text if isinstance(text, str) else str(text)
     if len(raw) > most:
         raw = raw[: max(most - 1, 0)] + "…"
-    if _PLAIN.fullmatch(raw):
+    # The first answers for most strings in a tenth of the time.
+    if (raw.isascii() and raw.isprintable()) or _PLAIN.fullmatch(raw):
         return raw
     return "".join(_shown(raw))
 

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 
 from markupsafe import Markup, escape
 
-from latlab.run.ladder import ladder
 from latlab.run.model import QUANTILES, Record
 from latlab.run.run import Records, Run
 from latlab.run.rung import Rung
@@ -23,7 +22,7 @@ _BAR = Markup('<div style="background:#3b82c4;height:.8em;width:{}px;border-radi
 
 def run_html(run: Run) -> str:
     """The levels that were measured, with bars on a log axis, and the strongest surprises."""
-    measured = [rung for rung in ladder(run) if rung.latency_p50_ns is not None and rung.latency_p50_ns > 0]
+    measured = [rung for rung in run.ladder() if rung.latency_p50_ns is not None and rung.latency_p50_ns > 0]
     rungs = [rung for rung in measured if not rung.key.startswith("poke:")] or measured
     cpu = run.machine.text("cpu.model_name") or "unknown processor"
     ending = f", {run.stopped_by}" if run.partial else ""

@@ -7,7 +7,6 @@ from latlab.report.document import Document, Front, cleaned
 from latlab.report.figures import figure
 from latlab.report.probes import Probes, known
 from latlab.report.sections import chapters
-from latlab.run.ladder import ladder
 from latlab.run.run import Run
 from latlab.run.textbook import USUAL
 from latlab.topics import front
@@ -37,7 +36,7 @@ def build(run: Run, probes: Probes | None = None) -> Document:
 
 
 def _front(run: Run) -> Front:
-    rungs = {rung.key: rung for rung in ladder(run)}
+    rungs = {rung.key: rung for rung in run.ladder()}
     shown = [rungs[key] for key in front.ROWS if key in rungs and rungs[key].measured]
     return Front(
         trust=front.trust(run, shown),

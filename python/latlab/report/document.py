@@ -172,12 +172,14 @@ def cleaned(part: T) -> T:
 def _cleaned(part: Any) -> Any:  # noqa: ANN401 - a walk over every type that a document holds
     if isinstance(part, str):
         return clean(part)
+    # Most of a document are numbers of charts.
+    if part is None or isinstance(part, float | int):
+        return part
     if isinstance(part, dict):
         return {key: _cleaned(value) for key, value in part.items()}
-    if isinstance(part, list):
-        return [_cleaned(value) for value in part]
-    if isinstance(part, tuple):
-        return tuple(_cleaned(value) for value in part)
+    if isinstance(part, list | tuple):
+        values = [_cleaned(value) for value in part]
+        return values if isinstance(part, list) else tuple(values)
     if is_dataclass(part) and not isinstance(part, type):
         return replace(part, **{field.name: _cleaned(getattr(part, field.name)) for field in fields(part)})
     return part

@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from latlab.run.ladder import ladder
 from latlab.run.rung import on_cpus
 from latlab.text import listed
 
@@ -60,7 +59,7 @@ def differing(run: Run) -> Differing | None:
     apart = [record for record in run.records if record.apart]
     if not apart:
         return None
-    rungs = {rung.by_cpu: rung.level for rung in ladder(run) if rung.by_cpu}
+    rungs = {rung.by_cpu: rung.level for rung in run.ladder() if rung.by_cpu}
     first = max(apart, key=lambda record: (record.apart in rungs, _ratio(record)))
     fast = first.apart[0].cpu
     why, remedy = _REASONS.get(first.spread.differ or "" if first.spread else "", _UNKNOWN)

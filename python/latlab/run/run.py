@@ -335,9 +335,13 @@ class Run:
 
     def ladder(self) -> list[Rung]:
         """Every level that data passes through, as data; the terminal and the report draw it."""
+        return list(self._rungs)
+
+    @functools.cached_property
+    def _rungs(self) -> tuple[Rung, ...]:
         from latlab.run.ladder import ladder  # noqa: PLC0415 - only when asked for
 
-        return ladder(self)
+        return tuple(ladder(self))
 
     def rows(self) -> list[dict[str, model.Json]]:
         """One flat dict a record."""

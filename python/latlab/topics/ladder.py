@@ -8,7 +8,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from latlab.run.distance import DISTANCE_M, FLOOR_NS, USUAL_NS
-from latlab.run.ladder import ladder
 from latlab.run.operations import PACKET
 from latlab.run.run import Run
 from latlab.run.rung import Rung, apart, flagged
@@ -59,13 +58,13 @@ class Shown:
 def shown(run: Run) -> Shown | None:
     """What is drawn; None where nothing was measured."""
     found = bars(run)
-    return Shown(found, ladder(run), _packet(run)) if found else None
+    return Shown(found, run.ladder(), _packet(run)) if found else None
 
 
 def bars(run: Run) -> list[Rung]:
     """The measured levels, or the pokes when no level was measured; then the operations."""
     levels, operations = levels_and_operations(
-        [rung for rung in ladder(run) if drawable(rung.latency_p50_ns)]
+        [rung for rung in run.ladder() if drawable(rung.latency_p50_ns)]
     )
     return levels + operations
 
@@ -285,7 +284,7 @@ def _median(rung: Rung) -> float | str | None:
 
 def listings(run: Run) -> Iterator[Listing]:
     """The levels; and the operations where there are any."""
-    levels, operations = levels_and_operations(ladder(run))
+    levels, operations = levels_and_operations(run.ladder())
     yield Listing("The ladder", _levels(levels), _notes(levels))
     if operations:
         table = _operations(operations)
@@ -294,7 +293,7 @@ def listings(run: Run) -> Iterator[Listing]:
 
 def evidence(run: Run) -> Iterator[str]:
     """What must be known of a level, and where the textbook's figures are from."""
-    levels, operations = levels_and_operations(ladder(run))
+    levels, operations = levels_and_operations(run.ladder())
     measured = [rung for rung in (*levels, *operations) if rung.measured]
     yield from (sentence(f"{rung.level}: {rung.note}") for rung in measured if rung.note)
     yield from map(sentence, flagged(measured))

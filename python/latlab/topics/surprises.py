@@ -16,7 +16,7 @@ from latlab import units
 from latlab.run.causes import slow_causes
 from latlab.run.cpus import differing
 from latlab.run.findings import findings, positive
-from latlab.run.ladder import curve_findings, ladder, reported_caches
+from latlab.run.ladder import curve_findings, reported_caches
 from latlab.topics import loaded, noise
 from latlab.view.topic import Surprise
 
@@ -42,7 +42,7 @@ class _Facts:
     def __init__(self, run: Run) -> None:
         self.run = run
         self.findings = curve_findings(run)
-        self.rungs: dict[str, Rung] = {rung.key: rung for rung in ladder(run)}
+        self.rungs: dict[str, Rung] = {rung.key: rung for rung in run.ladder()}
         self.clock = run.header.clock
 
     def ns(self, key: str) -> float | None:

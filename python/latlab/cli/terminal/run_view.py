@@ -9,7 +9,6 @@ from latlab.cli.terminal.header import counted, header_lines, trust_lines
 from latlab.cli.terminal.ladder_table import ladder_lines
 from latlab.cli.terminal.screen import Line, Screen, styled
 from latlab.doctor import important
-from latlab.run.ladder import ladder
 from latlab.run.textbook import USUAL
 from latlab.topics.surprises import surprises
 
@@ -38,7 +37,7 @@ def run_lines(run: Run, screen: Screen, *, verbose: bool = False, header: bool =
         if verbose:
             lines += trust_lines(run.header.doctor, screen)
         lines.append(Line())
-    rungs = ladder(run)
+    rungs = run.ladder()
     if not verbose:
         return [*lines, *page_lines(run, rungs, screen, USUAL.year), *_rest(run, screen, warn=header)]
     lines += ladder_lines(rungs, screen, textbook_year=USUAL.year)

@@ -15,7 +15,7 @@ from tests.some import some
 from latlab.charts import CHARTS, Chart, named, standalone
 from latlab.errors import UserError
 from latlab.run.run import Run
-from latlab.topics import TOPICS
+from latlab.topics.chapters import TOPICS
 from latlab.view.points import MOST_POINTS
 from latlab.view.theme import DARK, LIGHT, Palette
 

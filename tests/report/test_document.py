@@ -19,7 +19,6 @@ from latlab.run.model import Json, Record, Summary
 from latlab.run.run import Run
 from latlab.text import clean
 from latlab.topics import (
-    TOPICS,
     alignment,
     ladder,
     long_tail,
@@ -31,6 +30,7 @@ from latlab.topics import (
     storage_rate,
     storage_reread,
 )
+from latlab.topics.chapters import TOPICS
 
 Rate = tuple[float, float, float]
 """Of all repeats, of the slowest and of the fastest, bytes a second."""

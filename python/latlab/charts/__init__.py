@@ -11,7 +11,7 @@ import altair as alt
 
 from latlab.errors import UserError
 from latlab.run.run import Run
-from latlab.topics import TOPICS
+from latlab.topics.chapters import TOPICS
 from latlab.view import topic, vega
 from latlab.view.drawing import AnyChart, unchecked
 from latlab.view.figure import Absent

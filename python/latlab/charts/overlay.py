@@ -29,7 +29,8 @@ from latlab.run.model import Record
 from latlab.run.operations import keys_of
 from latlab.run.run import Run
 from latlab.run.rung import Rung
-from latlab.topics import TOPICS, ladder
+from latlab.topics import ladder
+from latlab.topics.chapters import TOPICS
 from latlab.units import format_bytes, format_count, format_ns, format_rate, format_stated
 from latlab.view import curves, distribution, stairs, vega
 from latlab.view.axes import count_axis, duration_x, widened

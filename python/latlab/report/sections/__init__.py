@@ -9,7 +9,7 @@ from latlab.report.figures import figure
 from latlab.report.probes import Probes
 from latlab.report.sections import doctor, machine, provenance, unmeasured
 from latlab.run.run import Run
-from latlab.topics import CHAPTERS
+from latlab.topics.chapters import CHAPTERS
 from latlab.view.topic import Topic
 
 

@@ -286,6 +286,8 @@ def alone_cells(c: InC, nodes: int) -> dict[str, Cell]:
         return {}
     coarse, fine = c.alone["us"], sorted(c.alone["ns"])
     count, mean = len(fine), statistics.fmean(fine)
+    # To a last digit that nobody reads, statistics.pstdev takes a hundred times as long.
+    deviation_of_nodes = math.dist(fine, [mean] * count) / math.sqrt(count)
     why = f"of {format_count(count)} nodes, each timed alone"
 
     def at(share: float) -> Cell:
@@ -296,7 +298,7 @@ def alone_cells(c: InC, nodes: int) -> dict[str, Cell]:
         "middle": at(0.5),
         "slow": at(0.999),
         "slowest": at(1.0),
-        "deviation_ratio": Cell("ratio", statistics.pstdev(fine) / mean, why=why),
+        "deviation_ratio": Cell("ratio", deviation_of_nodes / mean, why=why),
     }
     if "malloc" in c.ways:
         lists = c.ways["malloc"].created

@@ -11,12 +11,13 @@ error. It ends when standard input does.
 from __future__ import annotations
 
 import importlib.machinery
-import importlib.util
-import json
 import os
 import signal
 import sys
-from types import ModuleType
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
 
 
 def main() -> int:
@@ -38,7 +39,7 @@ def main() -> int:
             return 1
         _be_first_to_go()
         if sys.argv[2:] == ["--noise"]:
-            _write(events, _listen(core, json.loads(request)))
+            _write(events, _listen(core, request))
         else:
             core.run_worker(request.decode(), events, _child_command())
             # Its test file has no name: it stays until whoever reads the events has opened it.
@@ -47,14 +48,19 @@ def main() -> int:
     except (BrokenPipeError, KeyboardInterrupt):
         return 1
     except (ImportError, ValueError, OSError) as error:
+        import json  # noqa: PLC0415 - takes half as long as all else that a round starts with
+
         line = json.dumps({"event": "fatal", "text": str(error)})
         os.write(events, f"{line}\n".encode())
         return 1
     return 0
 
 
-def _listen(core: ModuleType, request: dict[str, object]) -> str:
+def _listen(core: ModuleType, line: bytes) -> str:
     """What `latlab noise` or `doctor` asks for, one line of JSON; on SIGTERM, what was heard until then."""
+    import json  # noqa: PLC0415 - as above
+
+    request: dict[str, object] = json.loads(line)
     asked = {"listen": core.noise, "self-test": core.noise_self_test, "survey": core.noise_survey}
     listen = asked[str(request.pop("what"))]
     return str(listen(in_worker=True, **request))
@@ -92,10 +98,7 @@ def _core() -> ModuleType:
         path = os.path.join(folder, f"_core{suffix}")  # noqa: PTH118
         if os.path.exists(path):  # noqa: PTH110
             loader = importlib.machinery.ExtensionFileLoader("_core", path)
-            spec = importlib.util.spec_from_file_location("_core", path, loader=loader)
-            if spec is None:
-                break
-            module = importlib.util.module_from_spec(spec)
+            module = loader.create_module(importlib.machinery.ModuleSpec("_core", loader, origin=path))
             loader.exec_module(module)
             return module
     raise ImportError(f"the measuring core is missing in {folder}: install latlab again, or run `make build`")

@@ -42,6 +42,14 @@ def run_child(program, fd):
     return True
 """
 
+#: Of Python, whose own loader leaves making a module to the interpreter.
+LOADER = """
+class Loader(importlib.machinery.SourceFileLoader):
+    def create_module(self, spec):
+        return type(sys)(spec.name)
+
+"""
+
 
 def talk(folder: Path, request: bytes, *arguments: str) -> tuple[list[dict[str, Any]], str, int]:
     done = subprocess.run(
@@ -60,7 +68,8 @@ def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     text = (
         WORKER.read_text()
         .replace("EXTENSION_SUFFIXES", "SOURCE_SUFFIXES")
-        .replace("ExtensionFile", "SourceFile")
+        .replace("importlib.machinery.ExtensionFileLoader", "Loader")
+        .replace("\ndef main", f"{LOADER}\ndef main")
     )
     (tmp_path / "worker.py").write_text(text)
     (tmp_path / "_core.py").write_text(CORE)

@@ -80,7 +80,7 @@ def test_a_measuring_process_ended_by_the_limit_is_a_record_and_the_run_goes_on(
 
     # One that holds memory, and one that waits most of the time.
     only = "kernel.timer,memory.load.dependent"
-    process = place.start("measure", "--only", only, "--budget", "6", "--no-report", preexec_fn=enter)
+    process = place.start("measure", "--only", only, "--budget", "4", "--no-report", preexec_fn=enter)
     place.until_lines(process, 2)
     # The measuring process has asked to go first. Whoever takes the rest of the memory makes it go.
     version = ("memory.oom_control", "memory.limit_in_bytes"), ("memory.events", "memory.max")

@@ -25,7 +25,7 @@ pytestmark = [
 LIBC = ctypes.CDLL(None, use_errno=True)
 UNSHARE = {"x86_64": 272, "aarch64": 97}.get(platform.machine(), -1)
 ASKED = (
-    *("measure", "--profile", "quick", "--no-report", "--delay", "5", "--budget", "9"),
+    *("measure", "--profile", "quick", "--no-report", "--delay", "5", "--budget", "6"),
     *("--only", "network.connect,network.transfer"),
 )
 

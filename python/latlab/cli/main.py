@@ -55,6 +55,7 @@ Examples:
   latlab noise                                what interrupts a CPU here, in ten seconds
   latlab explain -- ./program                 where a program's wall time goes
   latlab show last -v                         the newest run, with details of its figures
+  latlab compare last~1 last                  what changed between two runs, and how sure
   latlab lesson                               the lessons, by the question that each answers
   latlab report last -o report.html           one file, opens without a network
 

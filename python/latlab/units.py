@@ -10,14 +10,17 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable
+from typing import Final, Literal, TypeAlias
 
 from latlab.errors import UserError
 from latlab.text import clean
 
+_Unit: TypeAlias = Literal["ns", "bytes_per_s"]
+
 # Longer than any quantity: what is longer is no typing error but something else, and is not looked at.
 _LONGEST = 64
 _QUANTITY = re.compile(
-    r"([+-]?(?:\d+(?:[_,]\d{3})*|\d*)(?:\.\d*)?(?:[eE][+-]?\d+)?)\s*([A-Za-zµμ]*|%)", re.ASCII
+    r"([+-]?(?:\d+(?:[_,]\d{3})*|\d*)(?:\.\d*)?(?:[eE][+-]?\d+)?)\s*([A-Za-zµμ]*(?:/s)?|%)", re.ASCII
 )
 
 _SIZES = {
@@ -48,6 +51,18 @@ _SECONDS = {
     "h": 3600.0,
     "hour": 3600.0,
     "hours": 3600.0,
+}
+#: Units of a record's values.
+_VALUES: Final[dict[str, tuple[float, _Unit]]] = {
+    "ns": (1.0, "ns"),
+    "us": (1e3, "ns"),
+    "µs": (1e3, "ns"),
+    "ms": (1e6, "ns"),
+    "s": (1e9, "ns"),
+    "B/s": (1.0, "bytes_per_s"),
+    "kB/s": (1e3, "bytes_per_s"),
+    "MB/s": (1e6, "bytes_per_s"),
+    "GB/s": (1e9, "bytes_per_s"),
 }
 _MOST_BYTES = 2**63 - 1
 ONCE = "measured once"
@@ -90,8 +105,8 @@ def parse_seconds(text: str | float) -> float:
     return seconds
 
 
-def parse_share(text: str) -> float:
-    """The share of `5%` or `0.5 %`, above 0 and at most 1.
+def parse_share(text: str, *, most: float = 1.0) -> float:
+    """The share of `5%` or `0.5 %`, above 0 and at most 100 %, or what else is the most.
 
     Raises:
         UserError: it is not one.
@@ -100,9 +115,24 @@ def parse_share(text: str) -> float:
     if unit != "%":
         raise UserError(f"{_quoted(text)} is no share; write it in percent, such as 5%")
     share = number / 100
-    if not 0 < share <= 1:
-        raise UserError(f"{_quoted(text)} is not above 0 % and at most 100 %")
+    if not 0 < share <= most:
+        raise UserError(f"{_quoted(text)} is not above 0 % and at most {format_percent(most)}")
     return share
+
+
+def parse_value(text: str) -> tuple[float, _Unit]:
+    """A record's value as people type it, with its `unit`: `130 ns`, `2.5 µs`, `1 GB/s`.
+
+    Raises:
+        UserError: it is neither a time nor a rate, or not above zero.
+    """
+    number, unit = _split(text, "a time or a rate", "such as 130 ns or 1 GB/s")
+    factor, kind = _VALUES.get(unit, (0.0, "ns"))
+    if not factor:
+        raise UserError(f"{_quoted(text)}: {unit!r} is no unit; use {', '.join(_VALUES)}")
+    if not number:
+        raise UserError(f"{_quoted(text)} is not above zero")
+    return number * factor, kind
 
 
 def parse_count(text: str | float) -> int:

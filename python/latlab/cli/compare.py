@@ -35,10 +35,7 @@ def command(a: str, b: str, *, same: str, across: bool, verbose: bool, as_json: 
     from latlab import compare  # noqa: PLC0415 - not needed for --help
 
     limit = _share(same)
-    sides = compare.side(a), compare.side(b)
-    shared = {run.id for run in sides[0].runs} & {run.id for run in sides[1].runs}
-    if shared:
-        raise UserError(f"the run {min(shared)} is on both sides: name two that differ")
+    sides = compare.both(a, b)
     found = compare.compare(*sides, same=limit, across=across, kept=compare.stored(*sides))
     if as_json:
         sys.stdout.write(json.dumps(found.as_json(), ensure_ascii=False, allow_nan=False, indent=1) + "\n")

@@ -35,6 +35,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "report": ("latlab.cli.report", "Write a run as one HTML, PDF or Markdown file."),
     "chart": ("latlab.cli.chart", "Write one chart of a run as SVG, PNG or PDF."),
     "compare": ("latlab.cli.compare", "Say what changed between two sides, and how sure that is."),
+    "check": ("latlab.cli.check", "Hold a run against others by a gate file, for CI."),
     "export": ("latlab.cli.export", "Write a run as CSV, NPZ, JSON or Parquet."),
     "lesson": ("latlab.cli.lesson", "Run an experiment of a textbook here, beside its figures."),
     "serve": ("latlab.cli.serve", "Run a server for another latlab's network tests."),

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 
 from latlab import _core
-from latlab.compare.sides import Objections, Side, environment, is_like, side
+from latlab.compare.sides import Objections, Side, both, environment, is_like, side
 from latlab.compare.verdict import Contrast, Kind, Verdict, verdicts
 from latlab.errors import RunFileError
 from latlab.run.ladder import ladder
@@ -33,7 +33,7 @@ from latlab.topics.front import ROWS
 if TYPE_CHECKING:
     from latlab.run.model import Unit
 
-__all__ = ["Comparison", "Figure", "Side", "Values", "compare", "side", "stored"]
+__all__ = ["Comparison", "Figure", "Side", "Values", "both", "compare", "side", "stored"]
 
 #: What counts as the same unless something else is asked for.
 SAME: Final = 0.1

@@ -84,6 +84,19 @@ def side(words: str, store: Store | None = None) -> Side:
     return Side(clean(label or short.split("/")[-1] or rest, most=40), tuple(map(load, dict.fromkeys(files))))
 
 
+def both(first: str, second: str, store: Store | None = None) -> tuple[Side, Side]:
+    """Two sides by what names them, as :func:`side` reads it.
+
+    Raises:
+        UserError: a side has no run, or both have the same one.
+    """
+    a, b = side(first, store), side(second, store)
+    shared = {run.id for run in a.runs} & {run.id for run in b.runs}
+    if shared:
+        raise UserError(f"the run {clean(min(shared), most=80)} is on both sides: name two that differ")
+    return a, b
+
+
 def _files(part: str, store: Store) -> Iterator[Path]:
     path = Path(part)
     if path.is_dir():

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
+from xml.etree import ElementTree
 
 import pytest
 
@@ -69,3 +71,102 @@ def test_a_mistake_is_one_line_and_code_2(check: Command, called: Command, runs:
         assert told.stderr.count("\n") == 1
         assert told.stderr.startswith("latlab: ")
         assert "\x1b" not in told.stderr
+
+
+THREE = """\
+[gate]
+"RAM" = { max = "1 ns" }
+"L1*" = { max = "1 ns", level = "warn" }
+"disk, durable 4 KiB write" = { max = "110.05 µs" }
+"system call*" = { max = "1 s" }
+"""
+
+
+def test_json_has_every_gate_with_its_reason(check: Command) -> None:
+    told = check(THREE, "--format", "json")
+    whole = json.loads(told.stdout)
+    assert told.returncode == 1
+    assert whole["held"] is False
+    assert [(each["gate"], each["verdict"], each["level"]) for each in whole["gates"]] == [
+        ("RAM", "broken", "error"),
+        ("L1*", "broken", "warn"),
+        ("disk, durable 4 KiB write", "undecided", "error"),
+        ("system call*", "held", "error"),
+    ]
+    for each in whole["gates"]:
+        assert each["quantile"] == "p50"
+        assert each["probe"]
+        assert each["point"]
+        assert each["why"]
+    assert json.loads(check(HELD, "--format", "json").stdout)["held"] is True
+
+
+def test_junit_has_a_case_for_each_gate(check: Command) -> None:
+    told = check(THREE, "--format", "junit")
+    suite = ElementTree.fromstring(told.stdout)
+    assert {name: suite.get(name) for name in ("tests", "failures", "skipped")} == {
+        "tests": "4",
+        "failures": "1",
+        "skipped": "1",
+    }
+    assert [case[0].tag for case in suite] == ["failure", "system-out", "skipped", "system-out"]
+    assert suite[0].get("name") == "RAM"
+    assert suite[1][0].text is not None
+    assert suite[1][0].text.startswith("warning: ")
+
+
+def test_github_gets_annotations_and_a_table(check: Command, place: Path) -> None:
+    summary = place / "summary.md"
+    summary.write_text("# before\n", encoding="utf-8")
+    told = check(THREE, "--format", "github", GITHUB_STEP_SUMMARY=str(summary))
+    assert told.returncode == 1
+    first, second, third, last = told.stdout.splitlines()
+    assert first.startswith("::error title=broken%3A RAM::114 ns (113–115 ns), max 1.00 ns")
+    assert second.startswith("::warning title=broken%3A L1 48 KiB::")
+    assert third.startswith("::warning title=undecided%3A disk%2C durable 4 KiB write::")
+    assert last == "Not passed: 2 broken, 1 undecided and 1 held."
+    text = summary.read_text(encoding="utf-8")
+    assert text.startswith("# before\n")
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    assert len(rows) == 6
+    assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {5}
+    undecided = check(f'undecided = "fail"\n{THREE}', "--format", "github")
+    assert "::error title=undecided%3A disk" in undecided.stdout
+    nowhere = check(THREE, "--format", "github", GITHUB_STEP_SUMMARY=str(place))
+    assert nowhere.returncode == 2
+    assert nowhere.stderr.startswith("latlab: $GITHUB_STEP_SUMMARY: ")
+
+
+#: What a terminal, GitHub's runner, XML and Markdown would obey.
+HOSTILE = "a%0A::error::x\r\n::error::y|<b>&\"']]>`[l](u)\x1b]0;t\x07\u202e\ufffe, b: c"
+
+
+@pytest.mark.parametrize("form", ["text", "github", "junit", "json"])
+def test_names_of_strangers_do_nothing(check: Command, place: Path, runs: list[str], form: str) -> None:
+    for file in [place / name for name in runs]:
+        text = file.read_text(encoding="utf-8")
+        assert '"operation":"getppid"' in text
+        hostile = json.dumps(HOSTILE)
+        file.write_text(text.replace('"operation":"getppid"', f'"operation":{hostile}'), encoding="utf-8")
+    summary = place / "summary.md"
+    key = json.dumps("kernel.syscall:a%0A*")
+    told = check(f'[gate]\n{key} = {{ max = "1 ns" }}\n', "--format", form, GITHUB_STEP_SUMMARY=str(summary))
+    assert told.returncode == 1, told.stderr
+    for character in "\x1b\x07\r\u202e\ufffe":
+        assert form == "json" or character not in told.stdout
+    assert sum(line.startswith("::") for line in told.stdout.splitlines()) == (form == "github")
+    if form == "github":
+        command, properties, message = re.fullmatch(
+            r"::(\w+) title=([^:,\r\n]*)::(.*)", told.stdout.splitlines()[0]
+        ).groups()  # type: ignore[union-attr]
+        assert command == "error"
+        assert "a%250A%3A%3Aerror" in properties
+        assert "\n" not in message
+        (row,) = [line for line in summary.read_text(encoding="utf-8").splitlines() if "error" in line]
+        assert len(re.findall(r"(?<!\\)\|", row)) == 5
+        assert not re.search(r"(?<!\\)[<`\[]", row)
+    elif form == "junit":
+        case = ElementTree.fromstring(told.stdout)[0]
+        assert "::error::x" in case.get("name", "")
+    elif form == "json":
+        assert json.loads(told.stdout)["gates"][0]["point"].startswith("a%0A::error::x")

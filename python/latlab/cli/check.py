@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from latlab.errors import UserError
+from latlab.text import clean
+
+if TYPE_CHECKING:
+    from latlab.compare.outcome import Check
 
 
 @click.command("check")
@@ -16,7 +22,15 @@ from latlab.errors import UserError
 @click.option(
     "--gate", metavar="FILE", default="latlab-gate.toml", show_default=True, help="The limits, as TOML."
 )
-def command(run: str, against: str | None, gate: str) -> int:
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "github", "junit", "json"]),
+    default="text",
+    show_default=True,
+    help="For people, GitHub's annotations and step summary, JUnit XML, or JSON.",
+)
+def command(run: str, against: str | None, gate: str, form: str) -> int:
     """Hold RUN (default: last) against other runs by the limits of a gate file.
 
     RUN and RUNS are sides as in latlab compare: a run, a folder, a quoted glob, or several with commas.
@@ -39,8 +53,28 @@ def command(run: str, against: str | None, gate: str) -> int:
     others, own = compare.both(against, run)
     found = compare.compare(others, own, same=asked.same, kept=compare.stored(others, own))
     checked = check(asked, found)
-    from latlab.cli.terminal.gates import gate_lines  # noqa: PLC0415 - for people only
-    from latlab.cli.terminal.screen import say, screen_of  # noqa: PLC0415 - see above
-
-    say(gate_lines(checked, screen_of(sys.stdout)))
+    _print(checked, form)
     return checked.code
+
+
+def _print(checked: Check, form: str) -> None:
+    if form == "text":
+        from latlab.cli.terminal.gates import gate_lines  # noqa: PLC0415 - for people only
+        from latlab.cli.terminal.screen import say, screen_of  # noqa: PLC0415 - see above
+
+        say(gate_lines(checked, screen_of(sys.stdout)))
+        return
+    from latlab.cli import gate_formats  # noqa: PLC0415 - for programs only
+
+    sys.stdout.write(
+        {"github": gate_formats.github, "junit": gate_formats.junit, "json": gate_formats.plain}[form](
+            checked
+        )
+    )
+    summary = os.environ.get("GITHUB_STEP_SUMMARY")
+    if form == "github" and summary:
+        try:
+            with Path(summary).open("a", encoding="utf-8") as file:
+                file.write(gate_formats.markdown(checked))
+        except (OSError, ValueError) as error:
+            raise UserError(f"$GITHUB_STEP_SUMMARY: {clean(error, most=300)}") from None

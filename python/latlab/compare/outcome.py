@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from latlab.text import listed
 from latlab.units import format_factor, format_span, format_value
 
 if TYPE_CHECKING:
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
 
 Held: TypeAlias = Literal["held", "broken", "undecided"]
 
+#: The gravest first.
+VERDICTS: Final[tuple[Held, ...]] = ("broken", "undecided", "held")
 #: Exit codes of a check beside 0, all held, and 2, a mistake.
 BROKEN: Final = 1
 UNDECIDED: Final = 3
@@ -45,6 +49,11 @@ class Outcome:
         """What people call the figure: `RAM`, `kernel.syscall: getppid`, `kernel.spawn: p99 of thread`."""
         figure = self.figure
         return figure.name if figure.headline else f"{figure.probe}: {figure.name}"
+
+    @property
+    def word(self) -> str:
+        """The verdict, or `warning` of a broken gate that is no more than that."""
+        return "warning" if self.verdict == "broken" and self.level == "warn" else self.verdict
 
     def as_json(self) -> dict[str, object]:
         """As `latlab check --format json` has it."""
@@ -89,9 +98,12 @@ class Check:
         undecided = outcome.verdict == "undecided" and self.gates.undecided == "fail"
         return outcome.level == "error" and (outcome.verdict == "broken" or undecided)
 
-    def those(self, verdict: Held) -> list[Outcome]:
-        """Outcomes with that verdict."""
-        return [each for each in self.outcomes if each.verdict == verdict]
+    @property
+    def summary(self) -> str:
+        """What became of all of them: `Not passed: 1 broken, 2 undecided and 9 held`, with a full stop."""
+        counts = Counter(each.verdict for each in self.outcomes)
+        parts = [f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict]]
+        return f"{'Not passed' if self.code else 'Passed'}: {listed(parts)}."
 
     def as_json(self) -> dict[str, object]:
         """As `latlab check --format json` prints it."""

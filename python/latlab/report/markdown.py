@@ -22,9 +22,9 @@ def render(document: Document) -> str:
 
 
 def _lines(document: Document) -> Iterator[str]:
-    yield f"# {_text(document.title)}"
+    yield f"# {escaped(document.title)}"
     yield ""
-    yield " · ".join(map(_text, document.facts))
+    yield " · ".join(map(escaped, document.facts))
     yield from _notices(document.notices)
     if document.front is not None:
         yield from _front(document.front)
@@ -39,63 +39,63 @@ def _lines(document: Document) -> Iterator[str]:
     yield ""
     yield "---"
     yield ""
-    yield _text(document.colophon)
+    yield escaped(document.colophon)
 
 
 def _front(front: Front) -> Iterator[str]:
     yield ""
-    yield _text(" ".join(filter(None, (*front.trust, front.beside))))
+    yield escaped(" ".join(filter(None, (*front.trust, front.beside))))
     yield ""
     yield "| figure | median | range | beside the textbook | what it means |"
     yield "| --- | ---: | --- | --- | --- |"
     for card in front.cards:
         cells = (card.title, card.figure, card.ends, card.beside, card.meaning)
-        yield f"| {' | '.join(map(_text, cells))} |"
+        yield f"| {' | '.join(map(escaped, cells))} |"
     if front.jobs:
         yield ""
         yield "**What this means for you**"
         yield ""
-        yield from (f"- {_text(f'{what}: {time}')}" for what, time in front.jobs)
+        yield from (f"- {escaped(f'{what}: {time}')}" for what, time in front.jobs)
     if front.surprises:
         yield ""
         yield "**Most surprising here**"
         yield ""
         for number, (first, rest) in enumerate(front.surprises, 1):
-            yield f"{number}. {_text(f'{first} {rest}'.rstrip())}"
+            yield f"{number}. {escaped(f'{first} {rest}'.rstrip())}"
 
 
 def _section(section: Section) -> Iterator[str]:
     yield ""
-    yield f"## {_text(section.title)}"
+    yield f"## {escaped(section.title)}"
     if section.sentences:
         yield ""
-        yield " ".join(map(_text, section.sentences))
+        yield " ".join(map(escaped, section.sentences))
     if section.absence:
         yield ""
-        yield f"No figure: {_text(section.absence)}"
+        yield f"No figure: {escaped(section.absence)}"
     yield from _notices(section.notices)
     for listing in section.listings:
         yield ""
-        yield f"**{_text(listing.title)}**"
+        yield f"**{escaped(listing.title)}**"
         yield from _table(listing.table)
         if listing.notes:
             yield ""
-            yield from (f"- {_text(line)}" for line in listing.notes)
+            yield from (f"- {escaped(line)}" for line in listing.notes)
     for figure in section.figures:
         yield from _figure(figure, with_table=not section.listings)
     if section.statements:
         yield ""
-        yield from (f"- {_text(line)}" for line in section.statements)
+        yield from (f"- {escaped(line)}" for line in section.statements)
     for code in section.codes:
         yield from _code(code)
     if section.evidence:
         yield ""
-        yield from (f"- {_text(line)}" for line in section.evidence)
+        yield from (f"- {escaped(line)}" for line in section.evidence)
 
 
 def _code(code: Code) -> Iterator[str]:
     yield ""
-    yield f"**{_text(code.title)}**"
+    yield f"**{escaped(code.title)}**"
     yield ""
     # Indented, so that no line of the program can end the block.
     yield from (f"    {line}".rstrip() for line in code.lines)
@@ -103,19 +103,19 @@ def _code(code: Code) -> Iterator[str]:
 
 def _figure(figure: Figure, *, with_table: bool) -> Iterator[str]:
     yield ""
-    yield f"**{_text(figure.title)}** (chart `{figure.name}`)"
+    yield f"**{escaped(figure.title)}** (chart `{figure.name}`)"
     yield ""
-    yield _text(figure.alt)
+    yield escaped(figure.alt)
     if with_table and len(figure.table.rows) <= _MOST_ROWS:
         yield from _table(figure.table)
 
 
 def _method(method: Method) -> Iterator[str]:
     yield ""
-    yield f"### {_text(method.title)} ({_text(method.probe)}, method {method.version})"
+    yield f"### {escaped(method.title)} ({escaped(method.probe)}, method {method.version})"
     for paragraph in method.paragraphs:
         yield ""
-        yield _text(paragraph)
+        yield escaped(paragraph)
 
 
 def _notices(notices: tuple[Notice, ...]) -> Iterator[str]:
@@ -124,17 +124,20 @@ def _notices(notices: tuple[Notice, ...]) -> Iterator[str]:
     for notice in notices:
         text = f"{notice.title}: {notice.text}" if notice.text else notice.title
         remedy = f" To lift it: {notice.remedy}" if notice.remedy else ""
-        yield f"- **{notice.severity}**: {_text(text + remedy)}"
+        yield f"- **{notice.severity}**: {escaped(text + remedy)}"
 
 
 def _table(table: Table) -> Iterator[str]:
     yield ""
-    yield f"| {' | '.join(_text(column.title) for column in table.columns)} |"
+    yield f"| {' | '.join(escaped(column.title) for column in table.columns)} |"
     yield f"| {' | '.join('---:' if is_number(column.quantity) else '---' for column in table.columns)} |"
     for row in table.rows:
-        cells = (_text(shown(cell, column.quantity)) for cell, column in zip(row, table.columns, strict=True))
+        cells = (
+            escaped(shown(cell, column.quantity)) for cell, column in zip(row, table.columns, strict=True)
+        )
         yield f"| {' | '.join(cells)} |"
 
 
-def _text(text: str) -> str:
+def escaped(text: str) -> str:
+    """A text of which Markdown obeys nothing."""
     return _SPECIAL.sub(r"\\\1", text)

@@ -12,48 +12,31 @@ from __future__ import annotations
 
 import argparse
 import math
-import random
 import statistics
 import sys
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from latlab.compare import Side, compare
+from latlab.compare.alarms import TIMES, alarms
 from latlab.run.run import Run, load
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from tools import evidence
 
-_TIMES = 24
-#: Runs that say how far runs lie apart, beside one run a side.
-_KEPT = 6
 
-
-def alarms(runs: Sequence[Run]) -> Iterator[dict[str, object]]:
+def rows(runs: Sequence[Run]) -> Iterator[dict[str, object]]:
     """A row for each number of runs a side."""
-    dice = random.Random(1)  # noqa: S311 - deals runs out
     for count in (1, 2, 3, len(runs) // 2):
-        checks = changed = headline = 0
-        verdicts: Counter[str] = Counter()
-        for _ in range(_TIMES):
-            dealt = dice.sample(list(runs), len(runs))
-            kept = dealt[2 * count :][:_KEPT] if count == 1 else []
-            found = compare(
-                Side("A", tuple(dealt[:count])), Side("B", tuple(dealt[count : 2 * count])), kept=kept
-            )
-            checks += sum(each.kind != "not-comparable" for each in found.figures)
-            changed += len(found.changed)
-            headline += any(each.kind == "changed" for each in found.headline)
-            verdicts.update(each.kind for each in found.headline)
+        found = alarms(runs, count)
         yield {
-            "runs_a_side": f"{count} and {_KEPT} kept" if count == 1 else str(count),
-            "comparisons": _TIMES,
-            "figures": checks,
-            "called_changed": f"{100 * changed / checks:.2f} %",
-            "comparisons_with_a_headline_changed": headline,
-            "headlines_called_the_same": f"{100 * verdicts['same'] / sum(verdicts.values()):.0f} %",
+            "runs_a_side": f"{count} and {found.kept} kept" if found.kept else str(count),
+            "comparisons": TIMES,
+            "figures": found.figures,
+            "called_changed": f"{100 * found.changed / found.figures:.2f} %",
+            "comparisons_with_a_headline_changed": found.headline,
+            "headlines_called_the_same": f"{100 * found.verdicts['same'] / found.verdicts.total():.0f} %",
         }
 
 
@@ -91,13 +74,13 @@ def main() -> None:
     parser.add_argument("--save", metavar="WORDS", help="what the machine was like: 'under changing load'")
     asked = parser.parse_args()
     runs = [load(file) for file in asked.runs]
-    for name, rows in (("compare-alarms", list(alarms(runs))), ("compare-spread", list(spreads(runs)))):
-        for row in rows:
+    for name, found in (("compare-alarms", list(rows(runs))), ("compare-spread", list(spreads(runs)))):
+        for row in found:
             print("  ".join(f"{key}: {value}" for key, value in row.items()))
         if asked.save:
             origin = evidence.origin("benches/alarms.py *.latlab.jsonl")
             origin["machine"] = f"{origin['machine']}, {asked.save}"
-            evidence.write(f"{name}.csv", [row | origin for row in rows])
+            evidence.write(f"{name}.csv", [row | origin for row in found])
 
 
 if __name__ == "__main__":

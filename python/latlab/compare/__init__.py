@@ -38,7 +38,7 @@ __all__ = ["Comparison", "Figure", "Side", "Values", "both", "compare", "side", 
 #: What counts as the same unless something else is asked for.
 SAME: Final = 0.1
 #: So many kept runs say how far runs of a machine lie apart: the newest.
-_KEPT: Final = 6
+KEPT: Final = 6
 #: Standard deviation of a figure's logarithm between runs of one machine where no runs say it, by how its
 #: probe's name begins, and its degrees of freedom: what twelve runs of a machine under changing load had
 #: (benches/results/compare-spread.csv).
@@ -209,14 +209,14 @@ class Comparison:
         }
 
 
-def stored(a: Side, b: Side, store: Store | None = None) -> tuple[Run, ...]:
+def stored(a: Side, b: Side, store: Store | None = None, *, most: int = KEPT) -> tuple[Run, ...]:
     """Kept runs of the first side's machine and profile that are on neither side, the newest."""
     model = a.runs[0]
     known = {run.id for run in (*a.runs, *b.runs)}
     found: list[Run] = []
     for entry in reversed((store or Store()).entries()):
         # Many files are looked at, few are read.
-        if entry.id not in known and len(found) < _KEPT and _is_like(entry.path, model):
+        if entry.id not in known and len(found) < most and _is_like(entry.path, model):
             with contextlib.suppress(RunFileError):
                 found.append(load(entry.path))
     return tuple(found)

@@ -52,8 +52,9 @@ _SECONDS = {
     "hour": 3600.0,
     "hours": 3600.0,
 }
-#: Units of a record's values.
+#: Units of a record's values: those in which they are printed.
 _VALUES: Final[dict[str, tuple[float, _Unit]]] = {
+    "ps": (1e-3, "ns"),
     "ns": (1.0, "ns"),
     "us": (1e3, "ns"),
     "µs": (1e3, "ns"),
@@ -63,6 +64,7 @@ _VALUES: Final[dict[str, tuple[float, _Unit]]] = {
     "kB/s": (1e3, "bytes_per_s"),
     "MB/s": (1e6, "bytes_per_s"),
     "GB/s": (1e9, "bytes_per_s"),
+    "TB/s": (1e12, "bytes_per_s"),
 }
 _MOST_BYTES = 2**63 - 1
 ONCE = "measured once"
@@ -340,6 +342,11 @@ def format_percent(share: float | None) -> str:
     percent = share * 100
     whole = abs(percent) >= 9.95 or percent == 0  # noqa: PLR2004 - two digits are enough of a share
     return f"{percent:.0f} %" if whole else f"{_significant(percent, 2)} %"
+
+
+def format_change(change: float) -> str:
+    """`0.12` as `12 %`, 2.7 as `3.7 times`: from twice as much on nobody thinks in percent."""
+    return format_percent(change) if change < 1 else f"{format_factor(1 + change, 2)} times"
 
 
 def format_span(low: float, high: float, write: Callable[[float], str] | None = None) -> str:

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
+from types import SimpleNamespace
+from typing import Any
 from xml.etree import ElementTree
 
+import msgspec
 import pytest
+
+from latlab.compare import again
+from latlab.run.measure import measure
+from latlab.run.run import Run, load
 
 Command = Callable[..., CompletedProcess[str]]
 
@@ -170,3 +179,102 @@ def test_names_of_strangers_do_nothing(check: Command, place: Path, runs: list[s
         assert "::error::x" in case.get("name", "")
     elif form == "json":
         assert json.loads(told.stdout)["gates"][0]["point"].startswith("a%0A::error::x")
+
+
+# ---------------------------------------------------------------------------------------- measured once more
+
+
+@pytest.fixture
+def measuring(monkeypatch: pytest.MonkeyPatch, place: Path, runs: list[str]) -> list[dict[str, Any]]:
+    """On the machine of the runs, what measuring was asked for; each gives a copy of the checked run."""
+    asked: list[dict[str, Any]] = []
+
+    def measured(**options: Any) -> Run:  # noqa: ANN401 - as it was called
+        inspect.signature(measure).bind(**options)
+        asked.append(options)
+        run = load(place / runs[-1])
+        header = msgspec.structs.replace(run.header, id=f"again-{len(asked)}")
+        return Run(header, run.records, run.footer)
+
+    monkeypatch.setattr(again, "measure", measured)
+    monkeypatch.setattr(again, "describe", lambda _: SimpleNamespace(machine=load(place / runs[-1]).machine))
+    return asked
+
+
+def test_what_is_not_held_is_measured_twice_more_before_anything_is_said(
+    check: Command, measuring: list[dict[str, Any]]
+) -> None:
+    told = check(f'undecided = "measure"\n{THREE}')
+    assert told.returncode == 1
+    assert [options["only"] for options in measuring] == [["memory.load.dependent", "storage.sync"]] * 1 + [
+        ["memory.load.dependent"]
+    ]
+    assert told.stderr.splitlines() == [
+        "not held: measuring memory.load.dependent, storage.sync again",
+        "not held: measuring memory.load.dependent again",
+    ]
+    # Three runs that agree lie on one side of the limit.
+    assert told.stdout.startswith("Not passed: 2 broken and 2 held.")
+    assert all("/again/" in str(options["out"]) for options in measuring)
+
+
+def test_what_is_held_is_not_measured_again(check: Command, measuring: list[dict[str, Any]]) -> None:
+    told = check(f'undecided = "measure"\n{HELD}')
+    assert (told.returncode, told.stderr, measuring) == (0, "", [])
+
+
+def test_a_run_of_another_machine_is_not_measured_here(check: Command) -> None:
+    told = check('undecided = "measure"\n[gate]\n"RAM" = { max = "113.86 ns" }')
+    assert told.returncode == 0
+    assert told.stderr.splitlines()[1] == "not measured again: the run is of another machine than this one"
+
+
+# ------------------------------------------------------------------------------------------- of kept runs
+
+
+@pytest.fixture
+def kept(own_home: Path, place: Path, runs: list[str]) -> None:
+    """The runs are in the store; the last is the newest."""
+    store = own_home / "data/latlab/runs"
+    store.mkdir(parents=True)
+    for number, name in enumerate(runs):
+        text = (place / name).read_text(encoding="utf-8").replace("2026-11-21T", f"2026-11-2{number + 1}T")
+        (store / f"run-{number}.latlab.jsonl").write_text(text, encoding="utf-8")
+
+
+@pytest.mark.usefixtures("kept")
+def test_a_gate_file_is_written_once_and_replaced_only_where_that_is_asked(
+    called: Command, place: Path
+) -> None:
+    told = called("gate", "--init")
+    assert (told.returncode, told.stdout) == (0, "")
+    assert told.stderr == "latlab-gate.toml is written: run-4 beside 4 kept runs; latlab check reads it\n"
+    file = place / "latlab-gate.toml"
+    assert tomllib.loads(file.read_text(encoding="utf-8"))["gate"]["RAM"]["change"].endswith(" %")
+    assert called("check", "last", "--against", "run-0,run-1,run-2").returncode == 0
+    file.write_text("mine", encoding="utf-8")
+    again = called("gate", "--init")
+    assert (again.returncode, again.stderr.count("\n")) == (2, 1)
+    assert "--force replaces it" in again.stderr
+    assert file.read_text(encoding="utf-8") == "mine"
+    assert called("gate", "--init", "--force").returncode == 0
+    assert called("gate", "--init", "--out", "other.toml").returncode == 0
+    assert called("gate", "--init", "--out", "nowhere/other.toml").returncode == 2
+    assert called("gate").returncode == 2
+
+
+@pytest.mark.usefixtures("kept")
+def test_a_machine_is_held_against_itself(called: Command, own_home: Path) -> None:
+    told = called("check", "--aa", "5")
+    assert told.returncode == 0
+    assert told.stdout.startswith("24 comparisons of 5 runs of this machine with one another")
+    assert "False alarms with 2 runs a side: 0 %" in told.stdout
+    assert re.search(r"^ RAM +\d+ % +\d+ %$", told.stdout, re.MULTILINE)
+    for number in (0, 1):
+        (own_home / f"data/latlab/runs/run-{number}.latlab.jsonl").unlink()
+    few = called("check", "--aa", "5")
+    assert (few.returncode, few.stdout) == (2, "")
+    assert few.stderr == (
+        "latlab: --aa: 3 kept runs of this machine and profile, 4 are needed:"
+        " latlab measure --profile standard --no-report makes one more\n"
+    )

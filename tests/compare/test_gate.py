@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,7 +10,8 @@ import pytest
 from tests.compare.conftest import Made
 
 from latlab.compare import Side, compare
-from latlab.compare.gate import Gates, read
+from latlab.compare.alarms import alarms
+from latlab.compare.gate import Gates, first, read
 from latlab.compare.outcome import Check, check
 from latlab.errors import UserError
 from latlab.run.model import Record
@@ -148,7 +150,7 @@ def test_a_key_is_two_globs_or_a_headline_figure(made: Made, written: Written) -
         ("[gate]\nRAM = { }", "[gate] 'RAM': no limit: write max ="),
         ("[gate]\nRAM = { mx = '1 s' }", "[gate] 'RAM': 'mx' is no key here; did you mean max?"),
         ("[gate]\nRAM = { max = 130 }", "[gate] 'RAM': max: '130' has no unit: write it as"),
-        ("[gate]\nRAM = { max = '130' }", "[gate] 'RAM': max: '130': '' is no unit; use ns, us, µs, ms"),
+        ("[gate]\nRAM = { max = '130' }", "[gate] 'RAM': max: '130': '' is no unit; use ps, ns, us, µs, ms"),
         ("[gate]\nRAM = { max = '1 GiB/s' }", "[gate] 'RAM': max: '1 GiB/s': 'GiB/s' is no unit"),
         ("[gate]\nRAM = { min = '0 ns' }", "[gate] 'RAM': min: '0 ns' is not above zero"),
         (
@@ -198,3 +200,35 @@ def test_a_file_that_is_none_is_said(tmp_path: Path) -> None:
     (tmp_path / "large").write_bytes(b"#" * (1 << 21))
     with pytest.raises(UserError, match="larger than 1 MiB"):
         read(tmp_path / "large")
+
+
+# -------------------------------------------------------------------------------- a new file, and alarms
+
+
+def test_a_new_file_asks_what_one_run_shows_and_is_read_again(made: Made, written: Written) -> None:
+    text = first(made(0), [made(seed) for seed in range(1, 7)])
+    gates = written(text)
+    assert 5 <= len(gates.gates) <= 10
+    assert {each.key for each in gates.gates} >= {"RAM", "L1 *"}
+    assert all(each.change is not None and 0.1 <= each.change <= 1 for each in gates.gates)
+    # What stands behind the limits is one as well.
+    whole = written(re.sub(r' \}  # [^;]*; (max = "[^"]*")', r", \1 }", text))
+    assert all(each.largest is not None for each in whole.gates)
+    assert checked(made, whole).code == 0
+    assert checked(made, whole, lambda _: 3.0).code == 1
+
+
+def test_a_new_file_without_kept_runs_asks_for_large_changes_only(made: Made, written: Written) -> None:
+    text = first(made(0), [])
+    assert "what runs of one machine usually differ by" in text
+    assert all(each.change is not None and each.change > 1 for each in written(text).gates)
+
+
+def test_a_machine_against_itself_has_few_false_alarms_and_more_runs_show_smaller_changes(made: Made) -> None:
+    runs = [made(seed) for seed in range(8)]
+    one, four = alarms(runs, 1), alarms(runs, 4)
+    assert (one.runs, one.kept, four.runs, four.kept) == (1, 6, 4, 0)
+    assert one.changed <= 0.01 * one.figures
+    assert four.changed <= 0.01 * four.figures
+    assert four.verdicts.total() == 24 * len(four.visible)
+    assert four.visible["RAM"] < one.visible["RAM"]

@@ -5,15 +5,21 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from latlab.errors import UserError
+from latlab.errors import LatlabError, UserError
 from latlab.text import clean
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from latlab.compare import Side
     from latlab.compare.outcome import Check
+
+#: Runs that are measured again at most.
+_AGAIN: Final = 2
 
 
 @click.command("check")
@@ -30,7 +36,13 @@ if TYPE_CHECKING:
     show_default=True,
     help="For people, GitHub's annotations and step summary, JUnit XML, or JSON.",
 )
-def command(run: str, against: str | None, gate: str, form: str) -> int:
+@click.option(
+    "--aa",
+    metavar="N",
+    type=click.IntRange(4, 100),
+    help="Compare N kept runs of this machine with one another instead: false alarms, and what would show.",
+)
+def command(run: str, against: str | None, gate: str, form: str, aa: int | None) -> int:
     """Hold RUN (default: last) against other runs by the limits of a gate file.
 
     RUN and RUNS are sides as in latlab compare: a run, a folder, a quoted glob, or several with commas.
@@ -42,19 +54,71 @@ def command(run: str, against: str | None, gate: str, form: str) -> int:
     Examples:
       latlab gate --init
       latlab check last --against old/
+      latlab check --aa 8
     """
     from latlab import compare  # noqa: PLC0415 - not needed for --help
     from latlab.compare import gate as gates  # noqa: PLC0415 - see above
     from latlab.compare.outcome import check  # noqa: PLC0415 - see above
 
+    if aa is not None:
+        _with_itself(run, aa)
+        return 0
     if against is None:
         raise UserError("--against: name the runs that RUN is held against: a folder, a glob, or last~1")
     asked = gates.read(Path(gate))
     others, own = compare.both(against, run)
-    found = compare.compare(others, own, same=asked.same, kept=compare.stored(others, own))
-    checked = check(asked, found)
+    kept = compare.stored(others, own)
+
+    def held_against(side: Side) -> Check:
+        return check(asked, compare.compare(others, side, same=asked.same, kept=kept))
+
+    checked = held_against(own)
+    if asked.undecided == "measure":
+        checked = _measured_again(checked, held_against)
     _print(checked, form)
     return checked.code
+
+
+def _measured_again(checked: Check, held_against: Callable[[Side], Check]) -> Check:
+    """Measures what is not held in new processes, twice at most; their runs are added to the run's side."""
+    from latlab.cli.terminal.screen import talk  # noqa: PLC0415 - only where that is asked for
+    from latlab.compare import Side  # noqa: PLC0415 - see above
+    from latlab.compare.again import measured_again  # noqa: PLC0415 - see above
+
+    own = checked.found.b
+    for _ in range(_AGAIN):
+        probes = checked.to_measure
+        if not probes:
+            break
+        talk(f"not held: measuring {', '.join(probes)} again")
+        try:
+            own = Side(own.label, (*own.runs, measured_again(own.runs[0], probes)))
+        except LatlabError as error:
+            talk(f"not measured again: {error}")
+            break
+        checked = held_against(own)
+    return checked
+
+
+def _with_itself(name: str, count: int) -> None:
+    from latlab import compare  # noqa: PLC0415 - not needed for --help
+    from latlab.cli.terminal.gates import alarm_lines  # noqa: PLC0415 - for people only
+    from latlab.cli.terminal.screen import say, screen_of  # noqa: PLC0415 - see above
+    from latlab.compare.alarms import FEWEST, alarms  # noqa: PLC0415 - see above
+
+    own = compare.side(name)
+    runs = (*own.runs, *compare.stored(own, own, most=count))[:count]
+    if len(runs) < FEWEST:
+        profile = runs[0].settings.profile
+        raise UserError(
+            f"--aa: {len(runs)} kept {'run' if len(runs) == 1 else 'runs'} of this machine and profile,"
+            f" {FEWEST} are needed: latlab measure --profile {profile} --no-report makes one more"
+        )
+    say(
+        alarm_lines(
+            len(runs), [alarms(runs, a_side) for a_side in (1, len(runs) // 2)], screen_of(sys.stdout)
+        )
+    )
 
 
 def _print(checked: Check, form: str) -> None:

@@ -10,23 +10,27 @@ undecided = "pass"
 
 from __future__ import annotations
 
+import json
+import math
+import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast
 
-from latlab.compare import SAME
+from latlab.compare import SAME, Side, compare
 from latlab.errors import UserError, named
 from latlab.nearest import nearest
 from latlab.text import clean
-from latlab.units import format_percent, parse_share, parse_value
+from latlab.units import format_percent, format_value, parse_share, parse_value
 
 if TYPE_CHECKING:
     from latlab.compare import Figure
     from latlab.run.model import Unit
+    from latlab.run.run import Run
 
 Undecided: TypeAlias = Literal["pass", "fail", "measure"]
 Level: TypeAlias = Literal["error", "warn"]
@@ -42,6 +46,8 @@ _CHOICES: Final = {
     "quantile": ("p50", "p99"),
     "level": ("error", "warn"),
 }
+#: Gates of a new file.
+_MOST_GATES: Final = 10
 _LIMITS: Final = ("max", "min", "change")
 
 
@@ -222,3 +228,47 @@ def _share(value: object) -> float:
     if not isinstance(value, str):
         raise UserError(f'{clean(value, most=60)!r} is no share; write it as "25 %"')
     return parse_share(value, most=MOST_CHANGE)
+
+
+# ------------------------------------------------------------------------------------------ a new gate file
+
+
+def first(run: Run, kept: Sequence[Run]) -> str:
+    """A gate file with headline figures of a run: those of which the smallest changes show.
+
+    Args:
+        run: The run whose figures become limits.
+        kept: Others of the same machine, which say what would show; without any, what runs of one machine
+            usually differ by.
+
+    Raises:
+        UserError: the run has no headline figure that can be judged.
+    """
+    own = Side("run", (run,))
+    found = compare(Side("kept", tuple(kept)) if kept else own, own)
+    seen = {each: each.verdict.smallest_visible for each in found.headline if each.verdict and each.b}
+    best = sorted((each for each in seen if seen[each] <= MOST_CHANGE), key=seen.__getitem__)[:_MOST_GATES]
+    if not best:
+        raise UserError(f"the run {clean(run.id, most=80)} has no headline figure that a gate could hold")
+    others = f"{len(kept)} kept runs of its machine" if kept else "what runs of one machine usually differ by"
+    lines = [
+        f"# Limits for latlab check, from the run {clean(run.id, most=80)} and {others}.",
+        "# A key is the name of a headline figure, or probe:point; * stands for anything in both.",
+        f'same = "{format_percent(found.same)}"  # which change does not matter',
+        'undecided = "pass"  # or "fail", or "measure": measure again first',
+        "",
+        "[gate]",
+        *_entries(best, seen),
+    ]
+    return "\n".join([*lines, ""])
+
+
+def _entries(figures: Sequence[Figure], seen: Mapping[Figure, float]) -> Iterator[str]:
+    for figure in figures:
+        # Up to a whole percent; rounded first, as 0.1 is no exact number.
+        percent = math.ceil(round(seen[figure] * 100, 6))
+        # What belongs to a level differs from machine to machine: only its name stays.
+        key = json.dumps(re.sub(r"^(L\d) .*", r"\1 *", figure.name), ensure_ascii=False)
+        value = figure.b.value if figure.b else 0.0
+        most = format_value(value * (1 + percent / 100), figure.unit)
+        yield f'{key} = {{ change = "{percent} %" }}  # {format_value(value, figure.unit)}; max = "{most}"'

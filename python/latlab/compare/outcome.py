@@ -93,6 +93,17 @@ class Check:
             return BROKEN
         return UNDECIDED if "undecided" in errors and self.gates.undecided == "fail" else 0
 
+    @property
+    def to_measure(self) -> list[str]:
+        """Probes of what is not held, where the run itself is no reason why nothing can be compared."""
+        return sorted(
+            {
+                each.figure.probe
+                for each in self.outcomes
+                if each.verdict != "held" and (each.figure.kind != "not-comparable" or each.figure.b is None)
+            }
+        )
+
     def fails(self, outcome: Outcome) -> bool:
         """Whether this one keeps the check from being passed."""
         undecided = outcome.verdict == "undecided" and self.gates.undecided == "fail"

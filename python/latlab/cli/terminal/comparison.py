@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from latlab.cli.terminal.screen import Line, Screen, styled
-from latlab.units import format_factor, format_percent, format_value
+from latlab.units import format_change, format_factor, format_percent, format_value
 
 if TYPE_CHECKING:
     from latlab.compare import Comparison, Figure
@@ -17,8 +17,6 @@ _MOST: Final = 10
 #: Characters of a side's label in the heading of a column, and of a figure's name at least.
 _LABEL: Final = 9
 _NAME: Final = 20
-#: From there on a change is so many times, and no percentage.
-_FEW: Final = 1.0
 _WORDS: Final = {
     "changed": "changed",
     "same": "the same",
@@ -63,7 +61,7 @@ def _verdict(found: Comparison) -> str:
         return "Not comparable: no figure was measured alike on both sides."
     seen = ""
     if found.visible is not None:
-        half, most = map(_amount, found.visible)
+        half, most = map(format_change, found.visible)
         seen = f"a change of {half} would have shown in half of them"
         seen += f", of {most} in all" if most != half else ""
     if found.kind == "changed":
@@ -119,13 +117,8 @@ def _words(figure: Figure) -> str:
     if figure.kind == "changed" and verdict is not None:
         return f"{text} ({format_factor(verdict.low, 3)}–{format_factor(verdict.high, 3)})"
     if figure.kind == "cannot-tell" and verdict is not None:
-        return f"{text} below {_amount(verdict.smallest_visible)}"
+        return f"{text} below {format_change(verdict.smallest_visible)}"
     return text
-
-
-def _amount(change: float) -> str:
-    """`12 %`, `3.7 times`."""
-    return format_percent(change) if change < _FEW else f"{format_factor(1 + change, 2)} times"
 
 
 def _rest(found: Comparison, *, verbose: bool) -> Iterator[str]:

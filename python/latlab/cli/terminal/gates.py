@@ -5,9 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from latlab.cli.terminal.screen import Line, Screen, styled
+from latlab.compare.alarms import TIMES
 from latlab.compare.outcome import VERDICTS
+from latlab.units import format_change, format_count, format_percent
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from latlab.compare.alarms import Alarms
     from latlab.compare.outcome import Check
 
 
@@ -28,4 +33,32 @@ def gate_lines(checked: Check, screen: Screen) -> list[Line]:
         if checked.fails(each):
             wrapped[0].mark(1, 1 + len(words), "bold")
         lines += wrapped
+    return lines
+
+
+def alarm_lines(runs: int, found: Sequence[Alarms], screen: Screen) -> list[Line]:
+    """What comparisons of a machine with itself said.
+
+    Args:
+        runs: So many were dealt out.
+        found: With few and with many runs a side.
+        screen: Where it is shown.
+    """
+    first = f"{TIMES} comparisons of {runs} runs of this machine with one another, dealt out at random."
+    lines = [styled(line.text, "bold") for line in screen.wrapped(first, rest="  ")]
+    sides = [f"{each.runs} {'run' if each.runs == 1 else 'runs'} a side" for each in found]
+    for side, each in zip(sides, found, strict=True):
+        share = format_percent(each.changed / each.figures) if each.figures else "none"
+        text = (
+            f"False alarms with {side}: {share} of {format_count(each.figures)} figures; a headline figure in"
+            f" {each.headline} of {TIMES} comparisons."
+        )
+        lines += screen.wrapped(text, rest="  ")
+    names = list(dict.fromkeys(name for each in found for name in each.visible))
+    width = max(map(len, names), default=0)
+    heads = "  ".join(f"{side:>14}" for side in sides)
+    lines += [Line(), styled(screen.fit(f" {'smallest visible change':<{width}}  {heads}"), "dim")]
+    for name in names:
+        cells = (format_change(each.visible[name]) if name in each.visible else "–" for each in found)
+        lines.append(Line(screen.fit(f" {name:<{width}}  {'  '.join(f'{cell:>14}' for cell in cells)}")))
     return lines

@@ -86,11 +86,11 @@ def _measured_again(checked: Check, held_against: Callable[[Side], Check]) -> Ch
     from latlab.compare.again import measured_again  # noqa: PLC0415 - see above
 
     own = checked.found.b
-    for _ in range(_AGAIN):
+    for number in range(1, _AGAIN + 1):
         probes = checked.to_measure
         if not probes:
             break
-        talk(f"not held: measuring {', '.join(probes)} again")
+        talk(f"not held: measuring {', '.join(probes)} again ({number} of {_AGAIN} at most)")
         try:
             own = Side(own.label, (*own.runs, measured_again(own.runs[0], probes)))
         except LatlabError as error:

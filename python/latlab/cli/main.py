@@ -1,7 +1,8 @@
 """`latlab`: which commands there are, and how every one of them ends.
 
 Exit codes: 0; 2 for a mistake of the user's, with one line on standard error; 130 when interrupted; 1 when
-latlab itself failed, with one line that says where the details are. stdout is data, stderr is talk.
+latlab itself failed, with one line that says where the details are. `check` has codes of its own. stdout is
+data, stderr is talk.
 """
 
 from __future__ import annotations

@@ -345,7 +345,12 @@ def format_percent(share: float | None) -> str:
 
 
 def format_change(change: float) -> str:
-    """`0.12` as `12 %`, 2.7 as `3.7 times`: from twice as much on nobody thinks in percent."""
+    """`0.12` as `12 %`, 2.7 as `3.7 times`: from twice as much on nobody thinks in percent.
+
+    Beyond `over 1,000 times` a number would say no more.
+    """
+    if change >= 1000:  # noqa: PLR2004 - as the text says
+        return "over 1,000 times"
     return format_percent(change) if change < 1 else f"{format_factor(1 + change, 2)} times"
 
 

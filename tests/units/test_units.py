@@ -323,3 +323,11 @@ def test_a_figure_is_stated_with_its_range_or_as_measured_once() -> None:
     assert units.format_stated(1.06, None) == "1.06 ns (measured once)"
     assert units.format_stated(1.06, None, why_none="once per CPU") == "1.06 ns (once per CPU)"
     assert units.format_stated(None, None) == ""
+
+
+def test_a_change_is_a_percentage_then_so_many_times_then_more_than_anybody_counts() -> None:
+    assert [units.format_change(each) for each in (0.12, 2.7, 1e12)] == [
+        "12 %",
+        "3.7 times",
+        "over 1,000 times",
+    ]

@@ -22,8 +22,9 @@ from latlab.errors import UserError
 def command(a: str, b: str, *, same: str, across: bool, verbose: bool, as_json: bool) -> None:
     """Say what changed between two sides, how sure that is, and which change would have been seen.
 
-    A side is a run (a file, an id, `last`, `last~1`), a folder, a quoted glob, or LABEL= and one of these;
-    commas join several. Runs are the unit of variance: five a side show much more than one.
+    A side is a run (a file, an id, `last`, `last~1`), a folder, a quoted glob, @LABEL of kept runs
+    (`latlab runs label`), or LABEL= and one of these; commas join several. Runs are the unit of variance:
+    five a side show much more than one.
 
     \b
     Examples:

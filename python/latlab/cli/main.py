@@ -38,6 +38,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "compare": ("latlab.cli.compare", "Say what changed between two sides, and how sure that is."),
     "check": ("latlab.cli.check", "Hold a run against others by a gate file, for CI."),
     "gate": ("latlab.cli.gate", "Write a gate file with limits from this machine's runs."),
+    "runs": ("latlab.cli.runs", "List the kept runs; label and remove them."),
     "export": ("latlab.cli.export", "Write a run as CSV, NPZ, JSON or Parquet."),
     "lesson": ("latlab.cli.lesson", "Run an experiment of a textbook here, beside its figures."),
     "serve": ("latlab.cli.serve", "Run a server for another latlab's network tests."),

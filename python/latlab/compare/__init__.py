@@ -18,16 +18,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-import msgspec
-
 from latlab import _core
 from latlab.compare.sides import Objections, Side, both, environment, is_like, side
 from latlab.compare.verdict import Contrast, Kind, Verdict, verdicts
 from latlab.errors import RunFileError
 from latlab.run.ladder import ladder
-from latlab.run.model import Json, Machine, Settings
 from latlab.run.run import Run, load
-from latlab.run.store import Store, first_line
+from latlab.run.store import Store, head
 from latlab.topics.front import ROWS
 
 if TYPE_CHECKING:
@@ -222,22 +219,15 @@ def stored(a: Side, b: Side, store: Store | None = None, *, most: int = KEPT) ->
     return tuple(found)
 
 
-class _Head(msgspec.Struct):
-    """What of a header says on what and how a run was measured."""
-
-    settings: Settings
-    machine: dict[str, Json]
-
-
 def _is_like(file: Path, other: Run) -> bool:
     """Whether a run is of the same machine and profile, and of all probes."""
     try:
-        head = msgspec.json.decode(first_line(file), type=_Head)
-    except (OSError, ValueError):
+        own = head(file)
+    except RunFileError:
         return False
     settings = other.settings
-    same = (head.settings.profile, head.settings.only) == (settings.profile, settings.only)
-    return same and is_like(Machine(head.machine), other.machine)
+    same = (own.settings.profile, own.settings.only) == (settings.profile, settings.only)
+    return same and is_like(own.machine, other.machine)
 
 
 def compare(

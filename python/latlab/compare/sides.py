@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from latlab.errors import UserError
+from latlab.run.labels import labels
 from latlab.run.model import Machine
 from latlab.run.run import Run, load
 from latlab.run.store import Store
@@ -64,8 +65,8 @@ def side(words: str, store: Store | None = None) -> Side:
     """The runs that a word names.
 
     Args:
-        words: A run (a file, an id, the beginning of one, `last`, `last~1`), a folder, a glob, or
-            `label=` and one of these; several stand with commas between them.
+        words: A run (a file, an id, the beginning of one, `last`, `last~1`), a folder, a glob, `@LABEL` of
+            kept runs, or `label=` and one of these; several stand with commas between them.
         store: Where runs are kept.
 
     Raises:
@@ -75,13 +76,13 @@ def side(words: str, store: Store | None = None) -> Side:
     if not equals or any(mark in label for mark in "/*?."):
         label, rest = "", words
     known = store or Store()
-    files = [file for part in rest.split(",") if part for file in _files(part, known)]
-    if not files:
+    found = [file for part in rest.split(",") if part for file in files(part, known)]
+    if not found:
         raise UserError(f"no run in {clean(words, most=100)!r}: name a run file, a folder, or last")
-    if len(files) > MOST:
-        raise UserError(f"{clean(words, most=100)!r} names {len(files)} runs: a side has {MOST} at most")
+    if len(found) > MOST:
+        raise UserError(f"{clean(words, most=100)!r} names {len(found)} runs: a side has {MOST} at most")
     short = next((rest.removesuffix(ending) for ending in _ENDINGS if rest.endswith(ending)), rest)
-    return Side(clean(label or short.split("/")[-1] or rest, most=40), tuple(map(load, dict.fromkeys(files))))
+    return Side(clean(label or short.split("/")[-1] or rest, most=40), tuple(map(load, dict.fromkeys(found))))
 
 
 def both(first: str, second: str, store: Store | None = None) -> tuple[Side, Side]:
@@ -97,9 +98,13 @@ def both(first: str, second: str, store: Store | None = None) -> tuple[Side, Sid
     return a, b
 
 
-def _files(part: str, store: Store) -> Iterator[Path]:
+def files(part: str, store: Store) -> Iterator[Path]:
+    """The run files that a word without a comma names; see `side`."""
     path = Path(part)
-    if path.is_dir():
+    if part.startswith("@"):
+        known = labels(store)
+        yield from (entry.path for entry in store.entries() if known.get(entry.id) == part[1:])
+    elif path.is_dir():
         yield from sorted(file for file in path.iterdir() if file.name.endswith(_ENDINGS))
     elif any(mark in part for mark in "*?["):
         yield from (Path(name) for name in sorted(glob.glob(part)))  # noqa: PTH207 - as the shell reads it

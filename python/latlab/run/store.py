@@ -20,6 +20,8 @@ from typing import Final
 import msgspec
 
 from latlab.errors import RunFileError, UserError
+from latlab.run.machine import Machine
+from latlab.run.model import Settings, to_machine
 from latlab.run.reader import SUFFIX, Limits, decompressor
 from latlab.run.writer import RunWriter
 from latlab.text import clean
@@ -57,6 +59,30 @@ class _Brief(msgspec.Struct):
 
 
 _BRIEF = msgspec.json.Decoder(_Brief)
+
+
+class Head(msgspec.Struct):
+    """What of a header says on what and how a run was measured."""
+
+    id: str
+    started: str
+    machine: Machine
+    settings: Settings = Settings()
+
+
+_HEAD = msgspec.json.Decoder(Head, dec_hook=to_machine)
+
+
+def head(path: Path) -> Head:
+    """Reads the first line of a run file alone.
+
+    Raises:
+        RunFileError: it is no header of a run.
+    """
+    try:
+        return _HEAD.decode(first_line(path))
+    except (OSError, ValueError, RecursionError):
+        raise RunFileError(f"{clean(path, most=300)} does not begin as a run does") from None
 
 
 def default_folder() -> Path | None:

@@ -1,0 +1,45 @@
+"""Kept runs, a line each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from latlab.cli.terminal.screen import Line, Screen, styled
+from latlab.units import format_bytes
+
+_HEADS: Final = ("run", "date", "profile", "probes", "size", "label", "machine")
+#: A column wider than this is cut on a terminal.
+_WIDEST: Final = 40
+
+
+def runs_lines(runs: Sequence[Mapping[str, Any]], screen: Screen) -> list[Line]:
+    """A table, the newest run last.
+
+    Args:
+        runs: Each as `latlab runs --json` has it.
+        screen: Where it is shown.
+    """
+    if not runs:
+        return [Line("No kept run.")]
+    rows = [_HEADS, *(_row(run) for run in runs)]
+    fitted = [[_cut(screen.fit(cell), screen) for cell in row] for row in rows]
+    widths = [max(len(row[column]) for row in fitted) for column in range(len(_HEADS))]
+    texts = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in fitted
+    ]
+    return [styled(texts[0], "dim"), *map(Line, texts[1:])]
+
+
+def _row(run: Mapping[str, Any]) -> tuple[str, ...]:
+    date = run["started"].replace("T", " ")[:16]
+    probes = ",".join(run["only"]) or "all"
+    probes += f" but {','.join(run['skip'])}" if run["skip"] else ""
+    return (run["id"], date, run["profile"], probes, format_bytes(run["bytes"]), run["label"], run["machine"])
+
+
+def _cut(cell: str, screen: Screen) -> str:
+    if not screen.is_terminal or len(cell) <= _WIDEST:
+        return cell
+    return f"{cell[: _WIDEST - 1]}{'…' if screen.unicode else '.'}"

@@ -16,6 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 from unittest import mock
 
+import click
+
 import latlab
 from latlab import _core
 
@@ -46,7 +48,7 @@ def typed_findings() -> str:
 
 def commands() -> str:
     """Every command's help text, as the command prints it."""
-    from latlab.cli.main import COMMANDS  # noqa: PLC0415 - the schema can be written when the commands are broken
+    from latlab.cli.main import COMMANDS, group  # noqa: PLC0415 - the schema can be written when the commands are broken
 
     parts = [
         NOTE,
@@ -57,6 +59,9 @@ def commands() -> str:
     parts[-1] += " asked, with one line that says what; 130 when interrupted.\n"
     for name in COMMANDS:
         parts += [f"## latlab {name}\n", _fenced(_help(name))]
+        own = group.get_command(click.Context(group), name)
+        for part in own.commands if isinstance(own, click.Group) else ():
+            parts += [f"### latlab {name} {part}\n", _fenced(_help(name, part))]
     return "\n".join(parts)
 
 

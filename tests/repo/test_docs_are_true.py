@@ -7,15 +7,17 @@ import inspect
 import os
 import re
 import shlex
+from collections.abc import Collection
 from pathlib import Path
 
+import click
 import pytest
 from tests import calling
 from tests.pages import PAGES, ROOT, lesson_of, python_blocks, run_python, shell_blocks
 from tests.some import some
 
 import latlab as package
-from latlab.cli.main import COMMANDS
+from latlab.cli.main import COMMANDS, group
 
 
 def commands(program: str) -> list[tuple[str, str]]:
@@ -40,11 +42,18 @@ def help_of(*words: str) -> str:
     return told.stdout
 
 
+def parts_of(name: str) -> Collection[str]:
+    """The commands within a command: `label` and `rm` of `latlab runs`."""
+    found = group.get_command(click.Context(group), name)
+    return found.commands if isinstance(found, click.Group) else ()
+
+
 def test_a_latlab_command_in_the_docs_has_the_options_that_it_shows() -> None:
     tried = 0
     for page, line in some(commands("latlab"), 50):
         words = shlex.split(line)[1:]
-        named = [word for word in words if not word.startswith("-")][:1]
+        named = [word for word in words if not word.startswith("-")][:2]
+        named[1:] = [word for word in named[1:] if word in parts_of(named[0])]
         # Options without a command are those of measure.
         text = help_of(*named) if named or words in (["--help"], ["--version"]) else help_of("measure")
         for option in (word.split("=")[0] for word in words if word.startswith("-")):

@@ -35,7 +35,7 @@ def command(a: str, b: str, *, same: str, across: bool, verbose: bool, as_json: 
     """
     from latlab import compare  # noqa: PLC0415 - not needed for --help
 
-    limit = _share(same)
+    limit = share(same)
     sides = compare.both(a, b)
     found = compare.compare(*sides, same=limit, across=across, kept=compare.stored(*sides))
     if as_json:
@@ -47,7 +47,7 @@ def command(a: str, b: str, *, same: str, across: bool, verbose: bool, as_json: 
     say(comparison_lines(found, screen_of(sys.stdout), verbose=verbose))
 
 
-def _share(text: str) -> float:
+def share(text: str) -> float:
     """`5%` or `0.05`.
 
     Raises:

@@ -244,7 +244,7 @@ def compare(
     """
     objections = Objections(a, b, across=across)
     sides = [_samples(own.runs) for own in (a, b, Side("", tuple(kept)))]
-    names = _headlines(a.runs[0]) | _headlines(b.runs[0])
+    names = headlines(a.runs[0]) | headlines(b.runs[0])
     figures: list[Figure] = []
     pending: list[tuple[Figure, list[list[_Sample]]]] = []
     for key in dict.fromkeys([*sides[0], *sides[1]]):
@@ -313,7 +313,7 @@ def _samples(runs: Iterable[Run]) -> dict[Key, list[_Sample]]:
     return found
 
 
-def _headlines(run: Run) -> dict[tuple[str, str], str]:
+def headlines(run: Run) -> dict[tuple[str, str], str]:
     """The figures of page one: their names by probe and point."""
     return {
         (rung.probe, rung.path): _NAMES.get(rung.key, rung.name)

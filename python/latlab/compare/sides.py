@@ -21,7 +21,7 @@ _ENDINGS: Final = (".latlab.jsonl", ".latlab.jsonl.zst")
 MOST: Final = 100
 
 #: What every figure depends on, by where a machine's description has it.
-_OF_ALL: Final = {
+OF_ALL: Final = {
     "CPU": "cpu.model_name",
     "number of CPUs": "cpu.logical_cpus",
     "page size": "memory.page_bytes",
@@ -31,16 +31,17 @@ _OF_ALL: Final = {
     "power source": "cpu.power_source",
 }
 #: What figures of the disk depend on.
-_OF_STORAGE: Final = {
+OF_STORAGE: Final = {
     "file system": "dir.file_system.kind",
     "mount options": "dir.file_system.options",
     "disk's device": "dir.file_system.disk",
 }
 #: What figures of the network depend on, by the run's settings.
-_OF_NETWORK: Final = ("delay_ms", "rate_mbit", "distance", "url")
+OF_NETWORK: Final = ("delay_ms", "rate_mbit", "distance", "url")
 #: What may have changed what was measured: said, and no reason not to compare.
-_ENVIRONMENT: Final = {
+ENVIRONMENT: Final = {
     "kernel": "os.kernel_release",
+    "microcode": "cpu.microcode",
     "C library": "os.libc.version",
     "transparent huge pages": "memory.thp.enabled",
     "frequency governor": "cpu.governor",
@@ -119,7 +120,7 @@ def unlike(first: Side, second: Side, names: dict[str, str]) -> list[str]:
     """Which of these fields of the machines differ between any two runs of the sides, with their values."""
     found = []
     for name, at in names.items():
-        values = [[_value(run.machine, at) for run in own.runs] for own in (first, second)]
+        values = [[value_at(run.machine, at) for run in own.runs] for own in (first, second)]
         if len(set(values[0]) | set(values[1])) > 1:
             found.append(f"{name}: {' against '.join(listed(list(dict.fromkeys(own))) for own in values)}")
     return found
@@ -127,12 +128,14 @@ def unlike(first: Side, second: Side, names: dict[str, str]) -> list[str]:
 
 def is_like(machine: Machine, other: Machine) -> bool:
     """Whether all figures of two machines can be compared."""
-    return all(_value(machine, at) == _value(other, at) for at in (*_OF_ALL.values(), *_OF_STORAGE.values()))
+    return all(
+        value_at(machine, at) == value_at(other, at) for at in (*OF_ALL.values(), *OF_STORAGE.values())
+    )
 
 
 def environment(first: Side, second: Side) -> list[str]:
     """What else differs."""
-    return unlike(first, second, _ENVIRONMENT)
+    return unlike(first, second, ENVIRONMENT)
 
 
 class Objections:
@@ -145,10 +148,10 @@ class Objections:
     """
 
     def __init__(self, first: Side, second: Side, *, across: bool) -> None:
-        self._machines = [] if across else unlike(first, second, _OF_ALL)
-        self._disks = [] if across else unlike(first, second, _OF_STORAGE)
+        self._machines = [] if across else unlike(first, second, OF_ALL)
+        self._disks = [] if across else unlike(first, second, OF_STORAGE)
         paths = [
-            {tuple(getattr(run.settings, name) for name in _OF_NETWORK) for run in own.runs}
+            {tuple(getattr(run.settings, name) for name in OF_NETWORK) for run in own.runs}
             for own in (first, second)
         ]
         self._network = (
@@ -180,7 +183,8 @@ class Objections:
         return ""
 
 
-def _value(machine: Machine, at: str) -> str:
+def value_at(machine: Machine, at: str) -> str:
+    """What a machine's description has at a path, in words."""
     value = machine.at(at)
     if value is None:
         return "unknown" if at in _SAID_WHEN_UNKNOWN else "none"
@@ -189,7 +193,7 @@ def _value(machine: Machine, at: str) -> str:
     return clean(", ".join(map(str, value)) if isinstance(value, list) else value, most=60)
 
 
-_SAID_WHEN_UNKNOWN: Final = frozenset(_OF_ALL.values()) - {
+_SAID_WHEN_UNKNOWN: Final = frozenset(OF_ALL.values()) - {
     "limits.cgroup.cpu_quota",
     "limits.cgroup.memory_limit_bytes",
     "virtualisation.hypervisor",

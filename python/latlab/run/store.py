@@ -15,13 +15,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from latlab.errors import RunFileError, UserError
 from latlab.run.machine import Machine
-from latlab.run.model import Settings, to_machine
+from latlab.run.model import Settings, Tool
 from latlab.run.reader import SUFFIX, Limits, decompressor
 from latlab.run.writer import RunWriter
 from latlab.text import clean
@@ -67,10 +67,24 @@ class Head(msgspec.Struct):
     id: str
     started: str
     machine: Machine
+    schema: str = ""
     settings: Settings = Settings()
+    tool: Tool | None = None
+
+    @property
+    def started_s(self) -> float:
+        """Seconds since 1970; 0 where unknown."""
+        return _instant(self.started)
 
 
-_HEAD = msgspec.json.Decoder(Head, dec_hook=to_machine)
+def _to_machine(kind: type, value: Any) -> Machine:  # noqa: ANN401 - any JSON
+    """Without the checks of what is to be written again: a look-up never fails."""
+    if kind is not Machine or not isinstance(value, dict):
+        raise TypeError("Expected `object`")
+    return Machine(value)
+
+
+_HEAD = msgspec.json.Decoder(Head, dec_hook=_to_machine)
 
 
 def head(path: Path) -> Head:

@@ -1,0 +1,278 @@
+"""`latlab history`: what is shown of runs whose changes are known, and how little of their files is read."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import shlex
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
+from unittest import mock
+
+import msgspec
+import pytest
+from tests.compare.conftest import kept, scaled
+from tests.pages import ROOT, shell_blocks
+from tests.some import some
+
+from latlab.run import brief, reader
+from latlab.run.fold import keeping
+from latlab.run.model import ENCODER, Record
+from latlab.run.run import Run
+
+Command = Callable[..., CompletedProcess[str]]
+Json = dict[str, Any]
+#: Probes of which the runs here have figures.
+PROBES = ("memory.load.dependent", "kernel.syscall", "storage.read.random")
+
+
+@cache
+def small() -> Run:
+    whole = kept()
+    assert whole.footer is not None
+    return Run(whole.header, [each for each in whole.records if each.probe in PROBES], whole.footer)
+
+
+def write(
+    folder: Path,
+    number: int,
+    factor: Callable[[Record], float] = lambda _: 1.0,
+    *,
+    change: Callable[[Json], object] = lambda _: None,
+    records: Callable[[Record], Record] = lambda record: record,
+    middle: str = "",
+) -> Path:
+    """A kept run of its own day, as its file is written: its figures differ by 2 % from those of others."""
+    dice = random.Random(number)
+    run = small()
+    figures = [
+        records(scaled(record, factor(record) * dice.lognormvariate(0, 0.02))) for record in run.records
+    ]
+    header = json.loads(ENCODER.encode(run.header))
+    header |= {"id": f"run-{number:02}", "started": f"2026-11-{1 + number:02}T10:00:00+00:00"}
+    change(header)
+    assert run.footer is not None
+    footer = ENCODER.encode(keeping(run.footer, figures)).decode()
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / f"run-{number:02}.latlab.jsonl"
+    file.write_text(f"{json.dumps(header)}\n{middle}{footer}\n", encoding="utf-8")
+    return file
+
+
+@pytest.fixture
+def folder(own_home: Path) -> Path:
+    return own_home / "data/latlab/runs"
+
+
+def told(answer: CompletedProcess[str]) -> Json:
+    assert answer.returncode == 0, answer.stderr
+    found: Json = json.loads(answer.stdout)
+    return found
+
+
+def figure(found: Json, name: str) -> Json:
+    return next(each for each in found["figures"] if each["name"].startswith(name))
+
+
+def syscall(record: Record) -> bool:
+    return record.probe == "kernel.syscall"
+
+
+def after_the_kernel(folder: Path, count: int = 16) -> None:
+    """System calls take 30 % longer from the tenth run on, which has a new kernel; RAM has one spike."""
+    for number in range(count):
+
+        def factor(record: Record, number: int = number) -> float:
+            if record.probe == "memory.load.dependent" and number == 5:
+                return 3.0
+            return 1.3 if syscall(record) and number >= 9 else 1.0
+
+        def change(header: Json, number: int = number) -> None:
+            header["machine"]["os"]["kernel_release"] = "6.18.1" if number >= 9 else "6.1.2"
+
+        write(folder, number, factor, change=change)
+
+
+def test_a_change_is_shown_with_its_date_its_factor_and_the_new_kernel(called: Command, folder: Path) -> None:
+    after_the_kernel(folder)
+    answer = called("history")
+    assert answer.returncode == 0, answer.stderr
+    text = answer.stdout
+    assert re.match(r"1 of \d figures changed by more than 10 % in 16 runs, 2026-11-01 10:00 to", text)
+    lines = text.splitlines()
+    at = next(place for place, line in enumerate(lines) if line.startswith(" system call"))
+    assert re.search(r"[▁▂▃▄▅▆▇█]{16}  \d+ ns → \d+ ns$", lines[at])
+    detail = " ".join(line.strip() for line in lines[at + 1 : at + 3])
+    assert re.match(r"2026-11-10 10:00 changed 1\.\d+ times \(1\.2\d*–1\.3\d*\); kernel: 6\.1\.2 to", detail)
+    assert text.count("changed 1.") == 1
+    assert "2026-11-10 10:00 kernel: 6.1.2 to 6.18.1" in text
+    ram = next(line for line in lines if line.startswith(" RAM"))
+    assert ram.partition("  ")[2].lstrip()[5] == "^"
+    assert "spike: 2026-11-06 10:00 (" in text
+    assert "Marks: ^ v spike, not a change." in text
+    plain = called("history", LC_ALL="C").stdout
+    assert plain.isascii()
+    assert "#" in plain
+
+
+def test_json_has_all_points_with_their_ranges(called: Command, folder: Path) -> None:
+    after_the_kernel(folder)
+    found = told(called("history", "--json"))
+    assert [run["id"] for run in found["runs"]] == [f"run-{number:02}" for number in range(16)]
+    assert [run["id"] for run in found["runs"] if run["environment"]] == ["run-09"]
+    call = figure(found, "system call")
+    (change,) = call["changes"]
+    assert change["run"] == "run-09"
+    assert change["low"] < 1.3 < change["high"]
+    assert change["environment"] == ["kernel: 6.1.2 to 6.18.1"]
+    for point in some(call["points"], 16):
+        assert point["low"] <= point["value"] <= point["high"]
+    ram = figure(found, "RAM")
+    assert ram["changes"] == []
+    assert [point["run"] for point in ram["points"] if point["kind"] == "spike"] == ["run-05"]
+
+
+def test_unchanged_runs_have_no_change(called: Command, folder: Path) -> None:
+    for number in range(12):
+        write(folder, number)
+    answer = called("history")
+    assert re.match(r"0 of \d figures changed", answer.stdout)
+    assert "Environment" not in answer.stdout
+    assert not any(each["changes"] for each in some(told(called("history", "--json"))["figures"]))
+
+
+def test_another_method_version_starts_a_new_segment(called: Command, folder: Path) -> None:
+    def other(record: Record) -> Record:
+        return msgspec.structs.replace(record, method=record.method + 1) if syscall(record) else record
+
+    for number in range(6):
+        write(folder, number)
+    for number in range(6, 12):
+        write(folder, number, lambda record: 2.0 if syscall(record) else 1.0, records=other)
+    call = figure(told(called("history", "--json")), "system call")
+    assert call["changes"] == []
+    (found,) = call["breaks"]
+    assert found["run"] == "run-06"
+    assert found["why"].startswith("method version: ")
+    assert "2026-11-07 10:00 not comparable with earlier runs: method version:" in called("history").stdout
+
+
+def test_disturbed_runs_are_shown_and_not_judged(called: Command, folder: Path) -> None:
+    def disturbed(record: Record) -> Record:
+        return msgspec.structs.replace(record, flags=["disturbed"]) if syscall(record) else record
+
+    for number in range(4):
+        write(folder, number, records=disturbed)
+        write(folder, number + 4, lambda _: 2.0, records=disturbed)
+    call = figure(told(called("history", "--json")), "system call")
+    assert call["changes"] == []
+    assert {point["kind"] for point in call["points"]} == {"disturbed"}
+    assert [change["run"] for change in figure(told(called("history", "--json")), "RAM")["changes"]] == [
+        "run-04"
+    ]
+    text = called("history").stdout
+    assert "not judged: 0 undisturbed runs, 6 are needed" in text
+    assert "xxxxxxxx" in text
+
+
+def test_figures_are_chosen_by_probe_and_point(called: Command, folder: Path) -> None:
+    after_the_kernel(folder, 4)
+    found = told(called("history", "--json", "--figure", "storage.*:*depth 1*"))
+    assert {each["probe"] for each in some(found["figures"])} == {"storage.read.random"}
+    assert all("depth 1" in each["point"] for each in found["figures"])
+    answer = called("history", "--figure", "nothing:*")
+    assert (answer.returncode, answer.stderr.count("\n")) == (2, 1)
+    assert "no run has a figure 'nothing:*'" in answer.stderr
+
+
+def test_runs_are_those_of_this_machine_or_those_that_are_named(
+    called: Command, folder: Path, place: Path
+) -> None:
+    def other(header: Json) -> None:
+        header["machine"]["cpu"]["model_name"] = "Other One"
+
+    write(folder, 0, change=other)
+    for number in range(1, 4):
+        write(folder, number)
+    (place / "named").mkdir()
+    write(place / "named", 9, change=other)
+    called("runs", "label", "run-02", "nightly")
+
+    def runs(*names: str) -> list[str]:
+        return [run["id"] for run in told(called("history", "--json", *names))["runs"]]
+
+    assert runs() == ["run-01", "run-02", "run-03"]
+    assert runs("run-03", "run-01") == ["run-01", "run-03"]
+    assert runs("named/", "@nightly", "run-02") == ["run-02", "run-09"]
+    breaks = figure(told(called("history", "--json", "named", "last")), "RAM")["breaks"]
+    assert "to Other One" in breaks[0]["why"]
+    answer = called("history", "@nothing")
+    assert (answer.returncode, answer.stderr.count("\n")) == (2, 1)
+
+
+def test_without_runs_that_is_said(called: Command) -> None:
+    answer = called("history")
+    assert (answer.returncode, answer.stderr) == (
+        2,
+        "latlab: there is no kept run yet: `latlab measure` makes one\n",
+    )
+
+
+def test_a_file_that_is_no_run_is_said_and_left_out(called: Command, folder: Path, place: Path) -> None:
+    write(place, 1)
+    (place / "other.latlab.jsonl").write_text("{}\n", encoding="utf-8")
+    answer = called("history", "--json", ".")
+    assert len(told(answer)["runs"]) == 1
+    assert answer.stderr == "latlab: other.latlab.jsonl does not begin as a run does\n"
+
+
+def test_only_the_newest_run_is_read_whole(called: Command, folder: Path) -> None:
+    # What stands between the first and the last line is no JSON: whoever read it would say so.
+    for number in range(10):
+        write(folder, number, middle="no JSON\n" * 100)
+    write(folder, 10)
+    with mock.patch.object(reader, "read", wraps=reader.read) as whole:
+        found = told(called("history", "--json"))
+    assert len(found["runs"]) == 11
+    assert found["notes"] == []
+    assert [call.args[0].name for call in whole.call_args_list] == ["run-10.latlab.jsonl"]
+
+
+def test_a_run_without_its_end_is_read_whole(called: Command, folder: Path, rounds: str) -> None:
+    first, *lines, _ = Path(rounds).read_text(encoding="utf-8").splitlines(keepends=True)
+    folder.mkdir(parents=True)
+    (folder / "short.latlab.jsonl").write_text(first + "".join(lines), encoding="utf-8")
+    found = told(called("history", "--json"))
+    assert len(figure(found, "RAM")["points"]) == 1
+
+
+@pytest.mark.parametrize("length", [0, 1, 5, 1000])
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_the_last_line_is_found_from_the_end(tmp_path: Path, length: int, end: str) -> None:
+    file = tmp_path / "file"
+    with mock.patch.object(brief, "_BLOCK", 4):
+        for before in ("", "one\ntwo\n"):
+            file.write_text(f"{before}{'x' * length}{end}", encoding="utf-8")
+            if length:
+                assert brief.last_line(file).rstrip(b"\n") == b"x" * length
+        file.write_bytes(b"")
+        assert brief.last_line(file) == b""
+
+
+def test_every_command_of_the_page_on_histories_runs(called: Command, folder: Path) -> None:
+    page = ROOT / "docs/how-to/keep-a-history.md"
+    measured = 0
+    for line in some("".join(shell_blocks(page)).splitlines(), 8):
+        program, *words = shlex.split(line)
+        assert program == "latlab"
+        if words[0] == "measure":
+            write(folder, measured)
+            measured += 1
+            continue
+        answer = called(*words)
+        assert answer.returncode == 0, f"{line}: {answer.stderr}"
+    assert measured == 2

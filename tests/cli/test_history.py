@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import random
 import re
@@ -19,9 +20,11 @@ from tests.compare.conftest import kept, scaled
 from tests.pages import ROOT, shell_blocks
 from tests.some import some
 
+from latlab.cli.terminal.history_lines import _changed
+from latlab.compare.history import Change
 from latlab.run import brief, reader
 from latlab.run.fold import keeping
-from latlab.run.model import ENCODER, Record
+from latlab.run.model import ENCODER, Record, Unit
 from latlab.run.run import Run
 
 Command = Callable[..., CompletedProcess[str]]
@@ -107,8 +110,8 @@ def test_a_change_is_shown_with_its_date_its_factor_and_the_new_kernel(called: C
     at = next(place for place, line in enumerate(lines) if line.startswith(" system call"))
     assert re.search(r"[▁▂▃▄▅▆▇█]{16}  \d+ ns → \d+ ns$", lines[at])
     detail = " ".join(line.strip() for line in lines[at + 1 : at + 3])
-    assert re.match(r"2026-11-10 10:00 changed 1\.\d+ times \(1\.2\d*–1\.3\d*\); kernel: 6\.1\.2 to", detail)
-    assert text.count("changed 1.") == 1
+    assert re.match(r"2026-11-10 10:00 1\.\d+ times slower \(1\.2\d*–1\.3\d*\); kernel: 6\.1\.2 to", detail)
+    assert text.count(" times ") == 1
     assert "2026-11-10 10:00 kernel: 6.1.2 to 6.18.1" in text
     ram = next(line for line in lines if line.startswith(" RAM"))
     assert ram.partition("  ")[2].lstrip()[5] == "^"
@@ -117,6 +120,19 @@ def test_a_change_is_shown_with_its_date_its_factor_and_the_new_kernel(called: C
     plain = called("history", LC_ALL="C").stdout
     assert plain.isascii()
     assert "#" in plain
+
+
+@pytest.mark.parametrize(
+    ("factor", "unit", "words"),
+    [
+        (1.25, "ns", "1.25 times slower (1.20–1.33)"),
+        (0.8, "ns", "1.25 times faster (1.20–1.33)"),
+        (0.8, "bytes_per_s", "1.25 times slower (1.20–1.33)"),
+    ],
+)
+def test_a_change_is_slower_or_faster(factor: float, unit: Unit, words: str) -> None:
+    low, high = (1.2, 4 / 3) if factor > 1 else (0.75, 1 / 1.2)
+    assert _changed(Change(0, factor, low, high, ()), unit) == words
 
 
 def test_json_has_all_points_with_their_ranges(called: Command, folder: Path) -> None:
@@ -248,6 +264,18 @@ def test_a_run_without_its_end_is_read_whole(called: Command, folder: Path, roun
     (folder / "short.latlab.jsonl").write_text(first + "".join(lines), encoding="utf-8")
     found = told(called("history", "--json"))
     assert len(figure(found, "RAM")["points"]) == 1
+
+
+@pytest.mark.parametrize("factor", [1e300, 1e-300])
+def test_figures_that_no_machine_has_are_shown_nevertheless(
+    called: Command, folder: Path, factor: float
+) -> None:
+    for number in range(12):
+        by = factor if number >= 6 else 1.0
+        write(folder, number, functools.partial(lambda by, record: by if syscall(record) else 1.0, by))
+    call = figure(told(called("history", "--json")), "system call")
+    assert [change["run"] for change in call["changes"]] == ["run-06"]
+    assert called("history").returncode == 0
 
 
 @pytest.mark.parametrize("length", [0, 1, 5, 1000])

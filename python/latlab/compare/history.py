@@ -23,6 +23,7 @@ from latlab.compare.sides import (
     is_like,
     value_at,
 )
+from latlab.compare.verdict import factor
 from latlab.errors import RunFileError, UserError
 from latlab.run.brief import Brief, Median, brief
 from latlab.run.run import load
@@ -398,5 +399,5 @@ def _judge(
         half = _core.t_quantile(0.975, test.degrees) * test.error
         first, last = steady[at - 1][0] + 1, steady[at][0] + 1
         then = tuple(dict.fromkeys(text for texts in times.environments[first:last] for text in texts))
-        low, factor, high = (math.exp(test.change + side * half) for side in (-1, 0, 1))
-        changes.append(Change(steady[at][0], factor, low, high, then))
+        low, middle, high = (factor(test.change + side * half) for side in (-1, 0, 1))
+        changes.append(Change(steady[at][0], middle, low, high, then))

@@ -99,9 +99,9 @@ def _verdict(contrast: Contrast, same: float, level: float) -> Verdict:
     changed = abs(contrast.ratio) > max(half, limit)
     return Verdict(
         kind="changed" if changed else "same" if inside else "cannot-tell",
-        low=_factor(contrast.ratio - half),
-        high=_factor(contrast.ratio + half),
-        smallest_visible=max(_factor(visible) - 1, same),
+        low=factor(contrast.ratio - half),
+        high=factor(contrast.ratio + half),
+        smallest_visible=max(factor(visible) - 1, same),
         more_runs=_more_runs(contrast, limit, level),
     )
 
@@ -115,7 +115,8 @@ def _more_runs(contrast: Contrast, limit: float, level: float) -> int | None:
     return None
 
 
-def _factor(log: float) -> float:
+def factor(log: float) -> float:
+    """Its exponential, bounded."""
     return math.exp(min(max(log, -_MOST_LOG), _MOST_LOG))
 
 

@@ -22,6 +22,7 @@ from latlab.run.point import Point
 from latlab.run.reader import Limits, read
 from latlab.run.run import Run
 from latlab.run.store import Head
+from latlab.run.values import Count
 
 #: Of a file's end, read first; twice as much where a line begins before it.
 _BLOCK: Final = 1 << 19
@@ -74,7 +75,7 @@ class _Summary(msgspec.Struct):
 
 class _Figure(msgspec.Struct):
     probe: str
-    method: int
+    method: Count
     unit: Unit
     kind: Kind
     # Of a few of hundreds only these are decoded.

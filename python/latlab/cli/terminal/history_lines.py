@@ -12,7 +12,8 @@ from latlab.compare.series import LEAST
 from latlab.units import format_factor, format_percent, format_value
 
 if TYPE_CHECKING:
-    from latlab.compare.history import Figure, History, Point
+    from latlab.compare.history import Change, Figure, History, Point
+    from latlab.run.model import Unit
 
 _BLOCKS: Final = "▁▂▃▄▅▆▇█"
 _ASCII: Final = "_.-~=+*#"
@@ -71,29 +72,28 @@ def sparkline(points: Sequence[Point], runs: int, width: int, same: float, scree
         screen: Where it is shown.
     """
     levels = _BLOCKS if screen.unicode else _ASCII
-    sound = [each.value for each in points if each.kind == "measured"] or [each.value for each in points]
-    low, high = min(sound), max(sound)
-    if high / low < (1 + same) ** 2:
-        middle = (low * high) ** 0.5
-        low, high = middle / (1 + same), middle * (1 + same)
+    # Spikes do not set the scale.
+    sound = [each for each in points if each.kind == "measured"] or points
+    logs = [math.log(each.value) for each in sound]
+    middle = (min(logs) + max(logs)) / 2
+    half = max((max(logs) - min(logs)) / 2, math.log1p(same))
     columns: list[list[Point]] = [[] for _ in range(width)]
     for point in points:
         columns[point.run * width // runs].append(point)
-    return "".join(_mark(column, low, high, levels) for column in columns)
+    return "".join(_mark(column, middle, half, levels) for column in columns)
 
 
-def _mark(column: Sequence[Point], low: float, high: float, levels: str) -> str:
+def _mark(column: Sequence[Point], middle: float, half: float, levels: str) -> str:
     if not column:
         return " "
-    spikes = [each.value for each in column if each.kind == "spike"]
-    if spikes:
-        return _UP if spikes[0] > (low * high) ** 0.5 else _DOWN
-    values = [each.value for each in column if each.kind == "measured"]
-    if not values:
+    for each in column:
+        if each.kind == "spike":
+            return _UP if math.log(each.value) > middle else _DOWN
+    logs = [math.log(each.value) for each in column if each.kind == "measured"]
+    if not logs:
         return _DISTURBED
-    value = min(max(statistics.median(values), low), high)
-    share = math.log(value / low) / math.log(high / low)
-    return levels[min(int(share * len(levels)), len(levels) - 1)]
+    share = (statistics.median(logs) - middle + half) / (2 * half)
+    return levels[min(max(int(share * len(levels)), 0), len(levels) - 1)]
 
 
 def _values(figure: Figure) -> str:
@@ -107,9 +107,8 @@ def _details(figure: Figure, found: History) -> Iterator[str]:
     """Changes and what cannot be compared in the order of time, then spikes."""
     texts: list[tuple[int, str]] = []
     for change in figure.changes:
-        ends = f"{format_factor(change.low, 3)}–{format_factor(change.high, 3)}"
         then = f"; {'; '.join(change.environment)}" if change.environment else ""
-        texts.append((change.run, f"changed {format_factor(change.factor, 3)} times ({ends}){then}"))
+        texts.append((change.run, f"{_changed(change, figure.unit)}{then}"))
     texts += [(each.run, f"not comparable with earlier runs: {each.why}") for each in figure.breaks]
     for run, text in sorted(texts):
         yield f"{found.runs[run].date} {text}"
@@ -124,6 +123,16 @@ def _details(figure: Figure, found: History) -> Iterator[str]:
         ]
         more = f" and {len(spikes) - _MOST} earlier" if len(spikes) > _MOST else ""
         yield f"{'spike' if len(spikes) == 1 else 'spikes'}: {', '.join(shown)}{more}"
+
+
+def _changed(change: Change, unit: Unit) -> str:
+    """`1.30 times slower (1.28–1.33)`."""
+    more, less = ("slower", "faster") if unit == "ns" else ("faster", "slower")
+    ends = (change.factor, change.low, change.high)
+    if change.factor < 1:
+        more, ends = less, (1 / change.factor, 1 / change.high, 1 / change.low)
+    times, low, high = (format_factor(each, 3) for each in ends)
+    return f"{times} times {more} ({low}–{high})"
 
 
 def _ends(found: History) -> Iterator[tuple[str, str]]:

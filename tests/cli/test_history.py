@@ -26,6 +26,7 @@ from latlab.run import brief, reader
 from latlab.run.fold import keeping
 from latlab.run.model import ENCODER, Record, Unit
 from latlab.run.run import Run
+from latlab.view.theme import LIGHT
 
 Command = Callable[..., CompletedProcess[str]]
 Json = dict[str, Any]
@@ -150,6 +151,25 @@ def test_json_has_all_points_with_their_ranges(called: Command, folder: Path) ->
     ram = figure(found, "RAM")
     assert ram["changes"] == []
     assert [point["run"] for point in ram["points"] if point["kind"] == "spike"] == ["run-05"]
+
+
+def test_a_picture_has_a_panel_a_figure_and_a_line_a_change(
+    called: Command, folder: Path, place: Path
+) -> None:
+    pytest.importorskip("vl_convert", reason="needs latlab[export]")
+    after_the_kernel(folder)
+    answer = called("history", "-o", "history.svg")
+    assert (answer.returncode, answer.stdout) == (0, ""), answer.stderr
+    picture = (place / "history.svg").read_text(encoding="utf-8")
+    for name in ("RAM", "system call", "disk, random 4 KiB read"):
+        assert f">{name}" in picture
+    assert picture.count(LIGHT.s2) >= 1
+    assert "2026-11-01" in picture
+    answer = called("history", "-o", "history.html")
+    assert (answer.returncode, answer.stderr) == (
+        2,
+        "latlab: -o 'history.html': name the file .svg, .png or .pdf\n",
+    )
 
 
 def test_unchanged_runs_have_no_change(called: Command, folder: Path) -> None:
@@ -292,6 +312,7 @@ def test_the_last_line_is_found_from_the_end(tmp_path: Path, length: int, end: s
 
 
 def test_every_command_of_the_page_on_histories_runs(called: Command, folder: Path) -> None:
+    pytest.importorskip("vl_convert", reason="needs latlab[export]")
     page = ROOT / "docs/how-to/keep-a-history.md"
     measured = 0
     for line in some("".join(shell_blocks(page)).splitlines(), 8):

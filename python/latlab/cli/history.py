@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 
 import click
+
+from latlab.errors import UserError
 
 
 @click.command("history")
@@ -16,8 +19,14 @@ import click
 @click.option(
     "--same", metavar="SHARE", default="10%", show_default=True, help="Which change does not matter."
 )
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    help="Write a picture of at most 20 figures: .svg, .png or .pdf ([export]).",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print all points and changes as JSON.")
-def command(runs: tuple[str, ...], *, figure: str, same: str, as_json: bool) -> None:
+def command(runs: tuple[str, ...], *, figure: str, same: str, output: str | None, as_json: bool) -> None:
     """Show how this machine's headline figures changed over its kept runs, and when.
 
     Without RUN: all kept runs of the machine of the newest one. A change has at least three runs before and
@@ -29,6 +38,7 @@ def command(runs: tuple[str, ...], *, figure: str, same: str, as_json: bool) -> 
       latlab history
       latlab history --figure 'storage.*:*'
       latlab history runs/ @nightly --same 5%
+      latlab history -o history.svg
       latlab history --json | jq '.figures[] | {name, changes}'
     """
     from latlab.cli.compare import share  # noqa: PLC0415 - another command's module
@@ -36,12 +46,30 @@ def command(runs: tuple[str, ...], *, figure: str, same: str, as_json: bool) -> 
     from latlab.compare import history  # noqa: PLC0415 - see above
 
     limit = share(same)
+    target = _picture(output) if output else None
     found = history.history(history.found(runs), figure=figure, same=limit)
     for note in found.notes:
         talk(f"latlab: {note}")
+    if target:
+        from latlab.charts.picture import convert  # noqa: PLC0415 - only for a picture
+        from latlab.compare.picture import specification  # noqa: PLC0415 - see above
+        from latlab.run.saving import save  # noqa: PLC0415 - see above
+
+        save(target, convert(specification(found), target.suffix[1:].lower()))
+        return
     if as_json:
         sys.stdout.write(json.dumps(found.as_json(), ensure_ascii=False, allow_nan=False, indent=1) + "\n")
         return
     from latlab.cli.terminal.history_lines import history_lines  # noqa: PLC0415 - for people only
 
     say(history_lines(found, screen_of(sys.stdout)))
+
+
+def _picture(name: str) -> Path:
+    """Refused before any run is read."""
+    from latlab.charts.picture import FORMS  # noqa: PLC0415 - not needed for --help
+
+    target = Path(name)
+    if target.suffix[1:].lower() not in FORMS:
+        raise UserError(f"-o {name!r}: name the file .svg, .png or .pdf")
+    return target

@@ -7,8 +7,6 @@ import sys
 
 import click
 
-from latlab.errors import UserError
-
 
 @click.command("compare")
 @click.argument("a", metavar="A")
@@ -34,8 +32,9 @@ def command(a: str, b: str, *, same: str, across: bool, verbose: bool, as_json: 
       latlab compare laptop.latlab.jsonl last --across    two machines
     """
     from latlab import compare  # noqa: PLC0415 - not needed for --help
+    from latlab.units import parse_share  # noqa: PLC0415 - see above
 
-    limit = share(same)
+    limit = parse_share(same, most=compare.MOST_CHANGE)
     sides = compare.both(a, b)
     found = compare.compare(*sides, same=limit, across=across, kept=compare.stored(*sides))
     if as_json:
@@ -45,19 +44,3 @@ def command(a: str, b: str, *, same: str, across: bool, verbose: bool, as_json: 
     from latlab.cli.terminal.screen import say, screen_of  # noqa: PLC0415 - see above
 
     say(comparison_lines(found, screen_of(sys.stdout), verbose=verbose))
-
-
-def share(text: str) -> float:
-    """`5%` or `0.05`.
-
-    Raises:
-        UserError: it is neither, or not between 0 and 10.
-    """
-    number, percent, rest = text.replace(" ", "").partition("%")
-    try:
-        share = float(number) / (100 if percent else 1)
-    except ValueError:
-        share = -1.0
-    if rest or not 0 < share <= 10:  # noqa: PLR2004 - eleven times as long is never the same
-        raise UserError(f"--same {text!r}: a share such as 5% or 0.05")
-    return share

@@ -41,11 +41,11 @@ def command(runs: tuple[str, ...], *, figure: str, same: str, output: str | None
       latlab history -o history.svg
       latlab history --json | jq '.figures[] | {name, changes}'
     """
-    from latlab.cli.compare import share  # noqa: PLC0415 - another command's module
     from latlab.cli.terminal.screen import say, screen_of, talk  # noqa: PLC0415 - not needed for --help
-    from latlab.compare import history  # noqa: PLC0415 - see above
+    from latlab.compare import MOST_CHANGE, history  # noqa: PLC0415 - see above
+    from latlab.units import parse_share  # noqa: PLC0415 - see above
 
-    limit = share(same)
+    limit = parse_share(same, most=MOST_CHANGE)
     target = _picture(output) if output else None
     found = history.history(history.found(runs), figure=figure, same=limit)
     for note in found.notes:

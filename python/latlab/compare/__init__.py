@@ -34,6 +34,8 @@ __all__ = ["Comparison", "Figure", "Side", "Values", "both", "compare", "side", 
 
 #: What counts as the same unless something else is asked for.
 SAME: Final = 0.1
+#: A share larger than so many times is no limit.
+MOST_CHANGE: Final = 10.0
 #: So many kept runs say how far runs of a machine lie apart: the newest.
 KEPT: Final = 6
 #: Standard deviation of a figure's logarithm between runs of one machine where no runs say it, by how its

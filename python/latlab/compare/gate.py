@@ -21,7 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast
 
-from latlab.compare import SAME, Side, compare
+from latlab.compare import MOST_CHANGE, SAME, Side, compare
 from latlab.errors import UserError, named
 from latlab.nearest import nearest
 from latlab.text import clean
@@ -37,8 +37,6 @@ Level: TypeAlias = Literal["error", "warn"]
 
 #: The file that is read where none is named.
 FILE: Final = "latlab-gate.toml"
-#: A share larger than so many times is no limit.
-MOST_CHANGE: Final = 10.0
 #: A gate file of more bytes is something else.
 _MOST_BYTES: Final = 1 << 20
 _CHOICES: Final = {

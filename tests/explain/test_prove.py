@@ -506,7 +506,7 @@ def test_a_long_program_is_run_fewer_times_and_a_short_one_several_times_in_a_ro
 def test_the_command_says_how_often_tries_it_and_names_bound_and_what_was_found(tmp_path: Path) -> None:
     file = tmp_path / "ledger.json"
     # One that is over sooner is run several times in a row.
-    touches = "import time; [len(bytearray(8 << 20)) for _ in range(30)]; time.sleep(0.1)"
+    touches = "import time; [len(bytearray(8 << 20)) for _ in range(60)]; time.sleep(0.05)"
     told = explain(
         "--prove", "--yes", "--no-limits", "--runs", "1", "--level", "3", "--json", str(file), "--",
         sys.executable, "-I", "-S", "-c", f"print('once'); {touches}",

@@ -52,10 +52,13 @@ def test_threads_at_one_mutex_wait_while_another_works(known: Path) -> None:
     assert whole["parts"]["lock"]["wait"] > 0
 
 
-def test_the_slow_stage_of_a_pipeline_waits_least(known: Path) -> None:
+def test_what_comes_after_the_slow_stage_of_a_pipeline_waits_longer_than_it(known: Path) -> None:
     whole = said(known, "pipeline")
-    first, second, third = (process["pipe"] for process in whole["processes"])
-    assert second < min(first, third)
+    waits = [process["pipe"] for process in whole["processes"]]
+    assert all(0 < wait <= whole["total"] for wait in waits)
+    # It waits for all that the slow stage waits for, and for its work. Where others use the CPUs, the first
+    # stage may be the slow one.
+    assert waits[1] < waits[2]
 
 
 def test_words_are_counted_and_the_reading_is_known(tmp_path: Path, root: Path) -> None:

@@ -22,17 +22,17 @@ def build(run: Run, probes: Probes | None = None) -> Document:
         run: Any run, complete or not.
         probes: What the probes say of themselves; the measuring core's registry unless given.
     """
-    parts = tuple(chapters(run, known() if probes is None else probes))
-    document = Document(
+    # Cleaned one by one: the sections stand in their chapters too.
+    parts = cleaned(tuple(chapters(run, known() if probes is None else probes)))
+    return Document(
         title="How long memory, disk, network and kernel operations take on this machine",
-        facts=front.facts(run),
-        notices=_notices(run),
+        facts=cleaned(front.facts(run)),
+        notices=cleaned(_notices(run)),
         sections=tuple(section for chapter in parts for section in chapter.sections),
-        colophon=f"latlab {run.header.tool.version} · run {run.id}",
-        front=_front(run),
+        colophon=cleaned(f"latlab {run.header.tool.version} · run {run.id}"),
+        front=cleaned(_front(run)),
         chapters=parts,
     )
-    return cleaned(document)
 
 
 def _front(run: Run) -> Front:

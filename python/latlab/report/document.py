@@ -116,15 +116,20 @@ class Chapter:
         id: Anchor.
         title: What they are about.
         group: Under which word the page's list of chapters has it.
-        lead: The section that answers for it, which is one of them.
         sections: In order.
+        answers: Place of the section that answers for it.
     """
 
     id: str
     title: str
     group: str
-    lead: Section
     sections: tuple[Section, ...]
+    answers: int = 0
+
+    @property
+    def lead(self) -> Section:
+        """The section that answers for it."""
+        return self.sections[self.answers]
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,15 +18,15 @@ def chapters(run: Run, probes: Probes) -> Iterator[Chapter]:
     for chapter in CHAPTERS:
         sections = tuple(of_topic(topic, run, probes) for topic in chapter.topics)
         # An answer with a chart, an answer, a chart.
-        lead = max(sections, key=lambda section: (bool(section.sentences), bool(section.figures)))
-        yield Chapter(chapter.id, chapter.title, chapter.group, lead, sections)
+        kinds = [(bool(section.sentences), bool(section.figures)) for section in sections]
+        yield Chapter(chapter.id, chapter.title, chapter.group, sections, kinds.index(max(kinds)))
     whole = (
         doctor.section(run),
         machine.section(run),
         unmeasured.section(run, probes),
         provenance.section(run),
     )
-    yield Chapter("this-run", "This machine and this run", "Trust", whole[0], whole)
+    yield Chapter("this-run", "This machine and this run", "Trust", whole)
 
 
 def of_topic(topic: Topic, run: Run, probes: Probes) -> Section:

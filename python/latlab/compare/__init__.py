@@ -22,7 +22,6 @@ from latlab import _core
 from latlab.compare.sides import Objections, Side, both, environment, is_like, side
 from latlab.compare.verdict import Contrast, Kind, Verdict, verdicts
 from latlab.errors import RunFileError
-from latlab.run.ladder import ladder
 from latlab.run.run import Run, load
 from latlab.run.store import Store, head
 from latlab.topics.front import ROWS
@@ -309,8 +308,7 @@ def _samples(runs: Iterable[Run]) -> dict[Key, list[_Sample]]:
                 if value is not None and value > 0:
                     key = Key(record.probe, record.point.label(), record.kind, quantile)
                     ends = record.summary.intervals.get(quantile)
-                    disturbed = "disturbed" in record.flags
-                    sample = _Sample(value, ends, record.unit, record.method, disturbed)
+                    sample = _Sample(value, ends, record.unit, record.method, record.disturbed)
                     found.setdefault(key, []).append(sample)
     return found
 
@@ -319,7 +317,7 @@ def headlines(run: Run) -> dict[tuple[str, str], str]:
     """The figures of page one: their names by probe and point."""
     return {
         (rung.probe, rung.path): _NAMES.get(rung.key, rung.name)
-        for rung in ladder(run)
+        for rung in run.ladder()
         if rung.key in ROWS and rung.measured and rung.path
     }
 

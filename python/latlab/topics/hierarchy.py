@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from latlab.run.ladder import curve_findings, ladder
+from latlab.run.ladder import curve_findings
 from latlab.run.model import Level
 from latlab.run.run import Run
 from latlab.text import clean
@@ -87,7 +87,7 @@ def _marks(run: Run, ends: Ends) -> Iterator[Mark]:
 def prose(run: Run) -> Iterator[str]:
     """What a load costs in each level, and where they end."""
     # As the ladder has it: that of one size, where a level's median is over all of its sizes.
-    rungs = {rung.key: rung for rung in ladder(run) if rung.measured}
+    rungs = {rung.key: rung for rung in run.ladder() if rung.measured}
     costs = [f"{label(rungs[level.name])} in {level.name}" for level in run.levels if level.name in rungs]
     ends = [
         f"{level.name} ends between {format_bytes(ends[0])} and {format_bytes(ends[1])}"

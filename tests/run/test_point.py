@@ -12,7 +12,7 @@ QUICK = Path(__file__).parent.parent / "golden/inputs/quick.latlab.jsonl.zst"
 
 
 def test_a_label_names_every_field_that_tells_two_points_apart() -> None:
-    # The first CPU of a pair stands with the second; a draw repeats a point; an operation has one instruction set.
+    # The first CPU of a pair stands with the second; draws repeat a point; a machine has one instruction set.
     assert set(Point.__struct_fields__) - set(_LABEL) == {"from_cpu", "draw", "isa"}
 
 

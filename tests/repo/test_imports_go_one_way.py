@@ -53,6 +53,7 @@ MODULES = [
     "latlab.charts",
     "latlab.report",
     "latlab.compare",
+    "latlab.fleet",
     "latlab.explain",
     "latlab.notebook",
     "latlab.lessons",

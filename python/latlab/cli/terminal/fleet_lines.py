@@ -1,0 +1,93 @@
+"""A survey of a fleet on a screen: the verdict, then each host that is not as its peers are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from latlab.cli.terminal.screen import Line, Screen, styled
+from latlab.fleet.naming import ALARMS, LEAST_HOSTS
+from latlab.text import listed
+from latlab.units import format_factor, format_span, format_value
+
+if TYPE_CHECKING:
+    from latlab.fleet.survey import Reason, Survey
+
+#: Names in the first line, and hosts that are described.
+_NAMES: Final = 5
+_MOST: Final = 20
+
+
+def fleet_lines(survey: Survey, screen: Screen, *, verbose: bool = False) -> list[Line]:
+    """The whole.
+
+    Args:
+        survey: What is shown.
+        screen: Where it is shown.
+        verbose: Whether each host has a line.
+    """
+    lines = [styled(line.text, "bold") for line in screen.wrapped(_verdict(survey), rest="  ")]
+    for text in _basis(survey):
+        lines += screen.wrapped(text, rest="  ")
+    told = [own for own in survey.standings if own.because or verbose]
+    for own in told if verbose else told[:_MOST]:
+        lines += [Line(), styled(screen.fit(f"{own.host.name}: {_WORDS[own.kind]}"), "bold")]
+        for text in (*map(reason, own.because), *own.differs):
+            lines += screen.wrapped(text, first="  ", rest="    ")
+    if len(told) > _MOST and not verbose:
+        lines += [Line(), *screen.wrapped(f"{len(told) - _MOST} more hosts: -v lists all.")]
+    return lines
+
+
+_WORDS: Final = {
+    "slow": "slow",
+    "suspect": "suspect; measure it again",
+    "ok": "as its peers",
+    "no-peers": f"no peers ({LEAST_HOSTS} hosts of one class are needed)",
+}
+
+
+def reason(own: Reason) -> str:
+    """`RAM: 210 ns, peers 105 ns, 2.00 times slower (1.85–2.16)`."""
+    span = format_span(own.low, own.high, lambda value: format_factor(value, 3))
+    return (
+        f"{own.name}: {format_value(own.value, own.unit)}, peers {format_value(own.peers, own.unit)},"
+        f" {format_factor(own.ratio, 3)} times slower ({span})"
+    )
+
+
+def _verdict(survey: Survey) -> str:
+    named = survey.named
+    if not named:
+        suspects = [own.host.name for own in survey.standings if own.kind == "suspect"]
+        if suspects:
+            return f"No host is slow beyond doubt; measure again: {_names(suspects)}."
+        return "No host is slow." if survey.tests else "Nothing to compare: no class has enough hosts."
+    if len(named) == 1:
+        return f"{named[0].host.name} is slow: {reason(named[0].because[0])}."
+    return f"{len(named)} hosts are slow: {_names([own.host.name for own in named])}."
+
+
+def _names(names: list[str]) -> str:
+    more = [f"{len(names) - _NAMES} more"] if len(names) > _NAMES else []
+    return listed([*names[:_NAMES], *more])
+
+
+def _basis(survey: Survey) -> Iterator[str]:
+    hosts = len(survey.standings)
+    classes = len(survey.classes)
+    runs = sum(own.host.runs for own in survey.standings)
+    yield f"{_counted(hosts, 'host')} of {_counted(classes, 'class')}, {_counted(runs, 'run')}."
+    if survey.visible is not None:
+        shown = format_factor(survey.visible, 3)
+        yield (
+            f"In half of the figures, {shown} times slower would have shown."
+            f" False alarms: one fleet in {1 / ALARMS:,.0f}."
+        )
+    alone = [own for own in survey.standings if own.kind == "no-peers"]
+    if alone:
+        yield f"Without peers: {_names([own.host.name for own in alone])}; a class needs {LEAST_HOSTS} hosts."
+
+
+def _counted(many: int, what: str) -> str:
+    return f"{many:,} {what if many == 1 else what + ('es' if what.endswith('s') else 's')}"

@@ -1,0 +1,191 @@
+"""A host of a fleet, from its run files: what it is, and its headline figures in short."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from latlab.compare import headlines
+from latlab.compare.sides import value_at
+from latlab.run.brief import Brief, brief
+from latlab.run.model import Machine, Unit
+from latlab.run.run import load
+from latlab.run.store import head
+from latlab.text import clean
+
+#: What hosts of one class share, by where a machine's description has it.
+HARDWARE: Final = {
+    "CPU": "cpu.model_name",
+    "number of CPUs": "cpu.logical_cpus",
+    "architecture": "os.arch",
+    "kernel": "os.kernel_release",
+    "microcode": "cpu.microcode",
+    "file system": "dir.file_system.kind",
+}
+#: Hosts with the same memory modules differ by what their firmware keeps: a class has steps of a tenth.
+_MEMORY_STEPS: Final = 1 / math.log(1.1)
+#: Half the width of a 95 % interval in standard errors.
+_HALF: Final = 1.96
+
+
+class Key(NamedTuple):
+    """A figure's probe and its point."""
+
+    probe: str
+    point: str
+
+
+class Class(NamedTuple):
+    """Hosts that are compared with one another.
+
+    Attributes:
+        hardware: Values of :data:`HARDWARE`, in its order.
+        memory: Which step its memory is.
+        disk: Model of the disk that was measured, or what is known of it.
+        measured: The profile and the probes of its runs.
+    """
+
+    hardware: tuple[str, ...]
+    memory: int
+    disk: str
+    measured: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A figure of a host.
+
+    Attributes:
+        value: The median over its runs.
+        error: Standard error of its logarithm, by the run's own rounds; None where unknown.
+        unit: Of the value.
+    """
+
+    value: float
+    error: float | None
+    unit: Unit
+
+    @property
+    def slowness(self) -> float:
+        """Its logarithm, such that more is slower."""
+        return math.log(self.value) if self.unit == "ns" else -math.log(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A host.
+
+    Attributes:
+        name: How it is called: its name, or its file's where the run is anonymous.
+        own_class: What it is compared with.
+        machine: Its description.
+        figures: Headline figures, without disturbed ones.
+        disturbed: How many were.
+        runs: How many runs of it there are.
+    """
+
+    name: str
+    own_class: Class
+    machine: Machine
+    figures: Mapping[Key, Value] = field(repr=False)
+    disturbed: int
+    runs: int
+
+
+def hosts(paths: Iterable[Path]) -> tuple[list[Host], dict[Key, str]]:
+    """Reads run files, one after the other; several of one host and class are its repeats.
+
+    Args:
+        paths: Run files.
+
+    Returns:
+        The hosts in the order of their first files, and the names of the figures.
+
+    Raises:
+        RunFileError: one of the files cannot be read as a run.
+    """
+    names: dict[Class, dict[Key, str]] = {}
+    found: dict[tuple[str, Class], list[Brief]] = {}
+    for path in paths:
+        own = head(path)
+        which = class_of(own.machine, own.settings.profile, own.settings.only)
+        if which not in names:
+            names[which] = {Key(*at): name for at, name in headlines(load(path)).items()}
+        wanted = names[which]
+        name = clean(own.machine.text("os.host_name") or path.name.partition(".")[0], most=60)
+        short = brief(path, own, partial(_is_in, wanted))
+        found.setdefault((name, which), []).append(short)
+    together = {key: name for own in names.values() for key, name in own.items()}
+    return [_host(name, which, runs) for (name, which), runs in found.items()], together
+
+
+def _is_in(wanted: Mapping[Key, str], probe: str, point: str) -> bool:
+    return Key(probe, point) in wanted
+
+
+def class_of(machine: Machine, profile: str, only: Iterable[str] = ()) -> Class:
+    """The class of a machine that was measured like this."""
+    disk = machine.text("dir.file_system.disk")
+    known = next((own for own in machine.sections("disks") if own.text("name") == disk), Machine({}))
+    memory = machine.integer("memory.total_bytes") or 1
+    return Class(
+        tuple(value_at(machine, at) for at in HARDWARE.values()),
+        round(math.log(memory) * _MEMORY_STEPS),
+        clean(known.text("model") or f"rotational: {known.flag('rotational_flag')}", most=60),
+        (profile, *only),
+    )
+
+
+def _host(name: str, which: Class, runs: list[Brief]) -> Host:
+    values: dict[Key, list[Value]] = {}
+    disturbed = 0
+    for median in (median for run in runs for median in run.medians):
+        if median.disturbed:
+            disturbed += 1
+            continue
+        error = None if median.ends is None else _error(*median.ends)
+        values.setdefault(Key(median.probe, median.point), []).append(Value(median.value, error, median.unit))
+    return Host(
+        name,
+        which,
+        runs[-1].head.machine,
+        {key: _together(own) for key, own in values.items()},
+        disturbed,
+        len(runs),
+    )
+
+
+def _error(low: float, high: float) -> float | None:
+    return math.log(high / low) / 2 / _HALF if 0 < low <= high else None
+
+
+def _together(values: list[Value]) -> Value:
+    """One figure of several runs: their median, with the error of one of them."""
+    errors = [own.error for own in values if own.error is not None]
+    return Value(statistics.median(own.value for own in values), max(errors, default=None), values[0].unit)
+
+
+def by_class(found: Iterable[Host]) -> dict[Class, list[Host]]:
+    """The hosts of each class, the largest class first."""
+    classes: dict[Class, list[Host]] = {}
+    for host in found:
+        classes.setdefault(host.own_class, []).append(host)
+    return dict(sorted(classes.items(), key=lambda own: -len(own[1])))
+
+
+def differences(a: Class, b: Class) -> Iterator[str]:
+    """What two classes differ by, in words."""
+    for name, first, second in zip(HARDWARE, a.hardware, b.hardware, strict=True):
+        if first != second:
+            yield f"{name}: {first} against {second}"
+    if a.memory != b.memory:
+        yield "size of memory"
+    if a.disk != b.disk:
+        yield f"disk: {a.disk} against {b.disk}"
+    if a.measured != b.measured:
+        yield f"measured: {', '.join(a.measured)} against {', '.join(b.measured)}"

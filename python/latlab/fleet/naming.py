@@ -1,0 +1,146 @@
+"""Which hosts of one class are slow: each figure of each host against its peers', at a rate of false names.
+
+Peers are those three quarters of a class that lie closest together, so that a quarter of it may be slow
+without hiding one another. A host's distance from their mean, on the logarithm, is in units of their standard
+deviation, or of its own repeats' where that is larger: a host is not named because its peers repeat well.
+The level is shared out over all figures of all hosts (Bonferroni): :data:`ALARMS` is how often a fleet
+without a slow host has one named. What the closest three quarters of a normal sample say of its variance,
+and with how many degrees of freedom, is simulated once for each size, with a fixed seed.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latlab import _core
+
+Floats: TypeAlias = NDArray[np.float64]
+
+#: Of fleets without a slow host, so many have one named.
+ALARMS: Final = 0.001
+#: Of such fleets, so many have a host that is measured again.
+SUSPICIONS: Final = 0.05
+#: A host that is less slower than its peers is not named, however sure that is.
+LEAST_RATIO: Final = 1.25
+#: 4 % of fleets had a false name without this limit, 0.6 % with it, 0.05 % with five; the lower, the more
+#: a slow host must stand out (benches/fleet.py).
+#: slow host must stand out (benches/fleet.py).
+_MOST_DEGREES: Final = 7.0
+#: Fewer hosts have no peers.
+LEAST_HOSTS: Final = 5
+_CORE: Final = 0.75
+_DRAWS: Final = 4000
+#: Larger classes are as the largest that is simulated.
+_LARGEST: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Distances:
+    """How far the hosts of a class are from their peers.
+
+    Attributes:
+        ratio: Logarithm of a host's figure over its peers' mean, hosts × figures; NaN where it is unknown.
+        error: Its standard error, likewise.
+        degrees: Degrees of freedom, by figure.
+    """
+
+    ratio: Floats
+    error: Floats
+    degrees: Floats
+
+    def beyond(self, level: float) -> NDArray[np.bool_]:
+        """Which are slow: by more than chance at this level of one figure, and by :data:`LEAST_RATIO`."""
+        with np.errstate(invalid="ignore"):
+            return (self.ratio > self.visible(level)) & np.isfinite(self.ratio)
+
+    def visible(self, level: float) -> Floats:
+        """The logarithm of the ratio from which a host is called slow at this level of one figure."""
+        limits = np.array([_core.t_quantile(1 - level, own) if own > 0 else np.inf for own in self.degrees])
+        return np.maximum(limits * self.error, math.log(LEAST_RATIO))
+
+
+def distances(values: Floats, errors: Floats) -> Distances:
+    """Holds each host against its peers.
+
+    Args:
+        values: Logarithms of figures of which more is slower, hosts × figures; NaN where there is none.
+        errors: Standard errors of each from its own repeats, likewise; 0 or NaN where unknown.
+    """
+    count, figures = values.shape
+    ratio, error = np.full((count, figures), np.nan), np.full((count, figures), np.nan)
+    degrees = np.zeros(figures)
+    for figure in range(figures):
+        known = np.flatnonzero(np.isfinite(values[:, figure]))
+        if len(known) < LEAST_HOSTS:
+            continue
+        own = values[known, figure]
+        peers = _closest(own)
+        scale, own_degrees = _of_normals(min(len(known), _LARGEST))
+        degrees[figure] = min(own_degrees, _MOST_DEGREES)
+        own_error = np.nan_to_num(errors[known, figure])
+        spread = np.maximum(np.sqrt(np.var(peers) * scale), own_error)
+        ratio[known, figure] = own - peers.mean()
+        error[known, figure] = spread * math.sqrt(1 + 1 / len(peers))
+    return Distances(ratio, error, degrees)
+
+
+def level(alarms: float, tests: int) -> float:
+    """The level of one test of so many, for so many alarms in a fleet."""
+    return alarms / max(tests, 1)
+
+
+def _closest(values: Floats) -> Floats:
+    """The three quarters of them that lie closest together, in order; along the last axis."""
+    own = np.sort(values, axis=-1)
+    size = own.shape[-1]
+    kept = math.ceil(_CORE * size)
+    widths = own[..., kept - 1 :] - own[..., : size - kept + 1]
+    first = np.argmin(widths, axis=-1)
+    places = np.expand_dims(first, -1) + np.arange(kept)
+    return np.take_along_axis(own, places, axis=-1)
+
+
+@lru_cache(maxsize=256)
+def _of_normals(size: int) -> tuple[float, float]:
+    """What the variance of the closest of so many normals is multiplied by, and its degrees of freedom.
+
+    The degrees match mean and variance of its inverse: what a ratio has below it decides its tail.
+    """
+    draws = np.random.default_rng(size).standard_normal((_DRAWS, size))
+    logs = np.log(np.var(_closest(draws), axis=-1))
+    # Of the logarithm of chi² with ν degrees the variance is ψ'(ν/2), and its mean ψ(ν/2) + log(2/ν).
+    degrees = _degrees(float(np.var(logs)))
+    bias = _digamma(degrees / 2) - math.log(degrees / 2)
+    return math.exp(bias - float(np.mean(logs))), degrees
+
+
+def _degrees(variance: float) -> float:
+    low, high = 0.2, 1e5
+    for _ in range(60):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if _trigamma(middle / 2) > variance else (low, middle)
+    return low
+
+
+def _digamma(x: float) -> float:
+    """By its recurrence and its asymptotic series (Abramowitz and Stegun 6.3.5 and 6.3.18)."""
+    shift = 0.0
+    while x < 8:  # noqa: PLR2004 - from here the series has seven digits
+        shift -= 1 / x
+        x += 1
+    return shift + math.log(x) - 1 / (2 * x) - 1 / (12 * x**2) + 1 / (120 * x**4) - 1 / (252 * x**6)
+
+
+def _trigamma(x: float) -> float:
+    """By its recurrence and its asymptotic series (Abramowitz and Stegun 6.4.6 and 6.4.12)."""
+    shift = 0.0
+    while x < 8:  # noqa: PLR2004 - from here the series has seven digits
+        shift += 1 / x**2
+        x += 1
+    return shift + 1 / x + 1 / (2 * x**2) + 1 / (6 * x**3) - 1 / (30 * x**5) + 1 / (42 * x**7)

@@ -1,0 +1,199 @@
+"""A survey of a fleet: which hosts are slow against their peers, by how much, and why."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+import numpy as np
+
+from latlab import _core
+from latlab.fleet import naming, why
+from latlab.fleet.host import Host, Key, by_class, hosts
+
+Kind: TypeAlias = Literal["slow", "suspect", "ok", "no-peers"]
+
+#: Reasons of one host, the clearest first.
+MOST_REASONS: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """A figure by which a host is slower than its peers.
+
+    Attributes:
+        key: The figure.
+        name: What people call it.
+        value: The host's.
+        peers: What its peers have.
+        unit: Of both.
+        ratio: How many times as slow the host is.
+        low: Lower end of the ratio's 95 % interval.
+        high: Upper end.
+    """
+
+    key: Key
+    name: str
+    value: float
+    peers: float
+    unit: str
+    ratio: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What is said of a host.
+
+    Attributes:
+        host: The host.
+        number: The number of its class, from 1: the largest is 1.
+        kind: `slow`: named; `suspect`: to be measured again; `no-peers`: its class has fewer than five hosts.
+        because: Figures by which it is slow or suspect, the clearest first.
+        differs: What its description says that its peers' do not, with what to do.
+    """
+
+    host: Host
+    number: int
+    kind: Kind
+    because: tuple[Reason, ...]
+    differs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """A fleet.
+
+    Attributes:
+        standings: Of each host, the slow ones first, then by name.
+        classes: How many hosts each class has, the largest first.
+        tests: How many figures of hosts were compared.
+        visible: From which ratio a host would have been named: median over the figures; None without peers.
+    """
+
+    standings: tuple[Standing, ...]
+    classes: tuple[int, ...]
+    tests: int
+    visible: float | None
+
+    @property
+    def named(self) -> tuple[Standing, ...]:
+        """The slow hosts."""
+        return tuple(own for own in self.standings if own.kind == "slow")
+
+    def as_json(self) -> dict[str, object]:
+        """As `latlab fleet merge --json` prints it."""
+        return {
+            "hosts": [
+                {
+                    "name": own.host.name,
+                    "class": own.number,
+                    "runs": own.host.runs,
+                    "verdict": own.kind,
+                    "because": [
+                        {
+                            "probe": reason.key.probe,
+                            "point": reason.key.point,
+                            "ratio": reason.ratio,
+                            "low": reason.low,
+                            "high": reason.high,
+                        }
+                        for reason in own.because
+                    ],
+                    "differs": list(own.differs),
+                }
+                for own in self.standings
+            ],
+            "links": [],
+            "named": [own.host.name for own in self.named],
+            "false_naming": naming.ALARMS,
+        }
+
+
+def merge(files: Iterable[Path]) -> Survey:
+    """A survey from run files of many hosts.
+
+    Args:
+        files: Run files; several of one host are its repeats.
+
+    Raises:
+        RunFileError: one of them cannot be read as a run.
+    """
+    return survey(*hosts(files))
+
+
+def survey(found: Sequence[Host], names: Mapping[Key, str]) -> Survey:
+    """Holds each host against the others of its class.
+
+    Args:
+        found: The hosts.
+        names: What people call the figures.
+    """
+    classes = by_class(found)
+    held = [_held(own) for own in classes.values()]
+    tests = sum(int(np.isfinite(distances.ratio).sum()) for _, distances in held)
+    standings: list[Standing] = []
+    for number, (own, (keys, distances)) in enumerate(zip(classes.values(), held, strict=True), 1):
+        slow = distances.beyond(naming.level(naming.ALARMS, tests))
+        suspect = distances.beyond(naming.level(naming.SUSPICIONS, tests))
+        for place, host in enumerate(own):
+            shown = slow[place] if slow[place].any() else suspect[place]
+            reasons = [
+                _reason(host, keys[figure], names, distances, place, figure)
+                for figure in map(int, np.flatnonzero(shown))
+            ]
+            # By how sure it is: the lower end of its interval.
+            reasons.sort(key=lambda reason: -reason.low)
+            kind: Kind = (
+                "no-peers"
+                if len(own) < naming.LEAST_HOSTS
+                else "slow"
+                if slow[place].any()
+                else "suspect"
+                if reasons
+                else "ok"
+            )
+            differs = why.differences(host, [peer for peer in own if peer is not host]) if reasons else ()
+            standings.append(Standing(host, number, kind, tuple(reasons[:MOST_REASONS]), tuple(differs)))
+    order = {"slow": 0, "suspect": 1, "ok": 2, "no-peers": 3}
+    standings.sort(
+        key=lambda own: (order[own.kind], -own.because[0].low if own.because else 0, own.host.name)
+    )
+    return Survey(tuple(standings), tuple(map(len, classes.values())), tests, _visible(held, tests))
+
+
+_Held: TypeAlias = tuple[list[Key], naming.Distances]
+
+
+def _held(own: Sequence[Host]) -> _Held:
+    keys = list(dict.fromkeys(key for host in own for key in host.figures))
+    values = np.full((len(own), len(keys)), np.nan)
+    errors = np.full_like(values, np.nan)
+    for row, host in enumerate(own):
+        for column, key in enumerate(keys):
+            figure = host.figures.get(key)
+            if figure is not None:
+                values[row, column] = figure.slowness
+                errors[row, column] = math.nan if figure.error is None else figure.error
+    return keys, naming.distances(values, errors)
+
+
+def _reason(
+    host: Host, key: Key, names: Mapping[Key, str], distances: naming.Distances, place: int, figure: int
+) -> Reason:
+    own = host.figures[key]
+    log, error = float(distances.ratio[place, figure]), float(distances.error[place, figure])
+    half = _core.t_quantile(0.975, float(distances.degrees[figure])) * error
+    peers = own.value / math.exp(log) if own.unit == "ns" else own.value * math.exp(log)
+    ends = (math.exp(log - half), math.exp(min(log + half, 30)))
+    return Reason(key, names.get(key, key.point), own.value, peers, own.unit, math.exp(log), *ends)
+
+
+def _visible(held: Sequence[_Held], tests: int) -> float | None:
+    level = naming.level(naming.ALARMS, tests)
+    logs = np.concatenate([distances.visible(level)[np.isfinite(distances.ratio)] for _, distances in held])
+    return float(np.exp(np.median(logs))) if logs.size else None

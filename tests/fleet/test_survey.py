@@ -1,0 +1,203 @@
+"""Surveys of run files: who is named, by what, and what is said to people."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import re
+import shlex
+import subprocess
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zstandard
+
+from latlab.cli.main import main
+from latlab.fleet import merge
+
+PAGE = Path(__file__).parent.parent.parent / "docs/how-to/find-a-slow-host.md"
+QUICK = Path(__file__).parent.parent / "golden/inputs/quick.latlab.jsonl.zst"
+RAM = ("memory.load.dependent", "16 KiB, 4k pages, page-local")
+
+#: Changes a host's header before it is written.
+Change = Callable[[dict[str, Any]], None]
+
+
+@pytest.fixture
+def printed(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str]]:
+    """`printed("merge", folder)` is the exit code of the command, and what it says."""
+
+    def run(*arguments: object) -> tuple[int, str]:
+        code = 0
+        try:
+            main(["fleet", *map(str, arguments)])
+        except SystemExit as end:
+            code = int(end.code or 0)
+        said = capsys.readouterr()
+        return code, said.out + said.err
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def kept() -> list[str]:
+    """The lines of a kept run."""
+    with QUICK.open("rb") as file:
+        return zstandard.ZstdDecompressor().stream_reader(file).read().decode().splitlines()
+
+
+@pytest.fixture
+def written(tmp_path: Path, kept: list[str]) -> Callable[..., Path]:
+    """`written("node1", seed=1, slow=2.0, change=...)` writes the run file of a host, and returns it."""
+
+    def write(name: str, seed: int, slow: float = 1.0, change: Change = lambda header: None) -> Path:
+        dice = random.Random(seed)
+        header, footer = json.loads(kept[0]), json.loads(kept[-1])
+        header["machine"]["os"]["host_name"] = name
+        header["id"] = f"2026-11-28T000000-{seed:06}"
+        change(header)
+        for figure in footer["figures"]:
+            factor = dice.lognormvariate(0.0, 0.02) * (slow if figure["probe"].startswith("memory") else 1.0)
+            summary = figure.get("summary") or {}
+            if summary.get("p50"):
+                summary["p50"] *= factor
+                summary["intervals"] = {"p50": [summary["p50"] / 1.001, summary["p50"] * 1.001]}
+        file = tmp_path / f"{seed}.latlab.jsonl"
+        file.write_text("\n".join([json.dumps(header), *kept[1:-1], json.dumps(footer)]) + "\n")
+        return file
+
+    return write
+
+
+def no_huge_pages(header: dict[str, Any]) -> None:
+    header["machine"]["memory"]["thp"]["enabled"] = "never"
+
+
+def other_cpu(header: dict[str, Any]) -> None:
+    header["machine"]["cpu"]["model_name"] = "Another CPU"
+
+
+def test_the_slow_host_is_named_with_its_figure_and_what_distinguishes_it(
+    written: Callable[..., Path], tmp_path: Path, printed: Callable[..., tuple[int, str]]
+) -> None:
+    for seed in range(11):
+        written(f"node{seed}", seed)
+    written("node11", 11, slow=2.0, change=no_huge_pages)
+    code, said = printed("merge", tmp_path)
+    assert code == 1
+    assert said.startswith("node11 is slow: L1 32 KiB:")
+    assert "transparent huge pages: never, peers madvise" in said
+    found = json.loads(printed("merge", tmp_path, "--json")[1])
+    assert found["named"] == ["node11"]
+    assert found["false_naming"] == 0.001
+    first, *others = found["hosts"]
+    assert {own["verdict"] for own in others} == {"ok"}
+    reason = next(own for own in first["because"] if (own["probe"], own["point"]) == RAM)
+    assert reason["low"] < reason["ratio"] < reason["high"]
+    assert reason["ratio"] == pytest.approx(2.0, rel=0.1)
+
+
+def test_hosts_that_are_alike_are_not_named(written: Callable[..., Path]) -> None:
+    survey = merge([written(f"node{seed}", seed) for seed in range(12)])
+    assert survey.named == ()
+    assert survey.visible is not None
+    assert survey.visible >= 1.25
+    assert [own.kind for own in survey.standings] == ["ok"] * 12
+
+
+def test_two_kinds_of_hardware_are_two_classes_and_name_nobody(written: Callable[..., Path]) -> None:
+    files = [written(f"old{seed}", seed, slow=3.0, change=other_cpu) for seed in range(6)]
+    files += [written(f"new{seed}", 100 + seed) for seed in range(7)]
+    survey = merge(files)
+    assert survey.classes == (7, 6)
+    assert survey.named == ()
+
+
+def test_four_hosts_have_no_peers_and_nothing_is_said_of_them(
+    written: Callable[..., Path], tmp_path: Path, printed: Callable[..., tuple[int, str]]
+) -> None:
+    for seed in range(4):
+        written(f"node{seed}", seed, slow=1.0 + seed)
+    code, said = printed("merge", tmp_path)
+    assert code == 0
+    assert said.startswith("Nothing to compare: no class has enough hosts.")
+    assert "Without peers: node0, node1, node2 and node3" in said
+
+
+def test_several_runs_of_a_host_are_its_repeats(written: Callable[..., Path]) -> None:
+    files = [written(f"node{seed % 6}", seed) for seed in range(18)]
+    # One run of three is slow: the host's median is not.
+    files.append(written("node0", 50, slow=2.0))
+    survey = merge(files)
+    assert [own.host.runs for own in survey.standings if own.host.name == "node0"] == [4]
+    assert survey.named == ()
+
+
+def test_hosts_without_a_name_are_told_apart_by_their_files(written: Callable[..., Path]) -> None:
+    def anonymous(header: dict[str, Any]) -> None:
+        header["machine"]["os"]["host_name"] = None
+
+    survey = merge([written("", seed, change=anonymous) for seed in range(6)])
+    assert sorted(own.host.name for own in survey.standings) == ["0", "1", "2", "3", "4", "5"]
+
+
+def test_what_is_no_run_is_refused_with_its_name(
+    tmp_path: Path, printed: Callable[..., tuple[int, str]]
+) -> None:
+    (tmp_path / "a.latlab.jsonl").write_text("{}\n")
+    code, said = printed("merge", tmp_path)
+    assert code == 2
+    assert "a.latlab.jsonl" in said
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    code, said = printed("merge", empty)
+    assert code == 2
+    assert "no run file in" in said
+
+
+def test_a_ratio_cannot_overflow(written: Callable[..., Path]) -> None:
+    files = [written(f"node{seed}", seed) for seed in range(6)]
+    files.append(written("node6", 6, slow=1e200))
+    survey = merge(files)
+    assert [own.host.name for own in survey.named] == ["node6"]
+    assert all(math.isfinite(own.high) for own in survey.named[0].because)
+
+
+STUB = """#!/bin/sh
+# Stands for latlab on a host: the file of that host, under the name that is asked for.
+[ "$1" = measure ] || exit 2
+while [ "$1" != --out ]; do shift; done
+cp "$FILES/$HOST.jsonl" "$2"
+"""
+SSH = """#!/bin/sh
+HOST=$1 exec sh -c "$2"
+"""
+
+
+def test_the_how_to_finds_the_slow_host_with_its_commands_as_they_stand(
+    written: Callable[..., Path], tmp_path: Path, printed: Callable[..., tuple[int, str]]
+) -> None:
+    blocks = re.findall(r"^   ```sh\n(.*?)^   ```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
+    gather, ask = map(textwrap.dedent, blocks)
+    tools, work = tmp_path / "tools", tmp_path / "work"
+    tools.mkdir()
+    work.mkdir()
+    for name, text in (("latlab", STUB), ("ssh", SSH)):
+        (tools / name).write_text(text)
+        (tools / name).chmod(0o755)
+    hosts = [f"node{seed}" for seed in range(6)]
+    for seed, name in enumerate(hosts):
+        written(name, seed, slow=4.0 if name == "node5" else 1.0).rename(tools / f"{name}.jsonl")
+    (work / "hosts").write_text("\n".join(hosts) + "\n")
+    environment = {"PATH": f"{tools}:/usr/bin:/bin", "FILES": str(tools), "TMPDIR": str(tmp_path)}
+    subprocess.run(["sh", "-ec", gather], cwd=work, env=environment, check=True, timeout=60)
+    assert len(list((work / "runs").iterdir())) == 6
+    command = shlex.split(ask)
+    assert command[:2] == ["latlab", "fleet"]
+    code, said = printed(*(str(work / word) if word == "runs/" else word for word in command[2:]))
+    assert code == 1
+    assert said.startswith("node5 is slow: ")

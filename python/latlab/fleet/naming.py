@@ -28,9 +28,9 @@ ALARMS: Final = 0.001
 SUSPICIONS: Final = 0.05
 #: A host that is less slower than its peers is not named, however sure that is.
 LEAST_RATIO: Final = 1.25
-#: 4 % of fleets had a false name without this limit, 0.6 % with it, 0.05 % with five; the lower, the more
-#: a slow host must stand out (benches/fleet.py).
-#: slow host must stand out (benches/fleet.py).
+#: Hosts may differ with heavier tails than normals. Where they follow Student's t with five degrees of
+#: freedom, 4 % of fleets had a false name without this limit, 0.6 % with it, 0.05 % with a limit of five; the
+#: lower it is, the more a slow host must stand out (benches/fleet.py).
 _MOST_DEGREES: Final = 7.0
 #: Fewer hosts have no peers.
 LEAST_HOSTS: Final = 5

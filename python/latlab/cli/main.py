@@ -40,6 +40,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "gate": ("latlab.cli.gate", "Write a gate file with limits from this machine's runs."),
     "runs": ("latlab.cli.runs", "List the kept runs; label and remove them."),
     "fleet": ("latlab.cli.fleet", "Say which machine of many is slow."),
+    "predict": ("latlab.cli.predict", "Say how long a job takes here, as a range."),
     "history": ("latlab.cli.history", "Show headline figures over the kept runs, and when they changed."),
     "export": ("latlab.cli.export", "Write a run as CSV, NPZ, JSON or Parquet."),
     "lesson": ("latlab.cli.lesson", "Run an experiment of a textbook here, beside its figures."),

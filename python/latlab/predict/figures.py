@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
+import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from latlab.predict.model import Part, Source, deviation_of, deviation_of_range
@@ -67,19 +68,28 @@ def rates(run: Run, probe: str, path: str) -> list[Rate]:
         if record.point.path != path or not record.point.block_bytes or rate is None:
             continue
         ends = found(record).at("bytes_per_s_between_blocks")
-        count = len(record.rounds or ())
+        count = len(record.blocks) or len(record.rounds)
         low, high = ends if isinstance(ends, list) and len(ends) == 2 else (rate, rate)  # noqa: PLR2004
-        deviation = (
-            deviation_of_range(float(low), float(high), count)
-            if isinstance(low, int | float) and isinstance(high, int | float)
-            else deviation_of(())
-        )
+        known = isinstance(low, int | float) and isinstance(high, int | float)
+        deviation = deviation_of_range(low, high, count) if known else deviation_of(())
         curve.append(
             Rate(
-                record.point.block_bytes, rate, deviation, count, float(record.work.bytes), source_of(record)
+                record.point.block_bytes,
+                rate,
+                deviation,
+                count,
+                float(record.work.bytes),
+                source_of(record),
             )
         )
-    return sorted(curve, key=lambda own: own.block)
+    if not curve:
+        return []
+    # A few repeats of one block size say little: how far repeats lie apart is said by all of the curve.
+    deviation = math.sqrt(statistics.fmean(own.deviation**2 for own in curve))
+    repeats = 1 + sum(max(own.repeats - 1, 0) for own in curve)
+    return [
+        replace(own, deviation=deviation, repeats=repeats) for own in sorted(curve, key=lambda own: own.block)
+    ]
 
 
 def at_block(curve: Sequence[Rate], block: int) -> Rate:
@@ -99,7 +109,7 @@ def best_block(curve: Sequence[Rate]) -> Rate:
 
 
 def operation(run: Run, probe: str, name: str, **point: object) -> Part | None:
-    """One operation of a probe whose point has these fields: the mean time; None where it was not measured."""
+    """The mean of one operation whose point has these fields; None where it was not measured."""
     for record in _sound(run, probe):
         fields: Mapping[str, object] = record.point.fields()
         if any(fields.get(field) != value for field, value in point.items()):

@@ -25,6 +25,8 @@ LEVEL: Final = 0.9
 #: Beyond so many times what was measured, an answer is labelled.
 EXTRAPOLATED: Final = 4.0
 _DRAWS: Final = 4000
+#: Repeats of one run are not of one mind: more degrees of freedom are not believed.
+_MOST_DEGREES: Final = 10
 #: Mean range of so many normals, in standard deviations (Tippett 1925).
 _RANGES: Final = {2: 1.128, 3: 1.693, 4: 2.059, 5: 2.326, 6: 2.534, 8: 2.847, 10: 3.078, 15: 3.472, 20: 3.735}
 #: Standard deviation of a logarithm of which a run has a single value: what runs of one machine differ by.
@@ -75,7 +77,7 @@ class Part:
     def spread(self) -> tuple[float, float]:
         """Standard deviation of another repeat's logarithm about the mean of these, and its degrees."""
         count = max(self.repeats, 1)
-        return self.deviation * math.sqrt(1 + 1 / count), float(max(count - 1, 2))
+        return self.deviation * math.sqrt(1 + 1 / count), float(min(max(count - 1, 2), _MOST_DEGREES))
 
 
 @dataclass(frozen=True, slots=True)

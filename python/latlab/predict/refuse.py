@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterator
 from typing import Final
 
@@ -10,10 +11,10 @@ from latlab.predict.answer import Refused
 from latlab.predict.job import Job
 from latlab.predict.model import EXTRAPOLATED
 from latlab.predict.place import MEMORY, REMOTE, Place
-from latlab.run.findings import found, positive
 from latlab.run.model import Machine
 from latlab.run.run import Run
-from latlab.units import format_bytes, format_bytes_as_asked
+from latlab.topics import storage_steady
+from latlab.units import format_bytes, format_bytes_as_asked, format_percent
 
 _OF_DISK: Final = frozenset({"read", "write", "copy", "files"})
 #: Whose figures these are; what differs makes it another machine.
@@ -74,14 +75,11 @@ def _of_system(job: Job, run: Run, here: Machine, place: Place | None) -> Iterat
     point = here.text("dir.file_system.mount_point") or "/"
     if kind in MEMORY or here.flag("dir.file_system.in_memory"):
         yield Refused(f"{point} is {kind}, which is memory and no disk", f"latlab predict scan {job.bytes}")
-    if (
-        kind.startswith(REMOTE)
-        or here.flag("dir.file_system.network")
-        or here.flag("dir.file_system.user_space")
-    ):
+    flags = ("dir.file_system.network", "dir.file_system.user_space")
+    if kind.startswith(REMOTE) or any(here.flag(at) for at in flags):
         yield Refused(
             f"{point} is {kind}: a server or a program answers there, and what it does is not known",
-            f"latlab predict --verify {job.kind} (runs it there, and keeps what it took)",
+            "latlab explain -- COMMAND (it runs the job and says where its time goes)",
         )
     for name, at in _SYSTEM.items():
         if value_at(run.machine, at) != value_at(here, at):
@@ -92,18 +90,16 @@ def _of_system(job: Job, run: Run, here: Machine, place: Place | None) -> Iterat
             )
     if place is not None and place.has_holes:
         yield Refused(
-            f"it takes {format_bytes(place.on_disk)} of its {format_bytes(place.size)} on the disk: it has holes,"
-            " or is compressed",
+            f"it takes {format_bytes(place.on_disk)} of its {format_bytes(place.size)} on the disk:"
+            " it has holes, or is compressed",
             f"latlab predict {job.kind} {place.on_disk}",
         )
     free = here.integer("dir.file_system.available_bytes")
-    if (
-        job.kind in {"write", "copy"} or (job.kind == "files" and not job.options.reading)
-    ) and free is not None:
-        if job.bytes > free:
-            yield Refused(
-                f"there is no room for it: {point} has {format_bytes_as_asked(free)} left", f"df -h {point}"
-            )
+    writes = job.kind in {"write", "copy"} or (job.kind == "files" and not job.options.reading)
+    if writes and free is not None and job.bytes > free:
+        yield Refused(
+            f"there is no room for it: {point} has {format_bytes_as_asked(free)} left", f"df -h {point}"
+        )
     total = here.integer("dir.file_system.total_bytes")
     if job.kind in {"read", "files"} and total is not None and job.bytes > total:
         yield Refused(f"{point} holds {format_bytes_as_asked(total)} in all", f"df -h {point}")
@@ -111,16 +107,16 @@ def _of_system(job: Job, run: Run, here: Machine, place: Place | None) -> Iterat
 
 def _of_stream(job: Job, run: Run) -> Iterator[Refused]:
     """A device that slows down in a long stream: what a longer one takes nobody knows."""
-    for record in run.records:
-        if record.probe != "storage.steady" or record.value is None:
-            continue
-        own = found(record)
-        ratio = positive(own, "second_half_to_first")
+    for record in storage_steady.records(run):
+        rates = [rate for _, rate in storage_steady.slices(record)]
+        quarter = max(len(rates) // 4, 1)
+        first, last = (statistics.fmean(own) for own in (rates[:quarter], rates[-quarter:]))
         moved = record.work.bytes
-        if ratio is not None and ratio < _FALLEN and moved and job.bytes > EXTRAPOLATED * moved:
+        if moved and last < _FALLEN * first and job.bytes > EXTRAPOLATED * moved:
             yield Refused(
-                f"the disk slowed down to {ratio:.0%} within {format_bytes(moved)}; beyond that nothing is known",
-                f"latlab measure --only storage.steady --max-bytes {job.bytes}",
+                f"within {format_bytes(moved)} the disk slowed down to {format_percent(last / first)} of its"
+                " rate; how it goes on is not known",
+                f"latlab measure --only storage.steady --profile thorough --max-bytes {job.bytes}",
             )
 
 

@@ -53,6 +53,7 @@ MODULES = [
     "latlab.charts",
     "latlab.report",
     "latlab.compare",
+    "latlab.predict",
     "latlab.fleet",
     "latlab.explain",
     "latlab.notebook",

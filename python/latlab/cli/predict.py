@@ -50,7 +50,7 @@ def command(
     at_once: int,
     as_json: bool,
 ) -> None:
-    """Say how long a job takes on this machine, as a range, or why nobody can know.
+    """Say how long a job takes on this machine, as a range, or why that cannot be known.
 
     The range holds nine of ten times. It comes from the figures of a run and what they differ by from repeat
     to repeat. Nothing is measured and nothing is written.

@@ -1,4 +1,4 @@
-"""How long a job takes on this machine, as a range, by what a run has measured; or why nobody can know."""
+"""How long a job takes on this machine, as a range, by what a run has measured; or why there is no answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What makes an answer worthless before anything is reckoned, each with the command that lifts it."""
+"""What makes an answer worthless before anything is calculated, each with the command that lifts it."""
 
 from __future__ import annotations
 

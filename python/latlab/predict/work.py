@@ -36,7 +36,7 @@ def predict(job: Job, run: Run, limits: Limits, cached: int | None = None) -> Pr
         job: What is done.
         run: What was measured.
         limits: What bounds the page cache here.
-        cached: Bytes of what it reads that are in the page cache; None where nobody knows.
+        cached: Bytes of what it reads that are in the page cache; None where that is unknown.
     """
     try:
         return _ANSWERS[job.kind](job, run, limits, cached)
@@ -245,13 +245,13 @@ def _transfers(job: Job, run: Run, _limits: Limits, _cached: int | None) -> Pred
         return Prediction(
             job,
             (),
-            Refused("nobody said how far the server is", "latlab predict … --rtt 20ms (ping says it)"),
+            Refused("the distance to the server is not given", "latlab predict … --rtt 20ms (ping says it)"),
         )
     if job.kind == "transfers" and options.rate is None:
         return Prediction(
             job,
             (),
-            Refused("nobody said what the path carries", "latlab predict … --rate 200 (10^6 bits a second)"),
+            Refused("the rate of the path is not given", "latlab predict … --rate 200 (10^6 bits a second)"),
         )
     own = figures.operation(
         run,

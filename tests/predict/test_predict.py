@@ -1,0 +1,197 @@
+"""Answers from a kept run: their parts, their cases, and what is refused instead."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tests.golden.cases import FILES
+
+from latlab.predict import from_run, read, write
+from latlab.predict.job import Job, Options, parse
+from latlab.predict.place import Limits, Place
+from latlab.predict.refuse import refused
+from latlab.predict.work import predict
+from latlab.run.model import Machine
+from latlab.run.run import Run, load
+from latlab.view.figure import Absent, Measured
+
+ROOM = Limits(20 << 30, 2 << 30)
+
+
+@pytest.fixture(scope="module")
+def run() -> Run:
+    """A standard run of a virtual machine."""
+    return load(FILES["standard"])
+
+
+@pytest.fixture(scope="module")
+def quick() -> Run:
+    """A quick run."""
+    return load(FILES["quick"])
+
+
+def job(*words: str, **options: Any) -> Job:  # noqa: ANN401 - whatever fields options have
+    return parse(words, Options(**options), len)
+
+
+def test_reading_has_an_answer_for_each_state_of_the_page_cache(run: Run) -> None:
+    found = predict(job("read", "3GB"), run, ROOM)
+    warm, cold = found.branches
+    assert "page cache" in warm.when
+    assert warm.range.high < cold.range.low
+    printed = found.as_json()
+    assert printed["answer"] is None
+    assert printed["branches"] == [warm.as_json(), cold.as_json()]
+
+
+def test_what_does_not_fit_into_memory_comes_from_the_disk(run: Run) -> None:
+    found = predict(job("read", "30GB"), run, ROOM)
+    (only,) = found.branches
+    assert only.parts[0].name == "reading from the disk"
+    assert any("more than the page cache holds" in note for note in found.notes)
+    assert only.extrapolated
+
+
+def test_what_of_a_file_is_cached_is_read_from_the_cache(run: Run) -> None:
+    (only,) = predict(job("read", "3GB"), run, ROOM, cached=1_000_000_000).branches
+    assert [part.name for part in only.parts] == ["reading from the page cache", "reading from the disk"]
+    (whole,) = predict(job("read", "3GB", cache="cold"), run, ROOM).branches
+    assert only.parts[1].seconds == pytest.approx(whole.parts[0].seconds * 2 / 3)
+
+
+def test_seconds_grow_with_bytes(run: Run) -> None:
+    one, ten = (predict(job("read", size, cache="cold"), run, ROOM).branches[0] for size in ("1GB", "10GB"))
+    assert ten.range.seconds == pytest.approx(10 * one.range.seconds)
+
+
+def test_larger_blocks_past_the_cache_are_a_gain_that_is_said(run: Run) -> None:
+    (gain,) = predict(job("read", "100MB", direct=True, block=65536), run, ROOM).gains
+    assert gain.how == "--block 1MiB"
+    assert gain.factor > 2
+
+
+def test_writing_waits_for_the_disk_beyond_the_dirty_limit(run: Run) -> None:
+    (little,) = predict(job("write", "1GB"), run, ROOM).branches
+    assert [part.name for part in little.parts] == ["writing into the page cache"]
+    found = predict(job("write", "12GB"), run, ROOM)
+    names = [part.name for branch in found.branches for part in branch.parts]
+    assert names == ["writing into the page cache", "writing to the disk"]
+
+
+def test_a_job_whose_figure_is_missing_is_refused_with_what_measures_it(run: Run) -> None:
+    bare = Run(run.header, (), run.footer)
+    for own, probe in (
+        (job("read", "1GB"), "storage.read.sequential"),
+        (job("write", "1GB"), "storage.write.sequential"),
+        (job("files", "10", "1KB"), "storage.files"),
+        (job("scan", "1GB"), "memory.bandwidth"),
+        (job("scan", "1GB", random=True), "memory.load.dependent"),
+        (job("syscalls", "10"), "kernel.syscall"),
+        (job("requests", "10", rtt_s=0.01), "network.transfer"),
+    ):
+        found = predict(own, bare, ROOM)
+        assert found.branches == ()
+        assert found.refused is not None
+        assert found.refused.lifted_by == f"latlab measure --only {probe}"
+
+
+def test_a_path_of_which_nobody_said_anything_is_asked_for(run: Run) -> None:
+    for own in (job("requests", "10"), job("transfers", "10", "1MB", rtt_s=0.08)):
+        found = predict(own, run, ROOM)
+        assert found.refused is not None
+        assert "is not given" in found.refused.why
+
+
+def test_kept_connections_wait_for_fewer_round_trips(run: Run) -> None:
+    new, kept = predict(job("requests", "100", rtt_s=0.08), run, ROOM).branches
+    assert new.range.seconds == pytest.approx(100 * 2 * 0.08, rel=0.05)
+    assert kept.range.seconds == pytest.approx(100 * 0.08, rel=0.05)
+
+
+def test_memory_that_is_not_there_is_not_scanned(run: Run) -> None:
+    found = predict(job("scan", "80GB"), run, ROOM)
+    assert found.refused is not None
+    assert "does not fit into memory" in found.refused.why
+
+
+def test_the_functions_return_figures(run: Run) -> None:
+    cold, warm = read(run, "3 GB"), read(run, "3 GB", cached=True)
+    assert isinstance(cold, Measured)
+    assert isinstance(warm, Measured)
+    assert warm.high < cold.low
+    assert isinstance(write(Run(run.header, (), run.footer), "3 GB"), Absent)
+
+
+# ------------------------------------------------------------------------------------------------ the traps
+
+Change = Callable[[dict[str, Any]], object]
+
+
+def changed(run: Run, *changes: Change) -> Machine:
+    """The machine of a run after something of it changed."""
+    fields = copy.deepcopy(dict(run.machine._fields))
+    for change in changes:
+        change(fields)
+    return Machine(fields)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda m: m["cpu"].update(model_name="Another"), "another machine"),
+        (lambda m: m["cpu"].update(logical_cpus=64), "another machine"),
+        (lambda m: m["os"].update(kernel_release="5.4.0"), "changed since the run (kernel"),
+        (lambda m: m["cpu"].update(power_source="battery"), "power source"),
+        (lambda m: m["cpu"].update(governor="powersave"), "frequency governor"),
+        (lambda m: m["limits"]["cgroup"].update(memory_limit_bytes=1 << 28), "cgroup's memory limit"),
+        (lambda m: m["dir"]["file_system"].update(kind="tmpfs", in_memory=True), "memory and no disk"),
+        (lambda m: m["dir"]["file_system"].update(kind="nfs4", network=True), "a server or a program"),
+        (lambda m: m["dir"]["file_system"].update(kind="fuse.sshfs"), "a server or a program"),
+        (lambda m: m["dir"]["file_system"].update(source="/dev/other"), "another file system"),
+        (lambda m: m["dir"]["file_system"].update(available_bytes=1000), "no room"),
+    ],
+)
+def test_what_makes_an_answer_worthless_is_said_instead(run: Run, change: Change, said: str) -> None:
+    own = job("copy", "3GB")
+    assert refused(own, run, changed(run), None) is None
+    why = refused(own, run, changed(run, change), None)
+    assert why is not None
+    assert said in why.why
+    assert why.lifted_by
+
+
+def test_what_memory_takes_does_not_depend_on_the_file_system(run: Run) -> None:
+    here = changed(run, lambda m: m["dir"]["file_system"].update(kind="tmpfs"))
+    assert refused(job("scan", "1GB"), run, here, None) is None
+
+
+def test_a_file_with_holes_is_refused(run: Run) -> None:
+    place = Place("file", 1 << 30, 1 << 20, 0, 1, 0)
+    why = refused(job("read", "1GB"), run, changed(run), place)
+    assert why is not None
+    assert "holes" in why.why
+
+
+def test_a_file_larger_than_the_memory_of_the_cgroup_is_not_taken_for_cached(run: Run) -> None:
+    (only,) = predict(job("read", "3GB"), run, Limits(1 << 28, None)).branches
+    assert only.parts[0].name == "reading from the disk"
+
+
+def test_a_range_that_is_too_wide_is_no_answer(quick: Run) -> None:
+    found = from_run(job("read", "3GB", cache="cold"), quick)
+    for branch in found.branches:
+        assert branch.range.high <= 4 * branch.range.low
+
+
+def test_an_answer_is_printed_as_is_promised(run: Run) -> None:
+    printed = json.loads(json.dumps(predict(job("syscalls", "1000000"), run, ROOM).as_json()))
+    assert printed["job"] == "syscalls 1 million"
+    assert set(printed["answer"]) == {"seconds", "low", "high", "level"}
+    assert printed["answer"]["level"] == 0.9
+    assert printed["branches"] == []
+    assert printed["from"] == [{"probe": "kernel.syscall", "point": "getppid"}]
+    assert printed["refused"] is None

@@ -4,8 +4,7 @@
     found = compare.compare(compare.side("before=old/*.jsonl"), compare.side("after=new/*.jsonl"))
     found.changed
 
-Runs are the unit of variance. Of one run a side nothing says how far runs lie apart, so runs of the same
-machine that are kept are asked; where there are none, what runs of one machine were found to differ by.
+Runs are the unit of variance.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
-from latlab import _core
+from latlab.compare.contrast import contrasts
 from latlab.compare.sides import Objections, Side, both, environment, is_like, side
-from latlab.compare.verdict import Contrast, Kind, Verdict, verdicts
+from latlab.compare.verdict import Kind, Verdict, verdicts
 from latlab.errors import RunFileError
 from latlab.run.run import Run, load
 from latlab.run.store import Store, head
@@ -28,6 +27,7 @@ from latlab.topics.front import ROWS
 
 if TYPE_CHECKING:
     from latlab.run.model import Unit
+    from latlab.run.samples import Key, Sample
 
 __all__ = ["Comparison", "Figure", "Side", "Values", "both", "compare", "side", "stored"]
 
@@ -37,28 +37,8 @@ SAME: Final = 0.1
 MOST_CHANGE: Final = 10.0
 #: So many kept runs say how far runs of a machine lie apart: the newest.
 KEPT: Final = 6
-#: Standard deviation of a figure's logarithm between runs of one machine where no runs say it, by how its
-#: probe's name begins, and its degrees of freedom: what twelve runs of a machine under changing load had
-#: (benches/results/compare-spread.csv).
-_USUAL: Final = (
-    ("kernel.timer", 1.0),
-    ("kernel.wakeup", 1.0),
-    ("network.", 1.0),
-    ("storage.", 0.7),
-    ("", 0.15),
-)
-_USUAL_DEGREES: Final = 4.0
 #: What the record behind a row of page one is, where that row shows a part of it.
 _NAMES: Final = {"context-switch": "two context switches", "file-create": "small file, all its steps"}
-
-
-class Key(NamedTuple):
-    """What is compared: a probe's point, as it was timed, and which quantile of it."""
-
-    probe: str
-    point: str
-    kind: str
-    quantile: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +227,7 @@ def compare(
     sides = [_samples(own.runs) for own in (a, b, Side("", tuple(kept)))]
     names = headlines(a.runs[0]) | headlines(b.runs[0])
     figures: list[Figure] = []
-    pending: list[tuple[Figure, list[list[_Sample]]]] = []
+    pending: list[tuple[Figure, list[list[Sample]]]] = []
     for key in dict.fromkeys([*sides[0], *sides[1]]):
         first, second, others = (own.get(key, []) for own in sides)
         name = names.get((key.probe, key.point), "") if key.quantile == "p50" else ""
@@ -285,31 +265,11 @@ def compare(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Sample:
-    """What one run says of one figure."""
-
-    value: float
-    interval: tuple[float, float] | None
-    unit: Unit
-    method: int
-    disturbed: bool
-
-
-def _samples(runs: Iterable[Run]) -> dict[Key, list[_Sample]]:
-    """The median of each record, and p99 of operations that were timed one by one."""
-    found: dict[Key, list[_Sample]] = {}
+def _samples(runs: Iterable[Run]) -> dict[Key, list[Sample]]:
+    found: dict[Key, list[Sample]] = {}
     for run in runs:
-        for record in run.records:
-            if record.value is None or record.kind == "derived" or record.summary is None:
-                continue
-            for quantile in ("p50", "p99") if record.kind == "per_op" else ("p50",):
-                value: float | None = getattr(record.summary, quantile)
-                if value is not None and value > 0:
-                    key = Key(record.probe, record.point.label(), record.kind, quantile)
-                    ends = record.summary.intervals.get(quantile)
-                    sample = _Sample(value, ends, record.unit, record.method, record.disturbed)
-                    found.setdefault(key, []).append(sample)
+        for sample in run.samples:
+            found.setdefault(sample.key, []).append(sample)
     return found
 
 
@@ -322,20 +282,20 @@ def headlines(run: Run) -> dict[tuple[str, str], str]:
     }
 
 
-def _sound(samples: Iterable[_Sample]) -> list[_Sample]:
+def _sound(samples: Iterable[Sample]) -> list[Sample]:
     """Those that nothing else disturbed: what was disturbed is the disturbance's."""
     return [sample for sample in samples if not sample.disturbed]
 
 
 def _why_not(
-    objections: Objections, probe: str, first: Sequence[_Sample], second: Sequence[_Sample], a: Side, b: Side
+    objections: Objections, probe: str, first: Sequence[Sample], second: Sequence[Sample], a: Side, b: Side
 ) -> str:
     if not first or not second:
         return f"point: only in {(b if not first else a).label}"
     return objections.to(probe, {sample.method for sample in (*first, *second)})
 
 
-def _figure(key: Key, name: str, first: Sequence[_Sample], second: Sequence[_Sample]) -> Figure:
+def _figure(key: Key, name: str, first: Sequence[Sample], second: Sequence[Sample]) -> Figure:
     unit = (*first, *second)[0].unit
     a, b = _values(first), _values(second)
     ratio = b.value / a.value if a and b else None
@@ -345,68 +305,23 @@ def _figure(key: Key, name: str, first: Sequence[_Sample], second: Sequence[_Sam
     )
 
 
-def _values(samples: Sequence[_Sample]) -> Values | None:
+def _values(samples: Sequence[Sample]) -> Values | None:
     own = _sound(samples) or samples
     if not own:
         return None
     values = [sample.value for sample in own]
-    ends = own[0].interval if len(own) == 1 else None
+    ends = own[0].ends if len(own) == 1 else None
     low, high = ends or (min(values), max(values))
     return Values(statistics.median(values), low, high, len(_sound(samples)))
 
 
-def _judged(pending: Sequence[tuple[Figure, list[list[_Sample]]]], same: float) -> Iterator[Figure]:
+def _judged(pending: Sequence[tuple[Figure, list[list[Sample]]]], same: float) -> Iterator[Figure]:
     """Verdicts, of headline figures and of all others."""
-    contrasts = list(_contrasts(pending))
+    known = contrasts([groups for _, groups in pending])
     for headline in (True, False):
         own = [place for place, (figure, _) in enumerate(pending) if figure.headline == headline]
         for place, verdict in zip(
-            own, verdicts([contrasts[place] for place in own], same, together=headline), strict=True
+            own, verdicts([known[place] for place in own], same, together=headline), strict=True
         ):
             figure = pending[place][0]
-            yield replace(figure, kind=verdict.kind, ratio=math.exp(contrasts[place].ratio), verdict=verdict)
-
-
-def _contrasts(pending: Sequence[tuple[Figure, list[list[_Sample]]]]) -> Iterator[Contrast]:
-    """The same quantile of one probe's figures are kin: they say together how far runs lie apart."""
-    found: dict[int, Contrast] = {}
-    probes: dict[tuple[str, str], list[int]] = {}
-    for place, (figure, _) in enumerate(pending):
-        probes.setdefault((figure.probe, figure.quantile), []).append(place)
-    for places in probes.values():
-        values = [[[sample.value for sample in group] for group in pending[place][1]] for place in places]
-        for place, known in zip(places, _core.contrast_groups(values), strict=True):
-            found[place] = _contrast(pending[place][0].probe, pending[place][1], known)
-    for place in range(len(pending)):
-        yield found[place]
-
-
-def _contrast(
-    probe: str, groups: Sequence[Sequence[_Sample]], known: tuple[float, float, float, float] | None
-) -> Contrast:
-    first, second = ([math.log(sample.value) for sample in group] for group in groups[:2])
-    runs = min(len(first), len(second))
-    own = math.hypot(_own_error(groups[0]), _own_error(groups[1]))
-    if known is None:
-        usual = next(spread for beginning, spread in _USUAL if probe.startswith(beginning))
-        ratio = statistics.median(second) - statistics.median(first)
-        error = usual * math.sqrt(1 / len(first) + 1 / len(second))
-        return Contrast(ratio, max(error, own), usual, _USUAL_DEGREES, runs)
-    ratio, error, between, degrees = known
-    return Contrast(ratio, max(error, own), between, degrees, runs)
-
-
-def _own_error(samples: Sequence[_Sample]) -> float:
-    """What the runs of a side say of their own precision: the standard error of their mean's logarithm."""
-    errors = [
-        math.log(sample.interval[1] / sample.interval[0]) / (2 * _NORMAL)
-        for sample in samples
-        if sample.interval is not None and 0 < sample.interval[0] <= sample.interval[1]
-    ]
-    if not errors:
-        return 0.0
-    return math.sqrt(statistics.fmean(error**2 for error in errors) / len(samples))
-
-
-#: Half of a 95 % interval, in standard errors.
-_NORMAL: Final = 1.96
+            yield replace(figure, kind=verdict.kind, ratio=math.exp(known[place].ratio), verdict=verdict)

@@ -25,12 +25,13 @@ from latlab.compare.sides import (
 )
 from latlab.compare.verdict import factor
 from latlab.errors import RunFileError, UserError
-from latlab.run.brief import Brief, Median, brief
+from latlab.run.brief import Brief, brief
 from latlab.run.run import load
 from latlab.run.store import Store, head
 
 if TYPE_CHECKING:
     from latlab.run.model import Unit
+    from latlab.run.samples import Key, Sample
     from latlab.run.store import Head
 
 #: Runs that are looked at: the newest.
@@ -39,14 +40,6 @@ MOST: Final = 1000
 _KINDS: Final = 4
 
 PointKind: TypeAlias = Literal["measured", "spike", "disturbed"]
-
-
-class Key(NamedTuple):
-    """A figure's probe, its point, and how it was timed."""
-
-    probe: str
-    point: str
-    kind: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +247,7 @@ def history(paths: Sequence[Path], *, figure: str = "", same: float = SAME) -> H
         heads = heads[-MOST:]
     names = {} if figure else _headlines(heads)
     runs = _read(heads, figure, names, notes)
-    every = dict.fromkeys(Key(each.probe, each.point, each.kind) for run in runs for each in run.medians)
+    every = dict.fromkeys(each.key for run in runs for each in run.medians)
     if not every:
         what = (
             f"figure {figure!r}: `latlab list` has the probes"
@@ -262,10 +255,10 @@ def history(paths: Sequence[Path], *, figure: str = "", same: float = SAME) -> H
             else "headline figure: try --figure '*'"
         )
         raise UserError(f"no run has a {what}")
-    samples: dict[Key, list[tuple[int, Median]]] = {key: [] for key in every}
+    samples: dict[Key, list[tuple[int, Sample]]] = {key: [] for key in every}
     for place, run in enumerate(runs):
         for median in run.medians:
-            samples[Key(median.probe, median.point, median.kind)].append((place, median))
+            samples[median.key].append((place, median))
     times = _Times(
         _environments([run.head for run in runs]),
         [_conditions(run.head) for run in runs],
@@ -360,13 +353,13 @@ def _conditions(own: Head) -> dict[str, dict[str, str]]:
 def _figure(
     key: Key,
     name: str,
-    samples: Sequence[tuple[int, Median]],
+    samples: Sequence[tuple[int, Sample]],
     times: _Times,
 ) -> Figure:
     points: list[Point] = []
     changes: list[Change] = []
     breaks: list[Break] = []
-    segment: list[tuple[int, Median]] = []
+    segment: list[tuple[int, Sample]] = []
     before: dict[str, str] = {}
     for place, median in samples:
         own = times.conditions[place]
@@ -384,7 +377,7 @@ def _figure(
 
 
 def _judge(
-    segment: Sequence[tuple[int, Median]], times: _Times, points: list[Point], changes: list[Change]
+    segment: Sequence[tuple[int, Sample]], times: _Times, points: list[Point], changes: list[Change]
 ) -> None:
     """Adds the points and the changes of runs that can be compared with one another."""
     sound = [(place, math.log(median.value)) for place, median in segment if not median.disturbed]

@@ -11,6 +11,7 @@ counts as the same: two one-sided tests (Schuirmann 1987).
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
@@ -107,12 +108,14 @@ def _verdict(contrast: Contrast, same: float, level: float) -> Verdict:
 
 
 def _more_runs(contrast: Contrast, limit: float, level: float) -> int | None:
-    for runs in range(contrast.runs, _MOST_RUNS + 1):
+    def enough(runs: int) -> bool:
         degrees = contrast.degrees + 2 * (runs - contrast.runs)
         reach = _core.t_quantile(1 - level / 2, degrees) + _core.t_quantile(_POWER, degrees)
-        if reach * contrast.between * math.sqrt(2 * _MEDIAN / runs) <= limit:
-            return runs - contrast.runs
-    return None
+        return reach * contrast.between * math.sqrt(2 * _MEDIAN / runs) <= limit
+
+    # More runs always show more.
+    more = bisect_left(range(contrast.runs, _MOST_RUNS + 1), 1, key=enough)
+    return more if contrast.runs + more <= _MOST_RUNS else None
 
 
 def factor(log: float) -> float:

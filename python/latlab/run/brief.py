@@ -21,36 +21,12 @@ from latlab.run.model import SCHEMA_MAJOR, SCHEMA_NAME, Check, Kind, Unit
 from latlab.run.point import Point
 from latlab.run.reader import Limits, read
 from latlab.run.run import Run
+from latlab.run.samples import Key, Sample
 from latlab.run.store import Head
 from latlab.run.values import Count
 
 #: Of a file's end, read first; twice as much where a line begins before it.
 _BLOCK: Final = 1 << 19
-
-
-@dataclass(frozen=True, slots=True)
-class Median:
-    """A figure.
-
-    Attributes:
-        probe: Whose it is.
-        point: What was measured.
-        kind: How it was timed.
-        unit: Of the values.
-        method: Version of the probe's method.
-        value: The median.
-        ends: Its 95 % interval; None where nothing tells it.
-        disturbed: Whether something else ran meanwhile.
-    """
-
-    probe: str
-    point: str
-    kind: Kind
-    unit: Unit
-    method: int
-    value: float
-    ends: tuple[float, float] | None
-    disturbed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +41,7 @@ class Brief:
 
     path: Path
     head: Head
-    medians: tuple[Median, ...]
+    medians: tuple[Sample, ...]
 
 
 class _Summary(msgspec.Struct):
@@ -132,7 +108,7 @@ def last_line(path: Path) -> bytes:
             length = min(2 * length, size, Limits().line_bytes)
 
 
-def _median(figure: _Figure, wanted: Callable[[str, str], bool]) -> Median | None:
+def _median(figure: _Figure, wanted: Callable[[str, str], bool]) -> Sample | None:
     point = _label(bytes(figure.point))
     if figure.kind == "derived" or not wanted(figure.probe, point):
         return None
@@ -141,10 +117,8 @@ def _median(figure: _Figure, wanted: Callable[[str, str], bool]) -> Median | Non
         return None
     if not all(check.ok for check in _CHECKS.decode(figure.checks)):
         return None
-    return Median(
-        figure.probe,
-        point,
-        figure.kind,
+    return Sample(
+        Key(figure.probe, point, figure.kind, "p50"),
         figure.unit,
         figure.method,
         summary.p50,
@@ -160,19 +134,5 @@ def _label(point: bytes) -> str:
 
 
 def _of_run(path: Path, own: Head, run: Run, wanted: Callable[[str, str], bool]) -> Brief:
-    medians = tuple(
-        Median(
-            record.probe,
-            record.point.label(),
-            record.kind,
-            record.unit,
-            record.method,
-            record.value,
-            record.interval,
-            record.disturbed,
-        )
-        for record in run.records
-        if record.kind != "derived" and record.value is not None and record.value > 0
-        if wanted(record.probe, record.point.label())
-    )
-    return Brief(path, own, medians)
+    medians = (each for each in run.samples if each.key.quantile == "p50")
+    return Brief(path, own, tuple(each for each in medians if wanted(each.key.probe, each.key.point)))

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import pandas
 
     from latlab.run.rung import Rung
+    from latlab.run.samples import Sample
     from latlab.run.sanity import Broken
 
 LATENCY_PROBE: Final = "memory.load.dependent"
@@ -342,6 +343,13 @@ class Run:
         from latlab.run.ladder import ladder  # noqa: PLC0415 - only when asked for
 
         return tuple(ladder(self))
+
+    @functools.cached_property
+    def samples(self) -> tuple[Sample, ...]:
+        """Its figures as comparisons of runs take them: medians, and p99 of what was timed one by one."""
+        from latlab.run.samples import samples  # noqa: PLC0415 - only when asked for
+
+        return samples(self)
 
     def rows(self) -> list[dict[str, model.Json]]:
         """One flat dict a record."""

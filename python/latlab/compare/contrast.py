@@ -1,0 +1,85 @@
+"""How far two sides of a figure lie apart, and how sure that is: what runs, kept runs and rounds say of it.
+
+Of one run a side nothing says how far runs lie apart, so kept runs of the same machine are asked; where there
+are none, what runs of one machine were found to differ by.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from latlab import _core
+from latlab.compare.verdict import Contrast
+
+if TYPE_CHECKING:
+    from latlab.run.samples import Sample
+
+#: Standard deviation of a figure's logarithm between runs of one machine where no runs say it, by how its
+#: probe's name begins, and its degrees of freedom: what twelve runs of a machine under changing load had
+#: (benches/results/compare-spread.csv).
+_USUAL: Final = (
+    ("kernel.timer", 1.0),
+    ("kernel.wakeup", 1.0),
+    ("network.", 1.0),
+    ("storage.", 0.7),
+    ("", 0.15),
+)
+_USUAL_DEGREES: Final = 4.0
+#: Half of a 95 % interval, in standard errors.
+_NORMAL: Final = 1.96
+
+
+def contrasts(figures: Sequence[Sequence[Sequence[Sample]]]) -> list[Contrast]:
+    """How the second side of each figure compares with the first.
+
+    The same quantile of one probe's figures are kin: they say together how far runs lie apart.
+
+    Args:
+        figures: Of each the samples of the first side and of the second, at least one each, and those of
+            other runs of the machine, which say only how far its runs lie apart.
+    """
+    found: dict[int, Contrast] = {}
+    probes: dict[tuple[str, str], list[int]] = {}
+    for place, groups in enumerate(figures):
+        key = groups[0][0].key
+        probes.setdefault((key.probe, key.quantile), []).append(place)
+    for places in probes.values():
+        values = [[[sample.value for sample in group] for group in figures[place]] for place in places]
+        for place, known in zip(places, _core.contrast_groups(values), strict=True):
+            found[place] = _contrast(figures[place], known)
+    return [found[place] for place in range(len(figures))]
+
+
+def _contrast(
+    groups: Sequence[Sequence[Sample]], known: tuple[float, float, float, float] | None
+) -> Contrast:
+    first, second = ([math.log(sample.value) for sample in group] for group in groups[:2])
+    runs = min(len(first), len(second))
+    own = math.hypot(_own_error(groups[0]), _own_error(groups[1]))
+    if known is None:
+        probe = groups[0][0].key.probe
+        usual = next(spread for beginning, spread in _USUAL if probe.startswith(beginning))
+        ratio = statistics.median(second) - statistics.median(first)
+        error = usual * math.sqrt(1 / len(first) + 1 / len(second))
+        return Contrast(ratio, max(error, own), usual, _USUAL_DEGREES, runs)
+    ratio, error, between, degrees = known
+    return Contrast(ratio, max(error, own), between, degrees, runs)
+
+
+def _own_error(samples: Sequence[Sample]) -> float:
+    """What the runs of a side say of their own precision: the standard error of their mean's logarithm.
+
+    A step of the instrument is no precision that more runs would better.
+    """
+    errors = [
+        math.log(sample.ends[1] / sample.ends[0]) / (2 * _NORMAL)
+        for sample in samples
+        if sample.ends is not None and 0 < sample.ends[0] <= sample.ends[1]
+    ]
+    step = statistics.fmean(math.log1p(sample.step / sample.value) for sample in samples) / (2 * _NORMAL)
+    if not errors:
+        return step
+    return math.hypot(math.sqrt(statistics.fmean(error**2 for error in errors) / len(samples)), step)

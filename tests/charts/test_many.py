@@ -1,10 +1,11 @@
-"""Several runs in one picture: names, what may be compared, and what is only noise."""
+"""Several runs in one picture: names, what may be compared, and what differs."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 import random
+import re
 import shlex
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,14 @@ import pytest
 from tests.charts.schema import against_its_schema
 from tests.some import some
 
+from latlab import compare
 from latlab.charts import overlay
-from latlab.charts.many import MOST, SAME, Figure, Machine, comparable, difference, machines_of, widening
+from latlab.charts.many import MOST, Difference, Figure, Machine, comparable, differences, machines_of
 from latlab.cli import main as command_line
 from latlab.errors import UserError
 from latlab.run import model
 from latlab.run.run import Run
+from latlab.run.samples import Key, Sample
 from latlab.view import curves
 from latlab.view.points import Spot
 from latlab.view.theme import SHAPES
@@ -54,6 +57,12 @@ def three(run: Run) -> list[Machine]:
     return machines_of([changed(run, 1), changed(run, 2), changed(run, 3, times=0.5)])
 
 
+@pytest.fixture(scope="module")
+def kept(run: Run) -> list[Run]:
+    """Runs of the first machine that are like its own."""
+    return [changed(run, number) for number in range(4, 10)]
+
+
 def test_a_machine_is_called_by_its_host_or_by_its_number(empty: Run) -> None:
     runs = [changed(empty, 1, host="lovelace"), changed(empty, 2), changed(empty, 3, host="host-1")]
     assert [m.name for m in machines_of(runs)] == ["lovelace", "machine 2", "machine 3"]
@@ -73,62 +82,82 @@ def test_the_same_run_twice_and_too_many_runs_are_mistakes(empty: Run) -> None:
         machines_of([changed(empty, number) for number in range(MOST + 1)])
 
 
-def test_a_difference_needs_intervals_apart_and_more_than_runs_of_one_machine_differ() -> None:
-    calm = Figure("a", 100.0, 99.0, 101.0)
-    assert difference([calm, Figure("b", 100.5, 99.0, 102.0)]).words == "within the noise"
-    assert difference([calm, Figure("b", 200.0, 90.0, 300.0)]).beyond is False
-    assert difference([calm, Figure("b", 100 * SAME - 1, 100 * SAME - 2, 100 * SAME)]).beyond is False
-    told = difference([calm, Figure("b", 200.0, 190.0, 210.0)])
-    assert told.beyond
-    assert told.ratio == 2.0
-    assert told.words == "2 times, beyond the noise (a to b)"
+def figure(
+    machine: str,
+    value: float,
+    share: float = 0.001,
+    *,
+    probe: str = "memory.poke",
+    disturbed: bool = False,
+    step: float = 0.0,
+) -> Figure:
+    """A machine's figure, its interval so large a share of it."""
+    key = Key(probe, "point", "batch_mean", "p50")
+    ends = (value / (1 + share), value * (1 + share))
+    return Figure(machine, Sample(key, "ns", 1, value, ends, disturbed, step))
 
 
-@pytest.mark.parametrize(
-    ("ratio", "words"),
-    [(1.5, "50 % more"), (2.04, "2 times"), (99.4, "99 times"), (99.7, "100 times"), (1234.0, "1,234 times")],
-)
-def test_a_ratio_is_written_without_powers_of_ten(ratio: float, words: str) -> None:
-    told = difference([Figure("a", 1.0, 1.0, 1.0), Figure("b", ratio, ratio, ratio)], same=1.0)
-    assert told.words == f"{words}, beyond the noise (a to b)"
+def near(value: float, count: int = 6) -> list[Sample]:
+    """Kept runs of a machine, a percent apart."""
+    return [figure("kept", value * 1.01**place).sample for place in range(count)]
+
+
+def judged(own: list[Figure], kept: list[Sample] | None = None) -> Difference:
+    return differences([own], [near(100.0) if kept is None else kept], together=True)[0]
+
+
+def test_the_verdicts_on_machines_are_those_of_a_comparison() -> None:
+    assert judged([figure("a", 100.0), figure("b", 100.5)]).words == "the same within 10 %"
+    told = judged([figure("b", 200.0), figure("a", 100.0)])
+    assert (told.kind, told.ratio) == ("changed", 2.0)
+    assert re.fullmatch(r"2\.00 times \(1\.\d+–2\.\d+\), a to b", told.words)
+    assert re.fullmatch(r"cannot tell below \d+ %", judged([figure("a", 100.0), figure("b", 109.0)]).words)
+    # Their own intervals say that this may be chance.
+    assert judged([figure("a", 100.0), figure("b", 200.0, 0.9)]).kind == "cannot-tell"
+    # Of one run of each machine, and none that is kept, only what is far beyond the usual spread is told.
+    assert judged([figure("a", 100.0), figure("b", 150.0)], []).kind == "cannot-tell"
+    assert judged([figure("a", 100.0), figure("b", 400.0)], []).kind == "changed"
+
+
+def test_machines_are_the_same_only_where_the_least_precise_one_is() -> None:
+    calm = [figure("a", 100.0), figure("b", 100.5)]
+    assert judged(calm).kind == "same"
+    assert judged([*calm, figure("c", 100.2, 0.5)]).kind == "cannot-tell"
 
 
 def test_a_step_of_the_clock_is_no_difference() -> None:
-    figures = [Figure("a", 1.0, 1.0, 1.0, step=1.0), Figure("b", 2.0, 2.0, 2.0, step=1.0)]
-    assert difference(figures).beyond is False
-    assert difference([dataclasses.replace(figure, step=0.1) for figure in figures]).beyond
+    assert judged([figure("a", 10.0, step=5.0), figure("b", 14.0, step=5.0)]).kind == "cannot-tell"
+    assert judged([figure("a", 10.0, step=0.1), figure("b", 14.0, step=0.1)]).kind == "changed"
 
 
-def test_what_was_disturbed_or_has_no_interval_is_not_compared() -> None:
-    calm = Figure("a", 100.0, 99.0, 101.0)
-    disturbed = Figure("b", 900.0, 890.0, 910.0, doubtful=True)
-    assert difference([calm, disturbed]).words == "not compared: all but one disturbed"
-    assert difference([disturbed, disturbed]).words == "not compared: all disturbed"
-    assert difference([calm, Figure("b", 900.0)]).beyond is None
+def test_what_was_disturbed_is_not_judged() -> None:
+    calm, disturbed = figure("a", 100.0), figure("b", 900.0, disturbed=True)
+    assert judged([calm, disturbed]).words == "cannot tell: disturbed in all but a"
+    assert judged([disturbed, disturbed]).words == "cannot tell: disturbed in all"
+    assert judged([calm, figure("c", 100.1), disturbed]).kind == "same"
 
 
 def test_of_thirty_equal_machines_chance_alone_makes_a_difference_at_most_once_in_twenty() -> None:
     chance = random.Random(8)
-    sigma, found, rounds = 10.0, 0, 400
+    found, rounds = 0, 200
     for _ in range(rounds):
-        values = [100 + chance.gauss(0, sigma) for _ in range(30)]
-        figures = [Figure(str(k), v, v - 1.96 * sigma, v + 1.96 * sigma) for k, v in enumerate(values)]
-        found += difference(figures, same=1.0).beyond is True
-    assert found / rounds < 0.08
-    assert widening(2) == 1.0 < widening(30)
+        own = [figure(str(k), 100.0 * chance.lognormvariate(0, 0.1)) for k in range(30)]
+        kept = [figure("kept", 100.0 * chance.lognormvariate(0, 0.1)).sample for _ in range(6)]
+        found += judged(own, kept).kind == "changed"
+    assert found / rounds < 0.05
 
 
 @pytest.mark.parametrize("name", overlay.NAMES)
-def test_every_picture_of_several_runs_has_all_machines_and_says_what_is_noise(
-    name: str, three: list[Machine]
+def test_every_picture_of_several_runs_has_all_machines_and_says_what_differs(
+    name: str, three: list[Machine], kept: list[Run]
 ) -> None:
     found, notes = overlay.checked(name, three)
     assert not notes
     assert [machine.name for machine in found] == ["machine 1", "machine 2", "machine 3"]
-    spec = json.dumps(against_its_schema(overlay.standalone(name, three)))
+    spec = json.dumps(against_its_schema(overlay.standalone(name, three, kept)))
     assert all(machine.name in spec for machine in found)
-    for part in some(overlay.parts(name, found)):
-        differs = any(each.beyond for each in some(part.differences.values()))
+    for part in some(overlay.parts(name, found, kept)):
+        differs = any(each.kind == "changed" for each in some(part.differences.values()))
         assert differs is (name == "bandwidth"), part.words
     table = overlay.table(name, found)
     assert {row[2] for row in table.rows} == {machine.name for machine in found}
@@ -145,30 +174,23 @@ def test_runs_that_measured_nothing_in_common_are_refused_also_without_a_picture
         overlay.parts("bandwidth", machines)
 
 
-def test_half_the_bandwidth_is_a_difference_and_equal_bandwidth_is_none(three: list[Machine]) -> None:
-    apart = overlay.parts("bandwidth", three)
-    assert all("2 times, beyond the noise (machine 3 to machine" in part.words for part in some(apart))
-    same = overlay.parts("bandwidth", three[:2])
-    assert all(part.words.startswith("within the noise") for part in some(same))
-
-
-@pytest.mark.parametrize(
-    ("probe", "level", "same"),
-    [
-        ("kernel.syscall", "system call (getppid)", 1.25),
-        ("storage.read.random", "disk, random 4 KiB read", 1.5),
-        ("network.roundtrip", "round trip on loopback", 1.5),
-    ],
-)
-def test_disks_and_networks_of_the_ladder_may_differ_by_more_than_the_rest(
-    run: Run, probe: str, level: str, same: float
+def test_half_the_bandwidth_is_a_difference_and_equal_bandwidth_is_none(
+    three: list[Machine], kept: list[Run]
 ) -> None:
-    def said(times: float) -> str:
-        two = machines_of([changed(run, 1), changed(run, 2, times=times, probe=probe)])
-        return next(part.words for part in overlay.parts("ladder", two) if part.name == level)
+    apart = overlay.parts("bandwidth", three, kept)
+    assert all(re.search(r": 2\.00 times .*, machine 3 to machine 1", part.words) for part in some(apart))
+    same = overlay.parts("bandwidth", three[:2], kept)
+    assert all("the same within 10 %" in part.words for part in some(same))
 
-    assert said(0.95 * same) == "within the noise"
-    assert "beyond the noise" in said(1.3 * same)
+
+def test_a_ladder_says_what_a_comparison_of_the_two_runs_says(run: Run) -> None:
+    two = [changed(run, 1), changed(run, 2, times=9.0, probe="kernel.syscall")]
+    found = compare.compare(compare.Side("a", (two[0],)), compare.Side("b", (two[1],)))
+    own = {part.name: part for part in overlay.parts("ladder", machines_of(two))}
+    assert [each.name for each in found.headline if each.kind == "changed"] == ["system call (getppid)"]
+    apart = [part.name for part in own.values() if part.differences[""].kind == "changed"]
+    assert apart == ["system call (getppid)"]
+    assert own["RAM"].words.startswith("cannot tell below ")
 
 
 def test_sizes_that_are_written_alike_are_compared_apart(
@@ -183,13 +205,21 @@ def test_sizes_that_are_written_alike_are_compared_apart(
     assert list(part.figures) == ["4,096 B", "4,100 B", "8 KiB"]
 
 
-def test_one_size_alone_is_no_difference_of_machines() -> None:
-    within = difference([Figure("a", 1.0, 0.9, 1.1), Figure("b", 1.0, 0.9, 1.1)])
-    apart = difference([Figure("a", 1.0, 0.9, 1.1), Figure("b", 3.0, 2.9, 3.1)])
-    lone = dict(zip("abcde", (within, within, apart, within, within), strict=True))
-    assert overlay.Part("read", lone, {}).words == "no consistent difference across 5 points"
-    pair = lone | {"d": apart}
-    assert overlay.Part("read", pair, {}).words.startswith("at c 3 times, beyond the noise")
+def test_a_curve_says_its_largest_difference_and_at_how_many_places_there_is_one() -> None:
+    within, unknown = (
+        Difference("same", 1.0, "the same within 10 %"),
+        Difference("cannot-tell", 1.1, "cannot tell"),
+    )
+    apart, most = Difference("changed", 2.0, "2 times"), Difference("changed", 3.0, "3 times")
+
+    def said(*every: Difference) -> str:
+        return overlay.Part("read", dict(zip("abcd", every, strict=False)), {}).words
+
+    assert said(apart, most, within, unknown) == "b: 3 times; differs at 2 of 4"
+    assert said(within, within) == "the same within 10 % at all 2"
+    assert said(within, unknown, within) == "b: cannot tell; the same at 2 of 3"
+    assert said(most) == "a: 3 times"
+    assert said() == "not comparable: no point in common"
 
 
 def test_thirty_machines_are_thirty_marks_that_differ(hierarchy: Run) -> None:
@@ -217,8 +247,8 @@ def test_other_methods_and_other_paths_are_left_out_and_named(run: Run) -> None:
     kept, notes = comparable(machines_of([changed(run, 1), newer, farther]))
     assert "memory.bandwidth" not in kept[1].run
     assert not any(probe.startswith("network.") for probe in kept[2].run.probes)
-    assert any("machine 2: memory.bandwidth was measured by version" in note for note in notes)
-    assert any("another path" in note for note in notes)
+    assert any("machine 2: memory.bandwidth is not comparable: method version: " in note for note in notes)
+    assert any("the network's path" in note for note in notes)
     with pytest.raises(UserError, match="fewer than two"):
         overlay.checked("bandwidth", machines_of([changed(run, 1), newer]))
 
@@ -271,7 +301,7 @@ def test_the_command_takes_the_chart_first_or_last(
     assert code == 0
     assert "lovelace: " in first
     assert "machine 2: " in first
-    assert "RAM: within the noise" in first
+    assert "RAM: cannot tell below " in first
     assert called(capsys, "chart", *files, "ladder")[1] == first
     assert "lovelace" not in called(capsys, "chart", "ladder", *files, "--anonymous")[1]
 
@@ -281,7 +311,7 @@ def test_the_command_writes_a_picture_and_a_table(
 ) -> None:
     assert called(capsys, "chart", "bandwidth", *files, "-o", str(tmp_path / "class.csv"))[0] == 0
     lines = (tmp_path / "class.csv").read_text(encoding="utf-8").splitlines()
-    assert "beyond the noise" in lines[1]
+    assert "2.00 times" in lines[1]
     pytest.importorskip("vl_convert", reason="pictures need the extra latlab[export]")
     assert called(capsys, "chart", "bandwidth", *files, "-o", str(tmp_path / "class.svg"))[0] == 0
     text = (tmp_path / "class.svg").read_text(encoding="utf-8")

@@ -221,7 +221,7 @@ def test_a_side_is_a_run_a_folder_a_glob_or_a_label_with_any_of_these(folder: Pa
 def test_kept_runs_are_those_of_the_same_machine_and_profile_on_neither_side(folder: Path) -> None:
     store = Store(folder / "old")
     one, two = side("run-0", store), side("run-1", store)
-    assert [run.id for run in stored(one, two, store)] == ["run-2"]
+    assert [run.id for run in stored(one, two, store=store)] == ["run-2"]
     file = folder / "old/run-2.latlab.jsonl"
     text = file.read_text(encoding="utf-8")
     for before, after in (
@@ -231,7 +231,7 @@ def test_kept_runs_are_those_of_the_same_machine_and_profile_on_neither_side(fol
     ):
         assert text.count(before) >= 1
         file.write_text(text.replace(before, after), encoding="utf-8")
-        assert stored(one, two, store) == ()
+        assert stored(one, two, store=store) == ()
 
 
 @pytest.mark.parametrize(

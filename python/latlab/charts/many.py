@@ -1,32 +1,27 @@
-"""Several runs side by side: what each machine is called, what may be compared, and what is only noise."""
+"""Several runs side by side: what each machine is called, what may be compared, and what differs."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
+from latlab.compare import SAME
+from latlab.compare.contrast import contrasts
+from latlab.compare.sides import OF_NETWORK, OTHER_PATH
+from latlab.compare.verdict import Contrast, Kind, Verdict, is_same, verdicts
 from latlab.errors import UserError
 from latlab.run.run import Run
+from latlab.run.samples import Sample
 from latlab.run.sharing import TOKEN
 from latlab.text import clean
-from latlab.units import format_digits
+from latlab.units import format_change, format_factor, format_percent, format_span
 
 #: So many machines have a colour and a shape of their own, and so many lines can still be told apart.
 MOST: Final = 30
 _LONGEST_NAME: Final = 24
-#: 95 % point of the studentised range of so many equal machines, in standard errors: the span that chance
-#: alone reaches between the lowest and the highest of them (Tukey; R: `qtukey(0.95, n, Inf)`).
-_RANGE: Final = ((2, 2.77), (3, 3.31), (4, 3.63), (5, 3.86), (6, 4.03), (8, 4.29), (10, 4.47), (12, 4.62))
-_RANGE_OF_MANY: Final = ((15, 4.80), (20, 5.01), (25, 5.17), (30, 5.30))
-#: What runs of one machine differ, whatever their intervals: these hold what changed within a run, not its
-#: clock frequency or where its pages lay (docs/method/runs.md). Less is no difference.
-SAME: Final = 1.25
-#: The same of disks, networks and tails, and of what a virtual machine shares with neighbours.
-SAME_OF_WHAT_VARIES: Final = 1.5
-#: Two 95 % intervals that only just touch: their middles are that many standard errors apart.
-_TOUCHING: Final = 2 * 1.96
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,24 +38,11 @@ class Figure:
 
     Attributes:
         machine: Its name.
-        value: The figure.
-        low: Lower end of its interval; with `high` absent where it has none.
-        high: Upper end.
-        step: Smallest difference that the instrument can show.
-        doubtful: Something else ran meanwhile.
+        sample: The figure, with its interval.
     """
 
     machine: str
-    value: float
-    low: float | None = None
-    high: float | None = None
-    step: float = 0.0
-    doubtful: bool = False
-
-    @property
-    def ends(self) -> tuple[float, float] | None:
-        """Its interval; None where it has none."""
-        return None if self.low is None or self.high is None else (self.low, self.high)
+    sample: Sample
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +50,12 @@ class Difference:
     """What can be said of several machines' figures.
 
     Attributes:
-        beyond: Whether two of them differ by more than the noise; None where that cannot be said.
-        ratio: The larger of these two over the smaller.
+        kind: The verdict on the two that lie farthest apart.
+        ratio: The larger of these two over the smaller; None where they cannot be judged.
         words: The same for people.
     """
 
-    beyond: bool | None
+    kind: Kind
     ratio: float | None
     words: str
 
@@ -120,76 +102,81 @@ def comparable(machines: Sequence[Machine]) -> tuple[list[Machine], list[str]]:
         run = machine.run
         others: dict[str, str] = {}
         kept = []
-        settings = run.settings
-        own = (settings.delay_ms, settings.rate_mbit, settings.distance, settings.url)
+        own = tuple(getattr(run.settings, name) for name in OF_NETWORK)
         for record in run.records:
             method = methods.setdefault(record.probe, record.method)
             if record.probe.startswith("network."):
                 path = own if path is None else path
             if record.method != method:
-                others[record.probe] = (
-                    f"measured by version {record.method} of its method, others by {method}"
-                )
+                others[record.probe] = f"method version: {method} and {record.method}"
             elif record.probe.startswith("network.") and own != path:
-                others[record.probe] = "measured over another path than the first run's"
+                others[record.probe] = OTHER_PATH
             else:
                 kept.append(record)
-        notes += [f"{machine.name}: {probe} was {why}: left out" for probe, why in others.items()]
+        notes += [f"{machine.name}: {probe} is not comparable: {why}" for probe, why in others.items()]
         found.append(Machine(machine.name, Run(run.header, kept, run.footer, path=run.path, notes=run.notes)))
     return found, notes
 
 
-def shared_with_neighbours(machines: Iterable[Machine]) -> bool:
-    """Whether one of them is virtual: others, which it cannot see, use its L3 and its memory too."""
-    return any(machine.run.machine.flag("virtualisation.guest") for machine in machines)
+def differences(
+    figures: Sequence[Sequence[Figure]], kept: Sequence[Sequence[Sample]], *, together: bool
+) -> list[Difference]:
+    """Whether machines differ, by the rule of `latlab compare`: of each figure the lowest and the highest.
 
-
-def widening(machines: int) -> float:
-    """By how much 95 % intervals grow before so many are compared: of thirty equals, two often lie apart."""
-    points = (*_RANGE, *_RANGE_OF_MANY)
-    reached = next((point for count, point in points if count >= machines), points[-1][1])
-    return max(1.0, reached / _TOUCHING)
-
-
-def difference(figures: Iterable[Figure], *, ranges: bool = False, same: float = SAME) -> Difference:
-    """Whether any two of the figures differ by more than the noise, and the two that do so most clearly.
-
-    Disturbed figures are not compared: they are of the disturbance.
+    Disturbed figures are not judged: they are of the disturbance. More machines are more pairs, for which the
+    intervals are corrected.
 
     Args:
-        figures: At most one a machine.
-        ranges: The intervals are ranges of what was seen: compared as they are, and called so.
-        same: A ratio that runs of one machine reach too.
+        figures: Of each what the machines have, at most one a machine.
+        kept: Of each what other runs of the first machine have: how far its runs lie apart.
+        together: Whether any false difference among them counts, as of headline figures, or their share.
     """
-    whole = [figure for figure in figures if figure.low is not None and figure.high is not None]
-    known = [figure for figure in whole if not figure.doubtful]
-    if len(known) < 2:  # noqa: PLR2004 - nothing to compare with
-        disturbed = "all but one disturbed" if known else "all disturbed"
-        why = disturbed if len(whole) > 1 else "no two intervals"
-        return Difference(None, None, f"not compared: {why}")
-    wide = 1.0 if ranges else widening(len(known))
-    ends = [
-        (
-            figure.value - wide * max(figure.value - (figure.low or 0.0), 0.0) - figure.step / 2,
-            figure.value + wide * max((figure.high or 0.0) - figure.value, 0.0) + figure.step / 2,
-        )
-        for figure in known
+    sound = [[each for each in own if not each.sample.disturbed] for own in figures]
+    places = [place for place, own in enumerate(sound) if len(own) > 1]
+
+    def contrasted(pairs: Sequence[tuple[Figure, Figure]]) -> list[Contrast]:
+        calm = ([each for each in kept[place] if not each.disturbed] for place in places)
+        return contrasts([([a.sample], [b.sample], own) for (a, b), own in zip(pairs, calm, strict=True)])
+
+    pairs = [_farthest(sound[place]) for place in places]
+    known = [
+        replace(contrast, pairs=math.comb(len(sound[place]), 2))
+        for place, contrast in zip(places, contrasted(pairs), strict=True)
     ]
-    lowest = min(range(len(known)), key=lambda place: ends[place][1])
-    highest = max(range(len(known)), key=lambda place: ends[place][0])
-    one, other = known[lowest], known[highest]
-    if ends[lowest][1] >= ends[highest][0] or other.value < same * one.value:
-        return Difference(beyond=False, ratio=None, words="within the noise")
-    if one.value <= 0:
-        said = f"beyond the noise ({one.machine}, {other.machine})"
-        return Difference(beyond=True, ratio=None, words=said)
-    ratio = other.value / one.value
-    said = f"{_times(ratio)}, beyond the noise ({one.machine} to {other.machine})"
-    return Difference(beyond=True, ratio=ratio, words=said)
+    # Two that are precise may lie near each other where a third could be anywhere.
+    widest = contrasted([_farthest(sound[place], ends=True) for place in places])
+    found = [_not_judged(own) for own in figures]
+    for place, pair, verdict, wide in zip(
+        places, pairs, verdicts(known, SAME, together=together), widest, strict=True
+    ):
+        if verdict.kind == "same" and not is_same(wide, SAME):
+            verdict = replace(verdict, kind="cannot-tell")  # noqa: PLW2901 - the verdict on all of them
+        found[place] = _difference(*pair, verdict)
+    return found
 
 
-def _times(ratio: float) -> str:
-    few = 1.995
-    return (
-        f"{format_digits((ratio - 1) * 100, 2)} % more" if ratio < few else f"{format_digits(ratio, 2)} times"
-    )
+def _farthest(own: Sequence[Figure], *, ends: bool = False) -> tuple[Figure, Figure]:
+    """The lowest and the highest; or those that reach lowest and highest."""
+    if not ends:
+        return min(own, key=lambda each: each.sample.value), max(own, key=lambda each: each.sample.value)
+    low = min(own, key=lambda each: (each.sample.ends or (each.sample.value,))[0])
+    others = [each for each in own if each is not low]
+    return low, max(others, key=lambda each: (each.sample.ends or (each.sample.value,))[-1])
+
+
+def _not_judged(own: Sequence[Figure]) -> Difference:
+    calm = [each.machine for each in own if not each.sample.disturbed]
+    who = f"in all but {calm[0]}" if calm else "in all"
+    return Difference("cannot-tell", None, f"cannot tell: disturbed {who}")
+
+
+def _difference(low: Figure, high: Figure, verdict: Verdict) -> Difference:
+    ratio = high.sample.value / low.sample.value
+    if verdict.kind == "changed":
+        ends = format_span(verdict.low, verdict.high, lambda end: format_factor(end, 3))
+        words = f"{format_factor(ratio, 3)} times ({ends}), {low.machine} to {high.machine}"
+    elif verdict.kind == "same":
+        words = f"the same within {format_percent(SAME)}"
+    else:
+        words = f"cannot tell below {format_change(verdict.smallest_visible)}"
+    return Difference(verdict.kind, ratio, words)

@@ -1,4 +1,4 @@
-"""One picture of several runs: ladders, curves and staircases laid over one another, with what is only noise.
+"""One picture of several runs: ladders, curves and staircases laid over one another, with what differs.
 
 Each kind of picture has one outline: a panel a curve (reading, writing, ...), a line a machine. Charts of
 what happened when, of one machine's own CPUs or of causes say nothing side by side and are not in the lists.
@@ -14,21 +14,12 @@ from typing import Any, Final, TypeAlias, TypeVar
 import altair as alt
 
 from latlab.charts import named
-from latlab.charts.many import (
-    SAME,
-    SAME_OF_WHAT_VARIES,
-    Difference,
-    Figure,
-    Machine,
-    comparable,
-    difference,
-    shared_with_neighbours,
-)
+from latlab.charts.many import Difference, Figure, Machine, comparable, differences
 from latlab.errors import UserError
-from latlab.run.model import Record
-from latlab.run.operations import keys_of
+from latlab.run.model import Record, Unit
 from latlab.run.run import Run
 from latlab.run.rung import Rung
+from latlab.run.samples import Key, Quantile, Sample, samples_of
 from latlab.topics import ladder
 from latlab.topics.chapters import TOPICS
 from latlab.units import format_bytes, format_count, format_ns, format_rate, format_stated
@@ -51,12 +42,7 @@ _PIXELS = ((6, 9.0), (12, 5.0), (30, 2.4))
 _LEAST_ROW = 26
 _LEGEND_COLUMNS = 5
 #: Quantiles of a distribution that are compared.
-_QUANTILES = {"p50": "median", "p99": "p99", "p999": "p99.9"}
-#: Charts of disks and networks begin so, and these rungs of the ladder are of them.
-_VARIES = ("storage", "network")
-_VARYING_RUNGS = keys_of(*_VARIES)
-#: Levels that no neighbour shares, by the key of their rung.
-_OWN = ("L1", "L2")
+_QUANTILES: Final[dict[Quantile, str]] = {"p50": "median", "p99": "p99"}
 
 CURVES: Final = {
     chart.id: chart.several for chart in TOPIC_CHARTS if isinstance(chart.several, CurvesOfSeveral)
@@ -64,6 +50,7 @@ CURVES: Final = {
 STAIRS: Final = {
     chart.id: chart.several for chart in TOPIC_CHARTS if isinstance(chart.several, StairsOfSeveral)
 }
+_PROBES: Final = {chart.id: chart.probe for chart in TOPIC_CHARTS}
 #: Every chart that says something of several runs.
 NAMES: Final = (ladder.TOPIC.id, *CURVES, *STAIRS)
 
@@ -85,34 +72,22 @@ class Part:
     @property
     def words(self) -> str:
         """What can be said of all of it in one line."""
-        said = [(at, each) for at, each in self.differences.items() if each.beyond is not None]
-        if not said:
-            return next((each.words for each in self.differences.values()), "not compared: nothing in common")
-        if list(self.differences) == [""]:
-            return said[0][1].words
-        apart = [(at, each) for at, each in said if each.beyond]
-        if not apart:
-            return f"within the noise at {_all_of(said)}"
-        if len(said) > len(_QUANTILES):
-            # At the end of a cache runs of one machine differ too: one size alone is no difference.
-            places = [at for at, _ in said]
-            apart = [
-                pair
-                for pair in apart
-                if any(abs(places.index(pair[0]) - places.index(at)) == 1 for at, _ in apart)
-            ]
-            if not apart:
-                return f"no consistent difference across {len(said)} points"
-        at, most = max(apart, key=lambda pair: pair[1].ratio or 0.0)
-        within = len(said) - len(apart)
-        rest = f"; within the noise at {within} of {len(said)}" if within else ""
-        return f"at {at} {most.words}{rest}"
-
-
-def _all_of(said: Sequence[tuple[str, Difference]]) -> str:
-    if len(said) == 1:
-        return said[0][0]
-    return ", ".join(at for at, _ in said) if len(said) <= len(_QUANTILES) else f"all {len(said)} points"
+        every = list(self.differences.items())
+        if not every:
+            return "not comparable: no point in common"
+        if len(every) == 1:
+            at, only = every[0]
+            return f"{at}: {only.words}" if at else only.words
+        apart = [(at, each) for at, each in every if each.kind == "changed"]
+        if apart:
+            at, most = max(apart, key=lambda pair: pair[1].ratio or 0.0)
+            return f"{at}: {most.words}; differs at {len(apart)} of {len(every)}"
+        unknown = [(at, each) for at, each in every if each.kind != "same"]
+        if not unknown:
+            return f"{every[0][1].words} at all {len(every)}"
+        at, middle = unknown[len(unknown) // 2]
+        same = len(every) - len(unknown)
+        return f"{at}: {middle.words}{f'; the same at {same} of {len(every)}' if same else ''}"
 
 
 def checked(name: str, machines: Sequence[Machine]) -> tuple[list[Machine], list[str]]:
@@ -136,41 +111,64 @@ def checked(name: str, machines: Sequence[Machine]) -> tuple[list[Machine], list
     return [machine for machine in found if machine.name not in absences], notes
 
 
-def parts(name: str, machines: Sequence[Machine]) -> list[Part]:
+def parts(name: str, machines: Sequence[Machine], kept: Sequence[Run] = ()) -> list[Part]:
     """What several machines have in common, compared.
+
+    Args:
+        name: The chart.
+        machines: At least two.
+        kept: Other runs of the first machine, which say how far its runs lie apart.
 
     Raises:
         UserError: no two of them measured the same of it.
     """
-    if name == ladder.TOPIC.id:
-        shared = shared_with_neighbours(machines)
-        found = [
-            _compared_rung(level, own, shared=shared)
-            for level, own in _rungs(machines).items()
-            if _common(own)
-        ]
-    elif name in CURVES:
-        varies = name.startswith(_VARIES) or shared_with_neighbours(machines)
-        same = SAME_OF_WHAT_VARIES if varies else SAME
-        found = [
-            _compared_curve(CURVES[name], part, own, same) for part, own in _lines(name, machines).items()
-        ]
-    else:
-        same = SAME_OF_WHAT_VARIES if name.startswith(_VARIES) else SAME
-        found = [_compared_stairs(part, own, same) for part, own in _records(name, machines).items()]
-    if not found:
+    figures = {
+        part: {at: found for at, found in own.items() if len(found) > 1}
+        for part, own in _figures(name, machines).items()
+    }
+    if not figures:
         raise UserError(f"no chart {name} of these runs: no two of them measured the same")
-    return found
+    others = _figures(name, [Machine(run.id, run) for run in kept], of_one=True)
+    found = iter(
+        differences(
+            [own for places in figures.values() for own in places.values()],
+            [
+                [each.sample for each in others.get(part, {}).get(at, ())]
+                for part, places in figures.items()
+                for at in places
+            ],
+            together=name == ladder.TOPIC.id,
+        )
+    )
+    return [Part(part, {at: next(found) for at in places}, places) for part, places in figures.items()]
 
 
-def standalone(name: str, machines: Sequence[Machine]) -> Picture:
+def _figures(
+    name: str, machines: Sequence[Machine], *, of_one: bool = False
+) -> dict[str, dict[str, list[Figure]]]:
+    """What each machine has, by part and place; with `of_one` also what only one of them has."""
+    least = 1 if of_one else 2
+    if name == ladder.TOPIC.id:
+        return {
+            level: {"": [Figure(who, _of_rung(rung)) for who, rung in own.items()]}
+            for level, own in _rungs(machines).items()
+            if len(own) >= least
+        }
+    if name in CURVES:
+        return {
+            part: _at_places(name, part, own) for part, own in _lines(name, machines, least=least).items()
+        }
+    return {part: _at_quantiles(own) for part, own in _records(name, machines, least=least).items()}
+
+
+def standalone(name: str, machines: Sequence[Machine], kept: Sequence[Run] = ()) -> Picture:
     """The picture, with its title, in the light theme on its own surface.
 
     Raises:
         UserError: see :func:`checked` and :func:`parts`.
     """
     found, _ = checked(name, machines)
-    own = parts(name, found)
+    own = parts(name, found, kept)
     drawn: Picture
     with unchecked():
         if name == ladder.TOPIC.id:
@@ -182,8 +180,8 @@ def standalone(name: str, machines: Sequence[Machine]) -> Picture:
     title = alt.Title(
         f"{named(name).title.replace('this machine', f'{len(found)} machines')}",
         subtitle=[
-            f"{len(found)} runs, each figure with its own run's interval; a cross: disturbed, not compared.",
-            "Within the noise: no two differ by more than their intervals, and than runs of one machine do.",
+            f"{len(found)} runs, each figure with its own run's interval; a cross: disturbed, not judged.",
+            "Times: lowest to highest, with its interval. Cannot tell: a smaller difference may not show.",
         ],
     )
     titled: Picture = drawn.properties(title=title, description=alt_text(name, own))
@@ -200,7 +198,7 @@ def alt_text(name: str, own: Sequence[Part]) -> str:
     )
 
 
-def table(name: str, machines: Sequence[Machine]) -> Table:
+def table(name: str, machines: Sequence[Machine], kept: Sequence[Run] = ()) -> Table:
     """Every figure that was compared, a row a machine."""
     quantity: Quantity = CURVES[name].y.quantity if name in CURVES else "ns"
     columns = (
@@ -218,13 +216,12 @@ def table(name: str, machines: Sequence[Machine]) -> Table:
             part.name,
             at,
             figure.machine,
-            figure.value,
-            figure.low,
-            figure.high,
-            "yes" if figure.doubtful else "no",
+            figure.sample.value,
+            *(figure.sample.ends or (None, None)),
+            "yes" if figure.sample.disturbed else "no",
             part.differences[at].words,
         )
-        for part in parts(name, machines)
+        for part in parts(name, machines, kept)
         for at, figures in part.figures.items()
         for figure in figures
     ]
@@ -246,27 +243,10 @@ def _rungs(machines: Sequence[Machine]) -> dict[str, dict[str, Rung]]:
     }
 
 
-def _common(own: Mapping[str, object]) -> bool:
-    return len(own) > 1
-
-
-def _compared_rung(level: str, own: Mapping[str, Rung], *, shared: bool) -> Part:
-    figures = [_figure(name, rung) for name, rung in own.items()]
-    # A level without a single figure has a range of them, which is no interval of one.
-    ranges = any(rung.is_range or rung.interval_kind != "95 % interval" for rung in own.values())
-    rungs = own.values()
-    varies = any(
-        rung.key in _VARYING_RUNGS or (shared and rung.group == "levels" and rung.key not in _OWN)
-        for rung in rungs
-    )
-    same = SAME_OF_WHAT_VARIES if varies else SAME
-    return Part(level, {"": difference(figures, ranges=ranges, same=same)}, {"": figures})
-
-
-def _figure(name: str, rung: Rung) -> Figure:
-    low, high = rung.interval or (None, None)
+def _of_rung(rung: Rung) -> Sample:
     doubtful = any(flag.startswith("disturbed") for flag in rung.flags)
-    return Figure(name, rung.latency_p50_ns or 0.0, low, high, rung.resolution_ns, doubtful)
+    key = Key(rung.probe, rung.path, "batch_mean", "p50")
+    return Sample(key, "ns", 1, rung.latency_p50_ns or 0.0, rung.interval, doubtful, rung.resolution_ns)
 
 
 def _ladder(machines: Sequence[Machine], own: Sequence[Part]) -> alt.LayerChart:
@@ -275,14 +255,16 @@ def _ladder(machines: Sequence[Machine], own: Sequence[Part]) -> alt.LayerChart:
         {
             "name": part.name,
             "series": figure.machine,
-            "x": figure.value,
-            "low": figure.low if drawable(figure.low) else figure.value,
-            "high": figure.high if drawable(figure.high) else figure.value,
-            "doubt": int(figure.doubtful),
-            "text": f"{part.name}, {figure.machine}: {format_stated(figure.value, figure.ends)}",
+            "x": sample.value,
+            "low": low if drawable(low) else sample.value,
+            "high": high if drawable(high) else sample.value,
+            "doubt": int(sample.disturbed),
+            "text": f"{part.name}, {figure.machine}: {format_stated(sample.value, sample.ends)}",
         }
         for part in own
         for figure in part.figures[""]
+        for sample in [figure.sample]
+        for low, high in [sample.ends or (None, None)]
     ]
     low, high = widened([end for row in rows for end in (row["low"], row["high"])], down=1.6, up=1.6)
     pixels = next((size for most, size in _PIXELS if len(names) <= most), _PIXELS[-1][1])
@@ -320,36 +302,32 @@ def _legend(names: Sequence[str]) -> tuple[alt.Color, alt.Shape]:
 # ---------------------------------------------------------------------------------------------------- curves
 
 
-def _lines(name: str, machines: Sequence[Machine]) -> dict[str, dict[str, Sequence[Spot]]]:
-    return _by_panel(machines, CURVES[name].lines)
+def _lines(name: str, machines: Sequence[Machine], *, least: int = 2) -> dict[str, dict[str, Sequence[Spot]]]:
+    return _by_panel(machines, CURVES[name].lines, least)
 
 
 def _by_panel(
-    machines: Sequence[Machine], of: Callable[[Run], Mapping[str, _Drawn]]
+    machines: Sequence[Machine], of: Callable[[Run], Mapping[str, _Drawn]], least: int
 ) -> dict[str, dict[str, _Drawn]]:
-    """What a chart draws of each run, by panel and machine; only what two machines have."""
+    """What a chart draws of each run, by panel and machine; only what so many machines have."""
     own = {machine.name: of(machine.run) for machine in machines}
     panels = dict.fromkeys(panel for drawn in own.values() for panel in drawn)
     found = {panel: {who: drawn[panel] for who, drawn in own.items() if drawn.get(panel)} for panel in panels}
-    return dict([pair for pair in found.items() if _common(pair[1])][:_MOST_PANELS])
+    return dict([pair for pair in found.items() if len(pair[1]) >= least][:_MOST_PANELS])
 
 
-def _compared_curve(
-    outline: CurvesOfSeveral, name: str, own: Mapping[str, Sequence[Spot]], same: float
-) -> Part:
+def _at_places(name: str, part: str, own: Mapping[str, Sequence[Spot]]) -> dict[str, list[Figure]]:
+    """The machines' figures by the name of their place on the axis."""
+    outline = CURVES[name]
+    unit: Unit = "bytes_per_s" if outline.y.quantity == "bytes_per_s" else "ns"
     by_x: dict[float, list[Figure]] = {}
-    for place in sorted({spot.x for curve in own.values() for spot in curve}):
-        figures = [
-            Figure(who, spot.value, low, high, doubtful=spot.disturbed)
-            for who, curve in own.items()
-            for spot in curve
-            for low, high in [spot.ends or (None, None)]
-            if spot.x == place
-        ]
-        if len(figures) > 1:
-            by_x[place] = figures
-    at = dict(zip(_places(outline, by_x), by_x.values(), strict=True))
-    return Part(name, {place: difference(figures, same=same) for place, figures in at.items()}, at)
+    for place, who, spot in sorted(
+        ((spot.x, who, spot) for who, curve in own.items() for spot in curve), key=lambda each: each[0]
+    ):
+        key = Key(_PROBES[name], f"{part} {place}", "batch_mean", "p50")
+        sample = Sample(key, unit, 1, spot.value, spot.ends, spot.disturbed)
+        by_x.setdefault(place, []).append(Figure(who, sample))
+    return dict(zip(_places(outline, by_x), by_x.values(), strict=True))
 
 
 def _places(outline: CurvesOfSeveral, values: Iterable[float]) -> list[str]:
@@ -415,31 +393,17 @@ def _folded(words: str) -> list[str]:
 # ---------------------------------------------------------------------------------------------------- stairs
 
 
-def _records(name: str, machines: Sequence[Machine]) -> dict[str, dict[str, Record]]:
-    return _by_panel(machines, STAIRS[name].records)
+def _records(name: str, machines: Sequence[Machine], *, least: int = 2) -> dict[str, dict[str, Record]]:
+    return _by_panel(machines, STAIRS[name].records, least)
 
 
-def _compared_stairs(name: str, own: Mapping[str, Record], same: float) -> Part:
-    at: dict[str, list[Figure]] = {}
-    for quantile, shown in _QUANTILES.items():
-        figures = []
-        for who, record in own.items():
-            value = getattr(record.summary, quantile) if record.summary is not None else None
-            if value is None or record.summary is None:
-                continue
-            ends = record.interval if quantile == "p50" else record.summary.intervals.get(quantile)
-            low, high = ends or (None, None)
-            figures.append(
-                Figure(who, value, low, high, record.resolution_ns or 0.0, doubtful=record.disturbed)
-            )
-        if len(figures) > 1:
-            at[shown] = figures
-    of_tails = max(same, SAME_OF_WHAT_VARIES)
-    differences = {
-        shown: difference(figures, same=same if shown == _QUANTILES["p50"] else of_tails)
-        for shown, figures in at.items()
-    }
-    return Part(name, differences, at)
+def _at_quantiles(own: Mapping[str, Record]) -> dict[str, list[Figure]]:
+    """The machines' figures by the name of the quantile."""
+    found: dict[str, list[Figure]] = {}
+    for who, record in own.items():
+        for sample in samples_of(record):
+            found.setdefault(_QUANTILES[sample.key.quantile], []).append(Figure(who, sample))
+    return found
 
 
 def _stair_panels(name: str, machines: Sequence[Machine], own: Sequence[Part]) -> alt.ConcatChart:

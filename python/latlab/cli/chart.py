@@ -33,7 +33,7 @@ def command(words: tuple[str, ...], out: str | None, *, slide: bool, anonymous: 
     """Write one chart of a run as a picture, or of several runs laid over one another.
 
     RUN is a file, an id, the beginning of one, or `last`; NAME, before or after, is the chart. Without NAME,
-    list the charts. Of several runs without -o, print what differs by more than the noise. CSV has the
+    list the charts. Of several runs without -o, print what differs. CSV has the
     figures. Pictures need latlab[export].
 
     \b
@@ -122,20 +122,22 @@ def _is_run(word: str) -> bool:
 
 
 def _several(name: str, runs: list[Run], target: Path | None, *, slide: bool) -> None:
+    from latlab import compare  # noqa: PLC0415 - not needed for --help
     from latlab.charts import many, overlay  # noqa: PLC0415 - imports altair
 
     machines, notes = overlay.checked(name, many.machines_of(runs))
     _tell(notes)
+    kept = compare.stored(*(compare.Side("", (each.run,)) for each in machines))
     if target is None:
-        _show(name, machines)
+        _show(name, machines, kept)
         return
     if target.suffix.lower() == ".csv":
-        _save_table(overlay.table(name, machines), target)
+        _save_table(overlay.table(name, machines, kept), target)
     else:
         from latlab.charts.picture import convert  # noqa: PLC0415 - needs the export extra
         from latlab.run.saving import save  # noqa: PLC0415 - see above
 
-        picture = overlay.standalone(name, machines).to_dict(validate=False)
+        picture = overlay.standalone(name, machines, kept).to_dict(validate=False)
         line = f"{len(machines)} machines: {', '.join(each.name for each in machines)}" if slide else ""
         save(target, convert(picture, target.suffix.removeprefix(".").lower(), line))
     sys.stderr.write(f"wrote {target}\n")
@@ -155,7 +157,7 @@ def _tell(notes: Sequence[str]) -> None:
         talk(note)
 
 
-def _show(name: str, machines: Sequence[Machine]) -> None:
+def _show(name: str, machines: Sequence[Machine], kept: Sequence[Run]) -> None:
     """What differs, a line each; of a ladder each machine's figure too."""
     from latlab.charts import overlay  # noqa: PLC0415 - imported by now
     from latlab.cli.terminal.header import machine_parts  # noqa: PLC0415 - not needed for --help
@@ -168,16 +170,17 @@ def _show(name: str, machines: Sequence[Machine]) -> None:
         lines += screen.wrapped(
             f"{machine.name}: {' · '.join(machine_parts(machine.run.machine))}", rest="  "
         )
-    for part in overlay.parts(name, machines):
+    for part in overlay.parts(name, machines, kept):
         lines += [Line(), *screen.wrapped(f"{part.name}: {part.words}", rest="  ")]
         if list(part.figures) != [""]:
             continue
         width = max(len(figure.machine) for figure in part.figures[""])
         for figure in part.figures[""]:
-            span = "" if figure.low is None else f"   {shown(figure.low, 'ns')} to {shown(figure.high, 'ns')}"
-            doubt = "   disturbed" if figure.doubtful else ""
+            sample = figure.sample
+            span = f"   {' to '.join(shown(end, 'ns') for end in sample.ends)}" if sample.ends else ""
+            doubt = "   disturbed" if sample.disturbed else ""
             lines += screen.wrapped(
-                f"  {figure.machine.ljust(width)}  {shown(figure.value, 'ns')}{span}{doubt}", rest="    "
+                f"  {figure.machine.ljust(width)}  {shown(sample.value, 'ns')}{span}{doubt}", rest="    "
             )
     say(lines)
 

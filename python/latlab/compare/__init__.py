@@ -187,10 +187,10 @@ class Comparison:
         }
 
 
-def stored(a: Side, b: Side, store: Store | None = None, *, most: int = KEPT) -> tuple[Run, ...]:
-    """Kept runs of the first side's machine and profile that are on neither side, the newest."""
-    model = a.runs[0]
-    known = {run.id for run in (*a.runs, *b.runs)}
+def stored(*sides: Side, store: Store | None = None, most: int = KEPT) -> tuple[Run, ...]:
+    """Kept runs of the first side's machine and profile that are on none of the sides, the newest."""
+    model = sides[0].runs[0]
+    known = {run.id for own in sides for run in own.runs}
     found: list[Run] = []
     for entry in reversed((store or Store()).entries()):
         # Many files are looked at, few are read.

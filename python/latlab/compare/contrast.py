@@ -72,14 +72,15 @@ def _contrast(
 def _own_error(samples: Sequence[Sample]) -> float:
     """What the runs of a side say of their own precision: the standard error of their mean's logarithm.
 
-    A step of the instrument is no precision that more runs would better.
+    Sides that differ by no more than a step of the instrument are not told apart by more runs either.
     """
     errors = [
         math.log(sample.ends[1] / sample.ends[0]) / (2 * _NORMAL)
         for sample in samples
         if sample.ends is not None and 0 < sample.ends[0] <= sample.ends[1]
     ]
-    step = statistics.fmean(math.log1p(sample.step / sample.value) for sample in samples) / (2 * _NORMAL)
+    steps = statistics.fmean(math.log1p(sample.step / sample.value) for sample in samples)
+    step = steps / (_NORMAL * math.sqrt(2))
     if not errors:
         return step
     return math.hypot(math.sqrt(statistics.fmean(error**2 for error in errors) / len(samples)), step)

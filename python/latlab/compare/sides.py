@@ -38,6 +38,7 @@ OF_STORAGE: Final = {
 }
 #: What figures of the network depend on, by the run's settings.
 OF_NETWORK: Final = ("delay_ms", "rate_mbit", "distance", "url")
+OTHER_PATH: Final = "the network's path (--delay, --rate, --distance, --url)"
 #: What may have changed what was measured: said, and no reason not to compare.
 ENVIRONMENT: Final = {
     "kernel": "os.kernel_release",
@@ -154,11 +155,7 @@ class Objections:
             {tuple(getattr(run.settings, name) for name in OF_NETWORK) for run in own.runs}
             for own in (first, second)
         ]
-        self._network = (
-            []
-            if len(paths[0] | paths[1]) == 1
-            else ["the network's path (--delay, --rate, --distance, --url)"]
-        )
+        self._network = [] if len(paths[0] | paths[1]) == 1 else [OTHER_PATH]
 
     @property
     def machines(self) -> tuple[str, ...]:

@@ -40,6 +40,7 @@ class Contrast:
         between: Standard deviation of a run's logarithm.
         degrees: Degrees of freedom.
         runs: Of the side that has fewer.
+        pairs: From so many pairs of sides this one was chosen, as the one that lies farthest apart.
     """
 
     ratio: float
@@ -47,6 +48,7 @@ class Contrast:
     between: float
     degrees: float
     runs: int
+    pairs: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +83,12 @@ def verdicts(contrasts: Sequence[Contrast], same: float, *, together: bool) -> l
     level = ALARMS / max(len(contrasts), 1)
     if not together:
         level *= max(_discovered(contrasts), 1)
-    return [_verdict(contrast, same, level) for contrast in contrasts]
+    return [_verdict(contrast, same, level / contrast.pairs) for contrast in contrasts]
 
 
 def _discovered(contrasts: Sequence[Contrast]) -> int:
     """How many differ at a false discovery rate of :data:`ALARMS`."""
-    tails = sorted(_core.t_tail(each.ratio / each.error, each.degrees) for each in contrasts)
+    tails = sorted(each.pairs * _core.t_tail(each.ratio / each.error, each.degrees) for each in contrasts)
     count = len(tails)
     return max((place for place, tail in enumerate(tails, 1) if tail <= ALARMS * place / count), default=0)
 
@@ -96,15 +98,20 @@ def _verdict(contrast: Contrast, same: float, level: float) -> Verdict:
     reach = _core.t_quantile(1 - level / 2, contrast.degrees)
     half = reach * contrast.error
     visible = (reach + _core.t_quantile(_POWER, contrast.degrees)) * contrast.error
-    inside = abs(contrast.ratio) + _core.t_quantile(0.95, contrast.degrees) * contrast.error < limit
     changed = abs(contrast.ratio) > max(half, limit)
     return Verdict(
-        kind="changed" if changed else "same" if inside else "cannot-tell",
+        kind="changed" if changed else "same" if is_same(contrast, same) else "cannot-tell",
         low=factor(contrast.ratio - half),
         high=factor(contrast.ratio + half),
         smallest_visible=max(factor(visible) - 1, same),
         more_runs=_more_runs(contrast, limit, level),
     )
+
+
+def is_same(contrast: Contrast, same: float) -> bool:
+    """Whether two one-sided tests say that the change is smaller than `same`."""
+    reach = _core.t_quantile(0.95, contrast.degrees) * contrast.error
+    return abs(contrast.ratio) + reach < math.log1p(same)
 
 
 def _more_runs(contrast: Contrast, limit: float, level: float) -> int | None:

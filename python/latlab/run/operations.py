@@ -98,11 +98,6 @@ def operation_rungs(run: Run) -> list[Rung]:
     return rungs
 
 
-def keys_of(*tiers: str) -> frozenset[str]:
-    """The keys of the rungs that probes of these tiers (`storage`) are behind."""
-    return frozenset(each.key for each in _OPERATIONS if each.probe.partition(".")[0] in tiers)
-
-
 def _has_path(run: Run) -> bool:
     """Whether a path was asked for; without one no packet goes further than this machine."""
     settings = run.header.settings

@@ -56,12 +56,13 @@ def samples(run: Run) -> tuple[Sample, ...]:
     """
     draws: dict[Key, list[Sample]] = {}
     for record in run.records:
-        for sample in _of(record):
+        for sample in samples_of(record):
             draws.setdefault(sample.key, []).append(sample)
     return tuple(own[0] if len(own) == 1 else _joined(own) for own in draws.values())
 
 
-def _of(record: Record) -> Iterator[Sample]:
+def samples_of(record: Record) -> Iterator[Sample]:
+    """The same of one record; none where it has no figure."""
     summary = record.summary
     if record.value is None or record.kind == "derived" or summary is None:
         return

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -13,6 +15,7 @@ import pytest
 from tests.some import some
 
 from latlab.run import store as stores
+from latlab.run.labels import labels
 
 Command = Callable[..., CompletedProcess[str]]
 
@@ -67,6 +70,30 @@ def test_filters_keep_runs_of_a_machine_a_label_and_a_time(called: Command, kept
         2,
         "latlab: --since 'yesterday': a date such as 2026-11-01\n",
     )
+
+
+def test_labels_that_are_given_at_once_are_all_kept(kept: Path) -> None:
+    program = (
+        "import sys; from pathlib import Path; from latlab.run.store import Store\n"
+        "from latlab.run.labels import keep_labels\n"
+        "store, name = Store(Path(sys.argv[1])), sys.argv[2]; print(flush=True); sys.stdin.readline()\n"
+        "for number in range(50): keep_labels(store, {f'{name}-{number}': 'x'})"
+    )
+    words = [sys.executable, "-c", program, str(kept)]
+    both = [
+        subprocess.Popen([*words, name], stdin=subprocess.PIPE, stdout=subprocess.PIPE) for name in ("a", "b")
+    ]
+    for each in both:
+        assert each.stdout is not None
+        each.stdout.readline()
+    for each in both:
+        assert each.stdin is not None
+        each.stdin.write(b"go\n")
+        each.stdin.flush()
+    for each in both:
+        each.communicate()
+        assert each.returncode == 0
+    assert len(labels(stores.Store(kept))) == 100
 
 
 def test_a_label_is_kept_beside_the_runs_and_taken_away_again(called: Command, kept: Path) -> None:

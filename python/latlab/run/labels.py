@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -56,11 +58,26 @@ def keep_labels(store: Store, changes: Mapping[str, str]) -> None:
     Raises:
         UserError: the file is damaged, which leaves it as it is, or cannot be written.
     """
-    known = labels(store)
-    kept = {run: label for run, label in {**known, **changes}.items() if label}
-    if kept != known:
-        text = msgspec.json.format(msgspec.json.encode(kept), indent=1)
-        save(_file(store), text + b"\n")
+    with _locked(store.folder):
+        known = labels(store)
+        kept = {run: label for run, label in {**known, **changes}.items() if label}
+        if kept != known:
+            text = msgspec.json.format(msgspec.json.encode(kept), indent=1)
+            save(_file(store), text + b"\n")
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Keeps others from writing meanwhile; nothing where folders have no locks (Windows, some networks)."""
+    with contextlib.ExitStack() as stack:
+        # Not the file: it is replaced, and a lock is of what was replaced.
+        with contextlib.suppress(OSError, ImportError):
+            import fcntl  # noqa: PLC0415 - Unix only
+
+            descriptor = os.open(folder, os.O_RDONLY)
+            stack.callback(os.close, descriptor)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
 
 
 def _file(store: Store) -> Path:

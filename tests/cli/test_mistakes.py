@@ -10,6 +10,7 @@ from subprocess import CompletedProcess
 import pytest
 
 from latlab.cli import main
+from latlab.compare import gate
 from latlab.run import run
 
 Command = Callable[..., CompletedProcess[str]]
@@ -121,14 +122,26 @@ def test_a_fault_of_latlabs_own_is_one_line_with_the_place_of_its_details(
     assert "ZeroDivisionError: a fault" in details.read_text()
 
 
-def test_a_fault_is_a_traceback_for_who_asked_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("debug", ["", "1"])
+def test_a_fault_of_check_is_no_broken_gate(monkeypatch: pytest.MonkeyPatch, file: str, debug: str) -> None:
+    def fail(_path: object) -> None:
+        raise ZeroDivisionError("a fault")
+
+    monkeypatch.setenv("LATLAB_DEBUG", debug)
+    monkeypatch.setattr(gate, "read", fail)
+    assert main.run(["check", file, "--against", file]) == 2
+
+
+def test_a_fault_is_a_traceback_for_who_asked_for_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     def fail(_name: object) -> None:
         raise ZeroDivisionError("a fault")
 
     monkeypatch.setenv("LATLAB_DEBUG", "1")
     monkeypatch.setattr(run, "load", fail)
-    with pytest.raises(ZeroDivisionError):
-        main.run(["show", "last"])
+    assert main.run(["show", "last"]) == 1
+    assert "Traceback" in capsys.readouterr().err
 
 
 def test_a_full_disk_behind_stdout_is_said_in_one_line(latlab: str, file: str) -> None:

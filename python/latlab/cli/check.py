@@ -47,8 +47,8 @@ def command(run: str, against: str | None, gate: str, form: str, aa: int | None)
 
     RUN and RUNS are sides as in latlab compare: a run, a folder, a quoted glob, or several with commas.
 
-    Exit codes: 0 all is held (warnings allowed), 1 a gate is broken, 2 a mistake in what was asked, 3 a
-    gate is undecided and the file says undecided = "fail".
+    Exit codes: 0 all is held (warnings allowed), 1 a gate is broken, 2 a mistake in what was asked or
+    latlab failed, 3 a gate is undecided and the file says undecided = "fail".
 
     \b
     Examples:

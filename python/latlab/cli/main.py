@@ -1,8 +1,8 @@
 """`latlab`: which commands there are, and how every one of them ends.
 
 Exit codes: 0; 2 for a mistake of the user's, with one line on standard error; 130 when interrupted; 1 when
-latlab itself failed, with one line that says where the details are. `check` has codes of its own. stdout is
-data, stderr is talk.
+latlab itself failed, with one line that says where the details are; 2 in `check`, where 1 says that a gate is
+broken. stdout is data, stderr is talk.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import importlib
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Sequence
 
 import click
@@ -49,6 +50,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "completion": ("latlab.cli.completion", "Print the shell's completion script."),
 }
 
+#: How `check` ends where latlab fails: its code 1 says that a gate is broken.
+_COULD_NOT_RUN = 2
 _DEFAULT = "measure"
 _OWN_OPTIONS = frozenset({"--help", "-h", "--version", "-V"})
 
@@ -111,6 +114,8 @@ class Commands(click.Group):
             guess = nearest(args[0], COMMANDS)
             hint = f"did you mean {guess}?" if guess else "latlab --help lists the commands"
             raise UserError(f"no such command: {args[0]!r}; {hint}")
+        if isinstance(ctx.obj, list):
+            ctx.obj.append(args[0])
         return super().resolve_command(ctx, args)
 
 
@@ -157,15 +162,19 @@ def run(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit code.
     """
+    asked: list[str] = []
     try:
         result = group.main(
-            args=None if arguments is None else list(arguments), prog_name="latlab", standalone_mode=False
+            args=None if arguments is None else list(arguments),
+            prog_name="latlab",
+            standalone_mode=False,
+            obj=asked,
         )
         sys.stdout.flush()
     except (Exception, KeyboardInterrupt) as error:
         code = _ended_by(error)
         _drop_what_cannot_be_written()
-        return code
+        return _COULD_NOT_RUN if code == 1 and asked == ["check"] else code
     return result if isinstance(result, int) else 0
 
 
@@ -223,7 +232,8 @@ def _drop_what_cannot_be_written() -> None:
 def _internal(error: Exception) -> int:
     """Latlab's own fault: one line, and the details where they can be read and sent."""
     if os.environ.get("LATLAB_DEBUG"):
-        raise error
+        traceback.print_exception(error)
+        return 1
     from latlab.cli.details import keep_details  # noqa: PLC0415 - only after a fault
 
     where = keep_details(error)

@@ -66,6 +66,7 @@ def test_the_exit_code_says_what_became_of_the_gates(
     assert (told.returncode, told.stderr) == (code, "")
     assert told.stdout.splitlines()[0] == first
     assert " RAM · " in told.stdout
+    assert told.stdout.splitlines()[1].endswith(": 1 and 4 runs.")
 
 
 def test_a_mistake_is_one_line_and_code_2(check: Command, called: Command, runs: list[str]) -> None:

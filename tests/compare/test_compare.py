@@ -65,13 +65,13 @@ def test_the_same_machine_is_called_the_same_where_that_can_be_said(made: Made) 
 def test_one_run_a_side_tells_no_small_change_and_says_what_it_goes_by(made: Made) -> None:
     alone = compare(*sides([made(1)], [made(2, change=lambda _: 1.2)]))
     assert not alone.changed
-    assert "what runs of one machine usually differ by" in alone.known_from
+    assert "what runs of one machine usually differ by" in alone.known_from(alone.a, alone.b)
     assert all(each.kind == "cannot-tell" for each in alone.headline)
     # Kept runs of this machine, which lie near one another, show it.
     near = [made(seed) for seed in range(10, 16)]
     known = compare(*sides([made(1)], [made(2, change=lambda _: 1.2)]), kept=near)
     assert len([each for each in known.headline if each.kind == "changed"]) >= len(known.headline) / 2
-    assert known.known_from.endswith("and 6 kept runs of this machine")
+    assert known.known_from(known.a, known.b).endswith("and 6 kept runs of this machine")
 
 
 def test_a_run_that_says_itself_that_it_is_not_precise_is_not_made_precise_by_others(made: Made) -> None:
@@ -166,6 +166,36 @@ def test_a_figure_that_was_disturbed_in_every_run_of_a_side_is_not_called_change
     assert of(one, "RAM").kind == "same"
     assert of(one, "RAM").b is not None
     assert of(one, "RAM").b.runs == 4  # type: ignore[union-attr]
+
+
+def test_headlines_of_one_name_at_different_points_are_told_apart(made: Made) -> None:
+    def elsewhere(record: Record) -> Record:
+        if record.probe != "memory.load.dependent" or record.point.working_set_bytes != 256 << 20:
+            return record
+        return msgspec.structs.replace(
+            record, point=msgspec.structs.replace(record.point, working_set_bytes=255 << 20)
+        )
+
+    found = compare(*sides([made(1)], [changed_records(made(2), elsewhere)]))
+    names = [each.title for each in found.headline if each.name == "RAM"]
+    assert sorted(names) == ["RAM, 255 MiB, 4k pages, page-local", "RAM, 256 MiB, 4k pages, page-local"]
+    titles = [each.title for each in found.figures]
+    assert len(set(titles)) == len(titles)
+
+
+def test_one_point_that_was_timed_in_two_ways_has_two_names(made: Made) -> None:
+    def twice(run: Run) -> Run:
+        again = [
+            msgspec.structs.replace(record, kind="batch_mean")
+            for record in run.records
+            if record.probe == "kernel.spawn"
+        ]
+        return Run(run.header, [*run.records, *again], run.footer)
+
+    found = compare(*sides([twice(made(1))], [twice(made(2))]))
+    titles = [each.title for each in found.figures if each.probe == "kernel.spawn" and each.quantile == "p50"]
+    assert any(title.endswith(", in windows") for title in titles)
+    assert len(set(titles)) == len(titles)
 
 
 def test_what_else_differs_is_said(made: Made) -> None:

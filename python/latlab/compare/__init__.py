@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import math
 import statistics
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -37,6 +38,8 @@ SAME: Final = 0.1
 MOST_CHANGE: Final = 10.0
 #: So many kept runs say how far runs of a machine lie apart: the newest.
 KEPT: Final = 6
+#: How a figure was timed, where that alone tells two apart.
+_TIMED: Final = {"batch_mean": "in windows", "per_op": "each timed"}
 #: What the record behind a row of page one is, where that row shows a part of it.
 _NAMES: Final = {"context-switch": "two context switches", "file-create": "small file, all its steps"}
 
@@ -65,6 +68,7 @@ class Figure:
     Attributes:
         probe: Whose it is.
         point: What was measured.
+        timed: How: as means of windows, or each operation.
         quantile: `p50`, or `p99` of operations that were timed one by one.
         unit: Of the sides' values.
         name: What people call it, where it is a headline figure; else the point.
@@ -75,10 +79,12 @@ class Figure:
         ratio: The second side over the first, with the corrected interval; None where not comparable.
         verdict: The interval, and what would have been seen; None where nothing could be computed.
         why: Why it is not comparable, or not judged.
+        apart: What tells it from another figure of the same name; else empty.
     """
 
     probe: str
     point: str
+    timed: str
     quantile: str
     unit: Unit
     name: str
@@ -89,6 +95,13 @@ class Figure:
     ratio: float | None = None
     verdict: Verdict | None = None
     why: str = ""
+    apart: str = ""
+
+    @property
+    def title(self) -> str:
+        """What no other figure of the comparison is called: `RAM`, `kernel.spawn: p99 of thread`."""
+        name = self.name if self.headline else f"{self.probe}: {self.name}"
+        return f"{name}, {self.apart}" if self.apart else name
 
     def as_json(self) -> dict[str, object]:
         """As `latlab compare --json` has it."""
@@ -126,7 +139,7 @@ class Comparison:
         b: The second.
         same: Which change does not matter, as a share.
         figures: Headline figures first; of each kind those that changed most first.
-        known_from: What says how far runs lie apart: `5 and 5 runs`.
+        kept: So many kept runs of the machine helped to say how far its runs lie apart.
         environment: What else differs: `kernel: 6.1 against 6.18`.
         machines: What the machines differ by, where that kept figures from being compared.
     """
@@ -135,9 +148,17 @@ class Comparison:
     b: Side
     same: float
     figures: tuple[Figure, ...]
-    known_from: str
+    kept: int
     environment: tuple[str, ...]
     machines: tuple[str, ...]
+
+    def known_from(self, first: Side, second: Side) -> str:
+        """What says how far runs lie apart, in the order of two sides: `5 and 5 runs`."""
+        several = max(len(first.runs), len(second.runs)) > 1
+        counts = f"{len(first.runs)} and {len(second.runs)} runs" if several else "rounds of one run a side"
+        if self.kept:
+            return f"{counts}, and {self.kept} kept runs of this machine"
+        return counts if several else f"{counts}, and what runs of one machine usually differ by"
 
     @property
     def headline(self) -> tuple[Figure, ...]:
@@ -180,7 +201,7 @@ class Comparison:
                 for own in (self.a, self.b)
             ],
             "verdict": self.kind,
-            "known_from": self.known_from,
+            "known_from": self.known_from(self.a, self.b),
             "environment": list(self.environment),
             "machines": list(self.machines),
             "figures": [each.as_json() for each in self.figures],
@@ -245,21 +266,12 @@ def compare(
     figures += _judged(pending, same)
     order = {"changed": 0, "cannot-tell": 1, "same": 2, "not-comparable": 3}
     figures.sort(key=lambda each: (not each.headline, order[each.kind], -abs(math.log(each.ratio or 1.0))))
-    several = max(len(a.runs), len(b.runs)) > 1
-    known = f"{len(a.runs)} and {len(b.runs)} runs" if several else "rounds of one run a side"
-    more = (
-        f", and {len(kept)} kept runs of this machine"
-        if kept
-        else ""
-        if several
-        else ", and what runs of one machine usually differ by"
-    )
     return Comparison(
         a,
         b,
         same,
-        tuple(figures),
-        known + more,
+        tuple(_told_apart(figures)),
+        len(kept),
         tuple(environment(a, b)),
         () if across else objections.machines,
     )
@@ -301,7 +313,17 @@ def _figure(key: Key, name: str, first: Sequence[Sample], second: Sequence[Sampl
     ratio = b.value / a.value if a and b else None
     other = key.point if key.quantile == "p50" else f"{key.quantile} of {key.point}"
     return Figure(
-        key.probe, key.point, key.quantile, unit, name or other, bool(name), a, b, "cannot-tell", ratio
+        key.probe,
+        key.point,
+        key.kind,
+        key.quantile,
+        unit,
+        name or other,
+        bool(name),
+        a,
+        b,
+        "cannot-tell",
+        ratio,
     )
 
 
@@ -313,6 +335,21 @@ def _values(samples: Sequence[Sample]) -> Values | None:
     ends = own[0].ends if len(own) == 1 else None
     low, high = ends or (min(values), max(values))
     return Values(statistics.median(values), low, high, len(_sound(samples)))
+
+
+def _told_apart(figures: Sequence[Figure]) -> Iterator[Figure]:
+    """The sides may have measured a headline at different points, and a point may be timed in two ways."""
+    counts = Counter(each.title for each in figures)
+    points = Counter((each.title, each.point) for each in figures)
+    for each in figures:
+        if counts[each.title] == 1:
+            yield each
+        else:
+            timed = _TIMED.get(each.timed, each.timed) if points[each.title, each.point] > 1 else ""
+            point = (
+                each.point if each.headline and points[each.title, each.point] < counts[each.title] else ""
+            )
+            yield replace(each, apart=", ".join(part for part in (point, timed) if part))
 
 
 def _judged(pending: Sequence[tuple[Figure, list[list[Sample]]]], same: float) -> Iterator[Figure]:

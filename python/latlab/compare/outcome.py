@@ -47,8 +47,7 @@ class Outcome:
     @property
     def name(self) -> str:
         """What people call the figure: `RAM`, `kernel.syscall: getppid`, `kernel.spawn: p99 of thread`."""
-        figure = self.figure
-        return figure.name if figure.headline else f"{figure.probe}: {figure.name}"
+        return self.figure.title
 
     @property
     def word(self) -> str:

@@ -78,7 +78,7 @@ def _verdict(found: Comparison) -> str:
 
 
 def _circumstances(found: Comparison) -> Iterator[str]:
-    yield f"{found.a.label} against {found.b.label}: {found.known_from}."
+    yield f"{found.a.label} against {found.b.label}: {found.known_from(found.a, found.b)}."
     if found.environment:
         yield f"What else differs: {'; '.join(found.environment)}."
     if found.machines:
@@ -103,10 +103,9 @@ def _table(figures: Sequence[Figure], found: Comparison, screen: Screen) -> list
 
 
 def _row(figure: Figure) -> tuple[str, ...]:
-    name = figure.name if figure.headline else f"{figure.probe} · {figure.name}"
     values = ("–" if own is None else format_value(own.value, figure.unit) for own in (figure.a, figure.b))
     ratio = "–" if figure.ratio is None else format_factor(figure.ratio, 3)
-    return (name, *values, ratio, _words(figure))
+    return (figure.title, *values, ratio, _words(figure))
 
 
 def _words(figure: Figure) -> str:

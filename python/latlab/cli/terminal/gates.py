@@ -25,7 +25,8 @@ def gate_lines(checked: Check, screen: Screen) -> list[Line]:
     """
     lines = [styled(line.text, "bold") for line in screen.wrapped(checked.summary, rest="  ")]
     found = checked.found
-    lines += [*screen.wrapped(f"{found.b.label} against {found.a.label}: {found.known_from}.", rest="  ")]
+    known = found.known_from(found.b, found.a)
+    lines += screen.wrapped(f"{found.b.label} against {found.a.label}: {known}.", rest="  ")
     for each in sorted(checked.outcomes, key=lambda each: VERDICTS.index(each.verdict)):
         words = each.word
         first = f" {words:<10} "

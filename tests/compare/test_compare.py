@@ -207,7 +207,16 @@ def test_what_else_differs_is_said(made: Made) -> None:
 def test_json_says_all_of_it_in_the_form_that_is_promised(made: Made) -> None:
     found = compare(*sides([made(seed) for seed in range(3)], [made(seed) for seed in range(3, 6)])).as_json()
     text = json.loads(json.dumps(found, allow_nan=False))
-    assert set(text) == {"same", "sides", "figures", "verdict", "known_from", "environment", "machines"}
+    assert set(text) == {
+        "same",
+        "sides",
+        "figures",
+        "verdict",
+        "known_from",
+        "environment",
+        "machines",
+        "tails",
+    }
     assert [set(own) for own in text["sides"]] == [{"label", "runs", "machine"}] * 2
     for figure in text["figures"]:
         assert figure["verdict"] in {"changed", "same", "cannot-tell", "not-comparable"}

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from latlab.compare.contrast import contrasts
 from latlab.compare.sides import Objections, Side, both, environment, is_like, side
+from latlab.compare.tails import Tail, tails
 from latlab.compare.verdict import Kind, Verdict, verdicts
 from latlab.errors import RunFileError
 from latlab.run.run import Run, load
@@ -140,6 +141,7 @@ class Comparison:
         same: Which change does not matter, as a share.
         figures: Headline figures first; of each kind those that changed most first.
         kept: So many kept runs of the machine helped to say how far its runs lie apart.
+        tails: What the slow operations of each p99 that changed are made of.
         environment: What else differs: `kernel: 6.1 against 6.18`.
         machines: What the machines differ by, where that kept figures from being compared.
     """
@@ -149,6 +151,7 @@ class Comparison:
     same: float
     figures: tuple[Figure, ...]
     kept: int
+    tails: tuple[Tail, ...]
     environment: tuple[str, ...]
     machines: tuple[str, ...]
 
@@ -205,6 +208,7 @@ class Comparison:
             "environment": list(self.environment),
             "machines": list(self.machines),
             "figures": [each.as_json() for each in self.figures],
+            "tails": [each.as_json() for each in self.tails],
         }
 
 
@@ -266,12 +270,14 @@ def compare(
     figures += _judged(pending, same)
     order = {"changed": 0, "cannot-tell": 1, "same": 2, "not-comparable": 3}
     figures.sort(key=lambda each: (not each.headline, order[each.kind], -abs(math.log(each.ratio or 1.0))))
+    told = tuple(_told_apart(figures))
     return Comparison(
         a,
         b,
         same,
-        tuple(_told_apart(figures)),
+        told,
         len(kept),
+        tails(told, (a.runs, b.runs, kept), (a.label, b.label), same),
         tuple(environment(a, b)),
         () if across else objections.machines,
     )

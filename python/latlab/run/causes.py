@@ -38,7 +38,7 @@ class Causes:
 
 
 #: The rungs of evidence, least first.
-_LEVELS = ("time stamps", "counters", "interrupt flag", "rseq", "perf records", "tracepoints")
+LEVELS = ("time stamps", "counters", "interrupt flag", "rseq", "perf records", "tracepoints")
 #: Causes whose names in files would say too little in a sentence.
 _NAMES = {
     "interrupt": "some interrupt",
@@ -187,7 +187,7 @@ def _part(cause: str, *, on_disk: bool) -> str:
 
 
 def _least(levels: set[str]) -> str:
-    known = [level for level in _LEVELS if level in levels]
+    known = [level for level in LEVELS if level in levels]
     return known[0] if known else clean(min(levels), most=40)
 
 

@@ -11,9 +11,11 @@ from latlab.units import format_change, format_factor, format_percent, format_va
 
 if TYPE_CHECKING:
     from latlab.compare import Comparison, Figure
+    from latlab.compare.tails import Tail
 
-#: Changed figures on the screen.
+#: Changed figures on the screen, and those whose slow operations are told.
 _MOST: Final = 10
+_TAILS: Final = 3
 #: Characters of a side's label in the heading of a column, and of a figure's name at least.
 _LABEL: Final = 9
 _NAME: Final = 20
@@ -43,10 +45,14 @@ def comparison_lines(found: Comparison, screen: Screen, *, verbose: bool = False
     if others:
         cut = others if verbose else others[:_MOST]
         lines += [Line(), styled(screen.fit(" other figures"), "bold"), *_table(cut, found, screen)]
+    lines += _tails(found.tails if verbose else found.tails[:_TAILS], screen)
     lines.append(Line())
     hidden = 0 if verbose else len(others) - _MOST
+    untold = 0 if verbose else len(found.tails) - _TAILS
     if hidden > 0:
         lines += screen.wrapped(f"{hidden} more figures changed: -v has them.", rest="  ")
+    if untold > 0:
+        lines += screen.wrapped(f"The slow operations of {untold} more p99: -v has them.", rest="  ")
     for text in _rest(found, verbose=verbose):
         lines += screen.wrapped(text, rest="  ")
     return lines
@@ -99,6 +105,16 @@ def _table(figures: Sequence[Figure], found: Comparison, screen: Screen) -> list
         lines.append(styled(text, "dim") if number == 0 else Line(text))
         if number and figures[number - 1].kind == "changed":
             lines[-1].mark(len(text) - len(verdict), len(text), "bold")
+    return lines
+
+
+def _tails(tails: Sequence[Tail], screen: Screen) -> list[Line]:
+    """What slow operations are made of where p99 changed."""
+    if not tails:
+        return []
+    lines = [Line(), styled(screen.fit(" slow operations where p99 changed"), "bold")]
+    for tail in tails:
+        lines += screen.wrapped(f"{tail.figure.title}: {tail.words}", first=" ", rest="   ")
     return lines
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from latlab.compare import SAME
 from latlab.compare.contrast import contrasts
 from latlab.compare.sides import OF_NETWORK, OTHER_PATH
-from latlab.compare.verdict import Contrast, Kind, Verdict, is_same, verdicts
+from latlab.compare.verdict import Contrast, Kind, Verdict, factor, is_same, verdicts
 from latlab.errors import UserError
 from latlab.run.run import Run
 from latlab.run.samples import Sample
@@ -26,7 +27,7 @@ _LONGEST_NAME: Final = 24
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """One run, and what its machine is called in a legend."""
+    """One run, and what its machine, or its side of a comparison, is called in a legend."""
 
     name: str
     run: Run
@@ -58,6 +59,41 @@ class Difference:
     kind: Kind
     ratio: float | None
     words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One level of the ladder, curve or distribution, of all machines that have it.
+
+    Attributes:
+        name: Its name.
+        differences: What was compared, by name: a size, a quantile; one without a name for a level.
+        figures: What was compared, likewise.
+    """
+
+    name: str
+    differences: dict[str, Difference]
+    figures: dict[str, list[Figure]]
+
+    @property
+    def words(self) -> str:
+        """What can be said of all of it in one line."""
+        every = list(self.differences.items())
+        if not every:
+            return "not comparable: no point in common"
+        if len(every) == 1:
+            at, only = every[0]
+            return f"{at}: {only.words}" if at else only.words
+        apart = [(at, each) for at, each in every if each.kind == "changed"]
+        if apart:
+            at, most = max(apart, key=lambda pair: pair[1].ratio or 0.0)
+            return f"{at}: {most.words}; differs at {len(apart)} of {len(every)}"
+        unknown = [(at, each) for at, each in every if each.kind != "same"]
+        if not unknown:
+            return f"{every[0][1].words} at all {len(every)}"
+        at, middle = unknown[len(unknown) // 2]
+        same = len(every) - len(unknown)
+        return f"{at}: {middle.words}{f'; the same at {same} of {len(every)}' if same else ''}"
 
 
 def machines_of(runs: Sequence[Run]) -> list[Machine]:
@@ -127,16 +163,17 @@ def differences(
     intervals are corrected.
 
     Args:
-        figures: Of each what the machines have, at most one a machine.
+        figures: Of each what the machines have; of several runs of a machine one each.
         kept: Of each what other runs of the first machine have: how far its runs lie apart.
         together: Whether any false difference among them counts, as of headline figures, or their share.
     """
-    sound = [[each for each in own if not each.sample.disturbed] for own in figures]
+    sound = [by_machine(each for each in own if not each.sample.disturbed) for own in figures]
     places = [place for place, own in enumerate(sound) if len(own) > 1]
 
-    def contrasted(pairs: Sequence[tuple[Figure, Figure]]) -> list[Contrast]:
+    def contrasted(pairs: Sequence[tuple[str, str]]) -> list[Contrast]:
         calm = ([each for each in kept[place] if not each.disturbed] for place in places)
-        return contrasts([([a.sample], [b.sample], own) for (a, b), own in zip(pairs, calm, strict=True)])
+        sides = ((sound[place][a], sound[place][b]) for place, (a, b) in zip(places, pairs, strict=True))
+        return contrasts([(*pair, own) for pair, own in zip(sides, calm, strict=True)])
 
     pairs = [_farthest(sound[place]) for place in places]
     known = [
@@ -146,22 +183,33 @@ def differences(
     # Two that are precise may lie near each other where a third could be anywhere.
     widest = contrasted([_farthest(sound[place], ends=True) for place in places])
     found = [_not_judged(own) for own in figures]
-    for place, pair, verdict, wide in zip(
-        places, pairs, verdicts(known, SAME, together=together), widest, strict=True
+    for place, pair, contrast, verdict, wide in zip(
+        places, pairs, known, verdicts(known, SAME, together=together), widest, strict=True
     ):
         if verdict.kind == "same" and not is_same(wide, SAME):
             verdict = replace(verdict, kind="cannot-tell")  # noqa: PLW2901 - the verdict on all of them
-        found[place] = _difference(*pair, verdict)
+        found[place] = _difference(pair, factor(contrast.ratio), verdict)
     return found
 
 
-def _farthest(own: Sequence[Figure], *, ends: bool = False) -> tuple[Figure, Figure]:
+def by_machine(own: Iterable[Figure]) -> dict[str, list[Sample]]:
+    """The figures of each machine."""
+    found: dict[str, list[Sample]] = {}
+    for each in own:
+        found.setdefault(each.machine, []).append(each.sample)
+    return found
+
+
+def _farthest(own: Mapping[str, Sequence[Sample]], *, ends: bool = False) -> tuple[str, str]:
     """The lowest and the highest; or those that reach lowest and highest."""
-    if not ends:
-        return min(own, key=lambda each: each.sample.value), max(own, key=lambda each: each.sample.value)
-    low = min(own, key=lambda each: (each.sample.ends or (each.sample.value,))[0])
-    others = [each for each in own if each is not low]
-    return low, max(others, key=lambda each: (each.sample.ends or (each.sample.value,))[-1])
+
+    def reach(name: str, end: int) -> float:
+        return statistics.median(
+            each.ends[end] if ends and each.ends is not None else each.value for each in own[name]
+        )
+
+    low = min(own, key=lambda name: reach(name, 0))
+    return low, max((name for name in own if name != low), key=lambda name: reach(name, -1))
 
 
 def _not_judged(own: Sequence[Figure]) -> Difference:
@@ -170,11 +218,10 @@ def _not_judged(own: Sequence[Figure]) -> Difference:
     return Difference("cannot-tell", None, f"cannot tell: disturbed {who}")
 
 
-def _difference(low: Figure, high: Figure, verdict: Verdict) -> Difference:
-    ratio = high.sample.value / low.sample.value
+def _difference(pair: tuple[str, str], ratio: float, verdict: Verdict) -> Difference:
     if verdict.kind == "changed":
         ends = format_span(verdict.low, verdict.high, lambda end: format_factor(end, 3))
-        words = f"{format_factor(ratio, 3)} times ({ends}), {low.machine} to {high.machine}"
+        words = f"{format_factor(ratio, 3)} times ({ends}), {pair[0]} to {pair[1]}"
     elif verdict.kind == "same":
         words = f"the same within {format_percent(SAME)}"
     else:

@@ -6,15 +6,16 @@ what happened when, of one machine's own CPUs or of causes say nothing side by s
 
 from __future__ import annotations
 
+import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any, Final, TypeAlias, TypeVar
 
 import altair as alt
 
-from latlab.charts import named
-from latlab.charts.many import Difference, Figure, Machine, comparable, differences
+from latlab.charts import ladders, named
+from latlab.charts.many import Figure, Machine, Part, by_machine, comparable, differences
 from latlab.errors import UserError
 from latlab.run.model import Record, Unit
 from latlab.run.run import Run
@@ -22,12 +23,12 @@ from latlab.run.rung import Rung
 from latlab.run.samples import Key, Quantile, Sample, samples_of
 from latlab.topics import ladder
 from latlab.topics.chapters import TOPICS
-from latlab.units import format_bytes, format_count, format_ns, format_rate, format_stated
+from latlab.units import format_bytes, format_count, format_ns, format_rate
 from latlab.view import curves, distribution, stairs, vega
-from latlab.view.axes import count_axis, duration_x, widened
-from latlab.view.drawing import inline, layered, unchecked
+from latlab.view.axes import count_axis, widened
+from latlab.view.drawing import layered, unchecked
 from latlab.view.plot import Axis
-from latlab.view.points import Spot, drawable
+from latlab.view.points import Spot
 from latlab.view.table import Cell, Column, Quantity, Table
 from latlab.view.theme import LIGHT, config
 from latlab.view.topic import CurvesOfSeveral, StairsOfSeveral
@@ -37,9 +38,6 @@ TOPIC_CHARTS: Final = [chart for topic in TOPICS for chart in topic.charts]
 Picture: TypeAlias = alt.LayerChart | alt.ConcatChart
 _Drawn = TypeVar("_Drawn", Sequence[Spot], Record)
 _PANEL_WIDTH, _PANEL_HEIGHT, _MOST_PANELS = 330, 250, 8
-#: Machines up to which each has its own line in a row of the ladder, and pixels of such a line.
-_PIXELS = ((6, 9.0), (12, 5.0), (30, 2.4))
-_LEAST_ROW = 26
 _LEGEND_COLUMNS = 5
 #: Quantiles of a distribution that are compared.
 _QUANTILES: Final[dict[Quantile, str]] = {"p50": "median", "p99": "p99"}
@@ -55,41 +53,6 @@ _PROBES: Final = {chart.id: chart.probe for chart in TOPIC_CHARTS}
 NAMES: Final = (ladder.TOPIC.id, *CURVES, *STAIRS)
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """One level of the ladder, curve or distribution, of all machines that have it.
-
-    Attributes:
-        name: Its name.
-        differences: What was compared, by name: a size, a quantile; one without a name for a level.
-        figures: What was compared, likewise.
-    """
-
-    name: str
-    differences: dict[str, Difference]
-    figures: dict[str, list[Figure]]
-
-    @property
-    def words(self) -> str:
-        """What can be said of all of it in one line."""
-        every = list(self.differences.items())
-        if not every:
-            return "not comparable: no point in common"
-        if len(every) == 1:
-            at, only = every[0]
-            return f"{at}: {only.words}" if at else only.words
-        apart = [(at, each) for at, each in every if each.kind == "changed"]
-        if apart:
-            at, most = max(apart, key=lambda pair: pair[1].ratio or 0.0)
-            return f"{at}: {most.words}; differs at {len(apart)} of {len(every)}"
-        unknown = [(at, each) for at, each in every if each.kind != "same"]
-        if not unknown:
-            return f"{every[0][1].words} at all {len(every)}"
-        at, middle = unknown[len(unknown) // 2]
-        same = len(every) - len(unknown)
-        return f"{at}: {middle.words}{f'; the same at {same} of {len(every)}' if same else ''}"
-
-
 def checked(name: str, machines: Sequence[Machine]) -> tuple[list[Machine], list[str]]:
     """The machines as this chart may compare them, and what was left out.
 
@@ -103,12 +66,32 @@ def checked(name: str, machines: Sequence[Machine]) -> tuple[list[Machine], list
             f" several runs: {', '.join(NAMES)}"
         )
     found, notes = comparable(machines)
-    absences = {machine.name: why for machine in found if (why := chart.absence(machine.run)) is not None}
-    if len(found) - len(absences) < 2:  # noqa: PLR2004 - nothing to compare with
+    without = [chart.absence(machine.run) for machine in found]
+    present = [machine for machine, why in zip(found, without, strict=True) if why is None]
+    names = names_of(present)
+    absences = {
+        machine.name: why
+        for machine, why in zip(found, without, strict=True)
+        if why is not None and machine.name not in names
+    }
+    if len(names) < 2:  # noqa: PLR2004 - nothing to compare with
         who, why = next(iter(absences.items()), ("", "there is one run"))
         raise UserError(f"fewer than two of these runs have the chart {name}: {who}: {why}")
     notes += [f"{who} is not in the picture: {why}" for who, why in absences.items()]
-    return [machine for machine in found if machine.name not in absences], notes
+    return present, notes
+
+
+def sides_of(name: str, machines: Sequence[Machine]) -> dict[str, list[str]]:
+    """Which of the machines have each part of a chart, also what only one of them has."""
+    return {
+        part: list({each.machine: None for own in places.values() for each in own})
+        for part, places in _figures(name, machines, of_one=True).items()
+    }
+
+
+def names_of(machines: Iterable[Machine]) -> list[str]:
+    """The names, each once: runs of one name are drawn as one."""
+    return list(dict.fromkeys(machine.name for machine in machines))
 
 
 def parts(name: str, machines: Sequence[Machine], kept: Sequence[Run] = ()) -> list[Part]:
@@ -122,10 +105,7 @@ def parts(name: str, machines: Sequence[Machine], kept: Sequence[Run] = ()) -> l
     Raises:
         UserError: no two of them measured the same of it.
     """
-    figures = {
-        part: {at: found for at, found in own.items() if len(found) > 1}
-        for part, own in _figures(name, machines).items()
-    }
+    figures = {part.name: part.figures for part in common(name, machines)}
     if not figures:
         raise UserError(f"no chart {name} of these runs: no two of them measured the same")
     others = _figures(name, [Machine(run.id, run) for run in kept], of_one=True)
@@ -143,6 +123,18 @@ def parts(name: str, machines: Sequence[Machine], kept: Sequence[Run] = ()) -> l
     return [Part(part, {at: next(found) for at in places}, places) for part, places in figures.items()]
 
 
+def common(name: str, machines: Sequence[Machine]) -> list[Part]:
+    """What several machines have in common, not judged."""
+    return [
+        Part(
+            part,
+            {},
+            {at: found for at, found in own.items() if len({each.machine for each in found}) > 1},
+        )
+        for part, own in _figures(name, machines).items()
+    ]
+
+
 def _figures(
     name: str, machines: Sequence[Machine], *, of_one: bool = False
 ) -> dict[str, dict[str, list[Figure]]]:
@@ -150,7 +142,7 @@ def _figures(
     least = 1 if of_one else 2
     if name == ladder.TOPIC.id:
         return {
-            level: {"": [Figure(who, _of_rung(rung)) for who, rung in own.items()]}
+            level: {"": [Figure(who, _of_rung(rung)) for who, rungs in own.items() for rung in rungs]}
             for level, own in _rungs(machines).items()
             if len(own) >= least
         }
@@ -169,14 +161,7 @@ def standalone(name: str, machines: Sequence[Machine], kept: Sequence[Run] = ())
     """
     found, _ = checked(name, machines)
     own = parts(name, found, kept)
-    drawn: Picture
-    with unchecked():
-        if name == ladder.TOPIC.id:
-            drawn = _ladder(found, own)
-        elif name in CURVES:
-            drawn = _curve_panels(name, found, own)
-        else:
-            drawn = _stair_panels(name, found, own)
+    drawn = picture(name, found, own, names_of(found))
     title = alt.Title(
         f"{named(name).title.replace('this machine', f'{len(found)} machines')}",
         subtitle=[
@@ -189,17 +174,34 @@ def standalone(name: str, machines: Sequence[Machine], kept: Sequence[Run] = ())
     return titled
 
 
+def picture(
+    name: str, machines: Sequence[Machine], own: Sequence[Part], names: Sequence[str], *, said: bool = True
+) -> Picture:
+    """What machines have in common, without a title and without colours.
+
+    Args:
+        name: The chart.
+        machines: Those that have it.
+        own: Its parts.
+        names: All names of a document in which each keeps its colour.
+        said: Whether verdicts stand beside what they are of.
+    """
+    with unchecked():
+        if name == ladder.TOPIC.id:
+            return ladders.drawn(names, own, said=said)
+        if name in CURVES:
+            return _curve_panels(name, machines, own, names, said=said)
+        return _stair_panels(name, machines, own, names, said=said)
+
+
 def alt_text(name: str, own: Sequence[Part]) -> str:
     """What the picture shows, in words."""
-    return (
-        f"{named(name).title} Several machines: "
-        + "; ".join(f"{part.name}: {part.words}" for part in own)
-        + "."
-    )
+    said = "; ".join(f"{part.name}: {part.words}" for part in own)
+    return f"{named(name).title} Several machines: {said}."
 
 
-def table(name: str, machines: Sequence[Machine], kept: Sequence[Run] = ()) -> Table:
-    """Every figure that was compared, a row a machine."""
+def table(name: str, own: Sequence[Part]) -> Table:
+    """Every figure of these parts, a row a machine."""
     quantity: Quantity = CURVES[name].y.quantity if name in CURVES else "ns"
     columns = (
         Column("what"),
@@ -215,15 +217,16 @@ def table(name: str, machines: Sequence[Machine], kept: Sequence[Run] = ()) -> T
         (
             part.name,
             at,
-            figure.machine,
-            figure.sample.value,
-            *(figure.sample.ends or (None, None)),
-            "yes" if figure.sample.disturbed else "no",
-            part.differences[at].words,
+            who,
+            sample.value,
+            *(sample.ends or (None, None)),
+            "yes" if sample.disturbed else "no",
+            part.differences[at].words if part.differences else None,
         )
-        for part in parts(name, machines, kept)
+        for part in own
         for at, figures in part.figures.items()
-        for figure in figures
+        for who, samples in by_machine(figures).items()
+        for sample in [ladders.together(samples)]
     ]
     return Table(columns, tuple(rows))
 
@@ -231,16 +234,16 @@ def table(name: str, machines: Sequence[Machine], kept: Sequence[Run] = ()) -> T
 # ---------------------------------------------------------------------------------------------------- ladder
 
 
-def _rungs(machines: Sequence[Machine]) -> dict[str, dict[str, Rung]]:
+def _rungs(machines: Sequence[Machine]) -> dict[str, dict[str, list[Rung]]]:
     """The rungs by level and machine, in the order of the longest ladder."""
-    own = {machine.name: {rung.level: rung for rung in ladder.bars(machine.run)} for machine in machines}
+    found: dict[str, dict[str, list[Rung]]] = {}
+    for machine in machines:
+        for rung in ladder.bars(machine.run):
+            found.setdefault(rung.level, {}).setdefault(machine.name, []).append(rung)
     # A level that was not found is in its machine's ladder too, where it belongs.
     ladders = sorted((machine.run.ladder() for machine in machines), key=len, reverse=True)
     order = [rung.level for rungs in ladders for rung in rungs]
-    return {
-        level: {name: rungs[level] for name, rungs in own.items() if level in rungs}
-        for level in dict.fromkeys(order)
-    }
+    return {level: found.get(level, {}) for level in dict.fromkeys(order)}
 
 
 def _of_rung(rung: Rung) -> Sample:
@@ -249,80 +252,37 @@ def _of_rung(rung: Rung) -> Sample:
     return Sample(key, "ns", 1, rung.latency_p50_ns or 0.0, rung.interval, doubtful, rung.resolution_ns)
 
 
-def _ladder(machines: Sequence[Machine], own: Sequence[Part]) -> alt.LayerChart:
-    names = [machine.name for machine in machines]
-    rows: list[dict[str, Any]] = [
-        {
-            "name": part.name,
-            "series": figure.machine,
-            "x": sample.value,
-            "low": low if drawable(low) else sample.value,
-            "high": high if drawable(high) else sample.value,
-            "doubt": int(sample.disturbed),
-            "text": f"{part.name}, {figure.machine}: {format_stated(sample.value, sample.ends)}",
-        }
-        for part in own
-        for figure in part.figures[""]
-        for sample in [figure.sample]
-        for low, high in [sample.ends or (None, None)]
-    ]
-    low, high = widened([end for row in rows for end in (row["low"], row["high"])], down=1.6, up=1.6)
-    pixels = next((size for most, size in _PIXELS if len(names) <= most), _PIXELS[-1][1])
-    height = round(max(_LEAST_ROW, pixels * len(names) + 8) * len(own))
-    axis = alt.Axis(grid=True, ticks=False, domain=False, labelFontSize=13, labelPadding=8, tickBand="extent")
-    y = alt.Y("name:N", title=None, sort=None, scale=alt.Scale(domain=[part.name for part in own]), axis=axis)
-    offset = alt.YOffset("series:N", scale=alt.Scale(domain=names))
-    x, from_low = (duration_x(field, "one access, logarithmic", low, high) for field in ("x", "low"))
-    color, shape = _legend(names)
-    data = alt.Chart(inline(rows))
-    tip = alt.Tooltip("text:N")
-    said = [{"name": part.name, "text": part.words} for part in own]
-    layers = [
-        data.mark_rule(strokeWidth=2).encode(
-            x=from_low, x2=alt.X2("high:Q"), y=y, yOffset=offset, color=color
-        ),
-        data.mark_point(size=46 if len(names) <= _PIXELS[1][0] else 22, filled=True, opacity=1).encode(
-            x=x, y=y, yOffset=offset, color=color, shape=shape, tooltip=tip
-        ),
-        data.transform_filter("datum.doubt == 1")
-        .mark_point(shape="cross", size=110, angle=45, style="crossed")
-        .encode(x=x, y=y, yOffset=offset, tooltip=tip),
-        alt.Chart(inline(said))
-        .mark_text(style="note", align="left", dx=8)
-        .encode(x=alt.value(560), y=y, text=alt.Text("text:N")),
-    ]
-    return layered(layers, width=560, height=height)
-
-
-def _legend(names: Sequence[str]) -> tuple[alt.Color, alt.Shape]:
-    columns = _LEGEND_COLUMNS if len(names) > _LEGEND_COLUMNS else 0
-    return curves.series_encodings(names, columns)
-
-
 # ---------------------------------------------------------------------------------------------------- curves
 
 
-def _lines(name: str, machines: Sequence[Machine], *, least: int = 2) -> dict[str, dict[str, Sequence[Spot]]]:
-    return _by_panel(machines, CURVES[name].lines, least)
+def _lines(
+    name: str, machines: Sequence[Machine], *, least: int = 2
+) -> dict[str, dict[str, list[Sequence[Spot]]]]:
+    def curves_of(run: Run) -> dict[str, Sequence[Spot]]:
+        return {part: curve for part, curve in CURVES[name].lines(run).items() if curve}
+
+    return _by_panel(machines, curves_of, least)
 
 
 def _by_panel(
     machines: Sequence[Machine], of: Callable[[Run], Mapping[str, _Drawn]], least: int
-) -> dict[str, dict[str, _Drawn]]:
+) -> dict[str, dict[str, list[_Drawn]]]:
     """What a chart draws of each run, by panel and machine; only what so many machines have."""
-    own = {machine.name: of(machine.run) for machine in machines}
-    panels = dict.fromkeys(panel for drawn in own.values() for panel in drawn)
-    found = {panel: {who: drawn[panel] for who, drawn in own.items() if drawn.get(panel)} for panel in panels}
+    found: dict[str, dict[str, list[_Drawn]]] = {}
+    for machine in machines:
+        for panel, drawn in of(machine.run).items():
+            found.setdefault(panel, {}).setdefault(machine.name, []).append(drawn)
     return dict([pair for pair in found.items() if len(pair[1]) >= least][:_MOST_PANELS])
 
 
-def _at_places(name: str, part: str, own: Mapping[str, Sequence[Spot]]) -> dict[str, list[Figure]]:
+def _at_places(name: str, part: str, own: Mapping[str, Sequence[Sequence[Spot]]]) -> dict[str, list[Figure]]:
     """The machines' figures by the name of their place on the axis."""
     outline = CURVES[name]
     unit: Unit = "bytes_per_s" if outline.y.quantity == "bytes_per_s" else "ns"
     by_x: dict[float, list[Figure]] = {}
     for place, who, spot in sorted(
-        ((spot.x, who, spot) for who, curve in own.items() for spot in curve), key=lambda each: each[0]
+        ((spot.x, who, spot) for who, runs in own.items() for curve in runs for spot in curve),
+        key=lambda each: each[0],
     ):
         key = Key(_PROBES[name], f"{part} {place}", "batch_mean", "p50")
         sample = Sample(key, unit, 1, spot.value, spot.ends, spot.disturbed)
@@ -344,13 +304,36 @@ def _place(outline: CurvesOfSeveral, x: float) -> str:
     return f"{format_count(x)} {outline.at}"
 
 
-def _curve_panels(name: str, machines: Sequence[Machine], own: Sequence[Part]) -> alt.ConcatChart:
+def _curve(runs: Sequence[Sequence[Spot]]) -> Sequence[Spot]:
+    """One curve to draw: of several runs the median at each place, and the lowest and the highest."""
+    if len(runs) == 1:
+        return runs[0]
+    places: dict[float, list[Spot]] = {}
+    for spot in (spot for curve in runs for spot in curve):
+        places.setdefault(spot.x, []).append(spot)
+    return [
+        replace(
+            spots[0],
+            value=statistics.median(spot.value for spot in spots),
+            low=min(spot.value for spot in spots),
+            high=max(spot.value for spot in spots),
+            disturbed=all(spot.disturbed for spot in spots),
+        )
+        for _, spots in sorted(places.items())
+    ]
+
+
+def _curve_panels(
+    name: str, machines: Sequence[Machine], own: Sequence[Part], names: Sequence[str], *, said: bool
+) -> alt.ConcatChart:
     outline = CURVES[name]
-    panels = _lines(name, machines)
+    panels = {
+        part: {who: _curve(runs) for who, runs in lines.items()}
+        for part, lines in _lines(name, machines).items()
+    }
     spots = [spot for lines in panels.values() for spot in curves.everywhere(lines)]
     written = format_rate if outline.y.quantity == "bytes_per_s" else format_ns
     bottom, top = widened(end for spot in spots for end in (spot.low, spot.high))
-    names = [machine.name for machine in machines]
     drawn = []
     for part in own:
         # Every panel has every machine: a machine has one colour and one shape in all of them.
@@ -360,7 +343,7 @@ def _curve_panels(name: str, machines: Sequence[Machine], own: Sequence[Part]) -
             lines, x, vega.y_axis(outline.y, "value", bottom, top), columns=_columns(names)
         )
         data = curves.rows(lines, lambda spot: f"{_place(outline, spot.x)}: {spot.stated(written)}")
-        drawn.append(_panel(layers, data, part))
+        drawn.append(_panel(layers, data, part, said=said))
     return alt.concat(*drawn, columns=2, spacing=24)
 
 
@@ -378,44 +361,49 @@ def _columns(names: Sequence[str]) -> int:
     return min(len(names), _LEGEND_COLUMNS)
 
 
-def _panel(layers: Sequence[alt.Chart], data: alt.Data, part: Part) -> alt.LayerChart:
+def _panel(layers: Sequence[alt.Chart], data: alt.Data, part: Part, *, said: bool) -> alt.LayerChart:
     drawn = layered(layers, data=data, width=_PANEL_WIDTH, height=_PANEL_HEIGHT)
-    titled: alt.LayerChart = drawn.properties(title=alt.Title(part.name, subtitle=_folded(part.words)))
+    titled: alt.LayerChart = drawn.properties(title=_title(part, said=said))
     return titled
 
 
-def _folded(words: str) -> list[str]:
-    """Two lines at most: a panel is narrow."""
-    head, mark, rest = words.partition("; within")
-    return [head, f"within{rest}"] if mark else [head]
+def _title(part: Part, *, said: bool) -> alt.Title:
+    """Two lines of verdict at most: a panel is narrow."""
+    return alt.Title(part.name, subtitle=part.words.split("; ")) if said else alt.Title(part.name)
 
 
 # ---------------------------------------------------------------------------------------------------- stairs
 
 
-def _records(name: str, machines: Sequence[Machine], *, least: int = 2) -> dict[str, dict[str, Record]]:
+def _records(name: str, machines: Sequence[Machine], *, least: int = 2) -> dict[str, dict[str, list[Record]]]:
     return _by_panel(machines, STAIRS[name].records, least)
 
 
-def _at_quantiles(own: Mapping[str, Record]) -> dict[str, list[Figure]]:
+def _at_quantiles(own: Mapping[str, Sequence[Record]]) -> dict[str, list[Figure]]:
     """The machines' figures by the name of the quantile."""
     found: dict[str, list[Figure]] = {}
-    for who, record in own.items():
+    for who, record in ((who, record) for who, records in own.items() for record in records):
         for sample in samples_of(record):
             found.setdefault(_QUANTILES[sample.key.quantile], []).append(Figure(who, sample))
     return found
 
 
-def _stair_panels(name: str, machines: Sequence[Machine], own: Sequence[Part]) -> alt.ConcatChart:
-    records = _records(name, machines)
-    names = [machine.name for machine in machines]
+def _middle(records: Sequence[Record]) -> Record:
+    """One distribution to draw: of several runs the one with the middle median."""
+    return sorted(records, key=lambda record: record.value or 0.0)[len(records) // 2]
+
+
+def _stair_panels(
+    name: str, machines: Sequence[Machine], own: Sequence[Part], names: Sequence[str], *, said: bool
+) -> alt.ConcatChart:
     panels = {
-        part: {who: distribution.steps(record) for who, record in of.items()} for part, of in records.items()
+        part: {who: distribution.steps(_middle(records)) for who, records in of.items()}
+        for part, of in _records(name, machines).items()
     }
     ends = stairs.span({f"{part} {who}": s for part, of in panels.items() for who, s in of.items()})
     drawn: list[Any] = []
     for part in own:
         titles = (STAIRS[name].title, "share" if not drawn else None)
         panel = stairs.panel(panels[part.name], names, titles, ends, _PANEL_WIDTH, _PANEL_HEIGHT)
-        drawn.append(panel.properties(title=alt.Title(part.name, subtitle=_folded(part.words))))
+        drawn.append(panel.properties(title=_title(part, said=said)))
     return alt.concat(*drawn, columns=2, spacing=24)

@@ -132,7 +132,7 @@ def _several(name: str, runs: list[Run], target: Path | None, *, slide: bool) ->
         _show(name, machines, kept)
         return
     if target.suffix.lower() == ".csv":
-        _save_table(overlay.table(name, machines, kept), target)
+        _save_table(overlay.table(name, overlay.parts(name, machines, kept)), target)
     else:
         from latlab.charts.picture import convert  # noqa: PLC0415 - needs the export extra
         from latlab.run.saving import save  # noqa: PLC0415 - see above

@@ -16,8 +16,11 @@ import click
 )
 @click.option("--across", is_flag=True, help="The machines are what is compared: let them differ.")
 @click.option("--verbose", "-v", is_flag=True, help="Every figure, with its reason.")
+@click.option("--html", "page", metavar="FILE", help="Write a page with both sides in every chart to FILE.")
 @click.option("--json", "as_json", is_flag=True, help="Print every figure as JSON.")
-def command(a: str, b: str, *, same: str, across: bool, verbose: bool, as_json: bool) -> None:
+def command(
+    a: str, b: str, *, same: str, across: bool, verbose: bool, page: str | None, as_json: bool
+) -> None:
     """Say what changed between two sides, how sure that is, and which change would have been seen.
 
     A side is a run (a file, an id, `last`, `last~1`), a folder, a quoted glob, @LABEL of kept runs
@@ -29,14 +32,22 @@ def command(a: str, b: str, *, same: str, across: bool, verbose: bool, as_json: 
       latlab compare last~1 last
       latlab compare before=old/ after=new/
       latlab compare 'A=a*.latlab.jsonl' 'B=b*.latlab.jsonl' --same 5%
+      latlab compare before=old/ after=new/ --html change.html
       latlab compare laptop.latlab.jsonl last --across    two machines
     """
     from latlab import compare  # noqa: PLC0415 - not needed for --help
+    from latlab.paths import checked_output  # noqa: PLC0415 - see above
     from latlab.units import parse_share  # noqa: PLC0415 - see above
 
+    target = None if page is None else checked_output(page, (".html",))
     limit = parse_share(same, most=compare.MOST_CHANGE)
     sides = compare.both(a, b)
     found = compare.compare(*sides, same=limit, across=across, kept=compare.stored(*sides))
+    if target is not None:
+        from latlab.report import compared  # noqa: PLC0415 - draws charts
+
+        compared.write(found, target)
+        sys.stderr.write(f"wrote {target}\n")
     if as_json:
         sys.stdout.write(json.dumps(found.as_json(), ensure_ascii=False, allow_nan=False, indent=1) + "\n")
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -97,6 +97,8 @@ def both(first: str, second: str, store: Store | None = None) -> tuple[Side, Sid
     shared = {run.id for run in a.runs} & {run.id for run in b.runs}
     if shared:
         raise UserError(f"the run {clean(min(shared), most=80)} is on both sides: name two that differ")
+    if a.label == b.label:
+        return replace(a, label=f"{a.label} (A)"), replace(b, label=f"{b.label} (B)")
     return a, b
 
 

@@ -118,6 +118,7 @@ class Chapter:
         group: Under which word the page's list of chapters has it.
         sections: In order.
         answers: Place of the section that answers for it.
+        folded: Whether all but its answer is shown only when it is opened.
     """
 
     id: str
@@ -125,6 +126,7 @@ class Chapter:
     group: str
     sections: tuple[Section, ...]
     answers: int = 0
+    folded: bool = True
 
     @property
     def lead(self) -> Section:

@@ -64,6 +64,12 @@ _WORDS: Final = 25
 
 def facts(run: Run) -> tuple[str, ...]:
     """Who was measured, when and how: short phrases."""
+    started = run.header.started.replace("T", " ")[:16]
+    return (*machine_facts(run), started, f"profile {run.settings.profile}", run.made_of)
+
+
+def machine_facts(run: Run) -> tuple[str, ...]:
+    """Who was measured: short phrases."""
     machine = run.machine
     cpu, arch = machine.text("cpu.model_name"), machine.text("cpu.microarchitecture")
     cpus = machine.integer("cpu.logical_cpus")
@@ -75,9 +81,6 @@ def facts(run: Run) -> tuple[str, ...]:
         f"{cpus} {'CPU' if cpus == 1 else 'CPUs'}" if cpus else "",
         format_bytes(memory) if memory else "",
         f"{system} in a virtual machine ({virtual})" if virtual else system,
-        run.header.started.replace("T", " ")[:16],
-        f"profile {run.settings.profile}",
-        run.made_of,
     ]
     return tuple(fact for fact in found if fact)
 

@@ -12,7 +12,7 @@ from altair.utils import schemapi
 #: Draws without checking each part against Vega-Lite's schema: the tests check every chart as a whole.
 unchecked = functools.partial(schemapi.debug_mode, False)
 
-AnyChart: TypeAlias = alt.LayerChart | alt.HConcatChart | alt.VConcatChart
+AnyChart: TypeAlias = alt.LayerChart | alt.HConcatChart | alt.VConcatChart | alt.ConcatChart
 
 
 def plain_spec(chart: AnyChart) -> dict[str, Any]:

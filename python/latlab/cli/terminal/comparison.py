@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from latlab.cli.terminal.screen import Line, Screen, styled
-from latlab.units import format_change, format_factor, format_percent, format_value
+from latlab.compare import words
+from latlab.units import format_factor, format_value
 
 if TYPE_CHECKING:
     from latlab.compare import Comparison, Figure
@@ -19,12 +20,6 @@ _TAILS: Final = 3
 #: Characters of a side's label in the heading of a column, and of a figure's name at least.
 _LABEL: Final = 9
 _NAME: Final = 20
-_WORDS: Final = {
-    "changed": "changed",
-    "same": "the same",
-    "cannot-tell": "cannot tell",
-    "not-comparable": "not comparable",
-}
 
 
 def comparison_lines(found: Comparison, screen: Screen, *, verbose: bool = False) -> list[Line]:
@@ -35,8 +30,8 @@ def comparison_lines(found: Comparison, screen: Screen, *, verbose: bool = False
         screen: Where it is shown.
         verbose: Whether every figure has a row.
     """
-    lines = [styled(line.text, "bold") for line in screen.wrapped(_verdict(found), rest="  ")]
-    for text in _circumstances(found):
+    lines = [styled(line.text, "bold") for line in screen.wrapped(words.verdict(found), rest="  ")]
+    for text in words.circumstances(found):
         lines += screen.wrapped(text, rest="  ")
     shown = [each for each in found.figures if verbose or each.headline or each.kind == "changed"]
     others = [each for each in shown if not each.headline]
@@ -56,39 +51,6 @@ def comparison_lines(found: Comparison, screen: Screen, *, verbose: bool = False
     for text in _rest(found, verbose=verbose):
         lines += screen.wrapped(text, rest="  ")
     return lines
-
-
-def _verdict(found: Comparison) -> str:
-    headline = found.headline
-    total = len(headline) or len(found.figures)
-    counts = Counter(each.kind for each in headline or found.figures)
-    what = "headline figures" if headline else "figures"
-    if found.kind == "not-comparable":
-        return "Not comparable: no figure was measured alike on both sides."
-    seen = ""
-    if found.visible is not None:
-        half, most = map(format_change, found.visible)
-        seen = f"a change of {half} would have shown in half of them"
-        seen += f", of {most} in all" if most != half else ""
-    if found.kind == "changed":
-        return (
-            f"{counts['changed']} of {total} {what} changed. Of the others, {seen}."
-            if seen
-            else f"All {total} {what} changed."
-        )
-    if found.kind == "same":
-        return (
-            f"The same within {format_percent(found.same)}: all {counts['same']} {what} that can be compared."
-        )
-    return f"Nothing demonstrably changed in {total} {what}; {seen}."
-
-
-def _circumstances(found: Comparison) -> Iterator[str]:
-    yield f"{found.a.label} against {found.b.label}: {found.known_from(found.a, found.b)}."
-    if found.environment:
-        yield f"What else differs: {'; '.join(found.environment)}."
-    if found.machines:
-        yield f"The machines differ ({'; '.join(found.machines[:3])}): --across compares them nevertheless."
 
 
 def _table(figures: Sequence[Figure], found: Comparison, screen: Screen) -> list[Line]:
@@ -121,30 +83,12 @@ def _tails(tails: Sequence[Tail], screen: Screen) -> list[Line]:
 def _row(figure: Figure) -> tuple[str, ...]:
     values = ("–" if own is None else format_value(own.value, figure.unit) for own in (figure.a, figure.b))
     ratio = "–" if figure.ratio is None else format_factor(figure.ratio, 3)
-    return (figure.title, *values, ratio, _words(figure))
-
-
-def _words(figure: Figure) -> str:
-    """`changed (1.12–1.52)`, `cannot tell below 30 %`, `cannot tell: disturbed in A`."""
-    text, verdict = _WORDS[figure.kind], figure.verdict
-    if figure.why:
-        return f"{text}: {figure.why}"
-    if figure.kind == "changed" and verdict is not None:
-        return f"{text} ({format_factor(verdict.low, 3)}–{format_factor(verdict.high, 3)})"
-    if figure.kind == "cannot-tell" and verdict is not None:
-        return f"{text} below {format_change(verdict.smallest_visible)}"
-    return text
+    return (figure.title, *values, ratio, words.of_figure(figure))
 
 
 def _rest(found: Comparison, *, verbose: bool) -> Iterator[str]:
     others = Counter(each.kind for each in found.figures if not each.headline)
     if others:
-        parts = ", ".join(f"{count} {_WORDS[kind]}" for kind, count in sorted(others.items()))
+        parts = ", ".join(f"{count} {words.KINDS[kind]}" for kind, count in sorted(others.items()))
         yield f"Other figures: {parts}.{'' if verbose else ' -v has each.'}"
-    runs = [each.verdict.more_runs for each in found.headline if each.verdict and each.kind == "cannot-tell"]
-    known = sorted(number for number in runs if number)
-    if known:
-        yield (
-            f"To see a change of {format_percent(found.same)} in half of these headline figures, measure"
-            f" {known[len(known) // 2]} more {'run' if known[len(known) // 2] == 1 else 'runs'} a side."
-        )
+    yield from words.more_runs(found)

@@ -41,6 +41,10 @@
         spec.vconcat = spec.hconcat.map((panel) => ({ ...panel, width: place.clientWidth - 110 }));
         delete spec.hconcat;
       }
+      if (spec.concat) {
+        spec.columns = 1;
+        for (const panel of spec.concat) panel.width = place.clientWidth - 110;
+      }
     }
     if (spec.layer) {
       spec.width = Math.max(300, Math.min(960, place.clientWidth - 4));

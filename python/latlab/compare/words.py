@@ -1,0 +1,79 @@
+"""A comparison in words, for a screen and for a page."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from latlab.units import format_change, format_factor, format_percent
+
+if TYPE_CHECKING:
+    from latlab.compare import Comparison, Figure
+    from latlab.compare.verdict import Kind
+
+#: The verdicts.
+KINDS: Final[dict[Kind, str]] = {
+    "changed": "changed",
+    "same": "the same",
+    "cannot-tell": "cannot tell",
+    "not-comparable": "not comparable",
+}
+
+
+def verdict(found: Comparison) -> str:
+    """The first line: what the headline figures say together."""
+    headline = found.headline
+    total = len(headline) or len(found.figures)
+    counts = Counter(each.kind for each in headline or found.figures)
+    what = "headline figures" if headline else "figures"
+    if found.kind == "not-comparable":
+        return "Not comparable: no figure was measured alike on both sides."
+    seen = ""
+    if found.visible is not None:
+        half, most = map(format_change, found.visible)
+        seen = f"a change of {half} would have shown in half of them"
+        seen += f", of {most} in all" if most != half else ""
+    if found.kind == "changed":
+        return (
+            f"{counts['changed']} of {total} {what} changed. Of the others, {seen}."
+            if seen
+            else f"All {total} {what} changed."
+        )
+    if found.kind == "same":
+        return (
+            f"The same within {format_percent(found.same)}: all {counts['same']} {what} that can be compared."
+        )
+    return f"Nothing demonstrably changed in {total} {what}; {seen}."
+
+
+def circumstances(found: Comparison) -> Iterator[str]:
+    """What the verdict goes by, and what else differs."""
+    yield f"{found.a.label} against {found.b.label}: {found.known_from(found.a, found.b)}."
+    if found.environment:
+        yield f"What else differs: {'; '.join(found.environment)}."
+    if found.machines:
+        yield f"The machines differ ({'; '.join(found.machines[:3])}): --across compares them nevertheless."
+
+
+def of_figure(figure: Figure) -> str:
+    """`changed (1.12–1.52)`, `cannot tell below 30 %`, `cannot tell: disturbed in A`."""
+    text, verdict = KINDS[figure.kind], figure.verdict
+    if figure.why:
+        return f"{text}: {figure.why}"
+    if figure.kind == "changed" and verdict is not None:
+        return f"{text} ({format_factor(verdict.low, 3)}–{format_factor(verdict.high, 3)})"
+    if figure.kind == "cannot-tell" and verdict is not None:
+        return f"{text} below {format_change(verdict.smallest_visible)}"
+    return text
+
+
+def more_runs(found: Comparison) -> Iterator[str]:
+    """How many more runs would show a change that matters."""
+    runs = [each.verdict.more_runs for each in found.headline if each.verdict and each.kind == "cannot-tell"]
+    known = sorted(number for number in runs if number)
+    if known:
+        yield (
+            f"To see a change of {format_percent(found.same)} in half of these headline figures, measure"
+            f" {known[len(known) // 2]} more {'run' if known[len(known) // 2] == 1 else 'runs'} a side."
+        )

@@ -149,7 +149,9 @@ def _host(name: str, which: Class, runs: list[Brief]) -> Host:
             disturbed += 1
             continue
         error = None if median.ends is None else _error(*median.ends)
-        values.setdefault(Key(median.probe, median.point), []).append(Value(median.value, error, median.unit))
+        values.setdefault(Key(median.key.probe, median.key.point), []).append(
+            Value(median.value, error, median.unit)
+        )
     return Host(
         name,
         which,

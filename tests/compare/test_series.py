@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from tests.some import some
 
-from latlab.compare.series import LEAST, between, changes, energy, spikes
+from latlab.compare.series import LEAST, between, changes, energy, judged, spikes
 
 SAME = math.log(1.1)
 RUNS = 30
@@ -158,9 +158,7 @@ def alarms(count: int, noise: float, figures: int = 1, *, heavy: bool = False) -
         # Divided by the root of a gamma variate a normal one is Student's t, here with four degrees.
         scale = [math.sqrt(dice.gammavariate(2, 0.5)) if heavy else 1.0 for _ in range(count)]
         values = [noise * dice.gauss(0, 1) / each for each in scale]
-        departing = spikes(values, SAME)
-        steady = [value for place, value in enumerate(values) if place not in departing]
-        found += bool(changes(steady, SAME, figures))
+        found += bool(judged(values, SAME, figures)[1])
     return found / 1000
 
 

@@ -380,17 +380,15 @@ def _judge(
     segment: Sequence[tuple[int, Sample]], times: _Times, points: list[Point], changes: list[Change]
 ) -> None:
     """Adds the points and the changes of runs that can be compared with one another."""
-    sound = [(place, math.log(median.value)) for place, median in segment if not median.disturbed]
-    departing = {sound[at][0] for at in series.spikes([log for _, log in sound], times.limit)}
+    sound = [(place, median.value) for place, median in segment if not median.disturbed]
+    spikes, found = series.judged([math.log(value) for _, value in sound], times.limit, times.figures)
+    departing = {sound[at][0] for at in spikes}
     for place, median in segment:
         kind: PointKind = "disturbed" if median.disturbed else "spike" if place in departing else "measured"
         points.append(Point(place, median.value, median.ends, kind))
-    steady = [(place, log) for place, log in sound if place not in departing]
-    logs = [log for _, log in steady]
-    places = series.changes(logs, times.limit, times.figures)
-    for at, test in zip(places, series.between(logs, places), strict=True):
+    for last, at, test in found:
         half = _core.t_quantile(0.975, test.degrees) * test.error
-        first, last = steady[at - 1][0] + 1, steady[at][0] + 1
-        then = tuple(dict.fromkeys(text for texts in times.environments[first:last] for text in texts))
+        first, run = sound[last][0] + 1, sound[at][0]
+        then = tuple(dict.fromkeys(text for texts in times.environments[first : run + 1] for text in texts))
         low, middle, high = (factor(test.change + side * half) for side in (-1, 0, 1))
-        changes.append(Change(steady[at][0], middle, low, high, then))
+        changes.append(Change(run, middle, low, high, then))

@@ -28,12 +28,29 @@ ALARMS: Final = 0.01
 _CHOSEN: Final = 2
 #: A split is tried below this probability, before any correction.
 _WEAK: Final = 0.1
+#: Runs of a part of a long series in which changes are looked for, too: in the whole, a level that a few runs
+#: keep is no split of two sides.
+_PART: Final = 50
 #: Neighbours that a single run is held against, on either side; at least two.
 _NEAR: Final = 3
 #: A spike departs from both sides by so many standard deviations of a run.
 _DEPARTS: Final = 5.0
 #: Median of the absolute difference between two values of a normal distribution, in standard deviations.
 _STEP: Final = 0.954
+
+
+class Change(NamedTuple):
+    """Where values changed.
+
+    Attributes:
+        last: Place of the last value before it.
+        place: Of the first after it; what lies between are spikes.
+        test: The values before it and after it, up to the next changes.
+    """
+
+    last: int
+    place: int
+    test: Test
 
 
 class Test(NamedTuple):
@@ -58,6 +75,24 @@ class Test(NamedTuple):
         if self.error <= 0:
             return 0.0 if self.change else 1.0
         return _core.t_tail(self.change / self.error, self.degrees)
+
+
+def judged(logs: Sequence[float], limit: float, figures: int = 1) -> tuple[list[int], list[Change]]:
+    """The places of spikes, and the changes of what is left without them.
+
+    Args:
+        logs: Logarithms of a figure, in the order of time.
+        limit: A spike and a change are larger than this, as a logarithm.
+        figures: How many figures are looked at together.
+    """
+    departing = spikes(logs, limit)
+    places = [place for place in range(len(logs)) if place not in departing]
+    steady = [logs[place] for place in places]
+    found = changes(steady, limit, figures)
+    return departing, [
+        Change(places[at - 1], places[at], test)
+        for at, test in zip(found, between(steady, found), strict=True)
+    ]
 
 
 def changes(logs: Sequence[float], limit: float, figures: int = 1) -> list[int]:
@@ -117,16 +152,17 @@ def _splits(logs: Sequence[float]) -> list[int]:
     """All places that may be a change."""
     import numpy as np  # noqa: PLC0415 - a tenth of a second that only many runs need
 
-    found: list[int] = []
-    pending = [(0, len(logs))]
+    count, values = len(logs), np.asarray(logs)
+    found: set[int] = set()
+    parts = range(0, count - _PART // 2, _PART // 2) if count > _PART else ()
+    pending = [(0, count), *((start, min(start + _PART, count)) for start in parts)]
     while pending:
         start, end = pending.pop()
         if end - start < 2 * LEAST:
             continue
-        energies = energy(np.asarray(logs[start:end]))
-        place = start + LEAST + int(energies.argmax())
+        place = start + LEAST + int(energy(values[start:end]).argmax())
         if _test(logs[start:place], logs[place:end]).tail <= _WEAK:
-            found.append(place)
+            found.add(place)
             pending += [(start, place), (place, end)]
     return sorted(found)
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from bisect import bisect
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -106,26 +107,33 @@ def changes(logs: Sequence[float], limit: float, figures: int = 1) -> list[int]:
     count = len(logs)
     if count < 2 * LEAST:
         return []
-    found = _splits(logs)
+    ends = [0, *_splits(logs), count]
     level = ALARMS / (_CHOSEN * max(figures, 1) * (count - 2 * LEAST + 1))
-    while found:
+    tests = {place: _test(logs[start:place], logs[place:end]) for start, place, end in _triples(ends)}
+    while tests:
         weak, tail, place = max(
             (abs(test.change) <= limit or test.nearer < LEAST, test.tail, place)
-            for place, test in zip(found, between(logs, found), strict=True)
+            for place, test in tests.items()
         )
         if not weak and tail <= level:
-            return found
-        found.remove(place)
-    return []
+            break
+        del tests[place]
+        ends.remove(place)
+        # Of the others only its neighbours have other values beside them now.
+        at = bisect(ends, place)
+        for start, other, end in _triples(ends[max(at - 2, 0) : at + 2]):
+            tests[other] = _test(logs[start:other], logs[other:end])
+    return ends[1:-1]
+
+
+def _triples(ends: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+    return zip(ends[:-2], ends[1:-1], ends[2:], strict=True)
 
 
 def between(logs: Sequence[float], places: Sequence[int]) -> list[Test]:
     """Each change, as the values before it and after it, up to the next ones, show it."""
     ends = [0, *places, len(logs)]
-    return [
-        _test(logs[start:place], logs[place:end])
-        for start, place, end in zip(ends[:-2], ends[1:-1], ends[2:], strict=True)
-    ]
+    return [_test(logs[start:place], logs[place:end]) for start, place, end in _triples(ends)]
 
 
 def spikes(logs: Sequence[float], limit: float) -> list[int]:
@@ -179,13 +187,14 @@ def energy(values: NDArray[np.float64]) -> NDArray[np.float64]:
     import numpy as np  # noqa: PLC0415 - see above
 
     count = len(values)
-    sums = np.abs(values[:, None] - values[None, :]).cumsum(0).cumsum(1)
+    distances = np.abs(values[:, None] - values[None, :])
     left = np.arange(LEAST, count - LEAST + 1)
     right = count - left
-    # Over all pairs, each in both orders.
-    within = sums[left - 1, left - 1]
-    across = sums[left - 1, count - 1] - within
-    others = sums[-1, -1] - 2 * across - within
+    # Over all pairs, each in both orders: of the first values with each other, and with all.
+    within = 2 * np.tril(distances).sum(1).cumsum()[left - 1]
+    sums = distances.sum(1).cumsum()
+    across = sums[left - 1] - within
+    others = sums[-1] - 2 * across - within
     distance = 2 * across / (left * right) - within / (left * (left - 1)) - others / (right * (right - 1))
     result: NDArray[np.float64] = left * right / count * distance
     return result

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import json
 import random
@@ -20,8 +21,10 @@ from tests.compare.conftest import kept, scaled
 from tests.pages import ROOT, shell_blocks
 from tests.some import some
 
-from latlab.cli.terminal.history_lines import _changed
-from latlab.compare.history import Change
+from latlab.compare.history import Change, Figure, History, Moment, Point, history
+from latlab.compare.history_page import MOST, document
+from latlab.compare.history_words import changed
+from latlab.compare.picture import _ends, panel
 from latlab.run import brief, reader
 from latlab.run.fold import keeping
 from latlab.run.model import ENCODER, Record, Unit
@@ -113,7 +116,12 @@ def test_a_change_is_shown_with_its_date_its_factor_and_the_new_kernel(called: C
     detail = " ".join(line.strip() for line in lines[at + 1 : at + 3])
     assert re.match(r"2026-11-10 10:00 1\.\d+ times slower \(1\.2\d*–1\.3\d*\); kernel: 6\.1\.2 to", detail)
     assert text.count(" times ") == 1
-    assert "2026-11-10 10:00 kernel: 6.1.2 to 6.18.1" in text
+    assert "  1  2026-11-10 10:00 kernel: 6.1.2 to 6.18.1" in text
+    # Below the tenth run.
+    (axis,) = [line for line in lines if line.startswith(" environment")]
+    sparkline = re.search(r"[▁▂▃▄▅▆▇█]{16}", lines[at])
+    assert sparkline is not None
+    assert axis.index("1") == sparkline.start() + 9
     ram = next(line for line in lines if line.startswith(" RAM"))
     assert ram.partition("  ")[2].lstrip()[5] == "^"
     assert "spike: 2026-11-06 10:00 (" in text
@@ -133,7 +141,7 @@ def test_a_change_is_shown_with_its_date_its_factor_and_the_new_kernel(called: C
 )
 def test_a_change_is_slower_or_faster(factor: float, unit: Unit, words: str) -> None:
     low, high = (1.2, 4 / 3) if factor > 1 else (0.75, 1 / 1.2)
-    assert _changed(Change(0, factor, low, high, ()), unit) == words
+    assert changed(Change(0, factor, low, high, ()), unit) == words
 
 
 def test_json_has_all_points_with_their_ranges(called: Command, folder: Path) -> None:
@@ -170,6 +178,89 @@ def test_a_picture_has_a_panel_a_figure_and_a_line_a_change(
         2,
         "latlab: -o 'history.html': name the file .svg, .png or .pdf\n",
     )
+
+
+def test_a_panel_draws_spikes_disturbed_runs_and_the_environment_apart(folder: Path) -> None:
+    def disturbed(record: Record) -> Record:
+        return msgspec.structs.replace(record, flags=["disturbed"]) if syscall(record) else record
+
+    after_the_kernel(folder)
+    write(folder, 16, records=disturbed)
+    found = history(sorted(folder.iterdir()))
+    ram, call = (
+        next(each for each in found.figures if each.name.startswith(name)) for name in ("RAM", "system call")
+    )
+    rows = [row for layer in panel(ram, found)["layer"] for row in layer["data"]["values"]]
+    assert {row["text"] for row in rows if row.get("sign") == "1"} == {
+        "2026-11-10 10:00 kernel: 6.1.2 to 6.18.1"
+    }
+    assert {row["run"] for row in rows if row.get("sign") == "1"} == {8.5}
+    stem, point = _marks(ram, found, "spike")
+    assert stem["encoding"]["y"]["field"] == "level"
+    assert stem["encoding"]["y2"]["field"] == "value"
+    assert point["mark"]["shape"] == "triangle-up"
+    assert _marks(ram, found, "change") == []
+    (line,) = _marks(call, found, "change")
+    assert [row["run"] for row in line["data"]["values"]] == [8.5]
+    crosses = [layer for layer in panel(call, found)["layer"] if layer["mark"].get("shape") == "cross"]
+    assert [[row["run"] for row in layer["data"]["values"]] for layer in crosses] == [[16]]
+
+
+def _marks(figure: Figure, found: History, role: str) -> list[Json]:
+    return [
+        layer
+        for layer in panel(figure, found)["layer"]
+        if layer["encoding"].get("color", {}).get("datum") == role
+    ]
+
+
+def test_a_page_has_what_changed_first_and_what_changed_around_it(
+    called: Command, folder: Path, place: Path
+) -> None:
+    after_the_kernel(folder)
+    answer = called("history", "--html", "history.html")
+    assert answer.returncode == 0, answer.stderr
+    assert answer.stdout == called("history").stdout, "the page comes beside the lines"
+    page = (place / "history.html").read_text(encoding="utf-8")
+    order = [page.index(text) for text in ("What changed?", "system call", "What did not?", ">RAM")]
+    assert order == sorted(order)
+    assert "2026-11-10 10:00 1." in page
+    assert "2026-11-10 10:00 kernel: 6.1.2 to 6.18.1" in page
+    assert "spike: 2026-11-06 10:00" in page
+    assert "default-src &#39;none&#39;" in page
+    answer = called("history", "--html", "nowhere/history.html")
+    assert (answer.returncode, answer.stdout, answer.stderr.count("\n")) == (2, "", 1)
+
+
+def test_a_page_of_a_thousand_runs_is_shown_whole() -> None:
+    point = Point(0, 100.0, (99.0, 101.0), "measured")
+    runs = tuple(Moment(f"run-{number}", "2026-11-01T10:00:00", ()) for number in range(1000))
+    points = tuple(dataclasses.replace(point, run=number) for number in range(1000))
+    figure = Figure("kernel.syscall", "getppid", "ns", "system call", points, (), ())
+    found = History(runs, (figure,) * 70, 0.1, ())
+    page = document(found)
+    assert len(page.figures) == MOST
+    assert "60 of 70 figures" in page.notices[0].text
+    # What is cut is no specification any more.
+    assert page.figures[0].spec == panel(figure, found)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "ticks"),
+    [
+        (155.0, 236.0, [160, 180, 200, 220]),
+        (40.0, 41.0, [40.0, 40.5, 41.0]),
+        (1.0, 30.0, [1, 2, 5, 10, 20]),
+        (1.0, 1e6, [1, 10, 100, 1e3, 1e4, 1e5, 1e6]),
+        (7.0, 7.0, [6.95, 7.0, 7.05]),
+    ],
+)
+def test_an_axis_has_round_ticks_between_its_ends(low: float, high: float, ticks: list[float]) -> None:
+    points = tuple(Point(run, value, None, "measured") for run, value in enumerate((low, high)))
+    first, last, found = _ends(Figure("kernel.syscall", "getppid", "ns", "", points, (), ()))
+    assert first < low
+    assert last > high
+    assert found == pytest.approx(ticks)
 
 
 def test_unchanged_runs_have_no_change(called: Command, folder: Path) -> None:
@@ -315,7 +406,7 @@ def test_every_command_of_the_page_on_histories_runs(called: Command, folder: Pa
     pytest.importorskip("vl_convert", reason="needs latlab[export]")
     page = ROOT / "docs/how-to/keep-a-history.md"
     measured = 0
-    for line in some("".join(shell_blocks(page)).splitlines(), 8):
+    for line in some("".join(shell_blocks(page)).splitlines(), 9):
         program, *words = shlex.split(line)
         assert program == "latlab"
         if words[0] == "measure":

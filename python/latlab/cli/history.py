@@ -25,13 +25,22 @@ from latlab.errors import UserError
     metavar="FILE",
     help="Write a picture of at most 20 figures: .svg, .png or .pdf ([export]).",
 )
+@click.option("--html", "html_file", metavar="FILE", help="Write a page with pictures to FILE, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print all points and changes as JSON.")
-def command(runs: tuple[str, ...], *, figure: str, same: str, output: str | None, as_json: bool) -> None:
+def command(
+    runs: tuple[str, ...],
+    *,
+    figure: str,
+    same: str,
+    output: str | None,
+    html_file: str | None,
+    as_json: bool,
+) -> None:
     """Show how this machine's headline figures changed over its kept runs, and when.
 
     Without RUN: all kept runs of the machine of the newest one. A change has at least three runs before and
     after it. A single run that departs and returns is a spike, never a change. What changed in the
-    environment at the same time (kernel, C library, latlab) is named.
+    environment at the same time (kernel, C library, latlab, profile) is named, and marked on the axis.
 
     \b
     Examples:
@@ -39,17 +48,25 @@ def command(runs: tuple[str, ...], *, figure: str, same: str, output: str | None
       latlab history --figure 'storage.*:*'
       latlab history runs/ @nightly --same 5%
       latlab history -o history.svg
+      latlab history --html history.html
       latlab history --json | jq '.figures[] | {name, changes}'
     """
     from latlab.cli.terminal.screen import say, screen_of, talk  # noqa: PLC0415 - not needed for --help
     from latlab.compare import MOST_CHANGE, history  # noqa: PLC0415 - see above
+    from latlab.paths import checked_output  # noqa: PLC0415 - see above
     from latlab.units import parse_share  # noqa: PLC0415 - see above
 
     limit = parse_share(same, most=MOST_CHANGE)
     target = _picture(output) if output else None
+    page = checked_output(html_file) if html_file else None
     found = history.history(history.found(runs), figure=figure, same=limit)
     for note in found.notes:
         talk(f"latlab: {note}")
+    if page:
+        from latlab.compare.history_page import render  # noqa: PLC0415 - only for a page
+        from latlab.run.saving import save  # noqa: PLC0415 - see above
+
+        save(page, render(found))
     if target:
         from latlab.charts.picture import convert  # noqa: PLC0415 - only for a picture
         from latlab.compare.picture import specification  # noqa: PLC0415 - see above

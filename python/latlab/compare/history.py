@@ -28,6 +28,7 @@ from latlab.errors import RunFileError, UserError
 from latlab.run.brief import Brief, brief
 from latlab.run.run import load
 from latlab.run.store import Store, head
+from latlab.text import clean
 
 if TYPE_CHECKING:
     from latlab.run.model import Unit
@@ -329,7 +330,8 @@ def _environments(heads: Sequence[Head]) -> list[tuple[str, ...]]:
 
     def values(own: Head) -> dict[str, str]:
         latlab = own.tool.version if own.tool else "unknown"
-        return {"latlab": latlab} | {name: value_at(own.machine, at) for name, at in ENVIRONMENT.items()}
+        own_settings = {"latlab": latlab, "profile": clean(own.settings.profile, most=20)}
+        return own_settings | {name: value_at(own.machine, at) for name, at in ENVIRONMENT.items()}
 
     every = [values(own) for own in heads]
     return [(), *(tuple(_differences(*pair)) for pair in pairwise(every))]

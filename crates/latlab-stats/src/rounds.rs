@@ -12,7 +12,7 @@
 //! the prior's degrees of freedom hold how well its centre is known: of two others with one degree each nothing else could know more than two.
 
 use crate::quantile::median;
-use crate::special::{digamma, t_quantile, trigamma, trigamma_inverse};
+use crate::special::{beta_inc, digamma, t_quantile, trigamma, trigamma_inverse};
 
 /// Kin that tell by themselves how far their rounds lie apart, without which a point that does not tell has no interval: one alone says
 /// nothing of how unlike kin are, and in simulated unlike ones held the truth in 86 %.
@@ -111,8 +111,9 @@ pub fn contrast_groups(points: &[Vec<Vec<f64>>]) -> Vec<Option<Contrast>> {
                 return None;
             }
             let (variance, degrees) = own.map_or((0.0, 0.0), |own| (kin[own].variance, kin[own].degrees));
-            let together = degrees + prior.degrees;
-            let posterior = (prior.degrees * prior.variance + degrees * variance) / together;
+            let worth = prior.worth_beside(variance, degrees);
+            let together = degrees + worth;
+            let posterior = (worth * prior.variance + degrees * variance) / together;
             let of_medians =
                 median_variance(points[index][0].len()) + median_variance(points[index][1].len());
             Some(Contrast {
@@ -309,6 +310,18 @@ impl Prior {
         };
         Self { degrees, variance, kin: n, apart }
     }
+
+    /// How many of its degrees of freedom count beside a variance of the point's own: all where that is not above what kin suggest, none
+    /// where it is far above. A figure that varies far more than its kin is not made steady by them (Phipson et al., Annals of Applied
+    /// Statistics 10, 2016).
+    fn worth_beside(&self, variance: f64, degrees: f64) -> f64 {
+        if degrees <= 0.0 || self.degrees <= 0.0 || self.variance <= 0.0 {
+            return self.degrees;
+        }
+        let share = self.degrees / (self.degrees + degrees * variance / self.variance);
+        let tail = beta_inc(self.degrees / 2.0, degrees / 2.0, share);
+        self.degrees * (2.0 * tail).min(1.0)
+    }
 }
 
 /// Logarithms of variances, weighted.
@@ -356,6 +369,19 @@ mod tests {
         let found = contrast_groups(&stored)[0].expect("the stored runs say it");
         near(found.ratio, 1.1_f64.ln());
         near(found.error, found.between * 2.0_f64.sqrt());
+    }
+
+    #[test]
+    fn a_point_that_varies_far_more_than_its_kin_is_not_made_steady_by_them() {
+        let steady = cpus(&[&[10.0, 10.1, 9.9, 10.2, 10.0], &[10.1, 10.0, 9.9, 10.0, 10.2]]);
+        let wild = cpus(&[&[10.0, 20.0, 9.0, 22.0, 11.0], &[21.0, 10.0, 9.5, 18.0, 10.0]]);
+        let mut points = vec![steady; 8];
+        let calm = contrast_groups(&points)[0].expect("both groups are there");
+        assert!(calm.degrees > 20.0, "kin add to the eight of its own: {}", calm.degrees);
+        points.push(wild);
+        let wild = contrast_groups(&points)[8].expect("both groups are there");
+        assert!((8.0..8.1).contains(&wild.degrees), "{}", wild.degrees);
+        assert!((0.35..0.45).contains(&wild.between), "{}", wild.between);
     }
 
     #[test]

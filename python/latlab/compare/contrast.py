@@ -87,4 +87,5 @@ def _own_error(samples: Sequence[Sample]) -> float:
     step = steps / (_NORMAL * math.sqrt(2))
     if not errors:
         return step
-    return math.hypot(math.sqrt(statistics.fmean(error**2 for error in errors) / len(samples)), step)
+    # A side is the median of its runs: one that is not precise does not move it.
+    return math.hypot(statistics.median(errors) / math.sqrt(len(samples)), step)

@@ -60,9 +60,9 @@ class Verdict:
         low: Lower end of the ratio's corrected interval, as a factor.
         high: Upper end.
         smallest_visible: The smallest change that would have been called so in nine of ten comparisons, as a
-            share: 0.12; at least what counts as the same.
-        more_runs: So many more runs a side would show a change of what counts as the same; None where fifty
-            would not.
+            share: 0.12; more than what counts as the same.
+        more_runs: So many more runs a side would show a change half as large again as what counts as the
+            same; None where fifty would not.
     """
 
     kind: Kind
@@ -97,13 +97,13 @@ def _verdict(contrast: Contrast, same: float, level: float) -> Verdict:
     limit = math.log1p(same)
     reach = _core.t_quantile(1 - level / 2, contrast.degrees)
     half = reach * contrast.error
-    visible = (reach + _core.t_quantile(_POWER, contrast.degrees)) * contrast.error
+    visible = max(half, limit) + _core.t_quantile(_POWER, contrast.degrees) * contrast.error
     changed = abs(contrast.ratio) > max(half, limit)
     return Verdict(
         kind="changed" if changed else "same" if is_same(contrast, same) else "cannot-tell",
         low=factor(contrast.ratio - half),
         high=factor(contrast.ratio + half),
-        smallest_visible=max(factor(visible) - 1, same),
+        smallest_visible=factor(visible) - 1,
         more_runs=_more_runs(contrast, limit, level),
     )
 

@@ -29,6 +29,7 @@ from latlab.run import brief, reader
 from latlab.run.fold import keeping
 from latlab.run.model import ENCODER, Record, Unit
 from latlab.run.run import Run
+from latlab.run.store import head
 from latlab.view.theme import LIGHT
 
 Command = Callable[..., CompletedProcess[str]]
@@ -367,6 +368,23 @@ def test_only_the_newest_run_is_read_whole(called: Command, folder: Path) -> Non
     assert len(found["runs"]) == 11
     assert found["notes"] == []
     assert [call.args[0].name for call in whole.call_args_list] == ["run-10.latlab.jsonl"]
+
+
+def test_figures_of_some_probes_are_read_as_when_all_are(folder: Path) -> None:
+    file = write(folder, 0)
+    own, some_of = head(file), frozenset({"kernel.syscall", "storage.read.random", "never.was"})
+
+    def wanted(probe: str, _point: str) -> bool:
+        return probe in some_of
+
+    whole = brief.brief(file, own, wanted)
+    assert {each.probe for each in whole.medians} == some_of - {"never.was"}
+    with mock.patch.object(brief, "_FOOTER", None):
+        assert brief.brief(file, own, wanted, some_of) == whole
+    # A line that another program wrote is read in full.
+    first, last = file.read_text(encoding="utf-8").splitlines()
+    file.write_text(f"{first}\n{json.dumps(json.loads(last))}\n", encoding="utf-8")
+    assert brief.brief(file, own, wanted, some_of) == whole
 
 
 def test_a_run_without_its_end_is_read_whole(called: Command, folder: Path, rounds: str) -> None:

@@ -316,10 +316,11 @@ def _read(
     def wanted(probe: str, point: str) -> bool:
         return fnmatchcase(f"{probe}:{point}", figure) if figure else (probe, point) in names
 
+    probes = frozenset(probe for probe, _ in names)
     runs: list[Brief] = []
     for own, path in heads:
         try:
-            runs.append(brief(path, own, wanted))
+            runs.append(brief(path, own, wanted, probes))
         except RunFileError as error:
             notes.append(str(error))
     return runs

@@ -223,6 +223,7 @@ NEW = (
     "loaded",
     "core_to_core",
     "false_sharing",
+    "cpu_mix",
     "faults",
     "mappings",
     "allocation",

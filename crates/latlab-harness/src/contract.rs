@@ -15,6 +15,8 @@ use crate::{Block, Env, Operations, Planned, PointResult, Result, Sampled, Share
 pub enum Tier {
     /// The instrument itself.
     Clock,
+    /// Computing with what a core holds.
+    Cpu,
     /// Caches and RAM.
     Memory,
     /// Virtual memory: faults and mappings.

@@ -1,9 +1,10 @@
-//! Probes of the clock, caches and RAM, virtual memory, allocators and the Python interpreter.
+//! Probes of the clock, computing, caches and RAM, virtual memory, allocators and the Python interpreter.
 
 #[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64")), path = "ahead_elsewhere.rs")]
 mod ahead;
 pub mod alloc;
 pub mod clock;
+pub mod cpu;
 mod heap;
 mod levels;
 pub mod memory;

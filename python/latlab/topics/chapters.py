@@ -11,6 +11,7 @@ from latlab.topics import (
     bandwidth,
     clocks,
     core_to_core,
+    cpu_mix,
     false_sharing,
     faults,
     hierarchy,
@@ -88,7 +89,7 @@ CHAPTERS: Final = (
         "cores-and-kernel",
         "Kernel, cores and clocks",
         "CPU and kernel",
-        (kernel.TOPIC, core_to_core.TOPIC, false_sharing.TOPIC, clocks.TOPIC),
+        (kernel.TOPIC, core_to_core.TOPIC, false_sharing.TOPIC, cpu_mix.TOPIC, clocks.TOPIC),
     ),
     Chapter(
         "disk-reads",

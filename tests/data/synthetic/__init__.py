@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from . import alloc, clock, http, kernel, memory, network, noise, python, sharing, storage, vm
+from . import alloc, clock, cpu, http, kernel, memory, network, noise, python, sharing, storage, vm
 from .header import header
 from .rounds import rounds_lines
 from .tools import JSON, as_figure
@@ -46,6 +46,7 @@ PARTS = (
     network.transfer_records,
     network.stream_records,
     network.loaded_records,
+    cpu.mix_records,
 )
 
 

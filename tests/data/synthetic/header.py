@@ -35,6 +35,7 @@ def header() -> JSON:
         ("alloc.nodes", 7, 1.8, 64 * MIB, 1),
         ("alloc.reuse", 8, 0.6, 256 * MIB, 1),
         ("python.object", 16, 1.3, 16 * MIB, 1),
+        ("cpu.mix", 5, 0.5, 0, 1),
         ("kernel.syscall", 5, 0.6, 0, 1),
         ("kernel.context_switch", 7, 1.2, 0, 2),
         ("kernel.wakeup", 3, 0.7, 0, 2),

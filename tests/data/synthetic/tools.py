@@ -7,11 +7,13 @@ makes another file.
 from __future__ import annotations
 
 import base64
+import contextlib
 import math
 import random
 import statistics
 import struct
 import zlib
+from collections.abc import Iterator
 from typing import Any
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
@@ -75,6 +77,16 @@ def advance(ns: float) -> float:
     before = clock_ns
     clock_ns += ns
     return rounded(before)
+
+
+@contextlib.contextmanager
+def aside() -> Iterator[None]:
+    """For records that came later: all others stay what they were."""
+    global clock_ns  # noqa: PLW0603 - one clock
+    before = rng.getstate(), clock_ns
+    yield
+    rng.setstate(before[0])
+    clock_ns = before[1]
 
 
 def observed(*, switches: int = 0) -> JSON:

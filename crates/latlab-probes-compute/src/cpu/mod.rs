@@ -1,0 +1,3 @@
+//! What a core computes with what it holds already.
+
+pub mod mix;

@@ -378,7 +378,7 @@ def test_figures_of_some_probes_are_read_as_when_all_are(folder: Path) -> None:
         return probe in some_of
 
     whole = brief.brief(file, own, wanted)
-    assert {each.probe for each in whole.medians} == some_of - {"never.was"}
+    assert {each.key.probe for each in whole.medians} == some_of - {"never.was"}
     with mock.patch.object(brief, "_FOOTER", None):
         assert brief.brief(file, own, wanted, some_of) == whole
     # A line that another program wrote is read in full.

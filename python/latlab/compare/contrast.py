@@ -32,6 +32,9 @@ _USUAL: Final = (
     ("", 0.15),
 )
 _USUAL_DEGREES: Final = 4.0
+#: So many runs a side say by themselves how far they lie apart. With fewer, what each says of its own
+#: precision bounds that from below: kin may lie closer together than a figure's own runs.
+_SEVERAL: Final = 3
 #: Half of a 95 % interval, in standard errors.
 _NORMAL: Final = 1.96
 
@@ -70,22 +73,26 @@ def _contrast(
         error = usual * math.sqrt(1 / len(first) + 1 / len(second))
         return Contrast(ratio, max(error, own), usual, _USUAL_DEGREES, runs)
     ratio, error, between, degrees = known
+    if runs >= _SEVERAL:
+        # How precise each run is shows in how far they lie apart.
+        own = math.hypot(_step(groups[0]), _step(groups[1]))
     return Contrast(ratio, max(error, own), between, degrees, runs)
 
 
 def _own_error(samples: Sequence[Sample]) -> float:
-    """What the runs of a side say of their own precision: the standard error of their mean's logarithm.
-
-    Sides that differ by no more than a step of the instrument are not told apart by more runs either.
-    """
+    """What the runs of a side say of their own precision: the standard error of their mean's logarithm."""
     errors = [
         math.log(sample.ends[1] / sample.ends[0]) / (2 * _NORMAL)
         for sample in samples
         if sample.ends is not None and 0 < sample.ends[0] <= sample.ends[1]
     ]
-    steps = statistics.fmean(math.log1p(sample.step / sample.value) for sample in samples)
-    step = steps / (_NORMAL * math.sqrt(2))
     if not errors:
-        return step
+        return _step(samples)
     # A side is the median of its runs: one that is not precise does not move it.
-    return math.hypot(statistics.median(errors) / math.sqrt(len(samples)), step)
+    return math.hypot(statistics.median(errors) / math.sqrt(len(samples)), _step(samples))
+
+
+def _step(samples: Sequence[Sample]) -> float:
+    """Sides that differ by no more than a step of the instrument are not told apart by more runs either."""
+    steps = statistics.fmean(math.log1p(sample.step / sample.value) for sample in samples)
+    return steps / (_NORMAL * math.sqrt(2))

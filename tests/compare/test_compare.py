@@ -120,6 +120,7 @@ def test_machines_that_differ_are_not_compared_and_the_field_is_named(
     found = compare(*sides([made(1)], [other]))
     assert found.kind == "not-comparable"
     assert {each.why for each in found.figures} == {named}
+    assert {each.ratio for each in found.figures} == {None}
     assert found.machines == (named,)
     asked = compare(*sides([made(1)], [other]), across=True)
     assert asked.kind != "not-comparable"

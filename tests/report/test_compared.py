@@ -49,7 +49,7 @@ def changed(made: Made) -> Document:
 
 
 def test_the_verdict_is_the_title_and_what_changed_comes_first(made: Made, changed: Document) -> None:
-    assert changed.title.startswith("1 of 12 headline figures changed.")
+    assert changed.title.startswith("1 of 11 headline figures changed.")
     first = section(changed, "headline-table").listings[0].table
     assert first.rows[0][0] == "disk, durable 4 KiB write"
     assert first.rows[0][2] == "changed"

@@ -31,7 +31,9 @@ def test_where_there_is_no_ratio_words_stand_in_its_place() -> None:
     spec = against_its_schema(forest.drawn(ROWS, 0.1, "B / A"))
     text = spec["layer"][-1]
     assert text["mark"]["type"] == "text"
-    assert text["data"]["values"] == [{"name": "switch", "at": 1.0, "text": "no data in B"}]
+    assert text["data"]["values"] == [{"name": "switch", "text": "no data in B"}]
+    # Not where the ratio of what is the same would be.
+    assert text["encoding"]["x"] == {"value": 0}
 
 
 def test_shapes_and_no_colours_tell_the_verdicts() -> None:

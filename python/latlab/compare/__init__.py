@@ -259,7 +259,7 @@ def compare(
         figure = _figure(key, name, first, second)
         why = _why_not(objections, key.probe, first, second, a, b)
         if why:
-            figures.append(replace(figure, kind="not-comparable", why=why))
+            figures.append(replace(figure, kind="not-comparable", ratio=None, why=why))
             continue
         groups = [_sound(first), _sound(second), _sound(others)]
         if not groups[0] or not groups[1]:

@@ -24,7 +24,7 @@ KINDS: Final[dict[Kind, str]] = {
 def verdict(found: Comparison) -> str:
     """The first line: what the headline figures say together."""
     headline = found.headline
-    total = len(headline) or len(found.figures)
+    total = sum(each.kind != "not-comparable" for each in headline or found.figures)
     counts = Counter(each.kind for each in headline or found.figures)
     what = "headline figures" if headline else "figures"
     if found.kind == "not-comparable":
@@ -50,6 +50,9 @@ def verdict(found: Comparison) -> str:
 def circumstances(found: Comparison) -> Iterator[str]:
     """What the verdict goes by, and what else differs."""
     yield f"{found.a.label} against {found.b.label}: {found.known_from(found.a, found.b)}."
+    without = sum(each.kind == "not-comparable" for each in found.headline)
+    if without and found.kind != "not-comparable":
+        yield f"{without} headline {'figure' if without == 1 else 'figures'} cannot be compared."
     if found.environment:
         yield f"What else differs: {'; '.join(found.environment)}."
     if found.machines:

@@ -132,11 +132,12 @@ def _verdict(found: Comparison) -> Iterator[tuple[Section, ...]]:
     )
     yield headlines, table
     others = [each for each in found.figures if each.kind == "changed" and not each.headline]
+    judged = sum(not each.headline and each.kind != "not-comparable" for each in found.figures)
     changed = Section(
         id="others",
         title="Other figures that changed",
         sentences=(
-            f"{len(others)} of {len(found.figures) - len(found.headline)} other figures changed"
+            f"{len(others)} of {judged} other figures that can be compared changed"
             f"{f', of which {_MOST_ROWS} are shown' if len(others) > _MOST_ROWS else ''}.",
         ),
         figures=_forest("other_figures", "Other figures that changed", others, found),

@@ -79,7 +79,7 @@ def drawn(rows: Sequence[Row], same: float, title: str) -> alt.LayerChart:
         for each in rows
         if each.ratio is not None
     ]
-    without = [{"name": each.name, "at": 1.0, "text": each.verdict} for each in rows if each.ratio is None]
+    without = [{"name": each.name, "text": each.verdict} for each in rows if each.ratio is None]
     band = alt.Chart(inline([{"from": 1 / (1 + same), "to": 1 + same}]))
     marks = alt.Chart(inline(values))
     shape = alt.Shape(
@@ -95,7 +95,7 @@ def drawn(rows: Sequence[Row], same: float, title: str) -> alt.LayerChart:
             x=across("ratio"), y=y, shape=shape, tooltip=alt.Tooltip("text:N")
         ),
         alt.Chart(inline(without))
-        .mark_text(style="note", align="center")
-        .encode(x=across("at"), y=y, text=alt.Text("text:N")),
+        .mark_text(style="note", align="left", dx=4)
+        .encode(x=alt.value(0), y=y, text=alt.Text("text:N")),
     ]
     return layered(layers, width=560, height=_ROW_PIXELS * len(rows) + 8)

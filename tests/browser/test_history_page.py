@@ -9,7 +9,7 @@ import pytest
 from tests.cli.test_history import after_the_kernel
 
 from latlab.compare.history import history
-from latlab.compare.history_page import render
+from latlab.report.history_page import render
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

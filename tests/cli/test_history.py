@@ -22,7 +22,7 @@ from tests.pages import ROOT, shell_blocks
 from tests.some import some
 
 from latlab.compare.history import Change, Figure, History, Moment, Point, history
-from latlab.compare.history_page import MOST, document
+from latlab.report.history_page import MOST, document
 from latlab.compare.history_words import changed
 from latlab.compare.picture import _ends, panel
 from latlab.run import brief, reader

@@ -63,7 +63,7 @@ def command(
     for note in found.notes:
         talk(f"latlab: {note}")
     if page:
-        from latlab.compare.history_page import render  # noqa: PLC0415 - only for a page
+        from latlab.report.history_page import render  # noqa: PLC0415 - only for a page
         from latlab.run.saving import save  # noqa: PLC0415 - see above
 
         save(page, render(found))

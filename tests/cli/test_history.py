@@ -22,9 +22,9 @@ from tests.pages import ROOT, shell_blocks
 from tests.some import some
 
 from latlab.compare.history import Change, Figure, History, Moment, Point, history
-from latlab.report.history_page import MOST, document
 from latlab.compare.history_words import changed
 from latlab.compare.picture import _ends, panel
+from latlab.report.history_page import MOST, document
 from latlab.run import brief, reader
 from latlab.run.fold import keeping
 from latlab.run.model import ENCODER, Record, Unit

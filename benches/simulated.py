@@ -188,7 +188,7 @@ def unchanged(machine: Machine, a_side: int, kept: int, times: int = TIMES) -> d
         "called_changed": f"{100 * alarms / judged:.2f} %",
         "with_a_headline_changed": share(comparisons, times),
         "headlines_the_same": share(verdicts["same"], told),
-        "not_told": share(verdicts["cannot-tell"], told),
+        "cannot_tell": share(verdicts["cannot-tell"], told),
     }
 
 

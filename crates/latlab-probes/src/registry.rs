@@ -255,6 +255,8 @@ mod tests {
             "memory.load.dependent",
             "memory.bandwidth",
             "vm.fault",
+            // No row of that page, but what predictions of programs need of any run.
+            "cpu.mix",
             "kernel.syscall",
             "kernel.context_switch",
         ];

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from latlab.environment import changing
+
 ROOT = Path(__file__).resolve().parent.parent
 Calibrated = Callable[[Path], None]
 
@@ -29,9 +31,10 @@ def pytest_configure() -> None:
     """What the tests start has the surroundings that people have.
 
     A shell that runs tests in the background has SIGINT ignored, `nohup` SIGHUP, and what is built in a
-    container often has streams without buffers and compiles every module again; all of that is inherited.
+    container often has streams without buffers, compiles every module again, or tunes a numeric library; all
+    of that is inherited.
     """
-    for name in ("PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"):
+    for name in ("PYTHONDONTWRITEBYTECODE", *changing(os.environ)):
         os.environ.pop(name, None)
     sys.dont_write_bytecode = False
     # Documents and charts are many small objects, and looking through them again and again takes a tenth of

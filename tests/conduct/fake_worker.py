@@ -69,6 +69,10 @@ def main() -> None:
         "worker_restarts": 0,
     }
     say({"event": "end", "stopped_by": "interrupted" if stopping else "completed", "totals": totals})
+    if "test_file" in scenario:
+        # As the real one: its file stays until whoever reads the events has opened it.
+        os.close(1)
+        sys.stdin.read()
 
 
 def is_first(mark: str | None) -> bool:

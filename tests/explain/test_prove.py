@@ -383,7 +383,7 @@ def test_a_change_that_makes_the_program_fail_has_no_figure() -> None:
     found = run_agenda(program, Experiment(name="c", says="", environment={"CHANGED": "1"}))
     failed = found.experiments[1]
     assert failed.saving is None
-    assert failed.failed == "it ended with 3"
+    assert failed.failed == "it ended with exit code 3"
 
 
 @pytest.mark.parametrize("key", ["", "if="])

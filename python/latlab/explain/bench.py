@@ -5,11 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import select
-import signal
 import subprocess
 import tempfile
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
@@ -20,6 +18,7 @@ from latlab import signals
 from latlab.explain import inputs
 from latlab.explain.experiments import Experiment, Planned, environment_of, given_environment
 from latlab.explain.model import Explained
+from latlab.explain.program import ProgramError, run
 from latlab.text import clean
 
 CONTROL: Final = "itself-again"
@@ -75,7 +74,6 @@ class Bench:
         self._streams = streams
         self._copied: list[str] | None = None
         self._drain: _Drain | None = None
-        self._running: subprocess.Popen[bytes] | None = None
         self._longest_s = 20 + 10 * explained.wall_s
         self._held = contextlib.ExitStack()
         # One thread's waits for a CPU are counted by the kernel, and can be taken off; of several, some are
@@ -89,7 +87,6 @@ class Bench:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._stop()
         self._held.close()
 
     def visit(self, variant: Experiment) -> float:
@@ -100,9 +97,10 @@ class Bench:
             for _ in range(self._what.in_a_row):
                 self._prepare(variant)
                 total += self._once(arguments, variant)
+        except ProgramError as error:
+            raise FailedError(f"it {error}") from None
         except OSError as error:
             # No room, nothing to write to, too many files: the other experiments and the verdict remain.
-            self._stop()
             raise FailedError(clean(error, most=160)) from None
         return total / self._what.in_a_row
 
@@ -133,52 +131,16 @@ class Bench:
             out = stack.enter_context(self._output(variant))
             source = stack.enter_context(self._input())
             stack.enter_context(_on_cpus(variant.cpus))
-            environment = environment_of(variant, given_environment())
-            begun = time.perf_counter()
-            try:
-                running = self._running = subprocess.Popen(  # noqa: S603 - the user's own command
-                    arguments,
-                    stdin=source,
-                    stdout=out,
-                    stderr=subprocess.DEVNULL,
-                    env=environment,
-                    # Ours are closed by themselves; those that the caller gave are the program's.
-                    close_fds=False,
-                    start_new_session=True,
-                )
-            except OSError as error:
-                raise FailedError(f"it cannot be started: {clean(error, most=120)}") from None
-            took = self._wait(running, begun)
+            ran = run(
+                arguments,
+                environment_of(variant, given_environment()),
+                stdin=source,
+                stdout=out,
+                stderr=subprocess.DEVNULL,
+                longest_s=self._longest_s,
+            )
         self.runs += 1
-        return took
-
-    def _wait(self, running: subprocess.Popen[bytes], begun: float) -> float:
-        handle = os.pidfd_open(running.pid)
-        try:
-            # Waiting with a timeout would look every now and then, up to 50 ms late.
-            ended, _, _ = select.select([handle], [], [], self._longest_s)
-            took = time.perf_counter() - begun
-        finally:
-            os.close(handle)
-        if not ended:
-            self._stop()
-            raise FailedError(f"it took more than {self._longest_s:.0f} s")
-        if self.is_alone:
-            took -= _waited_s(running.pid)
-        code = running.wait()
-        self._running = None
-        if code != 0:
-            raise FailedError(f"it ended with {code}" if code > 0 else f"signal {-code} ended it")
-        return took
-
-    def _stop(self) -> None:
-        running, self._running = self._running, None
-        if running is None:
-            return
-        with contextlib.suppress(OSError):
-            os.killpg(running.pid, signal.SIGKILL)
-        with contextlib.suppress(OSError, subprocess.SubprocessError):
-            running.wait(timeout=5)
+        return ran.wall_s - (ran.waited_s if self.is_alone else 0.0)
 
     @contextlib.contextmanager
     def _output(self, variant: Experiment) -> Iterator[int]:
@@ -275,10 +237,3 @@ def _on_cpus(count: int | None) -> Iterator[None]:
         yield
     finally:
         os.sched_setaffinity(0, before)
-
-
-def _waited_s(pid: int) -> float:
-    """What a program of one thread waited for a CPU; it has ended, and has not been waited for."""
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        return int(Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()[1]) / 1e9
-    return 0.0

@@ -56,6 +56,7 @@ MODULES = [
     "latlab.charts",
     "latlab.report",
     "latlab.explain",
+    "latlab.duet",
     "latlab.notebook",
     "latlab.lessons",
     "latlab.cli",

@@ -33,6 +33,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Measure what interrupts a CPU, how often and for how long.",
     ),
     "explain": ("latlab.cli.explain", "Run a program and say where its wall time goes."),
+    "duet": ("latlab.cli.duet", "Run two programs in turn and say which is faster, and how sure."),
     "show": ("latlab.cli.show", "Show a run again; -v: with all details."),
     "report": ("latlab.cli.report", "Write a run as one HTML, PDF or Markdown file."),
     "chart": ("latlab.cli.chart", "Write one chart of a run as SVG, PNG or PDF."),
@@ -64,6 +65,7 @@ Examples:
   latlab doctor                               what on this machine distorts figures
   latlab noise                                what interrupts a CPU here, in ten seconds
   latlab explain -- ./program                 where a program's wall time goes
+  latlab duet -- ./old --vs ./new             which of two programs is faster
   latlab show last -v                         the newest run, with details of its figures
   latlab compare last~1 last                  what changed between two runs, and how sure
   latlab lesson                               the lessons, by the question that each answers

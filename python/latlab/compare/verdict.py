@@ -39,8 +39,9 @@ class Contrast:
         error: Its standard error.
         between: Standard deviation of a run's logarithm.
         degrees: Degrees of freedom.
-        runs: Of the side that has fewer.
+        runs: Of the side that has fewer; or pairs.
         pairs: From so many pairs of sides this one was chosen, as the one that lies farthest apart.
+        paired: Whether the ratio is the mean of pairs' ratios, whose deviation `between` is then.
     """
 
     ratio: float
@@ -49,6 +50,7 @@ class Contrast:
     degrees: float
     runs: int
     pairs: int = 1
+    paired: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,14 +117,17 @@ def is_same(contrast: Contrast, same: float) -> bool:
 
 
 def _more_runs(contrast: Contrast, limit: float, level: float) -> int | None:
+    sides, variance = (1, 1.0) if contrast.paired else (2, 2 * _MEDIAN)
+
     def enough(runs: int) -> bool:
-        degrees = contrast.degrees + 2 * (runs - contrast.runs)
+        degrees = contrast.degrees + sides * (runs - contrast.runs)
         reach = _core.t_quantile(1 - level / 2, degrees) + _core.t_quantile(_POWER, degrees)
-        return reach * contrast.between * math.sqrt(2 * _MEDIAN / runs) <= limit
+        return reach * contrast.between * math.sqrt(variance / runs) <= limit
 
     # More runs always show more.
-    more = bisect_left(range(contrast.runs, _MOST_RUNS + 1), 1, key=enough)
-    return more if contrast.runs + more <= _MOST_RUNS else None
+    most = max(_MOST_RUNS, contrast.runs)
+    more = bisect_left(range(contrast.runs, most + 1), 1, key=enough)
+    return more if contrast.runs + more <= most else None
 
 
 def factor(log: float) -> float:

@@ -57,6 +57,7 @@ MODULES = [
     "latlab.report",
     "latlab.explain",
     "latlab.duet",
+    "latlab.pytest_plugin",
     "latlab.notebook",
     "latlab.lessons",
     "latlab.cli",

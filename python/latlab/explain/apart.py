@@ -25,7 +25,7 @@ def explain_apart(
     stdin: int = subprocess.DEVNULL,
     stdout: int = subprocess.DEVNULL,
     stderr: int | None = None,
-    level: int = 1,
+    runs: int = 1,
     longest_s: float | None = None,
 ) -> Explained:
     """Runs a program and returns its ledger.
@@ -36,8 +36,8 @@ def explain_apart(
         stdin: As of `subprocess`.
         stdout: Likewise.
         stderr: Likewise; None: read, and its last words are in the error.
-        level: Maximum tracing level; 1 is the most.
-        longest_s: It is killed after that time.
+        runs: How often it is run; from the second time on its output is thrown away.
+        longest_s: It is killed after that time, all runs together.
 
     Raises:
         ProgramError: it could not be started, failed, or took too long.
@@ -48,7 +48,7 @@ def explain_apart(
         run(
             [
                 *(sys.executable, "-P", "-m", "latlab.explain.apart"),
-                *(str(ledger.fileno()), str(level), *map(os.fspath, arguments)),
+                *(str(ledger.fileno()), str(runs), *map(os.fspath, arguments)),
             ],
             environment,
             stdin=stdin,
@@ -65,11 +65,11 @@ def explain_apart(
 
 def main() -> None:
     """Explains the program of the command line, writes its ledger, and ends as it did."""
-    ledger, level, *arguments = sys.argv[1:]
+    ledger, runs, *arguments = sys.argv[1:]
     # It is not the program's.
     os.set_inheritable(int(ledger), False)
     try:
-        explained, plain = explain(arguments, level=int(level))
+        explained, plain = explain(arguments, runs=int(runs))
     except NotStartedError as error:
         Path(f"/proc/self/fd/{ledger}").write_bytes(msgspec.json.encode(str(error)))
         return

@@ -3,7 +3,7 @@
     .venv/bin/python benches/duet.py [--save]
 
 Each case is compared ten times: by a duet of ten pairs; by hyperfine as it is used, ten runs of the first
-program and then ten of the second; and by hyperfine started alternately for one run of each, ten times. `--save`
+program and then ten of the second; and by hyperfine started for one run of each in turn, ten times. `--save`
 keeps the table in benches/results.
 """
 
@@ -60,7 +60,7 @@ def hyperfine(runs: int, *programs: Sequence[str]) -> list[float]:
         return [each["mean"] for each in json.loads(Path(file.name).read_text(encoding="utf-8"))["results"]]
 
 
-def alternately(a: Sequence[str], b: Sequence[str]) -> float:
+def in_turn(a: Sequence[str], b: Sequence[str]) -> float:
     """The ratio of the means of single runs of hyperfine, A B B A."""
     found: list[list[float]] = [[], []]
     for pair in range(PAIRS):
@@ -72,7 +72,7 @@ def alternately(a: Sequence[str], b: Sequence[str]) -> float:
 def rows() -> Iterator[dict[str, object]]:
     """Three rows for each case."""
     for name, a, b in CASES:
-        ratios: dict[str, list[float]] = {"latlab duet": [], "hyperfine": [], "hyperfine, alternately": []}
+        ratios: dict[str, list[float]] = {"latlab duet": [], "hyperfine": [], "hyperfine, in turn": []}
         changed = 0
         for _ in range(TIMES):
             found = duet(a, b)
@@ -80,7 +80,7 @@ def rows() -> Iterator[dict[str, object]]:
             ratios["latlab duet"].append(found.figures[0].ratio or 0.0)
             one, other = hyperfine(PAIRS, a, b)
             ratios["hyperfine"].append(other / one)
-            ratios["hyperfine, alternately"].append(alternately(a, b))
+            ratios["hyperfine, in turn"].append(in_turn(a, b))
         for tool, own in ratios.items():
             yield {
                 "programs": name,

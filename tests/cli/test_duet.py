@@ -58,15 +58,16 @@ def test_ten_percent_more_work_is_found_where_it_can_be_counted(called: Command)
         assert found["ratio"] == pytest.approx(1.1 if kind == "changed" else 1.0, abs=0.01)
 
 
-def test_runs_alternate_after_the_warm_up_and_what_prepares_them_comes_before(
-    called: Command, place: Path
-) -> None:
+def test_pairs_follow_the_warm_up_and_what_prepares_them_comes_before(called: Command, place: Path) -> None:
     said = place / "said"
     programs = [[*PYTHON, f"open({str(said)!r}, 'a').write({mark!r})"] for mark in "AB"]
     prepare = ["--prepare", f"printf a >> {said}", "--prepare", f"printf b >> {said}"]
     told = called("duet", "--pairs", "4", *prepare, "--", *programs[0], "--vs", *programs[1])
     assert told.returncode == 0, told.stderr
-    assert said.read_text(encoding="ascii") == "aAbB" + "aAbBbBaAaAbBbBaA"
+    text = said.read_text(encoding="ascii")
+    assert text.startswith("aAbB")
+    order = [text[place : place + 4] for place in range(4, 20, 4)]
+    assert sorted(order) == ["aAbB", "aAbB", "bBaA", "bBaA"]
 
 
 def test_programs_get_no_input_their_output_is_thrown_away_and_their_environment_is_latlabs(
@@ -105,10 +106,10 @@ def test_with_explain_the_ledger_says_which_part_of_wall_time_differs(
     told = called("duet", "--explain", "--json", "--pairs", "4", "--warmup", "0", "--", *a, "--vs", *b)
     found = figures(told)
     assert found["sleep"]["category"]
-    assert found["sleep"]["a"] >= 0.045
-    assert found["sleep"]["b"] >= 0.3
+    assert found["sleep"]["a"] < found["sleep"]["b"]
+    assert found["sleep"]["b"] >= 0.2, "most of it, however much of the wall time is not"
     assert found["wall time"]["b"] >= 0.35
-    for run in (run for pair in json.loads(told.stdout)["runs"] for run in pair.values()):
+    for run in (pair[side] for pair in json.loads(told.stdout)["runs"] for side in "ab"):
         assert sum(run["categories"].values()) == pytest.approx(run["wall_s"], rel=0.02)
     assert "memory, peak" not in found
 
@@ -172,7 +173,7 @@ if os.path.getsize({str(said)!r}) == 7:
         running.send_signal(signal.SIGINT)
         out, _ = running.communicate(timeout=60)
     assert running.returncode == 130
-    assert "3 pairs, A B B A on CPU" in out
+    assert "3 pairs in random order on CPU" in out
     assert ", interrupted; " in out
     assert not Path(f"/proc/{int(last.read_text(encoding='ascii'))}").exists()
 
@@ -188,7 +189,7 @@ def found(
         more = 1 + noise * (number % 3 - 1)
         runs.append((Taken(a, a, 100.0, 50e6), Taken(b * more, b, 100.0, 60e6)))
     one, other = (Side((f"./{mark}",), f"./{mark}", f"./{mark}") for mark in labels)
-    return duets.judged(one, other, runs, same, cpus=(0, 1), warmup=1)
+    return duets.judged(one, other, runs, [True] * pairs, same, cpus=(0, 1), warmup=1)
 
 
 @pytest.mark.parametrize(
@@ -227,7 +228,7 @@ def test_the_screen_has_each_figure_with_its_ratio_and_each_program_against_itse
         " A against itself                      1.00 (1.00–1.00)   the same",
         " B against itself                      1.00 (0.982–1.02)  the same",
         "",
-        "10 pairs, A B B A on CPUs 0-1; each ratio with its 95 % interval.",
+        "10 pairs in random order on CPUs 0-1; each ratio with its 95 % interval.",
     ]
 
 
@@ -243,6 +244,6 @@ def test_what_to_do_next_is_said_where_nothing_can_be_told() -> None:
 def test_a_start_that_takes_long_and_waits_for_a_cpu_are_said() -> None:
     run = Taken(0.01, 0.01, 100.0, None, start_s=0.002, waited_s=0.001)
     side = Side(("./x",), "./x", "./x")
-    notes = duets.judged(side, side, [(run, run)] * 3, 0.05).notes
+    notes = duets.judged(side, side, [(run, run)] * 3, [True] * 3, 0.05).notes
     assert "Starting a program takes 2.00 ms here, 20 % of ./x." in notes
     assert "./x waited for a CPU 10 % of its time: others ran." in notes

@@ -80,10 +80,11 @@ def command(
     show_output: bool,
     as_json: bool,
 ) -> int:
-    """Run two programs in turn (A B B A ...) and say which is faster, by how much, and how sure that is.
+    """Run two programs in turn and say which is faster, by how much, and how sure that is.
 
-    Each pair of runs gives one ratio, so what drifts changes both. Runs of one program that follow one
-    another show what chance alone gives. Programs get no input, and their output is thrown away.
+    Each pair of runs gives one ratio, so what drifts changes both; which program is first is random. Each
+    program against itself shows what chance alone gives. Programs get no input, and their output is thrown
+    away.
 
     \b
     Examples:

@@ -7,6 +7,7 @@ found.says
 
 from __future__ import annotations
 
+import random
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from latlab import signals
 from latlab.duet.judge import Figure, Itself, figures, itself
-from latlab.duet.runs import Runner, on_cpus, pairs, sides
+from latlab.duet.runs import Runner, on_cpus, orders, pairs, sides
 from latlab.errors import UserError
 from latlab.units import format_change, format_cpus, format_factor, format_ns, format_percent, format_span
 
@@ -28,7 +29,7 @@ __all__ = ["SAME", "Duet", "duet"]
 
 #: What counts as the same unless something else is asked for: pairs show less than runs of another day.
 SAME: Final = 0.05
-#: Pairs, unless something else is asked for; an even number, so that each program is as often the first.
+#: Pairs, unless something else is asked for; of an even number each program is first in half.
 PAIRS: Final = 10
 FEWEST: Final = 3
 #: Starting a program, or waiting for a CPU, is reported where it is more of wall time.
@@ -48,6 +49,7 @@ class Duet:
         b: The second, whose figures are held against the first's.
         same: Which change does not matter, as a share.
         pairs: Both programs' runs, in their order.
+        a_first: Of each pair, whether the first program ran first.
         figures: Wall time first.
         itself: Each program against itself; None where there were too few pairs.
         cpus: Where they ran.
@@ -59,6 +61,7 @@ class Duet:
     b: Side
     same: float
     pairs: tuple[Pair, ...]
+    a_first: tuple[bool, ...]
     figures: tuple[Figure, ...]
     itself: tuple[Itself | None, Itself | None]
     cpus: tuple[int, ...]
@@ -117,7 +120,10 @@ class Duet:
                 for own in self.itself
             ],
             "notes": list(self.notes),
-            "runs": [{"a": asdict(first), "b": asdict(second)} for first, second in self.pairs],
+            "runs": [
+                {"first": "a" if a_first else "b", "a": asdict(a), "b": asdict(b)}
+                for a_first, (a, b) in zip(self.a_first, self.pairs, strict=True)
+            ],
         }
 
 
@@ -152,8 +158,9 @@ def duet(
     watched: bool = False,
     output: int | None = None,
     told: Callable[[str], None] | None = None,
+    seed: int | None = None,
 ) -> Duet:
-    """Runs two programs in turn, A B B A, and compares them.
+    """Runs two programs in turn, in pairs of random order, and compares them.
 
     Args:
         a: The first command line.
@@ -167,6 +174,7 @@ def duet(
         watched: Whether each run is explained, for where its time goes.
         output: Where the programs' output goes; None: nowhere.
         told: Is given progress.
+        seed: Of the order; None: another one each time.
 
     Raises:
         UserError: a program is not there, fails or takes too long.
@@ -175,6 +183,7 @@ def duet(
     first, second = sides(a, b, prepare)
     runner = Runner(watched=watched, longest_s=longest_s, output=output)
     done: list[Pair] = []
+    a_first = orders(count, random.Random(seed))  # noqa: S311 - an order, nothing secret
     interrupted = False
     # Without the signals' exceptions a program would go on when this process is asked to end.
     with signals.raised(), on_cpus(cpus) as used:
@@ -185,7 +194,7 @@ def duet(
         begun = time.perf_counter()
         try:
             _tell(told, f"pair 1 of {count}")
-            for pair in pairs(runner, first, second, count):
+            for pair in pairs(runner, first, second, a_first):
                 done.append(pair)
                 if len(done) < count:
                     left = (time.perf_counter() - begun) / len(done) * (count - len(done))
@@ -194,13 +203,14 @@ def duet(
             if len(done) < FEWEST:
                 raise
             interrupted = True
-    return judged(first, second, done, same, cpus=used, warmup=warmup, interrupted=interrupted)
+    return judged(first, second, done, a_first, same, cpus=used, warmup=warmup, interrupted=interrupted)
 
 
 def judged(
     a: Side,
     b: Side,
     done: Sequence[Pair],
+    a_first: Sequence[bool],
     same: float,
     *,
     cpus: Sequence[int] = (),
@@ -219,6 +229,7 @@ def judged(
         b,
         same,
         tuple(done),
+        tuple(a_first[: len(done)]),
         figures(done, same),
         (itself(done, 0, same), itself(done, 1, same)),
         tuple(cpus),
@@ -246,7 +257,7 @@ def _differs(a: str, b: str, low: float, high: float) -> str:
 def _notes(found: Duet) -> Iterator[str]:
     where = f"on CPU{'s' if len(found.cpus) > 1 else ''} {format_cpus(found.cpus)}" if found.cpus else ""
     short = ", interrupted" if found.interrupted else ""
-    yield f"{len(found.pairs)} pairs, A B B A {where}{short}; each ratio with its 95 % interval."
+    yield f"{len(found.pairs)} pairs in random order {where}{short}; each ratio with its 95 % interval."
     verdict = found.figures[0].verdict
     if found.kind == "cannot-tell" and verdict is not None:
         more, limit = verdict.more_runs, format_percent(found.same)

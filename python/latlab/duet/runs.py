@@ -1,9 +1,10 @@
-"""The runs of a duet: A B B A A B B A, on the same CPUs, in the environment that latlab was given."""
+"""The runs of a duet: pairs in random order, on the same CPUs, in the environment that latlab was given."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import random
 import resource
 import shlex
 import shutil
@@ -143,10 +144,19 @@ class Runner:
             raise UserError(f"{what}: {clean(error.strerror or error, most=200)}") from None
 
 
-def pairs(runner: Runner, a: Side, b: Side, count: int) -> Iterator[Pair]:
-    """So many pairs, A first in the first, B first in the second."""
-    for number in range(count):
-        if number % 2 == 0:
+def orders(count: int, dice: random.Random) -> list[bool]:
+    """Whether A is first, of so many pairs: of half of them, drawn at random."""
+    drawn = [number % 2 == 0 for number in range(count)]
+    # Of an odd number a coin says who is first once more.
+    drawn[-1] ^= count % 2 == 1 and dice.random() < 0.5  # noqa: PLR2004 - a coin
+    dice.shuffle(drawn)
+    return drawn
+
+
+def pairs(runner: Runner, a: Side, b: Side, a_first: Sequence[bool]) -> Iterator[Pair]:
+    """A pair of runs for each of these orders."""
+    for is_first in a_first:
+        if is_first:
             first = runner.once(a)
             yield first, runner.once(b)
         else:

@@ -16,6 +16,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
@@ -70,14 +71,15 @@ def in_turn(a: Sequence[str], b: Sequence[str]) -> float:
 
 
 def rows() -> Iterator[dict[str, object]]:
-    """Three rows for each case."""
+    """A row for each case and tool."""
     for name, a, b in CASES:
-        ratios: dict[str, list[float]] = {"latlab duet": [], "hyperfine": [], "hyperfine, in turn": []}
-        changed = 0
+        ratios: dict[str, list[float]] = defaultdict(list)
+        changed: Counter[str] = Counter()
         for _ in range(TIMES):
-            found = duet(a, b)
-            changed += found.kind == "changed"
-            ratios["latlab duet"].append(found.figures[0].ratio or 0.0)
+            wall, cpu, *_ = duet(a, b).figures
+            for tool, figure in (("latlab duet", wall), ("latlab duet, CPU time", cpu)):
+                ratios[tool].append(figure.ratio or 0.0)
+                changed[tool] += figure.kind == "changed"
             one, other = hyperfine(PAIRS, a, b)
             ratios["hyperfine"].append(other / one)
             ratios["hyperfine, in turn"].append(in_turn(a, b))
@@ -85,9 +87,9 @@ def rows() -> Iterator[dict[str, object]]:
             yield {
                 "programs": name,
                 "tool": tool,
-                "median ratio": f"{statistics.median(own):.3f}",
-                "of ten, lowest to highest": f"{min(own):.3f}-{max(own):.3f}",
-                "called changed": f"{changed} of {TIMES}" if tool == "latlab duet" else "",
+                "median_ratio": f"{statistics.median(own):.3f}",
+                "of_ten_lowest_to_highest": f"{min(own):.3f}-{max(own):.3f}",
+                "called_changed": f"{changed[tool]} of {TIMES}" if tool in changed else "",
             }
 
 

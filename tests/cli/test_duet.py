@@ -241,6 +241,16 @@ def test_what_to_do_next_is_said_where_nothing_can_be_told() -> None:
     )
 
 
+def test_cpu_time_that_changed_is_said_where_wall_time_tells_nothing() -> None:
+    side = Side(("./x",), "./x", "./x")
+    walls = [(1.0, 1.9), (1.4, 1.0), (1.0, 1.6), (1.7, 1.0)]
+    runs = [(Taken(a, 0.5, 100.0), Taken(b, 0.6 + b / 1e3, 100.0)) for a, b in walls]
+    notes = duets.judged(side, side, runs, [True] * 4, 0.05).notes
+    assert notes[1] == (
+        "CPU time, which other programs disturb less, changed: ./x takes 1.20–1.20 times as much as ./x."
+    )
+
+
 def test_a_start_that_takes_long_and_waits_for_a_cpu_are_said() -> None:
     run = Taken(0.01, 0.01, 100.0, None, start_s=0.002, waited_s=0.001)
     side = Side(("./x",), "./x", "./x")

@@ -258,7 +258,15 @@ def _notes(found: Duet) -> Iterator[str]:
     where = f"on CPU{'s' if len(found.cpus) > 1 else ''} {format_cpus(found.cpus)}" if found.cpus else ""
     short = ", interrupted" if found.interrupted else ""
     yield f"{len(found.pairs)} pairs in random order {where}{short}; each ratio with its 95 % interval."
-    verdict = found.figures[0].verdict
+    wall, *others = found.figures
+    cpu = next((each for each in others if each.name == "CPU time"), None)
+    if wall.kind != "changed" and cpu and cpu.kind == "changed" and cpu.verdict:
+        ends = format_span(cpu.verdict.low, cpu.verdict.high, lambda end: format_factor(end, 3))
+        yield (
+            f"CPU time, which other programs disturb less, changed: {found.b.label} takes {ends} times as much"
+            f" as {found.a.label}."
+        )
+    verdict = wall.verdict
     if found.kind == "cannot-tell" and verdict is not None:
         more, limit = verdict.more_runs, format_percent(found.same)
         if more:
@@ -271,12 +279,12 @@ def _notes(found: Duet) -> Iterator[str]:
             yield f"{side.label} differs from itself: something else changes between runs. Do not trust this."
     for place, side in enumerate((found.a, found.b)):
         runs = [pair[place] for pair in found.pairs]
-        wall, start, waited = (
+        took, start, waited = (
             statistics.median(values)
             for values in zip(*((each.wall_s, each.start_s, each.waited_s) for each in runs), strict=True)
         )
-        if start > _MUCH * wall:
-            share = format_percent(start / wall)
+        if start > _MUCH * took:
+            share = format_percent(start / took)
             yield f"Starting a program takes {format_ns(1e9 * start)} here, {share} of {side.label}."
-        if waited > _MUCH * wall:
-            yield f"{side.label} waited for a CPU {format_percent(waited / wall)} of its time: others ran."
+        if waited > _MUCH * took:
+            yield f"{side.label} waited for a CPU {format_percent(waited / took)} of its time: others ran."

@@ -263,8 +263,8 @@ def _notes(found: Duet) -> Iterator[str]:
     if wall.kind != "changed" and cpu and cpu.kind == "changed" and cpu.verdict:
         ends = format_span(cpu.verdict.low, cpu.verdict.high, lambda end: format_factor(end, 3))
         yield (
-            f"CPU time, which other programs disturb less, changed: {found.b.label} takes {ends} times as much"
-            f" as {found.a.label}."
+            f"CPU time, which other programs disturb less, changed: {found.b.label} takes {ends} times as"
+            f" much as {found.a.label}."
         )
     verdict = wall.verdict
     if found.kind == "cannot-tell" and verdict is not None:

@@ -2,7 +2,7 @@
 //! record is made.
 //!
 //! ```text
-//! block that does not wait   slow ones, flag, records, gaps between turns ─► heard: all blocks of the probe ─► combs, attribute
+//! block that does not wait   slow ones, flag, records, gaps between turns ─► heard: all blocks of the probe ─► periodic interference, attribute
 //! block that waits           slow ones, records, time without a CPU ───────► split, block by block: what each was waiting for
 //! ```
 //! A block of single operations lasts milliseconds, a tick comes every four: periods are looked for in all blocks of the probe, so records are

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::cause::{Cause, Event, Proof, Sample, TICK};
-use crate::comb::{Comb, Span, find_combs, median};
+use crate::periodic::{Interference, Span, find_interference, median};
 
 /// Events and samples are stamped by two clocks that were compared; and a handler's first record is written some hundred nanoseconds
 /// after it was entered.
@@ -23,10 +23,10 @@ const ENTRY_NS: f64 = 25_000.0;
 const FLAG_CONFIDENCE: f64 = 0.85;
 /// Quota is enforced by taking a thread off its CPU until the next period, usually tens of milliseconds.
 const SHORTEST_THROTTLE_NS: f64 = 500_000.0;
-/// What has no times of its own, a comb or the interrupt flag, vouches for a gap up to so many times the usual length of its gaps; the rest of
+/// What has no times of its own, periodic interference or the interrupt flag, vouches for a gap up to so many times the usual length of its gaps; the rest of
 /// a longer one is not its work.
 const STRETCH: f64 = 3.0;
-/// What accounts for less of a gap is not its cause: a comb of gaps of 2 us claimed half of all stalls of 60 us that happened near a tooth.
+/// What accounts for less of a gap is not its cause: periodic gaps of 2 us claimed half of all stalls of 60 us that happened near a tick.
 const VOUCHED_SHARE: f64 = 0.5;
 /// Of a tick's gap the handler is a third or more, the rest is the way there and back: what has a record there and took less is not its cause.
 const HANDLER_SHARE: f64 = 1.0 / 3.0;
@@ -61,12 +61,12 @@ pub struct Attribution {
     pub cause: Cause,
     /// What shows that cause; `None` of the unexplained.
     pub proof: Option<Proof>,
-    /// Nanoseconds that are covered by the events of any cause, or that its comb or flag accounts for.
+    /// Nanoseconds that are covered by the events of any cause, or that its interference or flag accounts for.
     pub explained_ns: f64,
     /// How far the cause can be believed, 0 to 1.
     pub confidence: f64,
-    /// The comb that it belongs to, an index into [`Attributed::combs`].
-    pub comb: Option<usize>,
+    /// The periodic interference that it belongs to, an index into [`Attributed::periodic`].
+    pub interference: Option<usize>,
     /// All causes with events in it, the largest first; also those too small to be its cause.
     pub parts: Vec<Part>,
 }
@@ -79,7 +79,7 @@ impl Attribution {
             // What a small handler covers is explained even if it is not the cause.
             explained_ns: parts.iter().map(|part| part.explained_ns).sum(),
             confidence: 0.0,
-            comb: None,
+            interference: None,
             parts,
         }
     }
@@ -96,7 +96,7 @@ impl Attribution {
 /// What is known beside the events.
 #[derive(Clone, Debug, Default)]
 pub struct Context<'a> {
-    /// Times during which a sample would have been noticed, in order: a comb's teeth are expected only there.
+    /// Times during which a sample would have been noticed, in order: the ticks of periodic interference are expected only there.
     pub listened: &'a [Span],
     /// Whether every switch of the thread has an event, so that the rseq flag says nothing more.
     pub switches_are_recorded: bool,
@@ -115,17 +115,17 @@ pub struct Attributed {
     /// One a sample, in their order.
     pub each: Vec<Attribution>,
     /// Periodic causes, with what they are taken for.
-    pub combs: Vec<NamedComb>,
+    pub periodic: Vec<NamedInterference>,
     /// Events that lie in no sample: faster than the threshold, or while nobody listened.
     pub events_outside: usize,
 }
 
-/// A comb and where it comes from.
+/// Periodic interference and where it comes from.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct NamedComb {
+pub struct NamedInterference {
     /// Its times.
     #[serde(flatten)]
-    pub comb: Comb,
+    pub interference: Interference,
     /// What it is taken for.
     pub cause: Cause,
     /// Why.
@@ -143,45 +143,50 @@ pub fn attribute(samples: &[Sample], events: &[Event], context: &Context<'_>) ->
     name_throttling(samples, &mut each, context.throttled_ns);
     let free: Vec<bool> = each.iter().map(|one| one.cause == Cause::Unexplained).collect();
     let interrupts_ns = usual_interrupt(samples, &free);
-    let combs = name_combs(combs_of(samples, &free, context.listened), events, context);
-    for (index, named) in combs.iter().enumerate() {
-        let comb = &named.comb;
-        for &member in &comb.members {
+    let periodic = name_interference(interference_of(samples, &free, context.listened), events, context);
+    for (index, named) in periodic.iter().enumerate() {
+        let interference = &named.interference;
+        for &member in &interference.members {
             let (sample, one) = (&samples[member], &mut each[member]);
-            one.comb = Some(index);
-            if let Some(vouched_ns) = vouched(sample, comb.typical_ns) {
+            one.interference = Some(index);
+            if let Some(vouched_ns) = vouched(sample, interference.typical_ns) {
                 let explained_ns = vouched_ns.max(one.explained_ns);
-                one.name(named.cause, Proof::Comb, explained_ns, comb.confidence());
+                one.name(named.cause, Proof::Period, explained_ns, interference.confidence());
             }
         }
     }
-    for (index, named) in combs.iter().enumerate().filter(|(_, named)| named.cause == Cause::TimerTick) {
-        name_beside_records(samples, &mut each, index, &named.comb);
+    for (index, named) in periodic.iter().enumerate().filter(|(_, named)| named.cause == Cause::TimerTick) {
+        name_beside_records(samples, &mut each, index, &named.interference);
     }
     for (sample, one) in samples.iter().zip(&mut each) {
-        // A comb says more: which interrupt, or that it was the host's tick.
+        // Periodic interference says more: which interrupt, or that it was the host's tick.
         if one.cause == Cause::Unexplained {
             name_by_flag(sample, one, interrupts_ns, context.outside_from_ns);
         }
     }
-    Attributed { each, combs, events_outside }
+    Attributed { each, periodic, events_outside }
 }
 
 /// A tick often ends in a short switch, whose record alone would name the gap: it is the tick's where the tick, as far as it takes so long, must
 /// have taken more.
-fn name_beside_records(samples: &[Sample], each: &mut [Attribution], index: usize, comb: &Comb) {
+fn name_beside_records(
+    samples: &[Sample],
+    each: &mut [Attribution],
+    index: usize,
+    interference: &Interference,
+) {
     let flagged = samples.iter().any(|sample| sample.taken.interrupted);
     for (sample, one) in samples.iter().zip(each) {
         let named = one.parts.first().filter(|part| part.cause == one.cause);
         let Some(recorded_ns) = named.map(|part| part.explained_ns) else { continue };
-        let tick_ns = (sample.ns - one.explained_ns).min(STRETCH * comb.typical_ns);
+        let tick_ns = (sample.ns - one.explained_ns).min(STRETCH * interference.typical_ns);
         if one.explained_ns + tick_ns >= VOUCHED_SHARE * sample.ns
             && HANDLER_SHARE * tick_ns > recorded_ns
             && (sample.taken.interrupted || !flagged)
-            && comb.has_tooth_at(samples, sample.at_ns)
+            && interference.has_tick_at(samples, sample.at_ns)
         {
-            one.name(Cause::TimerTick, Proof::Comb, one.explained_ns + tick_ns, comb.confidence());
-            one.comb = Some(index);
+            one.name(Cause::TimerTick, Proof::Period, one.explained_ns + tick_ns, interference.confidence());
+            one.interference = Some(index);
         }
     }
 }
@@ -198,29 +203,33 @@ fn name_by_flag(sample: &Sample, one: &mut Attribution, interrupts_ns: f64, outs
     }
 }
 
-/// Periods among the free samples. Where interrupts are flagged, every gap of a comb has one or none has, as it is this kernel's or comes from
-/// outside: each kind is searched alone, and the combs come with what they are.
-fn combs_of(samples: &[Sample], free: &[bool], listened: &[Span]) -> Vec<(Comb, Option<bool>)> {
+/// Periods among the free samples. Where interrupts are flagged, every gap of periodic interference has one or none has, as it is this kernel's or comes from
+/// outside: each kind is searched alone, and what is found comes with its kind.
+fn interference_of(
+    samples: &[Sample],
+    free: &[bool],
+    listened: &[Span],
+) -> Vec<(Interference, Option<bool>)> {
     if !samples.iter().any(|sample| sample.taken.interrupted) {
-        let combs = find_combs(samples, free, listened);
-        return combs.into_iter().map(|comb| (comb, None)).collect();
+        let periodic = find_interference(samples, free, listened);
+        return periodic.into_iter().map(|interference| (interference, None)).collect();
     }
-    let mut combs = Vec::new();
+    let mut periodic = Vec::new();
     for interrupted in [true, false] {
         let own: Vec<bool> = samples
             .iter()
             .zip(free)
             .map(|(sample, free)| *free && sample.taken.interrupted == interrupted)
             .collect();
-        let found = find_combs(samples, &own, listened);
-        combs.extend(found.into_iter().map(|comb| (comb, Some(interrupted))));
+        let found = find_interference(samples, &own, listened);
+        periodic.extend(found.into_iter().map(|interference| (interference, Some(interrupted))));
     }
-    let ns = |comb: &Comb| comb.hit as f64 * comb.typical_ns;
-    combs.sort_by(|a, b| ns(&b.0).total_cmp(&ns(&a.0)));
-    combs
+    let ns = |interference: &Interference| interference.hit as f64 * interference.typical_ns;
+    periodic.sort_by(|a, b| ns(&b.0).total_cmp(&ns(&a.0)));
+    periodic
 }
 
-/// Median length of the gaps with an interrupt that no event names, combs' own among them; 0 where there is none.
+/// Median length of the gaps with an interrupt that no event names, those of periodic interference among them; 0 where there is none.
 fn usual_interrupt(samples: &[Sample], free: &[bool]) -> f64 {
     let own = samples.iter().zip(free).filter(|(sample, free)| **free && sample.taken.interrupted);
     median(own.map(|(sample, _)| sample.ns).collect()).map_or(0.0, |median| median.min(LONGEST_USUAL_NS))
@@ -387,7 +396,7 @@ fn name_throttling(samples: &[Sample], each: &mut [Attribution], throttled_ns: u
     }
 }
 
-/// Rates of kernels' ticks (`CONFIG_HZ`): only a comb with one of them can be a tick. One that no interrupt here accounts for is the host's.
+/// Rates of kernels' ticks (`CONFIG_HZ`): only periodic interference with one of them can be a tick. One that no interrupt here accounts for is the host's.
 const TICKS_HZ: [f64; 10] = [100.0, 128.0, 200.0, 250.0, 256.0, 300.0, 500.0, 512.0, 1000.0, 1024.0];
 /// A tick's rate is exact but for the difference of two clocks.
 const TICK_TOLERANCE: f64 = 5e-4;
@@ -395,20 +404,20 @@ const TICK_TOLERANCE: f64 = 5e-4;
 /// What kernels are usually built with.
 const USUAL_TICKS_HZ: [f64; 3] = [100.0, 250.0, 1000.0];
 
-/// Which of the combs is this CPU's own tick, if any is. It has a tick's rate, and its local timer's interrupts are counted, at least as many. A
+/// Which periodic interference is this CPU's own tick, if any is. It has a tick's rate, and its local timer's interrupts are counted, at least as many. A
 /// host's tick can have both, when programs set timers here too: the own one is then the one that accounts for most of the count, and none is
 /// where a faster usual tick would fit the count as well and was not found, unless the flag says that it is not the host's. While another thread has the CPU for half of the time the
 /// host's is often found first, so the order says nothing.
-fn own_tick(combs: &[(Comb, Option<bool>)], counted_per_s: Option<f64>) -> Option<usize> {
+fn own_tick(periodic: &[(Interference, Option<bool>)], counted_per_s: Option<f64>) -> Option<usize> {
     let counted = counted_per_s?;
-    let hz = |index: usize| combs[index].0.hz();
-    (0..combs.len())
-        .filter(|&index| combs[index].1 != Some(false) && is_tick(hz(index)) && counted >= 0.9 * hz(index))
+    let hz = |index: usize| periodic[index].0.hz();
+    (0..periodic.len())
+        .filter(|&index| periodic[index].1 != Some(false) && is_tick(hz(index)) && counted >= 0.9 * hz(index))
         .max_by(|&a, &b| hz(a).total_cmp(&hz(b)))
         .filter(|&index| {
             let own = hz(index);
             let faster = |tick: &f64| *tick > 1.01 * own && counted >= 0.9 * tick;
-            combs[index].1 == Some(true) || !USUAL_TICKS_HZ.iter().any(faster)
+            periodic[index].1 == Some(true) || !USUAL_TICKS_HZ.iter().any(faster)
         })
 }
 
@@ -416,22 +425,26 @@ fn is_tick(hz: f64) -> bool {
     TICKS_HZ.iter().any(|tick| (hz / tick - 1.0).abs() < TICK_TOLERANCE)
 }
 
-/// Takes the combs for what they are.
-fn name_combs(combs: Vec<(Comb, Option<bool>)>, events: &[Event], context: &Context<'_>) -> Vec<NamedComb> {
-    // Those that have an event each are no comb's.
+/// Names the source of each periodic interference.
+fn name_interference(
+    periodic: Vec<(Interference, Option<bool>)>,
+    events: &[Event],
+    context: &Context<'_>,
+) -> Vec<NamedInterference> {
+    // Those that have an event each belong to no interference.
     let recorded = events.iter().filter(|event| event.cause == Cause::TimerTick).count() as u64;
     let seconds: f64 = context.listened.iter().map(|span| span.to_ns - span.from_ns).sum::<f64>() / 1e9;
     let counted_per_s = context.timer_interrupts.map(|count| count.saturating_sub(recorded) as f64 / seconds);
-    let own = own_tick(&combs, counted_per_s);
+    let own = own_tick(&periodic, counted_per_s);
     let left_per_s = counted_per_s.map(|counted| {
-        let taken = own.map_or(0.0, |index| combs[index].0.hz());
+        let taken = own.map_or(0.0, |index| periodic[index].0.hz());
         (counted - taken).max(0.0)
     });
-    combs
+    periodic
         .into_iter()
         .enumerate()
-        .map(|(index, (comb, interrupted))| {
-            let hz = comb.hz();
+        .map(|(index, (interference, interrupted))| {
+            let hz = interference.hz();
             let (cause, reason) = match (left_per_s, counted_per_s) {
                 _ if interrupted == Some(false) => (
                     if is_tick(hz) { Cause::HostTick } else { Cause::Periodic },
@@ -476,17 +489,17 @@ fn name_combs(combs: Vec<(Comb, Option<bool>)>, events: &[Event], context: &Cont
                 ),
                 (None, _) => (Cause::Periodic, "interrupts cannot be counted here".to_owned()),
             };
-            NamedComb { comb, cause, reason }
+            NamedInterference { interference, cause, reason }
         })
         .collect()
 }
 
-/// How a blind comb's classification compares with the truth of events.
+/// How the classification by period alone compares with the truth of events.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Agreement {
     /// Samples that events name a timer tick.
     pub truly: usize,
-    /// Samples that the combs named a timer tick, from time stamps alone.
+    /// Samples that their period named a timer tick, from time stamps alone.
     pub found: usize,
     /// Of the true ones, the share that was found.
     pub recall: f64,
@@ -494,7 +507,7 @@ pub struct Agreement {
     pub precision: f64,
 }
 
-/// Compares what combs alone say with what events say, over samples of at least `least_ns`. `None` where either has no timer tick. Where the
+/// Compares what the period alone says with what events say, over samples of at least `least_ns`. `None` where either has no timer tick. Where the
 /// events tell the tick from timers that somebody set, which have no period, only the tick counts.
 pub fn agreement(
     samples: &[Sample],
@@ -661,10 +674,10 @@ mod tests {
 
     #[test]
     fn an_own_tick_next_to_the_hosts_is_told_from_it_by_the_interrupt() {
-        // In step: every second tooth of the host's 100 Hz falls on one of the own 250 Hz.
+        // In step: every second tick of the host's 100 Hz falls on one of the own 250 Hz.
         let (own, listened) = ticks(4e6, 4.0);
         let mut samples: Vec<Sample> = own.into_iter().map(interrupted).collect();
-        samples.extend((0..400).map(|tooth| gap(1e6 + 25_000.0 + f64::from(tooth) * 1e7, 30_000.0)));
+        samples.extend((0..400).map(|tick| gap(1e6 + 25_000.0 + f64::from(tick) * 1e7, 30_000.0)));
         samples.sort_by(|a, b| a.at_ns.total_cmp(&b.at_ns));
         // Nobody counts interrupts here.
         let context = Context { listened: &listened, ..Context::default() };
@@ -743,8 +756,8 @@ mod tests {
         {
             let (samples, listened) = ticks(4e6, 4.0);
             let found = attribute(&samples, &[], &counting(&listened, interrupts));
-            assert_eq!(found.combs.len(), 1);
-            assert_eq!(found.combs[0].cause, cause);
+            assert_eq!(found.periodic.len(), 1);
+            assert_eq!(found.periodic[0].cause, cause);
             let named = found.each.iter().filter(|one| one.cause == cause).count();
             assert!(named + 2 >= samples.len(), "{named} of {}", samples.len());
         }
@@ -754,45 +767,45 @@ mod tests {
     fn a_comb_without_a_kernels_rate_is_no_tick_however_many_timer_interrupts_there_are() {
         let (samples, listened) = ticks(1e8, 6.0);
         let found = attribute(&samples, &[], &counting(&listened, Some(2_000)));
-        assert_eq!(found.combs.len(), 1, "10 Hz");
-        assert_eq!(found.combs[0].cause, Cause::Periodic);
+        assert_eq!(found.periodic.len(), 1, "10 Hz");
+        assert_eq!(found.periodic[0].cause, Cause::Periodic);
     }
 
     #[test]
     fn a_cpu_has_one_tick_of_its_own() {
         let (mut samples, listened) = ticks(4e6, 4.0);
-        samples.extend((0..400).map(|tooth| gap(3.1e6 + f64::from(tooth) * 1e7, 30_000.0)));
+        samples.extend((0..400).map(|tick| gap(3.1e6 + f64::from(tick) * 1e7, 30_000.0)));
         samples.sort_by(|a, b| a.at_ns.total_cmp(&b.at_ns));
         let context = counting(&listened, Some(1_600));
         let mut causes: Vec<Cause> =
-            attribute(&samples, &[], &context).combs.iter().map(|named| named.cause).collect();
+            attribute(&samples, &[], &context).periodic.iter().map(|named| named.cause).collect();
         causes.sort_unstable();
         assert_eq!(causes, [Cause::TimerTick, Cause::HostTick]);
     }
 
     #[test]
-    fn the_own_tick_accounts_for_most_of_the_count_whichever_comb_was_found_first() {
-        let comb = |hz: f64| Comb {
+    fn the_own_tick_accounts_for_most_of_the_count_whichever_was_found_first() {
+        let interference = |hz: f64| Interference {
             period_ns: 1e9 / hz,
             phase_ns: 0.0,
             window_ns: [1e4; 2],
-            teeth: 500,
+            ticks: 500,
             hit: 500,
             by_chance: 1.0,
             typical_ns: 2e4,
             members: Vec::new(),
         };
-        let combs = [100.0, 250.0, 1000.0, 10.0].map(|hz| (comb(hz), None));
-        assert_eq!(own_tick(&combs, Some(282.0)), Some(1));
-        assert_eq!(own_tick(&combs, Some(110.0)), Some(0));
+        let periodic = [100.0, 250.0, 1000.0, 10.0].map(|hz| (interference(hz), None));
+        assert_eq!(own_tick(&periodic, Some(282.0)), Some(1));
+        assert_eq!(own_tick(&periodic, Some(110.0)), Some(0));
         assert_eq!(
-            own_tick(&combs[..1], Some(282.0)),
+            own_tick(&periodic[..1], Some(282.0)),
             None,
             "its own may be one of 250 Hz that was not found"
         );
-        assert_eq!(own_tick(&combs, Some(40.0)), None, "10 Hz is nobody's tick");
-        assert_eq!(own_tick(&combs, None), None);
-        let outside = [100.0, 250.0].map(|hz| (comb(hz), Some(hz > 200.0)));
+        assert_eq!(own_tick(&periodic, Some(40.0)), None, "10 Hz is nobody's tick");
+        assert_eq!(own_tick(&periodic, None), None);
+        let outside = [100.0, 250.0].map(|hz| (interference(hz), Some(hz > 200.0)));
         assert_eq!(own_tick(&outside, Some(282.0)), Some(1));
         assert_eq!(
             own_tick(&outside, Some(110.0)),
@@ -872,7 +885,7 @@ mod tests {
         let found = attribute(&samples, &events, &counting(&listened, Some(1_000)));
         let cause = |index: usize| found.each[index].cause;
         assert_eq!(cause(500), Cause::TimerTick);
-        assert_eq!(found.each[500].proof, Some(Proof::Comb));
+        assert_eq!(found.each[500].proof, Some(Proof::Period));
         assert!((found.each[500].explained_ns - 20_000.0).abs() < 1e-6);
         assert_eq!(found.each[500].parts.len(), 1, "the switch is in it all the same");
         for other in [501, 600, 701] {
@@ -882,22 +895,22 @@ mod tests {
     }
 
     #[test]
-    fn timer_interrupts_that_have_their_events_are_no_combs() {
+    fn timer_interrupts_that_have_their_events_are_no_interference() {
         // 250 Hz with events, 100 Hz without: the count is that of the events.
         let (mut samples, listened) = ticks(4e6, 4.0);
         let events: Vec<Event> = samples
             .iter()
             .map(|gap| event(Cause::TimerTick, gap.at_ns + 5_000.0, Some(gap.at_ns + 15_000.0)))
             .collect();
-        samples.extend((0..400).map(|tooth| gap(3.1e6 + f64::from(tooth) * 1e7, 30_000.0)));
+        samples.extend((0..400).map(|tick| gap(3.1e6 + f64::from(tick) * 1e7, 30_000.0)));
         samples.sort_by(|a, b| a.at_ns.total_cmp(&b.at_ns));
         let found = attribute(&samples, &events, &counting(&listened, Some(1_001)));
-        let causes: Vec<Cause> = found.combs.iter().map(|named| named.cause).collect();
+        let causes: Vec<Cause> = found.periodic.iter().map(|named| named.cause).collect();
         assert_eq!(causes, [Cause::HostTick]);
     }
 
     #[test]
-    fn gaps_with_an_event_of_their_own_belong_to_no_comb() {
+    fn gaps_with_an_event_of_their_own_belong_to_no_interference() {
         let (samples, listened) = ticks(4e6, 4.0);
         let events: Vec<Event> = samples
             .iter()
@@ -905,7 +918,7 @@ mod tests {
             .collect();
         let context = counting(&listened, Some(1_000));
         let truth = attribute(&samples, &events, &context);
-        assert_eq!(truth.combs, []);
+        assert_eq!(truth.periodic, []);
         let blind = attribute(&samples, &[], &context);
         let agreement = agreement(&samples, &truth.each, &blind.each, 10_000.0).expect("ticks on both sides");
         assert!(agreement.recall > 0.99 && agreement.precision > 0.99, "{agreement:?}");

@@ -89,7 +89,9 @@ pub enum Proof {
     /// The processor cleared a selector of the thread, as it does on the way back from an interrupt or an exception; or it did not.
     InterruptFlag,
     /// It comes with a period, and at the time that the period foretells.
-    Comb,
+    #[serde(rename = "comb")]
+    #[strum(serialize = "comb")]
+    Period,
     /// The control group's counter of throttled time grew by what the longest absences last.
     QuotaCounter,
     /// The thread's counter of time in which it was ready but not running grew by so much over this operation.

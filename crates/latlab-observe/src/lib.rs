@@ -36,12 +36,11 @@
 //! ```
 //!
 //! How much can be seen depends on permission: [`Level`] names the rungs, [`Evidence::rungs`] says why one is missing. What is pure
-//! ([`find_combs`], [`attribute`], [`summary`]) knows no operating system and is tested on synthetic recordings with known causes; what
+//! ([`find_interference`], [`attribute`], [`summary`]) knows no operating system and is tested on synthetic recordings with known causes; what
 //! asks the system is in `live/`, one file an operating system and architecture. [`self_test()`] checks the whole on the machine at hand.
 
 mod attribute;
 mod cause;
-mod comb;
 mod counters;
 mod evidence;
 pub mod gaps;
@@ -49,19 +48,20 @@ mod level;
 mod live;
 pub mod noise;
 mod observer;
+mod periodic;
 pub mod self_test;
 pub mod summary;
 pub mod survey;
 
 pub use attribute::{
-    Agreement, Attributed, Attribution, Context, NamedComb, Part, agreement, attribute, split,
+    Agreement, Attributed, Attribution, Context, NamedInterference, Part, agreement, attribute, split,
 };
 pub use cause::{Cause, Event, Proof, Sample};
-pub use comb::{Comb, Span, find_combs};
 pub use counters::{Count, Counted, CpuCounters, CpuReading, Tally};
 pub use evidence::{Evidence, ThreadFlag};
 pub use gaps::{Flag, NoFlag, Taken};
 pub use level::{Level, Rung, Wanted};
 pub use live::{is_pinned_to, pin_to};
 pub use observer::{Observer, Reading, RunDelay, sum};
+pub use periodic::{Interference, Span, find_interference};
 pub use self_test::self_test;

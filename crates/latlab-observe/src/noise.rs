@@ -8,14 +8,16 @@ use std::time::Duration;
 use latlab_clock::{Clock, Source};
 use serde::Serialize;
 
-use crate::attribute::{Agreement, Attributed, Attribution, Context, NamedComb, agreement, attribute};
+use crate::attribute::{
+    Agreement, Attributed, Attribution, Context, NamedInterference, agreement, attribute,
+};
 use crate::cause::{Cause, Event, Proof, Sample};
-use crate::comb::Span;
 use crate::counters::{Counted, CpuCounters, Tally};
 use crate::evidence::Evidence;
 use crate::gaps::{Buffer, Disturber, Flag, Gap, Heard, Quiet, listen};
 use crate::level::{Level, Rung};
 use crate::live::pin_to;
+use crate::periodic::Span;
 use crate::summary::{CauseRow, Explained, NamedGap, by_cause, explained, longest};
 
 /// One turn of the loop. Between turns the records are taken from the kernel's memory (some tens of microseconds, not listened to) and an
@@ -155,7 +157,8 @@ pub struct Noise {
     /// Rows by cause, the one that took most time first; `unexplained` is one of them.
     pub causes: Vec<CauseRow>,
     /// Periodic causes. `phase_ns` counts from the first look.
-    pub combs: Vec<CombRow>,
+    #[serde(rename = "combs")]
+    pub periodic: Vec<InterferenceRow>,
     /// How much has a cause, from each length on.
     pub explained: Vec<Explained>,
     /// What an ordinary user of this machine would have been told: the same without what root alone sees.
@@ -173,13 +176,13 @@ pub struct Noise {
     pub counted: Counted,
 }
 
-/// A comb and what it took.
+/// Periodic interference and what it took.
 #[derive(Clone, Debug, Serialize)]
-pub struct CombRow {
+pub struct InterferenceRow {
     /// What it is.
     #[serde(flatten)]
-    pub comb: NamedComb,
-    /// Teeth a second.
+    pub interference: NamedInterference,
+    /// Ticks a second.
     pub hz: f64,
     /// Gaps that have their cause from it.
     pub gaps: u64,
@@ -194,13 +197,14 @@ pub struct CombRow {
 pub struct Unprivileged {
     /// How much has a cause, from each length on.
     pub explained: Vec<Explained>,
-    /// Whether its combs took the same gaps for timer ticks as the tracepoints did.
+    /// Whether by their period the same gaps are timer ticks as the tracepoints did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timer_ticks: Option<Agreement>,
     /// Of gaps of 10 us and more: its cause, then that by all evidence but the interrupt flag (`without event` where that has none), and how many.
     pub named: BTreeMap<&'static str, BTreeMap<&'static str, u64>>,
     /// Periodic causes that it finds.
-    pub combs: Vec<CombRow>,
+    #[serde(rename = "combs")]
+    pub periodic: Vec<InterferenceRow>,
 }
 
 /// Listening in turns on the calling thread: between two turns other things may be done.
@@ -363,7 +367,7 @@ impl<'a> Listener<'a> {
             gaps: samples.len() as u64,
             gaps_ns: samples.iter().map(|sample| sample.ns).sum(),
             causes: by_cause(samples, &attributed, seconds),
-            combs: comb_rows(samples, &attributed, from_ns),
+            periodic: interference_rows(samples, &attributed, from_ns),
             explained: explained(samples, &attributed, request.threshold_ns),
             unprivileged: (level == Level::Tracepoints)
                 .then(|| unprivileged(request, recording, &attributed, from_ns)),
@@ -449,7 +453,7 @@ fn unprivileged(request: &Request, recording: &Recording, truth: &Attributed, fr
         explained: explained(samples, &blind, request.threshold_ns),
         named: named_both_ways(samples, truth, &blind),
         timer_ticks: agreement(samples, &truth.each, &blind.each, COMPARED_FROM_NS),
-        combs: comb_rows(samples, &blind, from_ns),
+        periodic: interference_rows(samples, &blind, from_ns),
     }
 }
 
@@ -475,20 +479,20 @@ fn named_both_ways(
     named
 }
 
-fn comb_rows(samples: &[Sample], attributed: &Attributed, from_ns: f64) -> Vec<CombRow> {
+fn interference_rows(samples: &[Sample], attributed: &Attributed, from_ns: f64) -> Vec<InterferenceRow> {
     let all_ns: f64 = samples.iter().map(|sample| sample.ns).sum();
-    let mut rows: Vec<CombRow> = attributed
-        .combs
+    let mut rows: Vec<InterferenceRow> = attributed
+        .periodic
         .iter()
         .map(|named| {
-            let mut comb = named.clone();
-            comb.comb.phase_ns -= from_ns;
-            let hz = comb.comb.hz();
-            CombRow { comb, hz, gaps: 0, ns: 0.0, share_time: 0.0 }
+            let mut interference = named.clone();
+            interference.interference.phase_ns -= from_ns;
+            let hz = interference.interference.hz();
+            InterferenceRow { interference, hz, gaps: 0, ns: 0.0, share_time: 0.0 }
         })
         .collect();
     for (sample, one) in samples.iter().zip(&attributed.each) {
-        if let (Some(index), Some(Proof::Comb)) = (one.comb, one.proof) {
+        if let (Some(index), Some(Proof::Period)) = (one.interference, one.proof) {
             rows[index].gaps += 1;
             rows[index].ns += sample.ns;
             rows[index].share_time += sample.ns / all_ns;

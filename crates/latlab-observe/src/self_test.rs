@@ -23,13 +23,13 @@ use serde::Serialize;
 
 use crate::attribute::{Attributed, Attribution, Context, attribute};
 use crate::cause::{Cause, Sample};
-use crate::comb::Span;
 use crate::counters::function_calls_now;
 use crate::gaps::{Disturber, Quiet};
 use crate::level::{Level, Rung};
 use crate::live::disturb::{self, FreshPages};
 use crate::live::pin_to;
 use crate::noise::{Listener, NoiseError, Recording, Request, on_own_thread};
+use crate::periodic::Span;
 
 /// Gaps from this length on are looked at: a minor fault takes half a microsecond on some machines.
 const THRESHOLD_NS: f64 = 250.0;
@@ -783,7 +783,7 @@ mod tests {
             proof: Some(Proof::RseqFlag),
             explained_ns: 2_000.0,
             confidence: 0.85,
-            comb: None,
+            interference: None,
             parts: Vec::<Part>::new(),
         };
         let sample = Sample { taken: crate::Taken { preempted: true, interrupted: true }, ..gap(1e5) };

@@ -47,10 +47,12 @@ pub struct Explained {
     pub gaps: u64,
     /// Of those, how many have a cause.
     pub attributed: u64,
-    /// Of those, how many have it from a comb.
-    pub by_comb: u64,
-    /// Of those by a comb, in how many there was an interrupt of this kernel by the interrupt flag.
-    pub by_comb_interrupted: u64,
+    /// Of those, how many have it from periodic interference.
+    #[serde(rename = "by_comb")]
+    pub by_period: u64,
+    /// Of those by periodic interference, in how many there was an interrupt of this kernel by the interrupt flag.
+    #[serde(rename = "by_comb_interrupted")]
+    pub by_period_interrupted: u64,
     /// How many have it only from the interrupt flag: an interrupt, but not which.
     pub by_interrupt: u64,
     /// How many were taken outside this kernel, as the same flag says that it was not entered.
@@ -59,8 +61,9 @@ pub struct Explained {
     pub ns: f64,
     /// The time of those that have a cause, ns.
     pub attributed_ns: f64,
-    /// The time of those that have it from a comb, ns.
-    pub by_comb_ns: f64,
+    /// The time of those that have it from periodic interference, ns.
+    #[serde(rename = "by_comb_ns")]
+    pub by_period_ns: f64,
     /// The time of those that have it only from the interrupt flag, ns.
     pub by_interrupt_ns: f64,
     /// The time of those outside, ns.
@@ -167,10 +170,10 @@ pub fn explained(samples: &[Sample], attributed: &Attributed, threshold_ns: f64)
                     row.attributed_ns += sample.ns;
                 }
                 match (one.proof, one.cause) {
-                    (Some(Proof::Comb), _) => {
-                        row.by_comb += 1;
-                        row.by_comb_interrupted += u64::from(sample.taken.interrupted);
-                        row.by_comb_ns += sample.ns;
+                    (Some(Proof::Period), _) => {
+                        row.by_period += 1;
+                        row.by_period_interrupted += u64::from(sample.taken.interrupted);
+                        row.by_period_ns += sample.ns;
                     }
                     (Some(Proof::InterruptFlag), Cause::Outside) => {
                         row.outside += 1;
@@ -267,7 +270,7 @@ mod tests {
         let context = Context { outside_from_ns: Some(2_000.0), ..Context::default() };
         let attributed = attribute(&samples, &[], &context);
         let first = &explained(&samples, &attributed, 1_000.0)[0];
-        assert_eq!((first.attributed, first.outside, first.by_interrupt, first.by_comb), (4, 3, 1, 0));
+        assert_eq!((first.attributed, first.outside, first.by_interrupt, first.by_period), (4, 3, 1, 0));
         assert!((first.outside_ns - 83_000.0).abs() < 1e-6 && (first.by_interrupt_ns - 1_500.0).abs() < 1e-6);
     }
 

@@ -71,12 +71,10 @@ fn an_event_while_nothing_was_timed_names_nothing() {
 
 #[test]
 fn a_tick_without_events_is_a_comb_over_many_blocks() {
-    // 250 Hz for 0.4 s; one tooth in five is in no operation.
-    let teeth: Vec<(f64, f64)> = (0..100)
-        .filter(|tooth| tooth % 5 != 0)
-        .map(|tooth| (1e6 + f64::from(tooth) * 4e6, 6_000.0))
-        .collect();
-    let found = judged(&mut blocks(200, &teeth), &[]).expect("a tail");
+    // 250 Hz for 0.4 s; one tick in five is in no operation.
+    let ticks: Vec<(f64, f64)> =
+        (0..100).filter(|tick| tick % 5 != 0).map(|tick| (1e6 + f64::from(tick) * 4e6, 6_000.0)).collect();
+    let found = judged(&mut blocks(200, &ticks), &[]).expect("a tail");
     assert_eq!(rows(&found), [("periodic", 80)], "which one cannot be told here");
     assert_eq!(found.level, "time stamps");
 }
@@ -261,11 +259,11 @@ fn the_flag_names_a_switch_only_where_switches_have_no_records() {
 
 #[test]
 fn what_fell_between_two_operations_completes_a_period() {
-    // One tooth in two hits an operation: without the others there is no period to be found.
+    // One tick in two hits an operation: without the others there is no period to be found.
     let times = |parity: i32| -> Vec<(f64, f64)> {
         (0..100)
-            .filter(|tooth| tooth % 2 == parity)
-            .map(|tooth| (1e6 + f64::from(tooth) * 4e6, 6_000.0))
+            .filter(|tick| tick % 2 == parity)
+            .map(|tick| (1e6 + f64::from(tick) * 4e6, 6_000.0))
             .collect()
     };
     let mut all = blocks(200, &times(0));

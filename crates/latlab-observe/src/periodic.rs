@@ -1,19 +1,19 @@
 //! Periodic causes, found in time stamps alone.
 //!
 //! A kernel's tick, a host's tick that no counter of a guest shows, a program that wakes sixty times a second: each leaves gaps at the
-//! teeth of a comb. The detector needs no privilege and no operating system, only times.
+//! ticks of periodic interference. The detector needs no privilege and no operating system, only times.
 //!
 //! 1. **Candidates**: rates that kernels and programs use, and whatever the distances between gaps favour.
-//! 2. **Fold**: for each period near a candidate, gaps are laid over one period; the phase under which the most *teeth* (not gaps: a burst
-//!    is one tooth) have a gap wins. A tooth that could not be seen does not count: nobody listened, the thread was away already, or the gap
-//!    belongs to a comb that was found before.
-//! 3. **Judgement**: a comb must have most of its teeth, and more than chance gives at the rate of the gaps, by so much that all the
+//! 2. **Fold**: for each period near a candidate, gaps are laid over one period; the phase under which the most *ticks*, the expected times, (not gaps: a burst
+//!    is one tick) have a gap wins. A tick that could not be seen does not count: nobody listened, the thread was away already, or the gap
+//!    belongs to periodic interference that was found before.
+//! 3. **Judgement**: periodic interference must have most of its ticks, and more than chance gives at the rate of the gaps, by so much that all the
 //!    periods and phases that were tried cannot make up for it (Chernoff's bound of the binomial tail). A burst in the gaps' rate only
 //!    lowers what chance gives, as `1 - exp(-x)` is concave.
-//! 4. **Track**: a second-order loop follows the teeth through the whole time, so a slow drift does not smear the comb; the period is the
-//!    slope of a least-squares line through the teeth that were hit.
+//! 4. **Track**: a second-order loop follows the ticks through the whole time, so a slow drift does not smear the interference; the period is the
+//!    slope of a least-squares line through the ticks that were hit.
 //!
-//! Each tooth claims one gap, the longest in its window.
+//! Each tick claims one gap, the longest in its window.
 
 #![expect(
     clippy::cast_possible_truncation,
@@ -34,13 +34,13 @@ const USUAL_HZ: [f64; 34] = [
 ];
 /// How far a usual rate may be off: the clocks of guest and host differ by tens of ppm, cheap quartz by 100.
 const USUAL_TOLERANCE: f64 = 3e-4;
-/// Width of the window in which a tooth is looked for: a tick's arrival jitters by some 10 us in a virtual machine.
+/// Width of the window in which a tick is looked for: a tick's arrival jitters by some 10 us in a virtual machine.
 const WINDOW_NS: f64 = 50_000.0;
-/// Fewest teeth of a comb.
-const FEWEST_TEETH: f64 = 20.0;
-/// Part of the teeth that could be seen which must have a gap, beyond chance. Above one half, so that nothing has a comb of twice its rate.
+/// Fewest ticks of periodic interference.
+const FEWEST_TICKS: f64 = 20.0;
+/// Part of the ticks that could be seen which must have a gap, beyond chance. Above one half, so that nothing is found at twice its rate.
 const LEAST_COVERAGE: f64 = 0.55;
-/// Logarithm of the chance below which a comb is believed: 1e-13 against some 1e7 periods and phases that are tried.
+/// Logarithm of the chance below which periodic interference is believed: 1e-13 against some 1e7 periods and phases that are tried.
 const LEAST_SURPRISE: f64 = 30.0;
 /// Of candidates that explain nearly as much, the shortest period: 100 Hz, not its half.
 const NEARLY: f64 = 0.9;
@@ -48,8 +48,8 @@ const NEARLY: f64 = 0.9;
 const FIRST_PART_NS: f64 = 4e9;
 /// As many gaps a second, the longest, are folded; more is only time.
 const FOLDED_PER_S: f64 = 600.0;
-/// Most combs of one recording.
-const MOST_COMBS: usize = 8;
+/// Most periods in one recording.
+const MOST_PERIODS: usize = 8;
 /// By how much a period may leave the one that was guessed.
 const MOST_BEND: f64 = 1e-3;
 /// Gaps of this length and more are searched first: ticks last longer than most of a hypervisor's exits.
@@ -70,15 +70,16 @@ pub struct Span {
 
 /// A periodic cause.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Comb {
-    /// Distance of its teeth, ns; good to about 1 ppm of the clock where the comb does not drift.
+pub struct Interference {
+    /// Distance of its ticks, ns; good to about 1 ppm of the clock where the interference does not drift.
     pub period_ns: f64,
-    /// Its first tooth, ns since the clock was opened.
+    /// Its first tick, ns since the clock was opened.
     pub phase_ns: f64,
-    /// How long before and after a tooth its gaps begin, ns.
+    /// How long before and after a tick its gaps begin, ns.
     pub window_ns: [f64; 2],
-    /// Teeth that could be seen.
-    pub teeth: u64,
+    /// Ticks that could be seen.
+    #[serde(rename = "teeth")]
+    pub ticks: u64,
     /// Of those, how many had a gap.
     pub hit: u64,
     /// How many would have one by chance.
@@ -90,14 +91,14 @@ pub struct Comb {
     pub members: Vec<usize>,
 }
 
-impl Comb {
-    /// Teeth a second.
+impl Interference {
+    /// Ticks a second.
     pub fn hz(&self) -> f64 {
         1e9 / self.period_ns
     }
 
-    /// Whether one of its teeth lies where a gap begins that is not its own, by the distance from the nearest that is: a comb may drift.
-    pub(crate) fn has_tooth_at(&self, samples: &[Sample], at_ns: f64) -> bool {
+    /// Whether one of its ticks lies where a gap begins that is not its own, by the distance from the nearest that is: the period may drift.
+    pub(crate) fn has_tick_at(&self, samples: &[Sample], at_ns: f64) -> bool {
         let next = self.members.partition_point(|member| samples[*member].at_ns < at_ns);
         let around = [next.checked_sub(1), Some(next)];
         let nearest = around
@@ -122,12 +123,12 @@ impl Comb {
     }
 }
 
-/// The combs in `samples`, which are in order of time; those that explain most come first. Only samples that are `free` can belong to one;
-/// the others say where a tooth could not be seen. `listened` are the times during which a gap would have been noticed, in order.
+/// The periodic interference in `samples`, which are in order of time; those that explain most come first. Only samples that are `free` can belong to one;
+/// the others say where a tick could not be seen. `listened` are the times during which a gap would have been noticed, in order.
 ///
 /// # Panics
 /// When `free` is not as long as `samples`.
-pub fn find_combs(samples: &[Sample], free: &[bool], listened: &[Span]) -> Vec<Comb> {
+pub fn find_interference(samples: &[Sample], free: &[bool], listened: &[Span]) -> Vec<Interference> {
     assert_eq!(samples.len(), free.len(), "one flag a sample");
     let (Some(first), Some(last)) = (listened.first(), listened.last()) else { return Vec::new() };
     let mut search = Search {
@@ -138,31 +139,31 @@ pub fn find_combs(samples: &[Sample], free: &[bool], listened: &[Span]) -> Vec<C
         to_ns: last.to_ns,
         listened_ns: listened.iter().map(|span| span.to_ns - span.from_ns).sum(),
     };
-    let mut combs = Vec::new();
+    let mut periodic = Vec::new();
     let mut searched = usize::MAX;
     for least_ns in [LONG_NS, 0.0] {
-        while combs.len() < MOST_COMBS {
+        while periodic.len() < MOST_PERIODS {
             let pool = search.pool(least_ns);
             // Nothing new since the last search.
             if pool.len() == searched {
                 break;
             }
-            let Some(comb) = search.best(&pool) else {
+            let Some(interference) = search.best(&pool) else {
                 searched = pool.len();
                 break;
             };
-            for member in &comb.members {
+            for member in &interference.members {
                 search.free[*member] = false;
             }
-            combs.push(comb);
+            periodic.push(interference);
         }
     }
-    combs
+    periodic
 }
 
 struct Search<'a> {
     samples: &'a [Sample],
-    /// Samples that no comb has yet.
+    /// Samples that belong to no interference yet.
     free: Vec<bool>,
     listened: &'a [Span],
     from_ns: f64,
@@ -174,14 +175,14 @@ struct Search<'a> {
 #[derive(Clone, Copy, Debug)]
 struct Guess {
     period_ns: f64,
-    /// Middle of the window of the first tooth.
+    /// Middle of the window of the first tick.
     phase_ns: f64,
-    /// Teeth hit beyond chance, a second, times the share of its teeth that they are: 250 and 100 Hz in step lie on the grid of
+    /// Ticks hit beyond chance, a second, times the share of its ticks that they are: 250 and 100 Hz in step lie on the grid of
     /// 500 Hz, and fill only three fifths of it.
     worth: f64,
 }
 
-/// What a comb has of its teeth.
+/// How many of its ticks periodic interference hits.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     seen: u64,
@@ -225,8 +226,8 @@ impl Search<'_> {
         pool
     }
 
-    fn best(&self, pool: &[usize]) -> Option<Comb> {
-        if (pool.len() as f64) < FEWEST_TEETH * LEAST_COVERAGE {
+    fn best(&self, pool: &[usize]) -> Option<Interference> {
+        if (pool.len() as f64) < FEWEST_TICKS * LEAST_COVERAGE {
             return None;
         }
         let times: Vec<f64> = pool.iter().map(|&index| self.samples[index].at_ns).collect();
@@ -243,7 +244,7 @@ impl Search<'_> {
 
     /// Periods to try, with how far each may be off.
     fn candidates(&self, times: &[f64]) -> Vec<(f64, f64)> {
-        let longest = (self.to_ns - self.from_ns) / FEWEST_TEETH;
+        let longest = (self.to_ns - self.from_ns) / FEWEST_TICKS;
         let mut all: Vec<(f64, f64)> = USUAL_HZ
             .iter()
             .map(|hz| (1e9 / hz, USUAL_TOLERANCE))
@@ -259,13 +260,13 @@ impl Search<'_> {
         all
     }
 
-    /// The period near `about_ns` and the phase under which the most teeth are hit in the first part of the recording.
+    /// The period near `about_ns` and the phase under which the most ticks are hit in the first part of the recording.
     fn fold(&self, times: &[f64], about_ns: f64, tolerance: f64) -> Option<Guess> {
         let enough = times.get(400).map_or(f64::INFINITY, |at| at - self.from_ns);
         let part_ns = FIRST_PART_NS.max(24.0 * about_ns).max(enough).min(self.to_ns - self.from_ns);
         let part = &times[..times.partition_point(|at| *at < self.from_ns + part_ns)];
         let width_ns = WINDOW_NS.min(about_ns / 4.0);
-        // Between two steps, the last tooth of the part moves by a quarter of the window.
+        // Between two steps, the last tick of the part moves by a quarter of the window.
         let step = width_ns / (4.0 * part_ns);
         let steps = (tolerance / step).ceil() as i64;
         let bins = (2.0 * about_ns / width_ns).ceil() as usize;
@@ -277,12 +278,12 @@ impl Search<'_> {
             let per_ns = period_ns.recip();
             for at in part {
                 let turns = (at - self.from_ns) * per_ns;
-                let tooth = turns as u32;
-                let bin = ((turns - f64::from(tooth)) * bins as f64) as usize;
+                let tick = turns as u32;
+                let bin = ((turns - f64::from(tick)) * bins as f64) as usize;
                 let (count, last) = &mut counts[bin.min(bins - 1)];
-                if *last != tooth {
+                if *last != tick {
                     *count += 1;
-                    *last = tooth;
+                    *last = tick;
                 }
             }
             for bin in 0..bins {
@@ -293,15 +294,15 @@ impl Search<'_> {
                 }
             }
         }
-        // Teeth that could not be seen are not known yet; while others have the CPU most of the time, and lose it at ticks, that is six of seven.
+        // Ticks that could not be seen are not known yet; while others have the CPU most of the time, and lose it at ticks, that is six of seven.
         // The exact look decides.
         if f64::from(most) < LEAST_COVERAGE / 16.0 * part_ns / about_ns {
             return None;
         }
         let (period_ns, turn) = best?;
         let (period_ns, phase_ns) = straightened(part, period_ns, self.from_ns + turn * period_ns, width_ns);
-        let teeth: Vec<f64> = teeth_between(phase_ns, period_ns, self.from_ns, self.from_ns + part_ns);
-        let tally = self.tally(part, &teeth, [width_ns / 2.0; 2]);
+        let ticks: Vec<f64> = ticks_between(phase_ns, period_ns, self.from_ns, self.from_ns + part_ns);
+        let tally = self.tally(part, &ticks, [width_ns / 2.0; 2]);
         let believed = tally.coverage() >= LEAST_COVERAGE && tally.surprise() >= LEAST_SURPRISE / 2.0;
         believed.then_some(Guess {
             period_ns,
@@ -310,42 +311,42 @@ impl Search<'_> {
         })
     }
 
-    /// Follows the teeth through the whole recording, and judges them.
-    fn track(&self, times: &[f64], guess: Guess) -> Option<Comb> {
-        // Gains of the loop: a phase error decays over 20 teeth, a period error over some hundreds.
+    /// Follows the ticks through the whole recording, and judges them.
+    fn track(&self, times: &[f64], guess: Guess) -> Option<Interference> {
+        // Gains of the loop: a phase error decays over 20 ticks, a period error over some hundreds.
         const PHASE_GAIN: f64 = 0.05;
         const PERIOD_GAIN: f64 = 0.001;
         let reach = WINDOW_NS.min(guess.period_ns / 8.0);
         let (shortest, longest) = (guess.period_ns * (1.0 - MOST_BEND), guess.period_ns * (1.0 + MOST_BEND));
-        let mut teeth = Vec::new();
+        let mut ticks = Vec::new();
         let (mut at, mut period) = (guess.phase_ns, guess.period_ns);
         let (mut indices, mut hits) = (Vec::new(), Vec::new());
         while at < self.to_ns {
-            teeth.push(at);
+            ticks.push(at);
             let residual = nearest(times, at).map(|time| time - at).filter(|off| off.abs() <= reach);
             if let Some(residual) = residual {
-                indices.push((teeth.len() - 1) as f64);
+                indices.push((ticks.len() - 1) as f64);
                 hits.push(at + residual);
                 at += PHASE_GAIN * residual;
                 period = (period + PERIOD_GAIN * residual).clamp(shortest, longest);
             }
             at += period;
         }
-        let window_ns = self.window(&teeth, guess.period_ns);
-        let tally = self.tally(times, &teeth, window_ns);
-        if (tally.seen as f64) < FEWEST_TEETH
+        let window_ns = self.window(&ticks, guess.period_ns);
+        let tally = self.tally(times, &ticks, window_ns);
+        if (tally.seen as f64) < FEWEST_TICKS
             || tally.coverage() < LEAST_COVERAGE
             || tally.surprise() < LEAST_SURPRISE
         {
             return None;
         }
         let (phase_ns, period_ns) = line(&indices, &hits)?;
-        let (members, typical_ns) = self.members(&teeth, window_ns);
-        Some(Comb {
+        let (members, typical_ns) = self.members(&ticks, window_ns);
+        Some(Interference {
             period_ns,
             phase_ns,
             window_ns,
-            teeth: tally.seen,
+            ticks: tally.seen,
             hit: tally.hit,
             by_chance: tally.by_chance,
             typical_ns,
@@ -353,11 +354,11 @@ impl Search<'_> {
         })
     }
 
-    /// How many of the teeth could be seen and were hit by one of `times`.
-    fn tally(&self, times: &[f64], teeth: &[f64], [before, after]: [f64; 2]) -> Tally {
+    /// How many of the ticks could be seen and were hit by one of `times`.
+    fn tally(&self, times: &[f64], ticks: &[f64], [before, after]: [f64; 2]) -> Tally {
         let mut tally = Tally::default();
-        for tooth in teeth {
-            let (from, to) = (tooth - before, tooth + after);
+        for tick in ticks {
+            let (from, to) = (tick - before, tick + after);
             let next = times.partition_point(|at| *at < from);
             let hit = times.get(next).is_some_and(|at| *at <= to);
             if hit || self.could_be_seen(from, to) {
@@ -366,17 +367,17 @@ impl Search<'_> {
             }
         }
         let chance = 1.0 - (-(times.len() as f64) * (before + after) / self.listened_ns).exp();
-        // The comb's own gaps are not chance; what remains when they are taken away is.
+        // The interference's own gaps are not chance; what remains when they are taken away is.
         let others = (times.len() as f64 - tally.hit as f64).max(0.0);
         let rest = 1.0 - (-others * (before + after) / self.listened_ns).exp();
-        // Before it is known whether there is a comb, all gaps count as chance; one that has nearly all its teeth cannot be told
+        // Before it is known whether there is periodic interference, all gaps count as chance; one that has nearly all its ticks cannot be told
         // from that only when gaps are so dense that nothing could be.
         let chance = if tally.hit as f64 > 0.5 * tally.seen as f64 { rest } else { chance };
         tally.by_chance = chance * tally.seen as f64;
         tally
     }
 
-    /// Whether a gap that begins between these times would have been noticed and could belong to a comb that is not known yet.
+    /// Whether a gap that begins between these times would have been noticed and could belong to periodic interference that is not known yet.
     fn could_be_seen(&self, from_ns: f64, to_ns: f64) -> bool {
         let span = self.listened.partition_point(|span| span.to_ns < to_ns);
         if self.listened.get(span).is_none_or(|span| span.from_ns > from_ns) {
@@ -393,8 +394,8 @@ impl Search<'_> {
             .all(|(_, free)| *free)
     }
 
-    /// How long before and after its tooth a gap of this comb begins: where more of them begin than elsewhere.
-    fn window(&self, teeth: &[f64], period_ns: f64) -> [f64; 2] {
+    /// How long before and after its tick a gap of this interference begins: where more of them begin than elsewhere.
+    fn window(&self, ticks: &[f64], period_ns: f64) -> [f64; 2] {
         const BIN_NS: f64 = 5_000.0;
         const WIDEST_NS: f64 = 400_000.0;
         // A quarter of all time at most: what lies in the window by chance is claimed.
@@ -402,8 +403,8 @@ impl Search<'_> {
         let bins = (2.0 * reach / BIN_NS).floor().max(2.0) as usize;
         let mut counts = vec![0_u32; bins];
         for (sample, free) in self.samples.iter().zip(&self.free) {
-            let Some(tooth) = nearest(teeth, sample.at_ns).filter(|_| *free) else { continue };
-            let bin = (sample.at_ns - tooth + reach) / BIN_NS;
+            let Some(tick) = nearest(ticks, sample.at_ns).filter(|_| *free) else { continue };
+            let bin = (sample.at_ns - tick + reach) / BIN_NS;
             if bin >= 0.0 && (bin as usize) < bins {
                 counts[bin as usize] += 1;
             }
@@ -411,8 +412,8 @@ impl Search<'_> {
         let mut sorted = counts.clone();
         sorted.sort_unstable();
         let usual = f64::from(sorted[bins / 2]);
-        // Above the fluctuation of the others, and more than two teeth in a thousand.
-        let least = usual + 3.0 * usual.sqrt() + (0.002 * teeth.len() as f64).max(1.0);
+        // Above the fluctuation of the others, and more than two ticks in a thousand.
+        let least = usual + 3.0 * usual.sqrt() + (0.002 * ticks.len() as f64).max(1.0);
         let middle = (reach / BIN_NS) as usize;
         let stands_out = |bin: usize| f64::from(counts[bin]) > least;
         let from = (0..middle).rev().take_while(|bin| stands_out(*bin)).last().unwrap_or(middle);
@@ -421,29 +422,29 @@ impl Search<'_> {
         [(reach - from as f64 * BIN_NS).max(least_half), ((to + 1) as f64 * BIN_NS - reach).max(least_half)]
     }
 
-    /// The longest free sample in each tooth's window, and their median length. What is far shorter than that is something else that
-    /// happened to be there. Where none begins in the window, one that lasts across the tooth, and is not far longer, holds it: two ticks
+    /// The longest free sample in each tick's window, and their median length. What is far shorter than that is something else that
+    /// happened to be there. Where none begins in the window, one that lasts across the tick, and is not far longer, holds it: two ticks
     /// close to each other make one gap, which begins with the first.
-    fn members(&self, teeth: &[f64], [before, after]: [f64; 2]) -> (Vec<usize>, f64) {
+    fn members(&self, ticks: &[f64], [before, after]: [f64; 2]) -> (Vec<usize>, f64) {
         const SHORTEST_OF_TYPICAL: f64 = 0.2;
         const LONGEST_OF_TYPICAL: f64 = 3.0;
-        let begins = |tooth: &f64| {
-            let next = self.samples.partition_point(|sample| sample.at_ns < tooth - before);
+        let begins = |tick: &f64| {
+            let next = self.samples.partition_point(|sample| sample.at_ns < tick - before);
             (next..self.samples.len())
-                .take_while(|index| self.samples[*index].at_ns <= tooth + after)
+                .take_while(|index| self.samples[*index].at_ns <= tick + after)
                 .filter(|index| self.free[*index])
                 .max_by(|a, b| self.samples[*a].ns.total_cmp(&self.samples[*b].ns))
         };
-        let mut members: Vec<usize> = teeth.iter().filter_map(begins).collect();
+        let mut members: Vec<usize> = ticks.iter().filter_map(begins).collect();
         let typical = median(members.iter().map(|&index| self.samples[index].ns).collect()).unwrap_or(0.0);
         members.retain(|&index| self.samples[index].ns >= SHORTEST_OF_TYPICAL * typical);
-        let lasts = |tooth: &f64| {
-            let last = self.samples.partition_point(|sample| sample.at_ns < tooth - before).checked_sub(1)?;
+        let lasts = |tick: &f64| {
+            let last = self.samples.partition_point(|sample| sample.at_ns < tick - before).checked_sub(1)?;
             let sample = &self.samples[last];
-            let holds = sample.end_ns() > *tooth && sample.ns <= LONGEST_OF_TYPICAL * typical;
+            let holds = sample.end_ns() > *tick && sample.ns <= LONGEST_OF_TYPICAL * typical;
             (holds && self.free[last]).then_some(last)
         };
-        members.extend(teeth.iter().filter_map(lasts));
+        members.extend(ticks.iter().filter_map(lasts));
         members.sort_unstable();
         members.dedup();
         (members, typical)
@@ -484,7 +485,7 @@ fn periods_by_distance(times: &[f64]) -> Vec<f64> {
         }
         Some(sum / weight * LAG_BIN_NS)
     };
-    // A millisecond: nothing that interrupts a thread more often is a comb that can be told from a busy machine.
+    // A millisecond: nothing that interrupts a thread more often is periodic interference that can be told from a busy machine.
     let shortest = (900_000.0 / LAG_BIN_NS) as usize;
     let mut peaks: Vec<usize> = (shortest..bins - 1)
         .filter(|&bin| smooth[bin] > least && smooth[bin] >= smooth[bin - 1] && smooth[bin] > smooth[bin + 1])
@@ -505,19 +506,19 @@ fn periods_by_distance(times: &[f64]) -> Vec<f64> {
         .collect()
 }
 
-/// Period and phase by least squares through the gaps nearest to the teeth; the phase is that of the first tooth not before `phase_ns`.
+/// Period and phase by least squares through the gaps nearest to the ticks; the phase is that of the first tick not before `phase_ns`.
 fn straightened(times: &[f64], period_ns: f64, phase_ns: f64, width_ns: f64) -> (f64, f64) {
     let (mut period, mut phase) = (period_ns, phase_ns);
     for _ in 0..2 {
         let (mut indices, mut hits) = (Vec::new(), Vec::new());
         for at in times {
-            let tooth = ((at - phase) / period).round();
-            if (at - phase - tooth * period).abs() <= width_ns / 2.0 {
-                indices.push(tooth);
+            let tick = ((at - phase) / period).round();
+            if (at - phase - tick * period).abs() <= width_ns / 2.0 {
+                indices.push(tick);
                 hits.push(*at);
             }
         }
-        // A line through a few gaps of few teeth can have any slope.
+        // A line through a few gaps of few ticks can have any slope.
         let near = |slope: f64| (slope / period_ns - 1.0).abs() < MOST_BEND;
         if let Some((intercept, slope)) = line(&indices, &hits).filter(|(_, slope)| near(*slope)) {
             (phase, period) = (intercept, slope);
@@ -550,10 +551,10 @@ fn line(x: &[f64], y: &[f64]) -> Option<(f64, f64)> {
     })
 }
 
-fn teeth_between(phase_ns: f64, period_ns: f64, from_ns: f64, to_ns: f64) -> Vec<f64> {
+fn ticks_between(phase_ns: f64, period_ns: f64, from_ns: f64, to_ns: f64) -> Vec<f64> {
     let first = ((from_ns - phase_ns) / period_ns).ceil();
     let count = ((to_ns - phase_ns) / period_ns).ceil() - first;
-    (0..count.max(0.0) as u64).map(|tooth| phase_ns + (first + tooth as f64) * period_ns).collect()
+    (0..count.max(0.0) as u64).map(|tick| phase_ns + (first + tick as f64) * period_ns).collect()
 }
 
 /// The value nearest to `at` of a sorted list.

@@ -8,10 +8,10 @@ use latlab_record::{Histogram, Observed, TailSample};
 use latlab_stats::count::nearest;
 
 use crate::causes::Listening;
-use crate::crew::Span;
 use crate::samples::{BlockData, Candidate, Note};
 use crate::slow::{self, CANDIDATES};
-use crate::{Batch, Crew, CrewError, Kernel};
+use crate::workers::Span;
+use crate::{Batch, Kernel, Workers, WorkersError};
 
 mod remote;
 
@@ -360,15 +360,15 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// Lets a crew work in windows that all members start together; one window's bytes over the time from the
+    /// Lets workers run in windows that all start together; one window's bytes over the time from the
     /// first start to the last end is one sample, bytes a second. Fails when a member died.
-    pub fn crew(&mut self, crew: &mut Crew, bytes_per_op: u64) -> Result<(), CrewError> {
+    pub fn workers(&mut self, workers: &mut Workers, bytes_per_op: u64) -> Result<(), WorkersError> {
         let ops = if let Some(ops) = *self.ops_per_window {
             ops
         } else {
             let mut failed = None;
             // Ten times the usual window: starting together is uncertain by about a microsecond.
-            let ops = window_ops(self.clock, 10.0 * WINDOW_NS, |ops| match crew.window(ops) {
+            let ops = window_ops(self.clock, 10.0 * WINDOW_NS, |ops| match workers.window(ops) {
                 // From the spans: waking the members is no part of their work.
                 Ok(spans) => self.clock.ns(length(&spans)),
                 Err(error) => {
@@ -384,7 +384,7 @@ impl<'a> Block<'a> {
         let step_ns = self.clock.facts.quantum_ns;
         let mut members: Vec<Vec<f64>> = Vec::new();
         for _ in 0..self.windows {
-            let spans = crew.window(ops)?;
+            let spans = workers.window(ops)?;
             let bytes = ops * bytes_per_op * spans.len() as u64;
             let together_ns = self.clock.ns(length(&spans));
             self.data.values.push(bytes as f64 * 1e9 / together_ns.max(step_ns));

@@ -14,7 +14,6 @@ mod block;
 mod causes;
 mod child;
 mod contract;
-mod crew;
 mod env;
 mod erased;
 mod error;
@@ -34,6 +33,7 @@ mod slow;
 mod stamps;
 mod summary;
 mod work;
+mod workers;
 
 pub use block::{Block, Picoseconds, RemoteBlock};
 pub use causes::{KnownCause, KnownCauses};
@@ -41,7 +41,6 @@ pub use child::{Child, answer_parent, serve_child};
 pub use contract::{
     Figure, Needs, NoSession, Nothing, Plan, PointFields, Probe, Proof, Session, Spec, Support, Tier, Touches,
 };
-pub use crew::{Crew, CrewError};
 pub use env::{Env, Interpreter, MemorySource, seed, usable_cpus};
 pub use erased::{AnyProbe, AnySession, Erased, Schemas};
 pub use error::{ProbeError, Result};
@@ -60,3 +59,4 @@ pub use schedule::{Outcome, Progress, Sink, measure_once, run_probe};
 pub use simulated::{SimulatedLevel, SimulatedMemory};
 pub use stamps::Stamps;
 pub use work::{Batch, Kernel, Operations};
+pub use workers::{Workers, WorkersError};

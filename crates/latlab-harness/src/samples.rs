@@ -47,7 +47,7 @@ pub struct BlockData {
     pub waits: bool,
     /// What happened on the other threads that took part, as far as the session observed them.
     pub observed_elsewhere: Option<Observed>,
-    /// Median of each crew member's own rates.
+    /// Median of each worker's own rates.
     pub members: Vec<f64>,
     /// Parts of each operation, in the order in which they were met first.
     pub channels: Vec<(&'static str, Histogram)>,
@@ -159,7 +159,7 @@ pub struct Sampled {
     pub p99: Option<f64>,
     /// Median rate in bytes a core cycle: each block's median over the frequency right after it.
     pub bytes_per_cycle: Option<f64>,
-    /// Median rate of each crew member alone, bytes a second; empty without a crew.
+    /// Median rate of each worker alone, bytes a second; empty without workers.
     pub per_thread: Vec<f64>,
 }
 
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn each_member_of_a_crew_has_its_own_median() {
+    fn each_worker_has_its_own_median() {
         let block = |members: &[f64]| BlockData { members: members.to_vec(), ..BlockData::default() };
         let blocks = [block(&[1.0, 9.0]), block(&[2.0, 7.0]), block(&[3.0, 8.0])];
         assert_eq!(sampled(&blocks).per_thread, [2.0, 8.0]);

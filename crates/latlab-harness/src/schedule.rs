@@ -538,7 +538,7 @@ impl Run<'_> {
 
 /// Whether the thread was kept from its CPU for so long that the block's windows are about that.
 ///
-/// Single operations are never judged by it: there a preempted operation is the tail, which is asked for. Nor is a crew's
+/// Single operations are never judged by it: there a preempted operation is the tail, which is asked for. Nor is a workers'
 /// block, or one whose work is to wait: this thread is off its CPU while others work. A session that watches those
 /// others says itself when one of them was kept from its CPU.
 fn lost_its_cpu(block: &BlockData) -> bool {

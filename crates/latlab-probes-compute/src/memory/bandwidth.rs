@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-use latlab_harness::{Crew, CrewError, usable_cpus};
+use latlab_harness::{Workers, WorkersError, usable_cpus};
 use latlab_machine::Machine;
 use latlab_probes_shared::prelude::*;
 use latlab_record::{Point, Settings, Work};
@@ -30,8 +30,8 @@ const THIRD_LIKELY: u64 = 8 << 20;
 /// Passed over before a block at most; more is not kept by any cache that one core fills in that time.
 const WARM_QUICK: u64 = 64 << 20;
 const WARM: u64 = 256 << 20;
-/// A window of a crew is 200 us: half as many in a block as usual.
-const CREW_WINDOWS: u32 = 32;
+/// A window of workers is 200 us: half as many in a block as usual.
+const WORKER_WINDOWS: u32 = 32;
 /// Estimates before the first visit tells: a slow RAM, bytes a second.
 const RAM_RATE: f64 = 20e9;
 
@@ -382,7 +382,7 @@ fn warm_bytes(env: &Env) -> u64 {
     if env.settings.profile == Profile::Quick { WARM_QUICK } else { WARM }
 }
 
-/// Memory of a member of a crew on a machine with several nodes, made by its thread when it first needs it.
+/// Memory of a worker on a machine with several nodes, made by its thread when it first needs it.
 type Own = OnceLock<Result<Arc<Field>, String>>;
 
 /// The memory, and who works on it.
@@ -412,7 +412,7 @@ struct Selected {
 
 enum Worker {
     One(Pass),
-    Several(Crew),
+    Several(Workers),
 }
 
 /// What is needed to look after a thread's work from outside.
@@ -463,8 +463,8 @@ impl<'env> Moving<'env> {
         kept(&mut self.fields, pages, make).cloned()
     }
 
-    /// A crew, each member on a CPU and a part of memory of its own.
-    fn crew(
+    /// Workers, each on a CPU and a part of memory of its own.
+    fn start_workers(
         &mut self,
         kernels: &'static Kernels,
         point: &Moves,
@@ -494,16 +494,16 @@ impl<'env> Moving<'env> {
         };
         let part_of = Arc::new(part_of);
         let (theirs, warm) = (Arc::clone(&part_of), warm_bytes(self.env) / threads as u64);
-        let crew = Crew::start(&self.env.clock, &self.cpus[..threads], move |member| {
+        let workers = Workers::start(&self.env.clock, &self.cpus[..threads], move |member| {
             let Part { streams, tally } = theirs(member)?;
             let mut pass = Pass::new(streams, kernels, tally).map_err(|error| error.to_string())?;
             pass.warm(warm);
             Ok(pass)
         });
-        let crew = crew.map_err(|error| crew_error(&error))?;
+        let workers = workers.map_err(|error| workers_error(&error))?;
         // The members have made their memory by now.
         let parts: Result<Vec<Part>, String> = (0..threads).map(|member| part_of(member)).collect();
-        Ok((parts.map_err(ProbeError::Other)?, Worker::Several(crew)))
+        Ok((parts.map_err(ProbeError::Other)?, Worker::Several(workers)))
     }
 
     /// Those who work at a point.
@@ -519,7 +519,7 @@ impl<'env> Moving<'env> {
             .or_insert_with(|| (0..threads).map(|_| Arc::default()).collect())
             .clone();
         let (parts, worker) = if threads > 1 {
-            self.crew(kernels, point, tallies)?
+            self.start_workers(kernels, point, tallies)?
         } else {
             let field = self.field(point.pages.unwrap_or(Pages::Base))?;
             let tally = Arc::clone(&tallies[0]);
@@ -530,7 +530,7 @@ impl<'env> Moving<'env> {
         Ok(Selected { point: point.clone(), parts, worker })
     }
 
-    /// The point's workers, made where another one's are there. A crew's threads end before others begin.
+    /// The point's workers, made where another one's are there. The threads of several workers end before others begin.
     fn at(&mut self, point: &Moves) -> Result<&mut Selected> {
         let selected = match self.selected.take().filter(|selected| selected.point == *point) {
             Some(selected) => selected,
@@ -547,7 +547,7 @@ fn source_bytes(point: &Moves) -> u64 {
     streamed.next_multiple_of(u64::from(point.threads) * 8192)
 }
 
-fn crew_error(error: &CrewError) -> ProbeError {
+fn workers_error(error: &WorkersError) -> ProbeError {
     ProbeError::Other(error.to_string())
 }
 
@@ -555,7 +555,7 @@ impl Session<Bandwidth> for Moving<'_> {
     fn select(&mut self, point: &Moves) -> Result<()> {
         let warm = warm_bytes(self.env);
         let reach = levels::reach(point.working_set_bytes, &self.env.machine);
-        // A crew has warmed its own.
+        // Workers have warmed their own.
         if let Worker::One(pass) = &mut self.at(point)?.worker {
             pass.warm(warm);
             // Non-temporal writes go to memory whatever their working set.
@@ -581,11 +581,11 @@ impl Session<Bandwidth> for Moving<'_> {
                 let bytes = pass.shape().bytes_per_op();
                 block.rates(pass, bytes);
             }
-            Worker::Several(crew) => {
-                block.set_windows(CREW_WINDOWS);
+            Worker::Several(workers) => {
+                block.set_windows(WORKER_WINDOWS);
                 block
-                    .crew(crew, parts[0].streams.shape().bytes_per_op())
-                    .map_err(|error| crew_error(&error))?;
+                    .workers(workers, parts[0].streams.shape().bytes_per_op())
+                    .map_err(|error| workers_error(&error))?;
             }
         }
         for ((part, at), before) in parts.iter().zip(places).zip(before) {

@@ -61,7 +61,7 @@ fn the_smallest_sets_are_measured_whole() {
 }
 
 #[test]
-fn a_crew_proves_each_members_part() {
+fn workers_prove_each_members_part() {
     let env = Env { settings: quick(), ..testing::env_of_two_cpus(24 << 20) };
     let records = measure(&env, |point| point.threads == Some(2) && point.working_set_bytes >= Some(8 << 20));
     assert!(!records.is_empty());

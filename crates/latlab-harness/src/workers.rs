@@ -17,7 +17,7 @@ pub(crate) struct Span {
 
 /// A member could not be started or died.
 #[derive(Debug, thiserror::Error)]
-pub enum CrewError {
+pub enum WorkersError {
     /// The system refused a thread.
     #[error("starting a thread: {0}")]
     Thread(#[from] std::io::Error),
@@ -40,7 +40,7 @@ struct Member {
 }
 
 /// Pinned threads, waiting for windows.
-pub struct Crew {
+pub struct Workers {
     members: Vec<Member>,
     line: Arc<StartLine>,
 }
@@ -50,7 +50,7 @@ struct StartLine {
     size: usize,
     arrived: AtomicUsize,
     round: AtomicU64,
-    /// A member is gone, or the crew is dismissed: there will be no start.
+    /// A member is gone, or all are dismissed: there will be no start.
     closed: AtomicBool,
 }
 
@@ -79,10 +79,10 @@ impl StartLine {
     }
 }
 
-impl Crew {
+impl Workers {
     /// Starts one member on each of `cpus`. `make` runs on the member's thread after it was pinned, so that
     /// memory that it touches first is near its CPU. Fails when a thread cannot be started or a member's `make` fails.
-    pub fn start<K, M>(clock: &Clock, cpus: &[u32], make: M) -> Result<Self, CrewError>
+    pub fn start<K, M>(clock: &Clock, cpus: &[u32], make: M) -> Result<Self, WorkersError>
     where
         K: Batch + 'static,
         M: Fn(usize) -> Result<K, String> + Send + Sync + 'static,
@@ -94,14 +94,14 @@ impl Crew {
             round: AtomicU64::new(0),
             closed: AtomicBool::new(false),
         });
-        let stamp = Stamps::of(clock).ok_or(CrewError::Simulated)?;
-        let mut crew = Self { members: Vec::with_capacity(cpus.len()), line: Arc::clone(&line) };
+        let stamp = Stamps::of(clock).ok_or(WorkersError::Simulated)?;
+        let mut workers = Self { members: Vec::with_capacity(cpus.len()), line: Arc::clone(&line) };
         for (index, cpu) in cpus.iter().copied().enumerate() {
             let (orders, inbox) = channel::<u64>();
             let (report, spans) = channel();
             let make = Arc::clone(&make);
             let line = Arc::clone(&line);
-            let thread = std::thread::Builder::new().name(format!("crew-{index}")).spawn(move || {
+            let thread = std::thread::Builder::new().name(format!("worker-{index}")).spawn(move || {
                 pin_this_thread(cpu);
                 let mut batch = match make(index) {
                     Ok(batch) => batch,
@@ -127,13 +127,13 @@ impl Crew {
                 }
                 sum
             })?;
-            crew.members.push(Member { orders, spans, _thread: thread.into() });
+            workers.members.push(Member { orders, spans, _thread: thread.into() });
         }
-        crew.collect()?;
-        Ok(crew)
+        workers.collect()?;
+        Ok(workers)
     }
 
-    /// Threads in the crew.
+    /// Number of worker threads.
     pub fn len(&self) -> usize {
         self.members.len()
     }
@@ -144,14 +144,14 @@ impl Crew {
     }
 
     /// One window: every member does `ops` operations, starting together.
-    pub(crate) fn window(&mut self, ops: u64) -> Result<Vec<Span>, CrewError> {
+    pub(crate) fn window(&mut self, ops: u64) -> Result<Vec<Span>, WorkersError> {
         if self.line.closed.load(Ordering::Relaxed) {
-            return Err(CrewError::Gone);
+            return Err(WorkersError::Gone);
         }
         let spans = self
             .members
             .iter()
-            .try_for_each(|member| member.orders.send(ops).map_err(|_| CrewError::Gone))
+            .try_for_each(|member| member.orders.send(ops).map_err(|_| WorkersError::Gone))
             .and_then(|()| self.collect());
         if spans.is_err() {
             // Who still waits for the one that is gone would wait for ever.
@@ -160,15 +160,15 @@ impl Crew {
         spans
     }
 
-    fn collect(&self) -> Result<Vec<Span>, CrewError> {
+    fn collect(&self) -> Result<Vec<Span>, WorkersError> {
         self.members
             .iter()
-            .map(|member| member.spans.recv().map_err(|_| CrewError::Gone)?.map_err(CrewError::Member))
+            .map(|member| member.spans.recv().map_err(|_| WorkersError::Gone)?.map_err(WorkersError::Member))
             .collect()
     }
 }
 
-impl Drop for Crew {
+impl Drop for Workers {
     fn drop(&mut self) {
         self.line.closed.store(true, Ordering::Relaxed);
     }
@@ -192,9 +192,9 @@ mod tests {
     #[test]
     fn every_member_works_in_every_window_and_windows_overlap() {
         let clock = Clock::open();
-        let mut crew = Crew::start(&clock, &[0, 0], |_| Ok(Counter(0))).expect("two threads start");
+        let mut workers = Workers::start(&clock, &[0, 0], |_| Ok(Counter(0))).expect("two threads start");
         for _ in 0..3 {
-            let spans = crew.window(10_000).expect("both members live");
+            let spans = workers.window(10_000).expect("both members live");
             assert_eq!(spans.len(), 2);
             assert!(spans.iter().all(|span| span.end > span.begin));
         }
@@ -212,21 +212,21 @@ mod tests {
     }
 
     #[test]
-    fn a_member_that_dies_ends_the_crew_and_nobody_waits_for_it() {
+    fn a_member_that_dies_ends_all_workers_and_nobody_waits_for_it() {
         let clock = Clock::open();
-        let mut crew =
-            Crew::start(&clock, &[0, 0, 0], |index| Ok(Mortal(index == 2, 0))).expect("threads start");
-        assert!(crew.window(1).is_ok());
+        let mut workers =
+            Workers::start(&clock, &[0, 0, 0], |index| Ok(Mortal(index == 2, 0))).expect("threads start");
+        assert!(workers.window(1).is_ok());
         for _ in 0..3 {
-            assert!(matches!(crew.window(1), Err(CrewError::Gone)));
+            assert!(matches!(workers.window(1), Err(WorkersError::Gone)));
         }
-        drop(crew);
+        drop(workers);
     }
 
     #[test]
     fn a_member_that_cannot_start_gives_its_reason() {
         let clock = Clock::open();
-        let failed = Crew::start::<Counter, _>(&clock, &[0, 0], |index| {
+        let failed = Workers::start::<Counter, _>(&clock, &[0, 0], |index| {
             if index == 1 { Err("no memory for thread 1".to_owned()) } else { Ok(Counter(0)) }
         });
         let error = failed.err().expect("a member failed");

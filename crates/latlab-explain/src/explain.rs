@@ -17,7 +17,7 @@ use crate::watch::costs;
 use crate::watch::launch::{Signals, Streams};
 use crate::watch::levels::{self, Levels};
 use crate::watch::look::started_with;
-use crate::watch::run::{self, Sight, Watched};
+use crate::watch::run::{self, Tracing, Watched};
 use crate::{Calibration, ExplainError, Request, Subject};
 
 /// Looks may miss the processes that a program of less time leaves behind.
@@ -26,7 +26,7 @@ const SHORT_NS: u64 = 50_000_000;
 const MARKS: u32 = 1 << 17;
 
 fn governor(levels: &Levels) -> Governor {
-    Governor::with(levels.sight.price, levels.sight.period_ns(), levels.sight.overhead)
+    Governor::with(levels.tracing.price, levels.tracing.period_ns(), levels.tracing.overhead)
 }
 
 /// Runs or watches what is asked for, and says where its wall time went. A process that runs already is watched, and a
@@ -71,7 +71,7 @@ pub fn explain(request: &Request, go_on: impl FnMut() -> bool) -> Result<Explain
         }
         Subject::Running { pid, for_ns } => {
             let mut governor = governor(&levels);
-            let watched = run::attach(*pid, *for_ns, rules, levels.sight, &mut governor, go_on)?;
+            let watched = run::attach(*pid, *for_ns, rules, levels.tracing, &mut governor, go_on)?;
             let calibration = calibration(&levels);
             Ok(assemble(&watched.tally, &watched, &levels, rules, &calibration, Vec::new(), None))
         }
@@ -80,7 +80,7 @@ pub fn explain(request: &Request, go_on: impl FnMut() -> bool) -> Result<Explain
 
 /// What was kept, or what is measured now.
 fn calibration(levels: &Levels) -> Calibration {
-    let Sight { recording, price, .. } = levels.sight;
+    let Tracing { recording, price, .. } = levels.tracing;
     levels.kept.unwrap_or_else(|| Calibration {
         recording,
         measured_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
@@ -135,7 +135,7 @@ impl Runs<'_> {
             streams,
             self.rules,
             &self.signals,
-            self.levels.sight,
+            self.levels.tracing,
             &mut self.governor,
             self.listener.as_mut(),
         )

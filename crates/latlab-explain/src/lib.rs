@@ -1,7 +1,7 @@
 //! Where a program's wall time goes: the engine of `latlab explain`.
 //!
 //! Each instant of wall time is given to exactly one [`Category`]: while threads of the program run, to what they do (a sample weighs its period
-//! over the threads that run); else, while one is ready, to waiting for a CPU; else to the reason for which they wait. The books close by
+//! over the threads that run); else, while one is ready, to waiting for a CPU; else to the reason for which they wait. The sums agree by
 //! construction, and [`Closure`](model::Closure) says so of every run.
 //!
 //! How much can be seen depends on permission. Level 1: samples of user code and kernel, with the kernel's stack at each switch. Level 2:

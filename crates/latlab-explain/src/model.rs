@@ -35,7 +35,7 @@ pub struct Explained {
     pub categories: Vec<Row>,
     /// All user code, with what the kernel does for its allocator: of the whole more is known than of its rows.
     pub computing: Bounds,
-    /// Whether the books close.
+    /// The accounting check.
     pub closure: Closure,
     /// What watching cost.
     pub observer: Observer,
@@ -135,7 +135,7 @@ pub struct Program {
     pub left_running: u32,
 }
 
-/// One level of sight.
+/// One tracing level.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Rung {
     /// 1, 2 or 3.
@@ -298,7 +298,7 @@ pub struct Process {
     pub parent: u32,
     /// Its name.
     pub name: String,
-    /// Seconds between its first and last sight.
+    /// Seconds from when it was first seen to when it was last seen.
     pub wall_s: f64,
     /// Share of its own time in which a thread of it ran or was ready to.
     pub running: f64,
@@ -438,7 +438,7 @@ pub struct File {
     pub opened: u64,
     /// Times between two looks in which its position went back, or further than was read.
     pub seeks: u64,
-    /// First and last sight, seconds since the start.
+    /// When it was first and last seen, seconds since the start.
     pub from_s: f64,
     /// See `from_s`.
     pub to_s: f64,

@@ -8,7 +8,7 @@ use crate::model::{self, Counters, Explained, Observer, Part, Process, Program, 
 use crate::rules::Rules;
 use crate::watch::levels::Levels;
 use crate::watch::lines::Dwarf;
-use crate::watch::run::{Sight, Watched};
+use crate::watch::run::{Tracing, Watched};
 use crate::{Calibration, Category};
 
 /// Processes that are listed.
@@ -68,7 +68,7 @@ pub(crate) fn assemble(
         python: tally.python.told(),
         observer: Observer {
             share: tally.recording_ns as f64 / (tally.usage.cpu_ns() as f64).max(1.0),
-            allowed_share: levels.sight.overhead.is_finite().then_some(levels.sight.overhead),
+            allowed_share: levels.tracing.overhead.is_finite().then_some(levels.tracing.overhead),
             watcher_share: tally.watcher_ns as f64 / wall,
             recorded_share: tally.recorded.wall as f64 / wall,
             looks: tally.looks,
@@ -82,7 +82,7 @@ pub(crate) fn assemble(
         processes: processes(first, rules),
         counters: counters(tally, runs),
         nameless_share: tally.mix.nameless(),
-        notes: ledger.contradiction.into_iter().chain(notes(tally, first, &heard, levels.sight)).collect(),
+        notes: ledger.contradiction.into_iter().chain(notes(tally, first, &heard, levels.tracing)).collect(),
     }
 }
 
@@ -167,16 +167,16 @@ fn course(
     first.course.shown(&shares, &ledger.on_cpu, seconds(first.tally.wall_ns))
 }
 
-fn notes(tally: &Tally, first: &Watched, heard: &Heard, sight: Sight) -> Vec<String> {
+fn notes(tally: &Tally, first: &Watched, heard: &Heard, tracing: Tracing) -> Vec<String> {
     let mut notes = Vec::new();
-    let allowed = 100.0 * sight.overhead;
+    let allowed = 100.0 * tracing.overhead;
     if let Some(reason) = &first.unrecorded {
         notes.push(format!(
             "Not everything could be recorded of this program, which was looked at instead: {reason}."
         ));
     }
     let recorded = tally.recorded.wall as f64 / (tally.wall_ns as f64).max(1.0);
-    let (bound, within) = if sight.overhead.is_finite() {
+    let (bound, within) = if tracing.overhead.is_finite() {
         (
             format!(", or recording would have slowed it by more than {allowed} %"),
             format!(": as much as slows the program by no more than {allowed} %"),
@@ -184,7 +184,7 @@ fn notes(tally: &Tally, first: &Watched, heard: &Heard, sight: Sight) -> Vec<Str
     } else {
         (String::new(), String::new())
     };
-    if sight.recording.is_some() && first.unrecorded.is_none() && tally.recorded.wall == 0 {
+    if tracing.recording.is_some() && first.unrecorded.is_none() && tally.recorded.wall == 0 {
         notes.push(format!(
             "Nothing was recorded of this program: it was over before it was known how often it switches{bound}; it was looked at instead."
         ));
@@ -304,9 +304,9 @@ fn processes(first: &Watched, rules: &Rules) -> Vec<Process> {
         .iter()
         .map(|(pid, seen)| {
             let about = first.about.get(pid).cloned().unwrap_or_default();
-            let books = woken::of_process(seen, &first.tally.unread, about.busy(seen.from, seen.to));
+            let own = woken::of_process(seen, &first.tally.unread, about.busy(seen.from, seen.to));
             let wall = (seen.to - seen.from).max(1) as f64;
-            let mut waits: Vec<Part> = woken::by_category(&books.waits, rules)
+            let mut waits: Vec<Part> = woken::by_category(&own.waits, rules)
                 .into_iter()
                 .map(|(category, ns)| Part {
                     name: category.name().to_owned(),
@@ -320,7 +320,7 @@ fn processes(first: &Watched, rules: &Rules) -> Vec<Process> {
                 parent: about.parent,
                 name: about.name,
                 wall_s: wall / 1e9,
-                running: books.busy / wall,
+                running: own.busy / wall,
                 waits,
             }
         })

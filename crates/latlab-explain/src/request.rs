@@ -23,7 +23,7 @@ pub enum Subject {
 pub struct Request {
     /// What.
     pub subject: Subject,
-    /// At most this level of sight: 1 the most, 3 the least.
+    /// The highest tracing level to use: 1 the most, 3 the least.
     pub level: u8,
     /// Share of the program's CPU time that recording may cost; infinite: all is recorded, whatever it costs.
     pub overhead: f64,

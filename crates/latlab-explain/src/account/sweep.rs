@@ -197,7 +197,7 @@ impl Spent {
 /// One process, as far as it was seen.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Seen {
-    /// First and last sight.
+    /// When it was first and last seen.
     pub from: u64,
     /// See `from`.
     pub to: u64,

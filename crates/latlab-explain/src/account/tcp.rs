@@ -119,7 +119,7 @@ impl Connection {
 pub(crate) struct Connections(HashMap<u64, Connection>);
 
 impl Connections {
-    /// A socket as it is now. `was_there`: before its program was watched, if this is its first sight.
+    /// A socket as it is now. `was_there`: before its program was watched, if it is first seen now.
     pub(crate) fn take(&mut self, number: u64, socket: Socket, was_there: bool) {
         if let Some(known) = self.0.get_mut(&number) {
             known.last = socket;

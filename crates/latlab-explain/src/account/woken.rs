@@ -99,16 +99,16 @@ pub(crate) fn thread_waits(tally: &Tally, rules: &Rules) -> Waits {
 
 /// A process's own time.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Books {
+pub(crate) struct OwnTime {
     /// A thread of it ran or was ready.
     pub busy: f64,
     /// All of them waited, by reason.
     pub waits: Waits,
 }
 
-/// The books of a process. `counted`: how many of its threads ran or were ready on average, by the kernel's counters, which know the ends of waits.
+/// The time of one process. `counted`: how many of its threads ran or were ready on average, by the kernel's counters, which know the ends of waits.
 /// Waits that were over before their reason was read are taken for its own that were not, or else for those of the whole program.
-pub(crate) fn of_process(seen: &Seen, program: &Unread, counted: Option<f64>) -> Books {
+pub(crate) fn of_process(seen: &Seen, program: &Unread, counted: Option<f64>) -> OwnTime {
     let wall = (seen.to - seen.from) as f64;
     let (busy, at_once) = (seen.busy as f64, seen.thread_busy as f64);
     let busy = match counted {
@@ -126,7 +126,7 @@ pub(crate) fn of_process(seen: &Seen, program: &Unread, counted: Option<f64>) ->
             *ns *= left / known;
         }
     }
-    Books { busy, waits }
+    OwnTime { busy, waits }
 }
 
 #[cfg(test)]
@@ -192,11 +192,11 @@ mod tests {
             for (at, busy_ms) in [2, 5, 1].into_iter().enumerate() {
                 let seen = &swept.processes[&(10 + u32::try_from(at).unwrap())];
                 let counted = (busy_ms * 100 * MS + ready[at]) as f64 / (500 * MS) as f64;
-                let books = of_process(seen, &swept.unread, Some(counted));
-                let pipe = books.waits.get(&whole(Category::Pipe)).copied().unwrap_or(0.0);
+                let own = of_process(seen, &swept.unread, Some(counted));
+                let pipe = own.waits.get(&whole(Category::Pipe)).copied().unwrap_or(0.0);
                 let truth = ((5 - busy_ms) * 100 * MS - ready[at]) as f64;
                 assert!((pipe - truth).abs() < 1e6, "stage {at}: {pipe} {truth}");
-                assert!((books.busy + pipe - 5e8).abs() < 1e6);
+                assert!((own.busy + pipe - 5e8).abs() < 1e6);
             }
         }
     }
@@ -204,9 +204,9 @@ mod tests {
     #[test]
     fn without_counters_a_process_has_what_was_seen_of_it() {
         let (swept, _) = pipeline(1);
-        let books = of_process(&swept.processes[&10], &swept.unread, None);
-        assert!((books.busy - 200e6).abs() < 1e-3);
-        assert!((books.waits[&whole(Category::Pipe)] - 300e6).abs() < 1e-3);
+        let own = of_process(&swept.processes[&10], &swept.unread, None);
+        assert!((own.busy - 200e6).abs() < 1e-3);
+        assert!((own.waits[&whole(Category::Pipe)] - 300e6).abs() < 1e-3);
     }
 
     /// Three threads on one lock, 4 ms each in turn: a wait of 8 ms, of which only every tenth is met before it is over.

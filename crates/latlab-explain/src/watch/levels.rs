@@ -1,11 +1,11 @@
-//! Which level of sight there is here, why not a higher one, and what would raise it.
+//! Which tracing level is available here, why not a higher one, and what would raise it.
 
 use latlab_perf::this_thread;
 
 use super::price;
 use super::proc_file::text;
 use super::recorder::{LEAST_PERIOD_NS, Recorder};
-use super::run::Sight;
+use super::run::Tracing;
 use super::symbols::{self, Symbols};
 use crate::Calibration;
 use crate::model::Rung;
@@ -16,8 +16,8 @@ pub(crate) struct Levels {
     pub(crate) level: u8,
     pub(crate) rungs: Vec<Rung>,
     pub(crate) raise: Option<String>,
-    pub(crate) sight: Sight,
-    /// What was measured before with this sight.
+    pub(crate) tracing: Tracing,
+    /// What was measured before at this tracing level.
     pub(crate) kept: Option<Calibration>,
 }
 
@@ -67,8 +67,8 @@ pub(crate) fn find(most: u8, overhead: f64, kept: &[Calibration]) -> Levels {
         }
         price.join().ok().flatten()
     });
-    let sight = Sight { recording, price: price.unwrap_or_default(), overhead };
-    Levels { level, raise: (level > most).then(|| raise(level)), rungs, sight, kept }
+    let tracing = Tracing { recording, price: price.unwrap_or_default(), overhead };
+    Levels { level, raise: (level > most).then(|| raise(level)), rungs, tracing, kept }
 }
 
 fn try_out(sees_kernel: bool) -> Result<(), String> {

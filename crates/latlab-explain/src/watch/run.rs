@@ -71,7 +71,7 @@ const MOST_LOCKS: usize = 16;
 
 /// What may be recorded.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Sight {
+pub(crate) struct Tracing {
     /// Whether at all; if so, whether the kernel too.
     pub(crate) recording: Option<bool>,
     /// What it costs.
@@ -80,7 +80,7 @@ pub(crate) struct Sight {
     pub(crate) overhead: f64,
 }
 
-impl Sight {
+impl Tracing {
     /// CPU time between samples, nanoseconds.
     pub(crate) fn period_ns(&self) -> u64 {
         self.price.period_ns(LEAST_PERIOD_NS, self.overhead)
@@ -212,7 +212,7 @@ pub(crate) fn run(
     streams: Streams,
     rules: &'static Rules,
     signals: &Signals,
-    sight: Sight,
+    tracing: Tracing,
     governor: &mut Governor,
     listener: Option<&mut Listener>,
 ) -> Result<Watched, ExplainError> {
@@ -235,7 +235,7 @@ pub(crate) fn run(
     let stamp = EndStamp::of(held.pid);
     let ending = pidfd(held.pid);
     let ending = ending.as_ref().map(OwnedFd::as_fd);
-    let mut watching = Watching::of(pid, rules, sight, governor, true);
+    let mut watching = Watching::of(pid, rules, tracing, governor, true);
     watching.listener = listener;
     watching.begin(before::of(pid));
     held.release();
@@ -273,7 +273,7 @@ pub(crate) fn attach(
     pid: u32,
     for_ns: u64,
     rules: &'static Rules,
-    sight: Sight,
+    tracing: Tracing,
     governor: &mut Governor,
     mut go_on: impl FnMut() -> bool,
 ) -> Result<Watched, ExplainError> {
@@ -287,7 +287,7 @@ pub(crate) fn attach(
     }
     let _prompt = Prompt::begin();
     let ending = pidfd(i32::try_from(pid).unwrap_or(0));
-    let mut watching = Watching::of(pid, rules, sight, governor, false);
+    let mut watching = Watching::of(pid, rules, tracing, governor, false);
     watching.begin(before::of_running(pid));
     let until = watching.begin + for_ns;
     let gone = || letter(&text(&format!("/proc/{pid}/stat"))).is_none_or(|letter| letter == b'Z');
@@ -380,7 +380,13 @@ struct Watching<'a> {
 }
 
 impl<'a> Watching<'a> {
-    fn of(pid: u32, rules: &'static Rules, sight: Sight, governor: &'a mut Governor, launched: bool) -> Self {
+    fn of(
+        pid: u32,
+        rules: &'static Rules,
+        tracing: Tracing,
+        governor: &'a mut Governor,
+        launched: bool,
+    ) -> Self {
         let now = now_ns();
         let mut looker = Looker::at(rules, pid);
         looker.all_threads();
@@ -388,17 +394,17 @@ impl<'a> Watching<'a> {
         let cpus = allowed_cpus(pid);
         let mut unrecorded = None;
         let mut recording = None;
-        if let Some(sees_kernel) = sight.recording {
+        if let Some(sees_kernel) = tracing.recording {
             // In runs before, a program has shown what it costs to record: it is recorded from its first instruction.
             let at_once = launched && governor.decide(0, 1);
-            let mut period_ns = sight.period_ns();
+            let mut period_ns = tracing.period_ns();
             if at_once {
                 // The first sample comes one period after the exec: in run after run of a short program it would fall on the same instruction.
                 period_ns =
                     period_ns / 4 + Rng::new(now ^ u64::from(pid)).next_u64() % (3 * period_ns / 4).max(1);
             }
             let mut recorder = Recorder::of(sees_kernel, period_ns);
-            if sight.records_all() {
+            if tracing.records_all() {
                 recorder.calls = Traced::find();
             }
             let mut opened = Ok(());
@@ -425,7 +431,7 @@ impl<'a> Watching<'a> {
             cpu_begin: process_cpu_ns(),
             random: Rng::new(now ^ u64::from(pid)),
             look_ns: 0,
-            looking: sight.looking(),
+            looking: tracing.looking(),
             looks: 0,
             next: now,
             heard: now,
@@ -447,7 +453,7 @@ impl<'a> Watching<'a> {
             before: Usage::default(),
             launched,
             python: Python::begin(now),
-            pausing: if sight.records_all() { Pausing::with_functions() } else { Pausing::default() },
+            pausing: if tracing.records_all() { Pausing::with_functions() } else { Pausing::default() },
             listener: None,
         }
     }

@@ -808,7 +808,7 @@ fn what_nothing_like_it_was_recorded_of_is_user_code_as_a_whole_and_counted_in_t
 }
 
 #[test]
-fn the_books_do_not_close_when_time_was_given_away_twice() {
+fn the_accounting_check_fails_when_time_was_counted_twice() {
     let mut tally = looked(50, Sleep);
     tally.wall_ns = SECOND * 9 / 10;
     let ledger = ledger(&tally, rules(), &costs());

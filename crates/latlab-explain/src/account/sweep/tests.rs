@@ -206,7 +206,7 @@ fn a_look_stands_for_the_time_since_the_look_before() {
 }
 
 #[test]
-fn each_process_has_books_of_its_own() {
+fn each_process_is_accounted_for_by_itself() {
     let mut sweep = sweep();
     sweep.set(0, 1, 1, wait(Category::WaitingForChildren));
     sweep.set(0, 20, 20, State::Running);

@@ -3,7 +3,7 @@ use std::io::Write as _;
 use super::*;
 use crate::Request;
 
-const FREE: Sight = Sight {
+const FREE: Tracing = Tracing {
     recording: None,
     price: Price { switch_ns: 0.0, sample_ns: 0.0, fault_ns: 0.0, open_ns: 0.0, start_ns: 0.0 },
     overhead: Request::USUAL_OVERHEAD,

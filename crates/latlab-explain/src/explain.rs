@@ -16,11 +16,11 @@ use crate::rules::Rules;
 use crate::watch::costs;
 use crate::watch::launch::{Signals, Streams};
 use crate::watch::levels::{self, Levels};
-use crate::watch::look::started_with;
 use crate::watch::run::{self, Tracing, Watched};
+use crate::watch::scan::started_with;
 use crate::{Calibration, ExplainError, Request, Subject};
 
-/// Looks may miss the processes that a program of less time leaves behind.
+/// Scans may miss the processes that a program of less time leaves behind.
 const SHORT_NS: u64 = 50_000_000;
 /// Marks of stages that wait to be heard: more than a thread writes in the time between.
 const MARKS: u32 = 1 << 17;
@@ -144,7 +144,7 @@ impl Runs<'_> {
     fn first(&mut self) -> Result<Watched, ExplainError> {
         let mut first = self.once(Streams::Inherited)?;
         self.seen.push(Run::of(&first.tally));
-        // One that is over at once may leave processes that no look has met.
+        // One that is over at once may leave processes that no scan has met.
         if let Some(listener) = self.listener.as_ref().filter(|_| first.tally.wall_ns < SHORT_NS) {
             let [(name, value), _] = listener.environment();
             let left = started_with(&format!("{name}={value}"));

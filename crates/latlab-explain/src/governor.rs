@@ -364,7 +364,7 @@ mod tests {
             governor.counted(at * MS, Some(Counts::default()));
             if governor.on {
                 recorded += 1;
-                // Threads of a moment, met by no look.
+                // Threads of a moment, met by no scan.
                 governor.recorded(Counts { starts: 20, ..Counts::default() }, 1);
             }
             governor.decide(at * MS, 1);

@@ -254,10 +254,11 @@ pub struct Observer {
     pub allowed_share: Option<f64>,
     /// CPU time of the watching process beside it while the program ran, all its threads, as a share of one CPU.
     pub watcher_share: f64,
-    /// Share of wall time in which perf records were on; the rest was filled by looking.
+    /// Share of wall time in which perf records were on; the rest was filled by scans.
     pub recorded_share: f64,
-    /// Times the threads were looked at in /proc.
-    pub looks: u64,
+    /// Scans of the threads in /proc.
+    #[serde(rename = "looks")]
+    pub scans: u64,
     /// Samples taken on the CPU.
     pub samples: u64,
     /// Records of threads that left a CPU.
@@ -394,14 +395,15 @@ pub struct StageSpans {
 }
 
 /// Files, pipes and sockets of one run, as they were found open when the program was looked at: what was open for less than the time
-/// between two looks may be missing, and so may the last bytes before a file was closed.
+/// between two scans may be missing, and so may the last bytes before a file was closed.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Files {
     /// Those with the most bytes first; at most 64.
     pub rows: Vec<File>,
-    /// Looks at a process.
-    pub looks: u64,
+    /// Scans of a process.
+    #[serde(rename = "looks")]
+    pub scans: u64,
     /// Files that are not among them.
     pub left_out: u64,
     /// Bytes of all rows as a share of what the kernel counted; absent where it counted nothing, or what could not be read.
@@ -414,7 +416,7 @@ pub struct Files {
     pub counted_written_bytes: Option<f64>,
     /// The descriptors or counters of some process could not be read.
     pub refused: bool,
-    /// Seconds from one look at all processes to the next, the mean; absent where there was none.
+    /// Seconds from one scan of all processes to the next, the mean; absent where there was none.
     pub every_s: Option<f64>,
     /// The kernel did not say which descriptors share a position (`kcmp`): those that stood together were taken for one.
     pub by_position: bool,
@@ -436,7 +438,7 @@ pub struct File {
     pub descriptors: Vec<u32>,
     /// How often it was found open anew.
     pub opened: u64,
-    /// Times between two looks in which its position went back, or further than was read.
+    /// Times between two scans in which its position went back, or further than was read.
     pub seeks: u64,
     /// When it was first and last seen, seconds since the start.
     pub from_s: f64,
@@ -452,7 +454,7 @@ pub struct File {
     pub sent_again: Option<u64>,
 }
 
-/// A lock, by the address at which threads wait for it. Each look stands for the time since the one before.
+/// A lock, by the address at which threads wait for it. Each scan stands for the time since the one before.
 #[skip_serializing_none]
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Lock {
@@ -468,8 +470,9 @@ pub struct Lock {
     pub waited_s: f64,
     /// Threads that were met waiting for it.
     pub threads: usize,
-    /// Looks that met one.
-    pub looks: u64,
+    /// Scans that met one.
+    #[serde(rename = "looks")]
+    pub scans: u64,
     /// Threads that had it meanwhile, longest first, at most 4; none where the lock does not tell.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub holders: Vec<Holder>,
@@ -486,7 +489,7 @@ pub struct Pauses {
     /// As the virtual machine of Java calls them: `G1 young collection pauses`; or all stops of its threads. Of Go: `garbage collection pauses`,
     /// where all stops of one collection are one. Of V8 too.
     pub kind: String,
-    /// Whether some are not in these numbers: the counters went with the process, and what came after the last look at them is unknown; or the functions
+    /// Whether some are not in these numbers: the counters went with the process, and what came after the last scan of them is unknown; or the functions
     /// of V8 were not watched from the first instruction on, or records of them were lost.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_least: bool,
@@ -494,7 +497,7 @@ pub struct Pauses {
     pub times: u64,
     /// All together, seconds.
     pub seconds: f64,
-    /// The longest of those that a look found to be over, seconds; absent where it found none.
+    /// The longest of those that a scan found to be over, seconds; absent where it found none.
     pub longest_s: Option<f64>,
 }
 
@@ -644,7 +647,7 @@ pub struct Moved {
     pub block_bytes: Option<f64>,
     /// Share of the bytes that moved in such times.
     pub block_known: f64,
-    /// Times between two looks in which they moved, seconds; 0 where only one look saw them.
+    /// Times between two scans in which they moved, seconds; 0 where only one scan saw them.
     pub busy_s: f64,
 }
 

@@ -71,7 +71,7 @@ pub(crate) fn assemble(
             allowed_share: levels.tracing.overhead.is_finite().then_some(levels.tracing.overhead),
             watcher_share: tally.watcher_ns as f64 / wall,
             recorded_share: tally.recorded.wall as f64 / wall,
-            looks: tally.looks,
+            scans: tally.scans,
             samples: tally.mix.total().samples,
             switches: tally.switches,
             lost: tally.lost,
@@ -227,11 +227,11 @@ fn notes(tally: &Tally, first: &Watched, heard: &Heard, tracing: Tracing) -> Vec
                 .to_owned(),
         );
     }
-    if first.by_looks > 0 {
+    if first.by_scans > 0 {
         notes.push(format!(
             "{} processes ended and the program had not waited for them: what they read and wrote is counted as far as the last scan of them \
              saw it.",
-            first.by_looks
+            first.by_scans
         ));
     }
     if first.overflown {

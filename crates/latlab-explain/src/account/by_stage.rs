@@ -26,7 +26,7 @@ const ROUNDS: usize = 50;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Got {
     /// Wall time that was its own, nanoseconds. What follows says what it went to: of recorded time all of it; of time in which threads were
-    /// looked at, a look counts for the stage at its own moment, in proportion to the time since the look before.
+    /// looked at, a scan counts for the stage at its own moment, in proportion to the time since the scan before.
     pub time: f64,
     /// Threads in it ran, nanoseconds of wall time.
     pub running: f64,
@@ -261,7 +261,7 @@ pub(crate) fn divided(
     for (category, share) in ledger {
         let own = match (samples, category) {
             (Some(_), _) => 0.0,
-            // A look cannot tell a thread that runs from one that is ready to.
+            // A scan cannot tell a thread that runs from one that is ready to.
             (None, Category::RunQueueWait) => *share,
             (None, _) => (cpu_share(*category) * cpu_whole).min(*share),
         };

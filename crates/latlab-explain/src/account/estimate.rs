@@ -1,6 +1,6 @@
 //! From sums to rows: shares of wall time with intervals.
 //!
-//! What records give is exact. What looks give is a sample of instants; where the kernel's counters know better (CPU time, run-queue delay), they
+//! What records give is exact. What scans give is a sample of instants; where the kernel's counters know better (CPU time, run-queue delay), they
 //! correct it. Time on the CPU is divided by samples; without any, into user code, which is left whole, and the kernel's work. How much that is
 //! the ticks tell; what it was for, counts and the cost of one of each, measured on this machine, if they come to about as much. Where they
 //! leave more than a fifth of wall time open, it is left whole as well, with what each part may be of it.
@@ -26,7 +26,7 @@ use crate::rules::{Reason, Rules};
 /// The kernel's tick, by which it divides CPU time between user code and itself, nanoseconds. 250 Hz is what distributions build with;
 /// kernels with 1000 Hz know it better than is said here.
 const TICK_NS: f64 = 4e6;
-/// Waits that the looks met, as a share of those that the counters know of: less, and they say nothing.
+/// Waits that the scans met, as a share of those that the counters know of: less, and they say nothing.
 const RARE: f64 = 0.1;
 /// Two counts of a process that runs already, user and system time, are in hundredths of a second.
 const TWO_COUNTS_NS: f64 = 2e7;
@@ -156,7 +156,7 @@ pub(crate) fn ledger(tally: &Tally, rules: &Rules, costs: &Costs) -> Ledger {
     estimate.recorded();
     let contradiction = contradiction(tally);
     if contradiction.is_none() {
-        estimate.looked();
+        estimate.scanned();
     } else {
         estimate.untold();
     }
@@ -196,7 +196,7 @@ impl Estimate<'_> {
 
     /// What was sampled contradicts what was counted.
     fn untold(&mut self) {
-        let ns = self.tally.looked.wall as f64;
+        let ns = self.tally.scanned.wall as f64;
         self.account.add(
             self.whole(Category::Unexplained),
             ns,
@@ -205,15 +205,15 @@ impl Estimate<'_> {
         );
     }
 
-    fn looked(&mut self) {
-        let sums = &self.tally.looked;
+    fn scanned(&mut self) {
+        let sums = &self.tally.scanned;
         let loading = (self.tally.loading_ns as f64).min(sums.absent as f64);
         self.account.exact(self.whole(Category::StartAndExit), loading);
         let wall = sums.wall as f64 - loading;
         if wall <= 0.0 {
             return;
         }
-        let samples = (self.tally.looks as f64).max(1.0);
+        let samples = (self.tally.scans as f64).max(1.0);
         let cpu = self.sampled_cpu();
         let delay = self.tally.delay;
         let (unread, stolen) = (delay.unread_ns as f64, delay.stolen_ns as f64);
@@ -245,11 +245,11 @@ impl Estimate<'_> {
         self.idle(wall, Range { low: idle, high: most.max(idle) }, loading, samples);
     }
 
-    /// The time in which nothing ran, divided as the looks saw it.
+    /// The time in which nothing ran, divided as the scans saw it.
     ///
     /// `idle`: the estimate, and at most.
-    fn idle(&mut self, wall: f64, Range { low: idle, high: most }: Range, loading: f64, looks: f64) {
-        let sums = &self.tally.looked;
+    fn idle(&mut self, wall: f64, Range { low: idle, high: most }: Range, loading: f64, scans: f64) {
+        let sums = &self.tally.scanned;
         let absent = (sums.absent as f64 - loading).max(0.0);
         let mut parts: Vec<(Reason, f64)> =
             sums.waits.each().map(|(reason, ns)| (reason, ns as f64)).collect();
@@ -263,7 +263,7 @@ impl Estimate<'_> {
             total = recorded.total() as f64;
         }
         if total <= 0.0 {
-            // No look met the program waiting: it did, for this long, and nobody knows why.
+            // No scan met the program waiting: it did, for this long, and nobody knows why.
             let range = Range { low: 0.0, high: most };
             let unexplained = self.whole(Category::Unexplained);
             self.account.add(unexplained, idle, range, Method::Sampled);
@@ -271,7 +271,7 @@ impl Estimate<'_> {
         }
         for (reason, seen) in parts {
             let ns = idle * seen / total;
-            let range = of_share(ns / wall, looks).times(wall);
+            let range = of_share(ns / wall, scans).times(wall);
             let range = Range { low: range.low, high: range.high.min(most) };
             if ns > 0.0 {
                 self.account.add(reason, ns, range, Method::Sampled);

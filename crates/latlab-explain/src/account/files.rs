@@ -1,8 +1,8 @@
 //! Which files a program read and wrote, by where its descriptors stand when they are looked at.
 //!
-//! A position that has moved on since the last look is bytes read or written, as far as the process's own counters allow for them: what is
+//! A position that has moved on since the last scan is bytes read or written, as far as the process's own counters allow for them: what is
 //! more was a seek, most likely where most has moved. Bytes that moved no position (`pread`, pipes, sockets) are taken for those of the one
-//! descriptor that a thread has been seen waiting in, where there is only one: files may have been opened and closed between two looks, so
+//! descriptor that a thread has been seen waiting in, where there is only one: files may have been opened and closed between two scans, so
 //! that being the only open one says nothing. Calls are known for times in which one file alone was used.
 //!
 //! Descriptors that were copied (`dup`, `fork`) share one position: however many of them see it move, it has moved once.
@@ -29,7 +29,7 @@ const MOST_COUNTED: usize = 65_536;
 const MOST_PLACES: usize = 4096;
 /// Positions and counters are not read at one moment: they agree to this.
 const AGREE: f64 = 0.1;
-/// Less than this between two looks says nothing of where it came from.
+/// Less than this between two scans says nothing of where it came from.
 const LEAST: u64 = 4096;
 
 /// What a descriptor is of.
@@ -102,7 +102,7 @@ pub(crate) struct Descriptor {
 
 /// One process, looked at.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Look {
+pub(crate) struct Scan {
     /// When, nanoseconds.
     pub at: u64,
     /// Which.
@@ -162,7 +162,7 @@ struct Row {
     descriptors: Vec<u32>,
     opened: u64,
     seeks: u64,
-    looks: u64,
+    scans: u64,
     /// It was there before its process was watched.
     was_there: bool,
     seen: (u64, u64),
@@ -191,7 +191,7 @@ pub(crate) struct Files {
     connections: Connections,
     /// What was found and not kept: hashes of process and name.
     left_out: HashSet<u64>,
-    looks: u64,
+    scans: u64,
 }
 
 /// A position, which several descriptors may share.
@@ -213,33 +213,33 @@ struct Step {
 
 impl Files {
     /// A process has been looked at.
-    pub(crate) fn take(&mut self, look: &Look) {
-        self.looks += 1;
-        if self.processes.len() >= MOST_PROCESSES && !self.processes.contains_key(&look.process) {
-            for descriptor in &look.descriptors {
-                self.leave_out(look.process, descriptor);
+    pub(crate) fn take(&mut self, scan: &Scan) {
+        self.scans += 1;
+        if self.processes.len() >= MOST_PROCESSES && !self.processes.contains_key(&scan.process) {
+            for descriptor in &scan.descriptors {
+                self.leave_out(scan.process, descriptor);
             }
             return;
         }
-        let mut before = self.processes.remove(&look.process).unwrap_or_default();
+        let mut before = self.processes.remove(&scan.process).unwrap_or_default();
         let first = !before.known;
-        if let (true, Some(io)) = (first && look.inherits, look.io) {
+        if let (true, Some(io)) = (first && scan.inherits, scan.io) {
             before.began = io.0;
         }
-        let mut open = HashMap::with_capacity(look.descriptors.len());
+        let mut open = HashMap::with_capacity(scan.descriptors.len());
         let mut steps = Vec::new();
         // Of those that are shared: what has moved, or gone back, has done so once.
         let mut places = HashSet::new();
         let mut candidates: Vec<(usize, Access)> = Vec::new();
-        for descriptor in &look.descriptors {
-            let Some(row) = self.row(look, descriptor) else { continue };
+        for descriptor in &scan.descriptors {
+            let Some(row) = self.row(scan, descriptor) else { continue };
             let known = before.open.get(&descriptor.number).filter(|known| known.0 == row);
             if known.is_none() {
                 self.rows[row].opened += 1;
             }
             let began = match known {
                 Some((_, position)) => *position,
-                None if first && look.inherits => descriptor.position,
+                None if first && scan.inherits => descriptor.position,
                 None => Some(0),
             };
             if let (Some(to), Some(from)) = (descriptor.position, began) {
@@ -252,7 +252,7 @@ impl Files {
                     steps.push(Step { row, bytes, access: descriptor.access, place });
                 }
             }
-            for (_, writes) in look.waits.iter().filter(|wait| wait.0 == descriptor.number) {
+            for (_, writes) in scan.waits.iter().filter(|wait| wait.0 == descriptor.number) {
                 let way = if *writes { Way::Write } else { Way::Read };
                 self.rows[row].moved[way as usize].waited = true;
             }
@@ -261,15 +261,15 @@ impl Files {
             }
             open.insert(descriptor.number, (row, descriptor.position));
         }
-        if !(first && look.inherits) {
+        if !(first && scan.inherits) {
             // A new process has counted from nothing.
             let was = before.io.unwrap_or_default();
-            let past = if first { 0 } else { look.at.saturating_sub(before.at) };
-            self.moved(&steps, &candidates, was, look.io, past);
+            let past = if first { 0 } else { scan.at.saturating_sub(before.at) };
+            self.moved(&steps, &candidates, was, scan.io, past);
         }
         self.processes.insert(
-            look.process,
-            Process { at: look.at, began: before.began, io: look.io.or(before.io), open, known: true },
+            scan.process,
+            Process { at: scan.at, began: before.began, io: scan.io.or(before.io), open, known: true },
         );
     }
 
@@ -300,28 +300,28 @@ impl Files {
         }
     }
 
-    fn row(&mut self, look: &Look, descriptor: &Descriptor) -> Option<usize> {
+    fn row(&mut self, scan: &Scan, descriptor: &Descriptor) -> Option<usize> {
         if descriptor.kind == Kind::Other {
             return None;
         }
-        let key = (look.process, descriptor.target.clone());
+        let key = (scan.process, descriptor.target.clone());
         let at = match self.by_key.get(&key) {
             Some(at) => *at,
             None if self.rows.len() >= MOST_ROWS => {
-                self.leave_out(look.process, descriptor);
+                self.leave_out(scan.process, descriptor);
                 return None;
             }
             None => {
                 self.rows.push(Row {
-                    process: look.process,
+                    process: scan.process,
                     target: descriptor.target.clone(),
                     kind: descriptor.kind,
                     descriptors: Vec::new(),
                     opened: 0,
                     seeks: 0,
-                    looks: 0,
-                    was_there: look.inherits,
-                    seen: (look.at, look.at),
+                    scans: 0,
+                    was_there: scan.inherits,
+                    seen: (scan.at, scan.at),
                     moved: Default::default(),
                 });
                 self.by_key.insert(key, self.rows.len() - 1);
@@ -329,15 +329,15 @@ impl Files {
             }
         };
         let row = &mut self.rows[at];
-        row.looks += u64::from(row.looks == 0 || row.seen.1 < look.at);
-        row.seen.1 = look.at;
+        row.scans += u64::from(row.scans == 0 || row.seen.1 < scan.at);
+        row.seen.1 = scan.at;
         if row.descriptors.len() < MOST_DESCRIPTORS && !row.descriptors.contains(&descriptor.number) {
             row.descriptors.push(descriptor.number);
         }
         Some(at)
     }
 
-    /// Gives what has moved since the last look to files. `was`, `is`: the counters around both looks.
+    /// Gives what has moved since the last scan to files. `was`, `is`: the counters around both scans.
     fn moved(
         &mut self,
         steps: &[Step],
@@ -346,7 +346,7 @@ impl Files {
         is: Option<(Io, Io)>,
         past: u64,
     ) {
-        // From before the last look until after this one: no more than this can have moved. And from look to look.
+        // From before the last scan until after this one: no more than this can have moved. And from scan to scan.
         let most = is.map(|is| is.1.since(&was.0));
         let exact = is.map(|is| is.0.since(&was.0));
         for way in [Way::Read, Way::Write] {
@@ -459,7 +459,7 @@ impl Files {
         self.connections.traffic()
     }
 
-    /// Each process's counters when it began to be watched, and at the last look.
+    /// Each process's counters when it began to be watched, and at the last scan.
     pub(crate) fn counters(&self) -> impl Iterator<Item = (u32, Io, Io)> {
         let of = |(id, process): (&u32, &Process)| Some((*id, process.began, process.io?.1));
         self.processes.iter().filter_map(of)
@@ -488,7 +488,7 @@ impl Files {
             .iter()
             // What was seen once was closed when the program was loaded.
             .filter(|row| {
-                row.total() > 0.0 || (row.looks > 1 && matches!(row.kind, Kind::Pipe | Kind::Socket))
+                row.total() > 0.0 || (row.scans > 1 && matches!(row.kind, Kind::Pipe | Kind::Socket))
             })
             .collect();
         rows.sort_by(|a, b| b.total().total_cmp(&a.total()).then(a.target.cmp(&b.target)));
@@ -517,7 +517,7 @@ impl Files {
                     sent_again: tcp.map(|(_, counters)| counters.sent_again),
                 })
                 .collect(),
-            looks: self.looks,
+            scans: self.scans,
             left_out,
             read_share: share(sum(Way::Read), read),
             written_share: share(sum(Way::Write), written),

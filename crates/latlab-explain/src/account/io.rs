@@ -1,7 +1,7 @@
 //! Bytes and calls of a process, and of all processes of a program together.
 //!
 //! The kernel adds a process's counters to its parent's when the parent waits for it. So those of the processes that are there when the program
-//! ends are exact, and hold all that they have waited for. Missing are processes that ended without that: of them, the last look counts.
+//! ends are exact, and hold all that they have waited for. Missing are processes that ended without that: of them, the last scan counts.
 
 use std::collections::HashMap;
 
@@ -102,8 +102,8 @@ pub(crate) struct Account {
 pub(crate) struct Whole {
     /// Since watching began.
     pub io: Io,
-    /// Processes of which only the last look is known.
-    pub by_looks: u32,
+    /// Processes of which only the last scan is known.
+    pub by_scans: u32,
 }
 
 /// Adds up a program's processes.
@@ -118,7 +118,7 @@ pub(crate) fn whole(accounts: &[Account]) -> Whole {
             whole.io.add(&account.last);
         } else if account.is_orphan || !was_waited_for(account, &by_process) {
             whole.io.add(&account.last);
-            whole.by_looks += 1;
+            whole.by_scans += 1;
         }
     }
     whole.io = whole.io.since(&began);
@@ -153,7 +153,7 @@ mod tests {
     fn each_byte_is_in_the_counters_of_one_process() {
         let orphan = Account { is_orphan: true, ..gone(3, 2, 500) };
         let later = Account { began: read(2000), ..there(2, 1, 3000) };
-        for (name, accounts, bytes, by_looks) in [
+        for (name, accounts, bytes, by_scans) in [
             (
                 "what a parent has waited for",
                 [there(1, 0, 5000), gone(2, 1, 3000), gone(3, 2, 1000)],
@@ -167,7 +167,7 @@ mod tests {
             ("parents of each other", [there(1, 0, 10), gone(2, 3, 3000), gone(3, 2, 4000)], 4010, 1),
         ] {
             let sum = whole(&accounts);
-            assert_eq!((sum.io, sum.by_looks), (read(bytes), by_looks), "{name}");
+            assert_eq!((sum.io, sum.by_scans), (read(bytes), by_scans), "{name}");
         }
     }
 }

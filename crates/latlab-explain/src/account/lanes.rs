@@ -22,7 +22,7 @@ const KINDS: usize = Category::ALL.len() + 2;
 /// What a thread does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Doing {
-    /// On a CPU or ready, which a look cannot tell apart, nor look into.
+    /// On a CPU or ready, which a scan cannot tell apart, nor see into.
     OnCpuOrReady,
     /// On a CPU; samples may say with what.
     OnCpu,

@@ -1,6 +1,6 @@
-//! Which locks threads wait at, for how long, and who holds them meanwhile, by looks at their calls of `futex`.
+//! Which locks threads wait at, for how long, and who holds them meanwhile, by scans of their calls of `futex`.
 //!
-//! A look stands for the time since the one before. What a thread waits at is the address that it passes; mutexes of the C library, and those that
+//! A scan stands for the time since the one before. What a thread waits at is the address that it passes; mutexes of the C library, and those that
 //! pass their priority on, say which thread has them. Condition variables, joins and queues use the same call, and have no holder.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -34,8 +34,8 @@ pub(crate) struct Row {
     pub ns: u64,
     /// Of it, as at a lock.
     pub lock_ns: u64,
-    /// Looks that met somebody there.
-    pub looks: u64,
+    /// Scans that met somebody there.
+    pub scans: u64,
     threads: HashSet<u32>,
     held: BTreeMap<u32, u64>,
 }
@@ -66,7 +66,7 @@ impl Row {
 pub(crate) struct Locks(HashMap<(u32, u64), Row>);
 
 impl Locks {
-    /// All threads were looked at, so long after the time before: these wait.
+    /// All threads were scanned, so long after the time before: these wait.
     pub(crate) fn take(&mut self, past_ns: u64, waits: &[Waiting]) {
         let mut met = HashSet::new();
         for wait in waits {
@@ -77,7 +77,7 @@ impl Locks {
             let row = self.0.entry(key).or_default();
             row.ns += past_ns;
             row.lock_ns += if wait.is_lock { past_ns } else { 0 };
-            row.looks += u64::from(met.insert(key));
+            row.scans += u64::from(met.insert(key));
             if row.threads.len() < MOST_THREADS {
                 row.threads.insert(wait.thread);
             }
@@ -116,7 +116,7 @@ mod tests {
         locks.take(50, &[wait(5, 0x90, None)]);
         let rows = locks.rows(16);
         let (_, address, lock) = rows[0];
-        assert_eq!((address, lock.ns, lock.looks, lock.threads()), (0x10, 50, 2, 2));
+        assert_eq!((address, lock.ns, lock.scans, lock.threads()), (0x10, 50, 2, 2));
         assert_eq!(lock.holders(), [(3, 0.6), (4, 0.4)]);
         // An idle thread waits longer, and at no lock.
         assert_eq!((rows[1].1, rows[1].2.ns, rows[1].2.is_lock()), (0x90, 90, false));

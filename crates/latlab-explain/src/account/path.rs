@@ -308,7 +308,7 @@ impl Path {
         let Some(known) = self.threads.get(&of.thread) else { return self.follow(of, None, Does::Runs) };
         let (who, process) = (known.who, known.process);
         match known.does {
-            // After a look: it was runnable.
+            // After a scan: it was runnable.
             Does::Runs | Does::IsReady => self.add(of.thread, Doing::On(Category::RunQueueWait)),
             Does::Waits(since) => {
                 let child = self.processes.get(&process).and_then(|process| process.child.clone());
@@ -444,7 +444,7 @@ impl Path {
         }
     }
 
-    /// All is recorded from now on. `states`: what a look has seen, with the parent of each process.
+    /// All is recorded from now on. `states`: what a scan has seen, with the parent of each process.
     pub(crate) fn resume<'a>(&mut self, now: u64, states: impl IntoIterator<Item = (Of<'a>, u32, State)>) {
         self.now = Some(now);
         let mut before = std::mem::take(&mut self.threads);

@@ -274,7 +274,7 @@ impl Schedule {
         let mut sweep = Sweep::begin(Rules::built_in(), 0, MAIN, self.cpus);
         sweep.beside(Some(self.others));
         let mut truth = Truth::default();
-        let (mut looks, mut next, mut recorded_ns) = (0, 0, 0);
+        let (mut scans, mut next, mut recorded_ns) = (0, 0, 0);
         let mut recording = false;
         for tick in 0..TICKS {
             let now = tick * TICK;
@@ -289,11 +289,11 @@ impl Schedule {
             };
             if records && !recording {
                 // A sample says what records begin with.
-                sweep.look(now, &self.sampled());
-                looks += 1;
+                sweep.scan(now, &self.sampled());
+                scans += 1;
                 sweep.switch_source(now, Source::Recorded);
             } else if recording && !records {
-                sweep.switch_source(now, Source::Looked);
+                sweep.switch_source(now, Source::Scanned);
                 next = tick + BETWEEN;
             } else if records {
                 let mut late: Vec<u32> = Vec::new();
@@ -308,8 +308,8 @@ impl Schedule {
                     sweep.set(now + LATE, id, MAIN, State::Running);
                 }
             } else if tick >= next {
-                sweep.look(now, &self.sampled());
-                looks += 1;
+                sweep.scan(now, &self.sampled());
+                scans += 1;
                 next = tick + BETWEEN / 2 + self.random.next_u64() % BETWEEN;
             }
             recording = records;
@@ -331,15 +331,15 @@ impl Schedule {
         }
         let end = TICKS * TICK;
         if !recording {
-            sweep.look(end, &self.sampled());
-            looks += 1;
+            sweep.scan(end, &self.sampled());
+            scans += 1;
         }
         let swept = sweep.end(end);
         let tally = Tally {
             runs: 1,
             wall_ns: end,
             wall_range_ns: (end, end),
-            looked: swept.looked,
+            scanned: swept.scanned,
             recorded: swept.recorded,
             unread: swept.unread,
             usage: Usage { user_ns: truth.cpu, queue_ns: Some(truth.queue), ..Usage::default() },
@@ -348,7 +348,7 @@ impl Schedule {
             cpus: self.cpus,
             processes: 1,
             most_threads: swept.most,
-            looks,
+            scans,
             ..Tally::default()
         };
         (tally, truth)

@@ -145,7 +145,7 @@ impl<'a, N: Names> Stream<'a, N> {
         self.threads.insert(tid, Rc::from(name));
     }
 
-    /// All is recorded from now on: what a look has seen, and the parents of processes.
+    /// All is recorded from now on: what a scan has seen, and the parents of processes.
     pub(crate) fn resume(&mut self, now: u64, states: &[(u32, u32, State)], parent: impl Fn(u32) -> u32) {
         if let Some(path) = &mut self.path {
             let of = |thread| self.threads.get(&thread);

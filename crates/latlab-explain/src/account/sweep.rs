@@ -16,7 +16,7 @@ use crate::{Category, Counted};
 /// What a thread does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// On a CPU. When threads are only looked at: on a CPU or ready, which a look cannot tell apart.
+    /// On a CPU. When threads are only scanned: on a CPU or ready, which a scan cannot tell apart.
     Running,
     /// Ready, without a CPU.
     Ready,
@@ -27,8 +27,8 @@ pub(crate) enum State {
 /// Where the states come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// From looks at /proc: a state stands for the time since the look before.
-    Looked,
+    /// From scans of /proc: a state stands for the time since the scan before.
+    Scanned,
     /// From the kernel's records of every switch.
     Recorded,
 }
@@ -263,8 +263,8 @@ pub(crate) struct Sweep<'a> {
 /// What a sweep gave.
 #[derive(Debug)]
 pub(crate) struct Swept {
-    /// While threads were looked at.
-    pub looked: Sums,
+    /// While threads were scanned.
+    pub scanned: Sums,
     /// While every switch was recorded.
     pub recorded: Sums,
     /// Waits whose reason was read in time, and those whose was not.
@@ -287,7 +287,7 @@ impl<'a> Sweep<'a> {
             main,
             cpus,
             others: cpus,
-            source: Source::Looked,
+            source: Source::Scanned,
             threads: HashMap::new(),
             whole: Group { since: now, ..Group::default() },
             processes: HashMap::new(),
@@ -330,7 +330,7 @@ impl<'a> Sweep<'a> {
     /// What a thread in this state does.
     fn doing(&self, state: State) -> Doing {
         match state {
-            State::Running if self.source == Source::Looked => Doing::OnCpuOrReady,
+            State::Running if self.source == Source::Scanned => Doing::OnCpuOrReady,
             State::Running => Doing::OnCpu,
             State::Ready => Doing::On(Category::RunQueueWait),
             State::Waiting(reason) => {
@@ -379,8 +379,8 @@ impl<'a> Sweep<'a> {
         }
     }
 
-    /// A look at `now` stands for `past`: for its stages what it sees counts at its own moment.
-    fn look_in_stages(&mut self, past: u64) {
+    /// A scan of `now` stands for `past`: for its stages what it sees counts at its own moment.
+    fn scan_in_stages(&mut self, past: u64) {
         let spent = self.spent();
         let mut of = self.threads_in(spent);
         if of.is_empty() {
@@ -432,7 +432,7 @@ impl<'a> Sweep<'a> {
         let spent = self.spent();
         let sums = &mut self.sums[self.source as usize];
         sums.wall += past;
-        if self.source == Source::Looked {
+        if self.source == Source::Scanned {
             *sums.by_runnable.entry((self.whole.running, self.others)).or_default() += past;
             sums.thread_running += past * u64::from(self.whole.running);
         } else {
@@ -681,8 +681,8 @@ impl<'a> Sweep<'a> {
         self.others = others.unwrap_or(self.cpus);
     }
 
-    /// What all threads did since the look before: `(thread, process, state)`. Threads that are not named are gone.
-    pub(crate) fn look(&mut self, now: u64, states: &[(u32, u32, State)]) {
+    /// What all threads did since the scan before: `(thread, process, state)`. Threads that are not named are gone.
+    pub(crate) fn scan(&mut self, now: u64, states: &[(u32, u32, State)]) {
         let before = self.whole.since;
         let gone: Vec<u32> = {
             let there: std::collections::HashSet<u32> = states.iter().map(|state| state.0).collect();
@@ -696,8 +696,8 @@ impl<'a> Sweep<'a> {
         }
         self.advance(now);
         let now = self.whole.since;
-        if self.stages.is_used() && self.source == Source::Looked {
-            self.look_in_stages(now.saturating_sub(before));
+        if self.stages.is_used() && self.source == Source::Scanned {
+            self.scan_in_stages(now.saturating_sub(before));
         }
         for of_one in states.chunk_by(|a, b| a.1 == b.1) {
             self.group(of_one[0].1, now);
@@ -749,9 +749,9 @@ impl<'a> Sweep<'a> {
         let (stages, marks) = self.stages.finish(now);
         self.course.lanes.end_all(now);
         self.course.marks = marks;
-        let [looked, recorded] = self.sums;
+        let [scanned, recorded] = self.sums;
         Swept {
-            looked,
+            scanned,
             recorded,
             unread: self.unread,
             most: self.most,

@@ -98,8 +98,8 @@ pub(crate) struct Tally {
     pub wall_range_ns: (u64, u64),
     /// Of it, until the program was loaded: known exactly, at every level.
     pub loading_ns: u64,
-    /// Swept while threads were looked at.
-    pub looked: Sums,
+    /// Swept while threads were scanned.
+    pub scanned: Sums,
     /// Swept from records.
     pub recorded: Sums,
     /// Recorded waits whose reason was read in time, and those whose was not.
@@ -124,8 +124,8 @@ pub(crate) struct Tally {
     pub processes: u64,
     /// Most threads at once.
     pub most_threads: u32,
-    /// Times the threads were looked at.
-    pub looks: u64,
+    /// Scans of the threads.
+    pub scans: u64,
     /// Records of threads leaving a CPU.
     pub switches: u64,
     /// Records lost.
@@ -146,7 +146,7 @@ impl Tally {
     /// Thread time in which processes were met ending: a wait in the ledger, and on a CPU.
     pub(crate) fn ending_ns(&self, rules: &Rules) -> f64 {
         let exit = rules.whole(Category::StartAndExit);
-        (self.looked.thread_waits.of(exit) + self.recorded.thread_waits.of(exit)) as f64
+        (self.scanned.thread_waits.of(exit) + self.recorded.thread_waits.of(exit)) as f64
     }
 
     /// CPUs that threads ran on at once, at most.
@@ -171,7 +171,7 @@ impl Tally {
         self.wall_range_ns.0 = self.wall_range_ns.0.min(other.wall_range_ns.0);
         self.wall_range_ns.1 = self.wall_range_ns.1.max(other.wall_range_ns.1);
         self.loading_ns += other.loading_ns;
-        self.looked.add(&other.looked);
+        self.scanned.add(&other.scanned);
         self.recorded.add(&other.recorded);
         self.unread.add(&other.unread);
         self.mix.add(&other.mix);
@@ -183,7 +183,7 @@ impl Tally {
         self.cpus = self.cpus.max(other.cpus);
         self.processes += other.processes;
         self.most_threads = self.most_threads.max(other.most_threads);
-        self.looks += other.looks;
+        self.scans += other.scans;
         self.switches += other.switches;
         self.lost += other.lost;
         self.mapped.add(&other.mapped);

@@ -125,7 +125,7 @@ impl Bins {
                 let all = bin.whole();
                 let seed = |(at, name): (usize, &Category)| {
                     let share = if sampled > 0.0 { bin.sampled[name.index()] / sampled } else { divides[at] };
-                    // Looks take being ready for running, and waits may have got their reasons later.
+                    // Scans take being ready for running, and waits may have got their reasons later.
                     let is_busy = divides[at] > 0.0 || *name == Category::RunQueueWait;
                     let likely = if is_busy { running } else { all - running };
                     let unseen = UNSEEN * shares[at] * (likely + UNSEEN * all);
@@ -137,7 +137,7 @@ impl Bins {
         let given: f64 = self.kept.iter().map(Bin::whole).sum();
         let rows: Vec<f64> = self.kept.iter().map(|bin| bin.whole() / given.max(1.0) * wall_s).collect();
         let columns: Vec<f64> = shares.iter().map(|share| share * wall_s).collect();
-        // Where the counters know better than the looks, no bin may be only what was seen in it: as little is mixed in as does.
+        // Where the counters know better than the scans, no bin may be only what was seen in it: as little is mixed in as does.
         let mut table = Vec::new();
         for mixed in MIXED {
             table.clone_from(&seen);
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn bins_sum_to_the_ledger_where_looks_could_not_tell_what_it_knows() {
+    fn bins_sum_to_the_ledger_where_scans_could_not_tell_what_it_knows() {
         let mut course = Course::begin(0);
         course.bins.running(0, 6_000_000);
         course.bins.spend(Category::Unexplained, 6_000_000, 8_000_000);

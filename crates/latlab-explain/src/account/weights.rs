@@ -28,7 +28,7 @@ const ALIKE: f64 = 3.0;
 const CHEAP: f64 = 0.01;
 /// Samples on each side that stand for what was not recorded between them: one alone would be all or nothing.
 const NEAR: f64 = 3.0;
-/// More than as much again as the looks have met is of processes that came and went between them, nobody knows when: it is as all the rest.
+/// More than as much again as the scans have met is of processes that came and went between them, nobody knows when: it is as all the rest.
 const MOST_UNMET: f64 = 2.0;
 /// Stretches kept; of more, neighbours are put together. Comparing each with each stays within a millisecond or two.
 const MOST: usize = 1024;
@@ -203,7 +203,7 @@ impl Stretches {
         not.map(|stretch| stretch.cpu_ns).sum()
     }
 
-    /// What all samples say. `unrecorded_ns`: CPU time that was not recorded by the kernel's last word, which looks may have met only in part.
+    /// What all samples say. `unrecorded_ns`: CPU time that was not recorded by the kernel's last word, which scans may have met only in part.
     pub(crate) fn weigh(mut self, unrecorded_ns: f64, sees_kernel: bool) -> Weighed {
         let met = self.unrecorded_ns();
         if met > 0.0 {

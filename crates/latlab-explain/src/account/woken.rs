@@ -34,12 +34,12 @@ pub(crate) fn delay_of_each(tally: &Tally) -> f64 {
 
 /// CPU time for which no thread was seen on a CPU, up to what recording takes: it ran before the records of its coming to a CPU. Thread time.
 pub(crate) fn before_records(tally: &Tally, rules: &Rules) -> f64 {
-    let (looked, recorded) = (&tally.looked, &tally.recorded);
+    let (scanned, recorded) = (&tally.scanned, &tally.recorded);
     if recorded.wall == 0 {
         return 0.0;
     }
     // Loading a program takes CPU time, too.
-    let sampled = looked.wall as f64 * tally.places();
+    let sampled = scanned.wall as f64 * tally.places();
     let seen = (recorded.thread_running + recorded.absent) as f64 + sampled;
     (tally.cpu_ns(rules) - seen).clamp(0.0, tally.recording_ns as f64)
 }
@@ -85,7 +85,7 @@ pub(crate) fn by_category(waits: &Waits, rules: &Rules) -> Vec<(Category, f64)> 
 pub(crate) fn thread_waits(tally: &Tally, rules: &Rules) -> Waits {
     let (ends, unknown_ends) = at_ends(tally, rules);
     let mut waits = Waits::new();
-    for (reason, ns) in tally.looked.thread_waits.each() {
+    for (reason, ns) in tally.scanned.thread_waits.each() {
         *waits.entry(reason).or_default() += ns as f64;
     }
     for (reason, ns) in tally.recorded.thread_waits.each() {
@@ -149,8 +149,8 @@ mod tests {
     fn tally(swept: &Swept, queue_ns: u64) -> Tally {
         let mut tally = Tally {
             runs: 1,
-            wall_ns: swept.recorded.wall + swept.looked.wall,
-            looked: swept.looked.clone(),
+            wall_ns: swept.recorded.wall + swept.scanned.wall,
+            scanned: swept.scanned.clone(),
             recorded: swept.recorded.clone(),
             unread: swept.unread.clone(),
             ..Tally::default()

@@ -12,8 +12,8 @@ const MOST_BYTES: u64 = 1 << 30;
 const PART: u64 = 4;
 /// A step is a symbol, an address range, or a byte of a line program. A million symbols with their lines are 20 million.
 const MOST_STEPS: u64 = 1 << 27;
-/// The clock is looked at about this often, steps.
-const BETWEEN_LOOKS: u64 = 1 << 12;
+/// The clock is read about this often, steps.
+const BETWEEN_CLOCK_READS: u64 = 1 << 12;
 /// Bytes that are read, or searched, in the time of one step.
 const BYTES_A_STEP: u64 = 16;
 
@@ -79,7 +79,7 @@ impl Budget {
     pub(crate) fn step(&self, steps: u64) -> Option<()> {
         let before = self.steps.get();
         self.spend(&self.steps, steps)?;
-        let is_time = before / BETWEEN_LOOKS != self.steps.get() / BETWEEN_LOOKS;
+        let is_time = before / BETWEEN_CLOCK_READS != self.steps.get() / BETWEEN_CLOCK_READS;
         if is_time && now_ns() > self.until.get() {
             self.steps.set(0);
             self.is_spent.set(true);
@@ -145,12 +145,12 @@ mod tests {
     fn steps_end_with_the_time_though_many_are_left() {
         let budget = Budget::of(100, u64::MAX);
         budget.end_by(now_ns());
-        let taken = (0..3 * BETWEEN_LOOKS).map_while(|_| budget.step(1)).count() as u64;
-        assert!(taken <= BETWEEN_LOOKS && budget.is_spent(), "{taken}");
+        let taken = (0..3 * BETWEEN_CLOCK_READS).map_while(|_| budget.step(1)).count() as u64;
+        assert!(taken <= BETWEEN_CLOCK_READS && budget.is_spent(), "{taken}");
         assert!(budget.step(1).is_none(), "nor later");
         let budget = Budget::of(100, u64::MAX);
         budget.end_by(u64::MAX);
-        assert!((0..3 * BETWEEN_LOOKS).all(|_| budget.step(1).is_some()));
+        assert!((0..3 * BETWEEN_CLOCK_READS).all(|_| budget.step(1).is_some()));
     }
 
     #[test]

@@ -9,12 +9,12 @@ use super::clock::{now_ns, thread_cpu_ns};
 use super::proc_file::{io_of, is_of_kind, text, value};
 use super::sockets;
 use crate::account::discards::Discarding;
-use crate::account::files::{Access, Descriptor, Files, Kind, Look};
+use crate::account::files::{Access, Descriptor, Files, Kind, Scan};
 use crate::account::io::{Account, Io, Whole, whole};
 use crate::account::tcp::Traffic;
 use crate::model;
 
-/// Looking may take one part in so many of one CPU.
+/// Scanning may take one part in so many of one CPU.
 const SHARE: u64 = 200;
 const LEAST_NS: u64 = 1_000_000;
 const MOST_NS: u64 = 50_000_000;
@@ -22,13 +22,13 @@ const MOST_NS: u64 = 50_000_000;
 const PARTS: u64 = 100;
 const MOST_PROCESSES: usize = 32;
 const MOST_DESCRIPTORS: usize = 256;
-/// Threads of all processes together that are asked at one look in which call they wait: the kernel may make whoever asks wait for a tick.
+/// Threads of all processes together that are asked at one scan in which call they wait: the kernel may make whoever asks wait for a tick.
 const MOST_ASKED: usize = MOST_PROCESSES;
 /// Of one process.
 const MOST_THREADS: usize = 8;
-/// Descriptors of one file that are compared with each other at one look.
+/// Descriptors of one file that are compared with each other at one scan.
 const MOST_COMPARED: usize = 256;
-/// Looks at two positions until one is between two looks at the other: programs also go back.
+/// Reads of two positions until one is between two scans of the other: programs also go back.
 const ATTEMPTS: usize = 3;
 /// Files of which it is known which descriptors share a position.
 const MOST_PLACES: usize = 2048;
@@ -52,9 +52,9 @@ pub(crate) struct Descriptors {
     left_to_compare: usize,
     begin: u64,
     next: u64,
-    /// CPU time of one look at all processes.
+    /// CPU time of one scan of all processes.
     pub(crate) cost_ns: u64,
-    looks: usize,
+    scans: usize,
     last: u64,
     refused: bool,
     /// The kernel does not say which descriptors share a position.
@@ -73,7 +73,7 @@ impl Descriptors {
             begin: now,
             next: now,
             cost_ns: 0,
-            looks: 0,
+            scans: 0,
             last: now,
             refused: false,
             by_position: false,
@@ -84,7 +84,7 @@ impl Descriptors {
     /// What processes hold before they are watched.
     pub(crate) fn inherit(&mut self, processes: &[u32]) {
         for process in processes.iter().take(MOST_PROCESSES) {
-            self.look(*process, &[], true);
+            self.scan(*process, &[], true);
         }
         self.ask_for_sockets(self.begin);
     }
@@ -96,7 +96,7 @@ impl Descriptors {
         }
     }
 
-    /// Looks once more before the end, whatever it costs.
+    /// Scans once more before the end, whatever it costs.
     pub(crate) fn last(&mut self, processes: impl Iterator<Item = (u32, Vec<u32>)>) {
         self.next = 0;
         self.step(processes);
@@ -114,15 +114,15 @@ impl Descriptors {
         let many = processes.len().max(1);
         // Parents first, as long as all can be looked at.
         if many > MOST_PROCESSES {
-            processes.rotate_left(self.looks * MOST_PROCESSES % many);
+            processes.rotate_left(self.scans * MOST_PROCESSES % many);
         }
         self.left_to_compare = MOST_COMPARED;
         let each = (MOST_ASKED / many).clamp(1, MOST_THREADS);
         for (process, threads) in processes.into_iter().take(MOST_PROCESSES) {
-            self.look(process, &asked(process, threads, self.looks, each), false);
+            self.scan(process, &asked(process, threads, self.scans, each), false);
         }
         self.ask_for_sockets(now);
-        self.looks += 1;
+        self.scans += 1;
         self.last = now;
         let cost = thread_cpu_ns() - before;
         self.cost_ns = if self.cost_ns == 0 { cost } else { (3 * self.cost_ns + cost) / 4 };
@@ -130,7 +130,7 @@ impl Descriptors {
         self.next = now_ns() + usual.max(SHARE * self.cost_ns);
     }
 
-    fn look(&mut self, process: u32, threads: &[u32], inherits: bool) {
+    fn scan(&mut self, process: u32, threads: &[u32], inherits: bool) {
         let before = io_of(process);
         let entries = match std::fs::read_dir(format!("/proc/{process}/fd")) {
             Ok(entries) => entries,
@@ -146,8 +146,8 @@ impl Descriptors {
         let after = io_of(process);
         self.refused |= before.is_none();
         let written = after.map(|io| io.written_chars);
-        self.discarding.look(process, written, &descriptors);
-        self.files.take(&Look {
+        self.discarding.scan(process, written, &descriptors);
+        self.files.take(&Scan {
             at: now_ns(),
             process,
             io: before.zip(after),
@@ -252,7 +252,7 @@ impl Descriptors {
     pub(crate) fn shown(&self, io: Option<&Io>, name: impl Fn(u32) -> String) -> model::Files {
         let spent = self.last.saturating_sub(self.begin) as f64 / 1e9;
         model::Files {
-            every_s: (self.looks > 0).then(|| spent / self.looks as f64),
+            every_s: (self.scans > 0).then(|| spent / self.scans as f64),
             by_position: self.by_position,
             ..self.files.shown(self.begin, io, self.refused, name)
         }
@@ -283,7 +283,7 @@ fn same_place(one: (u32, u32), other: (u32, u32)) -> Result<bool, libc::c_int> {
 }
 
 /// What can be had instead: whether two descriptors of one file were opened alike and stand where a shared one would, the other at a moment
-/// between two looks at the one. Two that only happen to (at the beginning, where nothing has moved yet, or both at the end) count once: what is
+/// between two scans of the one. Two that only happen to (at the beginning, where nothing has moved yet, or both at the end) count once: what is
 /// missing then is said, and what counts twice would not be. `None`: one is not there.
 fn stand_together(one: (u32, u32), other: (u32, u32)) -> Option<bool> {
     for _ in 0..ATTEMPTS {

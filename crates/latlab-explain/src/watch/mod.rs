@@ -15,7 +15,6 @@ pub(crate) mod launch;
 pub(crate) mod levels;
 pub(crate) mod line_tables;
 pub(crate) mod lines;
-pub(crate) mod look;
 pub(crate) mod mapped;
 pub(crate) mod maps;
 pub(crate) mod memory;
@@ -31,6 +30,7 @@ pub(crate) mod rounds;
 pub(crate) mod run;
 #[cfg(test)]
 pub(crate) mod sample;
+pub(crate) mod scan;
 pub(crate) mod segments;
 mod sockets;
 mod structures;

@@ -19,13 +19,13 @@ use go::Programs;
 use java::Machine;
 use v8::{Engine, Probes};
 
-/// From one look to the next, nanoseconds.
+/// From one scan to the next, nanoseconds.
 const EVERY_NS: u64 = 5_000_000;
 /// For so long a process is asked for counters: it may yet become another program, or load a virtual machine.
 const ASKED_NS: u64 = 3_000_000_000;
 /// More processes than this are not asked at once, and the counters of no more are kept.
 const MOST_PROCESSES: usize = 256;
-/// A look takes at most this part of a CPU; where functions are watched, new threads are to be found soon, and any overhead is allowed.
+/// A scan takes at most this part of a CPU; where functions are watched, new threads are to be found soon, and any overhead is allowed.
 const PART: u64 = 20;
 const PART_WITH_FUNCTIONS: u64 = 2;
 /// At the end, what the counters mean may take this long to find out: the user waits.
@@ -37,7 +37,7 @@ const NO_EXEC: u32 = 0x40;
 /// The counters of one process.
 trait Counters: Debug {
     /// Reads them; whether they are still there.
-    fn look(&mut self) -> bool;
+    fn scan(&mut self) -> bool;
 
     /// What there was before is not the program's that is watched.
     fn has_run(&mut self);
@@ -74,7 +74,7 @@ pub(crate) struct Pausing {
     /// `None`: functions are not to be watched.
     probes: Option<Probes>,
     /// Processes that are met now began while they were watched.
-    has_looked: bool,
+    has_scanned: bool,
     next_ns: u64,
 }
 
@@ -84,14 +84,14 @@ impl Pausing {
         Self { probes: Probes::find(), ..Self::default() }
     }
 
-    /// At a look at these processes. `launched`: they were started by latlab, and nothing of them came before.
-    pub(crate) fn look(&mut self, now: u64, pids: impl Iterator<Item = u32>, launched: bool) {
+    /// At a scan of these processes. `launched`: they were started by latlab, and nothing of them came before.
+    pub(crate) fn scan(&mut self, now: u64, pids: impl Iterator<Item = u32>, launched: bool) {
         if now < self.next_ns {
             return;
         }
         let begin = now_ns();
         for found in self.found.iter_mut().filter(|found| found.is_there) {
-            found.is_there = found.counters.look();
+            found.is_there = found.counters.scan();
             if !found.is_there {
                 // Its number may be another program's by now.
                 self.asked.remove(&found.process);
@@ -99,13 +99,13 @@ impl Pausing {
         }
         for pid in pids {
             if let Some(mut counters) = self.ask(now, pid) {
-                if !launched && !self.has_looked {
+                if !launched && !self.has_scanned {
                     counters.has_run();
                 }
                 self.found.push(Found { process: pid, counters, is_there: true });
             }
         }
-        self.has_looked = true;
+        self.has_scanned = true;
         self.asked.retain(|_, asked| asked.last == now);
         let end = now_ns();
         let part = if self.probes.is_some() { PART_WITH_FUNCTIONS } else { PART };
@@ -205,12 +205,12 @@ mod tests {
     fn a_program_without_counters_is_asked_once() {
         let own = std::process::id();
         let mut pausing = Pausing::default();
-        pausing.look(1, [own, u32::MAX].into_iter(), true);
+        pausing.scan(1, [own, u32::MAX].into_iter(), true);
         assert_eq!(pausing.asked[&own].program, std::env::current_exe().ok());
         assert_eq!(pausing.asked[&u32::MAX].program, None);
         assert!(pausing.found.is_empty() && pausing.told().is_empty());
         pausing.next_ns = 0;
-        pausing.look(2, [own].into_iter(), true);
+        pausing.scan(2, [own].into_iter(), true);
         assert!(!pausing.asked.contains_key(&u32::MAX), "it is not there any more");
     }
 }

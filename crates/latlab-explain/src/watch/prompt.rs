@@ -8,7 +8,7 @@ use std::num::NonZeroU64;
 
 use rustix::thread::{current_timer_slack, set_current_timer_slack};
 
-/// Longer than a look at a few threads, so that it is not cut in two; shorter than any usual slice (0.7 to 3 ms).
+/// Longer than a scan of a few threads, so that it is not cut in two; shorter than any usual slice (0.7 to 3 ms).
 const SLICE_NS: u64 = 500_000;
 const SLACK_NS: u64 = 1_000;
 

@@ -45,7 +45,7 @@ const LONGEST_NAME: usize = 512;
 const LONGEST_TABLE: usize = 256 << 10;
 /// A process in which nothing can be read so often in a row has become another program.
 const MOST_FAILURES: u32 = 8;
-/// Distances between looks at what a process has mapped: a shell may become an interpreter.
+/// Distances between scans of what a process has mapped: a shell may become an interpreter.
 const FIRST_SEEK_NS: u64 = 2_000_000;
 const LAST_SEEK_NS: u64 = 500_000_000;
 
@@ -488,7 +488,7 @@ impl Python {
 
     /// Reads where the interpreters among these processes are now, when that may be done again. `since`: this thread's CPU time when it was
     /// woken for this. `random` is any number.
-    pub(crate) fn look(&mut self, processes: impl Iterator<Item = u32>, since: u64, random: u64) {
+    pub(crate) fn scan(&mut self, processes: impl Iterator<Item = u32>, since: u64, random: u64) {
         let now = now_ns();
         if now < self.next {
             return;
@@ -691,7 +691,7 @@ mod tests {
     #[test]
     fn what_is_no_interpreter_is_not_followed() {
         let mut python = Python::begin(now_ns());
-        python.look(std::iter::once(std::process::id()), thread_cpu_ns(), 0);
+        python.scan(std::iter::once(std::process::id()), thread_cpu_ns(), 0);
         assert_eq!(python.due(), u64::MAX, "nobody has to wake up for it");
         assert!(python.finish(now_ns()).is_empty());
     }

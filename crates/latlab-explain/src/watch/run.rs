@@ -17,12 +17,12 @@ use super::clock::{LATE_NS, now_ns, process_cpu_ns, thread_cpu_ns};
 use super::files::Descriptors;
 use super::interpreter;
 use super::launch::{Ended, Held, Signals, Streams, has_ended, pidfd, pipe, reap, wait_for};
-use super::look::{About, Looker};
 use super::pauses::Pausing;
 use super::proc_file::{io_of, letter, text};
 use super::prompt::Prompt;
 use super::python::Python;
 use super::recorder::{LEAST_PERIOD_NS, NEEDS_LEVEL_1, Recorder};
+use super::scan::{About, Scanner};
 use super::traced::Traced;
 use crate::ExplainError;
 use crate::account::io::Io;
@@ -40,7 +40,7 @@ mod recording;
 
 use recording::Recording;
 
-/// Looks come at random distances around this, so that they do not fall into step with a program's own period.
+/// Scans come at random distances around this, so that they do not fall into step with a program's own period.
 const USUAL_NS: u64 = 1_000_000;
 /// At first they come more often: many programs are over soon.
 const FIRST_NS: u64 = 300_000;
@@ -50,10 +50,10 @@ const LATER_NS: u64 = 4_000_000;
 const LATER_FROM_NS: u64 = 30_000_000_000;
 /// Thousands of threads take milliseconds to look at: seldom, but not never.
 const FARTHEST_NS: u64 = 100_000_000;
-/// Looking may take this part of one CPU for each part of the program's time that recording may take, and no more and no less than so much.
+/// Scanning may take this part of one CPU for each part of the program's time that recording may take, and no more and no less than so much.
 const OF_OVERHEAD: f64 = 0.5;
 /// See [`OF_OVERHEAD`].
-const LOOKING: std::ops::RangeInclusive<f64> = 0.01..=0.1;
+const SCANNING: std::ops::RangeInclusive<f64> = 0.01..=0.1;
 /// Stages that the program marks by lines get the time at which they are heard, which is promised to 10 ms; and a ring of 2^17 marks
 /// is read before it is full, at whatever rate one can be written.
 const HEAR_NS: u64 = 5_000_000;
@@ -91,9 +91,9 @@ impl Tracing {
         self.recording == Some(true) && self.overhead.is_infinite()
     }
 
-    /// Share of a CPU that looks may take.
-    fn looking(&self) -> f64 {
-        (self.overhead * OF_OVERHEAD).clamp(*LOOKING.start(), *LOOKING.end())
+    /// Share of a CPU that scans may take.
+    fn scanning(&self) -> f64 {
+        (self.overhead * OF_OVERHEAD).clamp(*SCANNING.start(), *SCANNING.end())
     }
 }
 
@@ -118,8 +118,8 @@ pub(crate) struct Watched {
     pub(crate) overflown: bool,
     /// Why nothing was recorded although it might have been.
     pub(crate) unrecorded: Option<String>,
-    /// Processes whose bytes and calls are those of their last look.
-    pub(crate) by_looks: u32,
+    /// Processes whose bytes and calls are those of their last scan.
+    pub(crate) by_scans: u32,
 }
 
 /// Stamps the moment at which a process ends, whatever the watcher is busy with.
@@ -183,14 +183,14 @@ fn is_closed(pipe: &OwnedFd) -> bool {
     rustix::io::read(pipe, &mut byte) == Ok(0)
 }
 
-/// Distance to the next look, which may take this share of a CPU.
-fn distance(running_for: u64, look_ns: u64, share: f64, random: &mut Rng) -> u64 {
+/// Distance to the next scan, which may take this share of a CPU.
+fn distance(running_for: u64, scan_ns: u64, share: f64, random: &mut Rng) -> u64 {
     let usual = match running_for {
         0..FIRST_FOR_NS => FIRST_NS,
         FIRST_FOR_NS..LATER_FROM_NS => USUAL_NS,
         _ => LATER_NS,
     };
-    let mean = usual.max(whole_ns(look_ns as f64 / share).min(FARTHEST_NS));
+    let mean = usual.max(whole_ns(scan_ns as f64 / share).min(FARTHEST_NS));
     mean / 2 + random.next_u64() % mean.max(1)
 }
 
@@ -295,7 +295,7 @@ pub(crate) fn attach(
         watching.step(ending.as_ref().map(OwnedFd::as_fd), || now_ns() >= until);
     }
     let end = now_ns().min(until.max(watching.begin + 1));
-    watching.descriptors.last(watching.looker.threads());
+    watching.descriptors.last(watching.scanner.threads());
     let io = io_of(pid);
     // Not ours to wait for: what it used meanwhile, by its own counters.
     let ended = || Ended { used: before::of_running(pid), ..Ended::default() };
@@ -334,21 +334,21 @@ fn words(error: &std::io::Error, arguments: &[OsString]) -> String {
 
 struct Watching<'a> {
     pid: u32,
-    looker: Looker,
+    scanner: Scanner,
     descriptors: Descriptors,
     sweep: Sweep<'static>,
     begin: u64,
     loading_ns: u64,
     cpu_begin: u64,
     random: Rng,
-    look_ns: u64,
-    /// Share of a CPU that looks may take.
-    looking: f64,
-    looks: u64,
+    scan_ns: u64,
+    /// Share of a CPU that scans may take.
+    scanning: f64,
+    scans: u64,
     /// When threads are to be looked at, or records read, again; when stages were heard.
     next: u64,
     heard: u64,
-    /// When the last step ended, and how long it took to look or to read.
+    /// When the last step ended, and how long it took to scan or to read.
     stepped: u64,
     worked: u64,
     /// CPU time of this thread until what it does now.
@@ -388,9 +388,9 @@ impl<'a> Watching<'a> {
         launched: bool,
     ) -> Self {
         let now = now_ns();
-        let mut looker = Looker::at(rules, pid);
-        looker.all_threads();
-        governor.begin(looker.counts().unwrap_or_default());
+        let mut scanner = Scanner::at(rules, pid);
+        scanner.all_threads();
+        governor.begin(scanner.counts().unwrap_or_default());
         let cpus = allowed_cpus(pid);
         let mut unrecorded = None;
         let mut recording = None;
@@ -415,7 +415,7 @@ impl<'a> Watching<'a> {
             match opened {
                 Ok(()) => {
                     let mut new = Recording::of(recorder, rules, pid, at_once);
-                    new.begin(looker.counts());
+                    new.begin(scanner.counts());
                     recording = Some(new);
                 }
                 Err(reason) => unrecorded = Some(reason),
@@ -423,16 +423,16 @@ impl<'a> Watching<'a> {
         }
         Self {
             pid,
-            looker,
+            scanner,
             descriptors: Descriptors::begin(now),
             sweep: Sweep::begin(rules, now, pid, cpus),
             begin: now,
             loading_ns: 0,
             cpu_begin: process_cpu_ns(),
             random: Rng::new(now ^ u64::from(pid)),
-            look_ns: 0,
-            looking: tracing.looking(),
-            looks: 0,
+            scan_ns: 0,
+            scanning: tracing.scanning(),
+            scans: 0,
             next: now,
             heard: now,
             stepped: now,
@@ -461,8 +461,8 @@ impl<'a> Watching<'a> {
     /// Time counts from now.
     fn begin(&mut self, before: Usage) {
         self.before = before;
-        self.delays_before = self.looker.delays();
-        self.looker.came();
+        self.delays_before = self.scanner.delays();
+        self.scanner.came();
         self.delay_at_start_ns = self.delays_before.1;
         self.stolen_before_ns = stolen_ns();
         self.cpu_begin = process_cpu_ns();
@@ -473,11 +473,11 @@ impl<'a> Watching<'a> {
         self.python = Python::begin(self.begin);
         self.descriptors = Descriptors::begin(self.begin);
         // What was started before it was watched has counted before.
-        let running: Vec<u32> = self.looker.pids().collect();
+        let running: Vec<u32> = self.scanner.pids().collect();
         self.descriptors.inherit(&running);
         if self.recording.as_ref().is_some_and(|recording| recording.on) {
             // Everything goes on with the exec: the first states are those of its record.
-            self.looker.is_recorded(true);
+            self.scanner.is_recorded(true);
             self.sweep.switch_source(self.begin, Source::Recorded);
             if let Some(recording) = &mut self.recording {
                 recording.stream.resume(self.begin, &[], |_| 0);
@@ -486,7 +486,7 @@ impl<'a> Watching<'a> {
     }
 
     fn loaded(&mut self, at: u64) {
-        if self.sweep.source() == Source::Looked {
+        if self.sweep.source() == Source::Scanned {
             self.sweep.advance(at);
         }
         self.loading_ns = at.saturating_sub(self.begin);
@@ -540,13 +540,13 @@ impl<'a> Watching<'a> {
             if self.recording.as_ref().is_some_and(|recording| recording.on) {
                 self.read_records();
             } else {
-                self.look();
+                self.scan();
             }
-            self.descriptors.step(self.looker.threads());
-            self.pausing.look(now, self.looker.pids(), self.launched);
+            self.descriptors.step(self.scanner.threads());
+            self.pausing.scan(now, self.scanner.pids(), self.launched);
             self.worked = now_ns() - now;
             self.govern();
-            // These have shares of their own, and are not the cost of a look.
+            // These have shares of their own, and are not the cost of a scan.
             self.used = thread_cpu_ns();
             self.next = now_ns() + self.distance();
             self.stepped = now_ns();
@@ -556,11 +556,11 @@ impl<'a> Watching<'a> {
         if self.sweep.stages().is_filling() {
             self.next = now_ns();
         }
-        self.python.look(self.looker.pids(), self.used, self.random.next_u64());
+        self.python.scan(self.scanner.pids(), self.used, self.random.next_u64());
         self.used = thread_cpu_ns();
     }
 
-    /// From now to the next look or reading of records.
+    /// From now to the next scan or reading of records.
     fn distance(&mut self) -> u64 {
         let running_for = now_ns() - self.begin;
         match &self.recording {
@@ -568,30 +568,30 @@ impl<'a> Watching<'a> {
                 if running_for > FIRST_FOR_NS { DRAIN_NS } else { FIRST_NS * 2 }
             }
             // Reasons are asked for as often as threads would be looked at.
-            _ => distance(running_for, self.look_ns, self.looking, &mut self.random),
+            _ => distance(running_for, self.scan_ns, self.scanning, &mut self.random),
         }
     }
 
-    fn look(&mut self) {
+    fn scan(&mut self) {
         // What is seen is there from now on: whenever the program ends, it is later.
         let now = now_ns();
-        let counted = self.looker.look(&mut self.states);
+        let counted = self.scanner.scan(&mut self.states);
         if self.launched && self.states.is_empty() && !is_there(self.pid) {
             // Its entry stays until it is waited for: it is hidden (hidepid), and there is nothing to know but that it lives.
-            self.looker.refused = true;
+            self.scanner.refused = true;
             self.states.push((self.pid, self.pid, State::Waiting(None)));
         }
         self.hear(false);
         if !self.states.is_empty() {
-            self.sweep.beside(self.looker.others());
-            self.sweep.look(now, &self.states);
-            self.looks += 1;
+            self.sweep.beside(self.scanner.others());
+            self.sweep.scan(now, &self.states);
+            self.scans += 1;
         }
         if counted {
             self.count();
         }
         // Kept for when the process is gone before it can be asked.
-        if self.looks % 64 == 1 {
+        if self.scans % 64 == 1 {
             self.io = io_of(self.pid).or(self.io);
         }
         self.took();
@@ -599,12 +599,12 @@ impl<'a> Watching<'a> {
 
     /// What the counters say of the program, which the governor goes by.
     fn count(&mut self) {
-        let ran = self.looker.ran_ns().saturating_sub(self.delays_before.0);
+        let ran = self.scanner.ran_ns().saturating_sub(self.delays_before.0);
         let ran = if ran > 0 { ran } else { self.sweep.cpu_ns() };
         self.cpu_ns = self.cpu_ns.max(ran);
-        self.governor.counted(self.cpu_ns, self.looker.counts());
+        self.governor.counted(self.cpu_ns, self.scanner.counts());
         if let Some(recording) = self.recording.as_mut().filter(|recording| !recording.on) {
-            recording.pass(self.cpu_ns, self.looker.counts(), self.governor.price());
+            recording.pass(self.cpu_ns, self.scanner.counts(), self.governor.price());
         }
     }
 
@@ -613,7 +613,7 @@ impl<'a> Watching<'a> {
         let used = thread_cpu_ns();
         let ns = used - self.used;
         self.used = used;
-        self.look_ns = if self.look_ns == 0 { ns } else { (7 * self.look_ns + ns) / 8 };
+        self.scan_ns = if self.scan_ns == 0 { ns } else { (7 * self.scan_ns + ns) / 8 };
     }
 
     fn read_records(&mut self) {
@@ -623,8 +623,8 @@ impl<'a> Watching<'a> {
         self.hear(false);
         let Some(recording) = &mut self.recording else { return };
         if !recording.recorder.sees_kernel {
-            self.looks += 1;
-            recording.ask(read, &mut self.looker);
+            self.scans += 1;
+            recording.ask(read, &mut self.scanner);
             let slice = (now - self.begin) / FAULT_SLICE_NS % FAULT_SLICES;
             if (slice == 0) != recording.faults_on {
                 recording.faults_on = slice == 0;
@@ -634,12 +634,12 @@ impl<'a> Watching<'a> {
         let all = recording.take(now.saturating_sub(LATE_NS), false, &mut self.sweep);
         recording.cut(&mut self.sweep, false, self.governor.price());
         if recording.recorder.sees_kernel {
-            recording.ask_what_is_polled(&mut self.looker);
+            recording.ask_what_is_polled(&mut self.scanner);
         }
         let seldom = now >= recording.seldom;
         // Records that wait for names do not tell what the program has used.
         if seldom || !all {
-            self.looker.look(&mut self.states);
+            self.scanner.scan(&mut self.states);
         }
         if seldom {
             recording.seldom = now + SELDOM_NS;
@@ -649,8 +649,8 @@ impl<'a> Watching<'a> {
         // Between the record of one thread that leaves a CPU and that of the next one that comes to it.
         let switching = self.governor.price().of_waiting(recording.recorded().since(counts));
         let recorded = cpu_ns + self.sweep.cpu_ns() - swept_ns;
-        let looked = seldom || !all;
-        let ran = if looked { self.looker.ran_ns().saturating_sub(self.delays_before.0) } else { 0 };
+        let scanned = seldom || !all;
+        let ran = if scanned { self.scanner.ran_ns().saturating_sub(self.delays_before.0) } else { 0 };
         self.cpu_ns = self.cpu_ns.max(recorded).max(if all { 0 } else { ran });
         self.took();
         let ran = ran.saturating_sub(cpu_ns);
@@ -666,7 +666,7 @@ impl<'a> Watching<'a> {
             return;
         }
         let was = recording.on;
-        let on = self.governor.decide(self.cpu_ns, self.looker.running().max(1));
+        let on = self.governor.decide(self.cpu_ns, self.scanner.running().max(1));
         if was && !on {
             self.pause();
         } else if !was && on {
@@ -694,7 +694,7 @@ impl<'a> Watching<'a> {
     fn delay(&self) -> Delay {
         Delay {
             recorded_ns: self.recorded_delay_ns,
-            unread_ns: self.looker.unread_ns,
+            unread_ns: self.scanner.unread_ns,
             stolen_ns: stolen_ns().saturating_sub(self.stolen_before_ns),
         }
     }
@@ -703,8 +703,8 @@ impl<'a> Watching<'a> {
         // Closing takes milliseconds, in which more and more is missing: what came before counts.
         let now = now_ns();
         self.stop_recording(false);
-        let (_, delay) = self.looker.delays();
-        self.looker.is_recorded(false);
+        let (_, delay) = self.scanner.delays();
+        self.scanner.is_recorded(false);
         self.count_recorded_delay(delay);
         let Some(recording) = &mut self.recording else { return };
         recording.take(now, true, &mut self.sweep);
@@ -712,22 +712,22 @@ impl<'a> Watching<'a> {
         if let Some(path) = &mut recording.stream.path {
             path.pause(now, |thread| self.sweep.waits_for(thread));
         }
-        self.sweep.switch_source(now, Source::Looked);
+        self.sweep.switch_source(now, Source::Scanned);
         recording.cut(&mut self.sweep, true, self.governor.price());
         // Of the rest only mappings and names are of use.
         recording.take(u64::MAX, true, &mut self.sweep);
     }
 
     fn resume(&mut self) {
-        let threads = self.looker.all_threads();
+        let threads = self.scanner.all_threads();
         if threads.is_empty() {
             return;
         }
         // What was used until now was not recorded.
-        (_, self.delay_at_start_ns) = self.looker.delays();
+        (_, self.delay_at_start_ns) = self.scanner.delays();
         self.count();
         let Some(recording) = &mut self.recording else { return };
-        self.governor.opened(self.looker.running().max(1));
+        self.governor.opened(self.scanner.running().max(1));
         if let Err(reason) = recording.recorder.start(&threads, false) {
             // Too many threads, or too many open files: they are looked at to the end.
             recording.given_up = true;
@@ -738,33 +738,33 @@ impl<'a> Watching<'a> {
         recording.begin_slice();
         recording.faults_on = true;
         recording.stream.has(recording.recorder.events.clone());
-        recording.knows_already(&self.looker);
+        recording.knows_already(&self.scanner);
         // What the records begin with: states at this moment, which later records correct. Opening events takes milliseconds, in which much may have
         // been marked.
         let now = now_ns();
-        self.looker.look(&mut self.states);
+        self.scanner.scan(&mut self.states);
         self.hear(false);
         if self.states.is_empty() {
-            // It has ended meanwhile: its time is that of the look before.
+            // It has ended meanwhile: its time is that of the scan before.
             self.stop_recording(false);
             return;
         }
-        self.sweep.look(now, &self.states);
-        self.looks += 1;
+        self.sweep.scan(now, &self.states);
+        self.scans += 1;
         self.sweep.switch_source(now, Source::Recorded);
-        self.looker.is_recorded(true);
+        self.scanner.is_recorded(true);
         if let Some(recording) = &mut self.recording {
             recording.from = (self.cpu_ns, self.sweep.cpu_ns(), recording.recorded());
             if recording.recorder.wakes.is_err() {
                 recording.stream.path = None;
             }
-            recording.stream.resume(now, &self.states, |process| self.looker.parent(process));
+            recording.stream.resume(now, &self.states, |process| self.scanner.parent(process));
         }
     }
 
     /// `io`: its counters of bytes and calls, if they could be read; `ended`: how it ended, and these counters by another way.
     fn finish(mut self, end: u64, io: Option<Io>, ended: impl FnOnce() -> (Ended, Option<Io>)) -> Watched {
-        let delays = self.looker.delays();
+        let delays = self.scanner.delays();
         if self.recording.as_ref().is_some_and(|recording| recording.on) {
             self.count_recorded_delay(delays.1);
         }
@@ -780,26 +780,26 @@ impl<'a> Watching<'a> {
         if let Some(recording) = &mut self.recording {
             // What was recorded to the end, or what was not.
             recording.cut(&mut self.sweep, true, self.governor.price());
-            let ran = self.looker.ran_ns().saturating_sub(self.delays_before.0);
-            recording.pass(ran, self.looker.counts(), self.governor.price());
+            let ran = self.scanner.ran_ns().saturating_sub(self.delays_before.0);
+            recording.pass(ran, self.scanner.counts(), self.governor.price());
         }
         let (ended, counted) = ended();
         if let Some(recording) = &self.recording {
             for (pid, parent) in recording.stream.started_processes() {
-                self.looker.learn(*pid, *parent);
+                self.scanner.learn(*pid, *parent);
             }
         }
-        let left_running = if self.launched { self.looker.left_running() } else { 0 };
+        let left_running = if self.launched { self.scanner.left_running() } else { 0 };
         let began = self.before.io.unwrap_or_default();
         let whole = io.or(counted).or(self.io).map(|last| {
-            let parent = |process| self.looker.parent(process);
-            let is_orphan = |process| self.looker.is_orphan(process);
+            let parent = |process| self.scanner.parent(process);
+            let is_orphan = |process| self.scanner.is_orphan(process);
             self.descriptors.whole((self.pid, began, last), parent, is_orphan)
         });
         let usage = self.usage(ended.used, whole.map(|whole| whole.io), delays);
         let path = self.path(end);
         let name = |process: u32| {
-            let about = self.looker.about.get(&process);
+            let about = self.scanner.about.get(&process);
             about.map(|about| about.name.clone()).unwrap_or_default()
         };
         let files = self.descriptors.shown(usage.io.as_ref(), name);
@@ -810,13 +810,13 @@ impl<'a> Watching<'a> {
         let sweep = &mut self.sweep;
         let weighed = self.recording.as_mut().map(|recording| recording.weigh(cpu_ns, sweep));
         let swept = self.sweep.end(end);
-        let wall_ns = swept.looked.wall + swept.recorded.wall;
-        let processes = u64::try_from(self.looker.about.len()).unwrap_or(1);
+        let wall_ns = swept.scanned.wall + swept.recorded.wall;
+        let processes = u64::try_from(self.scanner.about.len()).unwrap_or(1);
         let mut tally = Tally {
             runs: 1,
             wall_ns: end - self.begin,
             loading_ns: self.loading_ns,
-            looked: swept.looked,
+            scanned: swept.scanned,
             recorded: swept.recorded,
             unread: swept.unread,
             stages: swept.stages,
@@ -825,13 +825,13 @@ impl<'a> Watching<'a> {
             cpus: self.cpus,
             processes,
             most_threads: swept.most,
-            looks: self.looks,
+            scans: self.scans,
             watcher_ns,
             python: self.python.finish(end),
             ..Tally::default()
         };
-        let came = self.looker.came();
-        (tally.looked.wakes, tally.looked.unknown_wakes) = (came.by_reason, came.unknown);
+        let came = self.scanner.came();
+        (tally.scanned.wakes, tally.scanned.unknown_wakes) = (came.by_reason, came.unknown);
         debug_assert!(wall_ns >= tally.wall_ns, "{wall_ns} {}", tally.wall_ns);
         tally.wall_range_ns = (tally.wall_ns, tally.wall_ns);
         if let Some(recording) = self.recording {
@@ -855,15 +855,15 @@ impl<'a> Watching<'a> {
             course: swept.course,
             files,
             path,
-            locks: self.looker.locks(MOST_LOCKS),
+            locks: self.scanner.locks(MOST_LOCKS),
             pauses: self.pausing.told(),
             calls,
             processes: swept.processes,
-            refused: self.looker.refused,
-            overflown: self.looker.overflown,
-            about: self.looker.about,
+            refused: self.scanner.refused,
+            overflown: self.scanner.overflown,
+            about: self.scanner.about,
             unrecorded: self.unrecorded,
-            by_looks: whole.map_or(0, |whole| whole.by_looks),
+            by_scans: whole.map_or(0, |whole| whole.by_scans),
         }
     }
 
@@ -872,7 +872,7 @@ impl<'a> Watching<'a> {
         let counts = Counts {
             switches: usage.voluntary_switches + usage.involuntary_switches,
             faults: (usage.minor_faults + usage.major_faults) / FAULT_SLICES,
-            starts: self.looker.counts().unwrap_or_default().starts,
+            starts: self.scanner.counts().unwrap_or_default().starts,
         };
         self.governor.end(usage.cpu_ns(), counts);
     }

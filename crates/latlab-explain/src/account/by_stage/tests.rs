@@ -104,13 +104,13 @@ fn a_program_without_marks_has_no_stages() {
 }
 
 #[test]
-fn a_look_that_comes_late_counts_for_the_stage_at_its_own_moment() {
+fn a_scan_that_comes_late_counts_for_the_stage_at_its_own_moment() {
     let mut sweep = Sweep::begin(rules(), 0, 1, 8);
     for change in [begin(0, 1, 1, "work"), end(90 * MS, 1, 1), begin(95 * MS, 1, 2, "nap")] {
         sweep.stages().expect(change);
     }
-    sweep.look(MS, &[(1, 1, State::Running)]);
-    sweep.look(100 * MS, &[(1, 1, State::Waiting(Some(rules().whole(Sleep))))]);
+    sweep.scan(MS, &[(1, 1, State::Running)]);
+    sweep.scan(100 * MS, &[(1, 1, State::Waiting(Some(rules().whole(Sleep))))]);
     let sums = sweep.end(100 * MS).stages;
     assert!((of(&sums, "work").time - 90e6).abs() < 10.0);
     assert!((of(&sums, "nap").time - 5e6).abs() < 10.0);

@@ -45,11 +45,11 @@ impl Estimate<'_> {
     /// How often threads were woken, by what they had waited for; where no counter tells, for how long they waited.
     pub(super) fn woken(&self) -> Counted {
         let of = |sums: fn(&Sums) -> &Counted| {
-            let mut all = sums(&self.tally.looked).clone();
+            let mut all = sums(&self.tally.scanned).clone();
             all.add(sums(&self.tally.recorded));
             all
         };
-        let unknown = self.tally.looked.unknown_wakes + self.tally.recorded.unknown_wakes;
+        let unknown = self.tally.scanned.unknown_wakes + self.tally.recorded.unknown_wakes;
         let woken = of(|sums| &sums.wakes);
         if woken.total() + unknown > 0 { woken } else { of(|sums| &sums.thread_waits) }
     }

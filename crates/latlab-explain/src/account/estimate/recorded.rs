@@ -120,13 +120,13 @@ impl Estimate<'_> {
             self.account.add(reason, ns * share, range, Method::Sampled);
         }
         let rest = ns * (1.0 - given).max(0.0);
-        // Where none was read in time, they are taken for those that looks met.
-        let (looked, looks) = (&self.tally.looked, self.tally.looks as f64);
-        let met = (looked.waits.total() + looked.unknown) as f64;
+        // Where none was read in time, they are taken for those that scans met.
+        let (scanned, scans) = (&self.tally.scanned, self.tally.scans as f64);
+        let met = (scanned.waits.total() + scanned.unknown) as f64;
         let mut left = rest;
-        for (reason, seen) in looked.waits.each().filter(|_| rest > 0.0) {
+        for (reason, seen) in scanned.waits.each().filter(|_| rest > 0.0) {
             let share = seen as f64 / met;
-            let range = of_share(share, looks).times(rest);
+            let range = of_share(share, scans).times(rest);
             left -= rest * share;
             self.account.add(reason, rest * share, range, Method::Sampled);
         }

@@ -36,8 +36,8 @@ fn costs() -> Costs {
     }
 }
 
-/// One second of one thread, looked at a thousand times: `busy` percent of it on the CPU, the rest waiting for this.
-fn looked(busy: u64, waits: Category) -> Tally {
+/// One second of one thread, scanned a thousand times: `busy` percent of it on the CPU, the rest waiting for this.
+fn scanned(busy: u64, waits: Category) -> Tally {
     let mut tally = Tally {
         runs: 1,
         wall_ns: SECOND,
@@ -45,17 +45,17 @@ fn looked(busy: u64, waits: Category) -> Tally {
         most_threads: 1,
         processes: 1,
         cpus: 4,
-        looks: 1000,
+        scans: 1000,
         ..Tally::default()
     };
     let ns = busy * 10_000_000;
-    tally.looked.wall = SECOND;
-    tally.looked.running = ns;
-    tally.looked.thread_running = ns;
-    tally.looked.by_runnable = BTreeMap::from([((0, 0), SECOND - ns), ((1, 0), ns)]);
-    tally.looked.waits.count(rules().whole(waits), SECOND - ns);
-    tally.looked.thread_waits.count(rules().whole(waits), SECOND - ns);
-    tally.looked.wakes.count(rules().whole(waits), u64::from(busy < 100));
+    tally.scanned.wall = SECOND;
+    tally.scanned.running = ns;
+    tally.scanned.thread_running = ns;
+    tally.scanned.by_runnable = BTreeMap::from([((0, 0), SECOND - ns), ((1, 0), ns)]);
+    tally.scanned.waits.count(rules().whole(waits), SECOND - ns);
+    tally.scanned.thread_waits.count(rules().whole(waits), SECOND - ns);
+    tally.scanned.wakes.count(rules().whole(waits), u64::from(busy < 100));
     tally.usage.user_ns = ns;
     tally.usage.queue_ns = Some(0);
     tally
@@ -137,8 +137,8 @@ fn assert_closed(ledger: &Ledger) {
 }
 
 #[test]
-fn looks_alone_name_waits_and_leave_user_code_whole() {
-    let ledger = closed(&looked(25, Network), &costs());
+fn scans_alone_name_waits_and_leave_user_code_whole() {
+    let ledger = closed(&scanned(25, Network), &costs());
     assert_shares(&ledger, 1e-6, [(Network, 0.75), (UserCpu, 0.25)]);
     let names: Vec<_> = ledger.rows.iter().map(|row| row.name).collect();
     for unseen in Category::OF_USER_CODE {
@@ -151,8 +151,8 @@ fn looks_alone_name_waits_and_leave_user_code_whole() {
 }
 
 #[test]
-fn of_one_thread_the_counters_know_better_than_the_looks() {
-    let mut tally = looked(50, StorageWait);
+fn of_one_thread_the_counters_know_better_than_the_scans() {
+    let mut tally = scanned(50, StorageWait);
     tally.usage.user_ns = 300_000_000;
     tally.usage.queue_ns = Some(100_000_000);
     let ledger = closed(&tally, &costs());
@@ -161,7 +161,7 @@ fn of_one_thread_the_counters_know_better_than_the_looks() {
 
 #[test]
 fn waits_for_a_cpu_that_ended_with_their_process_are_no_sleep() {
-    let mut tally = looked(50, Sleep);
+    let mut tally = scanned(50, Sleep);
     tally.most_threads = 2;
     tally.usage.user_ns = 200_000_000;
     tally.usage.queue_ns = Some(100_000_000);
@@ -176,7 +176,7 @@ fn waits_for_a_cpu_that_ended_with_their_process_are_no_sleep() {
 
 #[test]
 fn what_the_host_took_is_no_sleep_and_no_run_queue_delay() {
-    let mut tally = looked(50, Sleep);
+    let mut tally = scanned(50, Sleep);
     tally.usage.user_ns = 400_000_000;
     tally.delay.stolen_ns = 150_000_000;
     let found = closed(&tally, &costs());
@@ -192,9 +192,9 @@ fn what_the_host_took_is_no_sleep_and_no_run_queue_delay() {
 #[test]
 fn threads_cannot_have_run_for_longer_than_their_cpu_time() {
     // Four threads, one of them on a CPU or ready nearly all the time, and a tenth of a second of CPU time between them.
-    let mut tally = looked(90, Locks);
+    let mut tally = scanned(90, Locks);
     tally.most_threads = 4;
-    tally.looked.by_runnable = BTreeMap::from([((0, 0), SECOND / 10), ((2, 0), 9 * SECOND / 10)]);
+    tally.scanned.by_runnable = BTreeMap::from([((0, 0), SECOND / 10), ((2, 0), 9 * SECOND / 10)]);
     tally.usage.user_ns = SECOND / 10;
     tally.usage.queue_ns = Some(17 * SECOND / 10);
     let found = closed(&tally, &costs());
@@ -204,7 +204,7 @@ fn threads_cannot_have_run_for_longer_than_their_cpu_time() {
 
 #[test]
 fn a_counter_that_no_ledger_can_satisfy_is_named() {
-    let mut tally = looked(50, Sleep);
+    let mut tally = scanned(50, Sleep);
     tally.cpus = 2;
     tally.usage.user_ns = 2 * SECOND;
     assert_eq!(closed(&tally, &costs()).contradiction, None);
@@ -217,7 +217,7 @@ fn a_counter_that_no_ledger_can_satisfy_is_named() {
 
 #[test]
 fn kernel_time_is_divided_by_what_its_pieces_cost_and_the_rest_is_other_work() {
-    let mut tally = looked(100, Sleep);
+    let mut tally = scanned(100, Sleep);
     (tally.usage.user_ns, tally.usage.system_ns) = (200_000_000, 800_000_000);
     tally.usage.minor_faults = 300_000;
     tally.usage.io = Some(Io { read_chars: 1_000_000_000, read_calls: 500_000, ..Io::default() });
@@ -248,7 +248,7 @@ fn what_ticks_do_not_see_around_waits_is_the_kernels() {
         ..costs()
     };
     let queued = |waits, switches, queue_ns| {
-        let mut tally = looked(50, waits);
+        let mut tally = scanned(50, waits);
         tally.usage.queue_ns = Some(queue_ns);
         (tally.usage.user_ns, tally.usage.system_ns) = (300_000_000, 200_000_000);
         tally.usage.voluntary_switches = switches;
@@ -273,7 +273,7 @@ fn what_ticks_do_not_see_around_waits_is_the_kernels() {
 
 #[test]
 fn files_that_were_read_are_no_pipe_although_a_pipe_was_waited_for() {
-    let mut tally = looked(50, Pipe);
+    let mut tally = scanned(50, Pipe);
     (tally.usage.user_ns, tally.usage.system_ns) = (300_000_000, 200_000_000);
     // 500 MB of a file, and as much into a pipe.
     tally.usage.io = Some(Io {
@@ -290,7 +290,7 @@ fn files_that_were_read_are_no_pipe_although_a_pipe_was_waited_for() {
     tally.usage.file_chars = 0;
     let found = closed(&tally, &costs());
     assert!(share(&found, FileIoCpu) < 0.01);
-    // Pipes have no disk: what was written for one was a file's, though it was closed before anybody looked.
+    // Pipes have no disk: what was written for one was a file's, though it was closed before any scan.
     tally.usage.io.as_mut().unwrap().written_bytes = 500_000_000;
     let found = closed(&tally, &costs());
     assert_shares(&found, 0.01, [(FileIoCpu, 0.1)]);
@@ -298,7 +298,7 @@ fn files_that_were_read_are_no_pipe_although_a_pipe_was_waited_for() {
 
 #[test]
 fn what_is_thrown_away_is_no_work_on_files() {
-    let mut tally = looked(100, Network);
+    let mut tally = scanned(100, Network);
     (tally.usage.user_ns, tally.usage.system_ns) = (700_000_000, 300_000_000);
     // 1 GB from a socket, which no counter knows, into /dev/null.
     tally.usage.io = Some(Io { written_chars: 1_000_000_000, write_calls: 100_000, ..Io::default() });
@@ -321,7 +321,7 @@ fn what_is_thrown_away_is_no_work_on_files() {
 
 #[test]
 fn what_the_kernel_does_for_tcp_is_the_networks() {
-    let mut tally = looked(90, Network);
+    let mut tally = scanned(90, Network);
     (tally.usage.user_ns, tally.usage.system_ns) = (200_000_000, 700_000_000);
     let traffic = Traffic { bytes: 20_000_000, sends: (50_000.0, 50_000.0), receives: 50_000 };
     // By `send` and `recv`, which the counters of a process do not know: 10 us a piece that is sent, 200 ns a call, 0.1 ns a byte.
@@ -347,7 +347,7 @@ fn what_the_kernel_does_for_tcp_is_the_networks() {
 
 #[test]
 fn a_part_of_the_kernels_work_is_at_most_what_the_others_leave() {
-    let mut tally = looked(100, Sleep);
+    let mut tally = scanned(100, Sleep);
     (tally.usage.user_ns, tally.usage.system_ns) = (200_000_000, 800_000_000);
     tally.usage.minor_faults = 500_000;
     tally.usage.traffic = Traffic { bytes: 1, sends: (30_000.0, 30_000.0), receives: 0 };
@@ -359,8 +359,8 @@ fn a_part_of_the_kernels_work_is_at_most_what_the_others_leave() {
 
 #[test]
 fn recorded_waits_without_a_reason_follow_those_that_were_read_in_time() {
-    let mut tally = looked(0, Sleep);
-    tally.looked = crate::account::sweep::Sums::default();
+    let mut tally = scanned(0, Sleep);
+    tally.scanned = crate::account::sweep::Sums::default();
     tally.recorded.wall = SECOND;
     tally.recorded.unknown = SECOND;
     tally.unread.unread(1000, SECOND);
@@ -373,12 +373,12 @@ fn recorded_waits_without_a_reason_follow_those_that_were_read_in_time() {
 }
 
 #[test]
-fn recorded_waits_of_which_none_was_read_in_time_are_those_that_looks_met() {
-    let mut tally = looked(0, StorageWait);
-    tally.looked.wall = SECOND / 2;
-    tally.looked.waits = Counted::default();
-    tally.looked.waits.count(rules().whole(StorageWait), 400_000_000);
-    tally.looked.unknown = 100_000_000;
+fn recorded_waits_of_which_none_was_read_in_time_are_those_that_scans_met() {
+    let mut tally = scanned(0, StorageWait);
+    tally.scanned.wall = SECOND / 2;
+    tally.scanned.waits = Counted::default();
+    tally.scanned.waits.count(rules().whole(StorageWait), 400_000_000);
+    tally.scanned.unknown = 100_000_000;
     tally.recorded.wall = SECOND / 2;
     tally.recorded.unknown = SECOND / 2;
     let ledger = closed(&tally, &costs());
@@ -387,8 +387,8 @@ fn recorded_waits_of_which_none_was_read_in_time_are_those_that_looks_met() {
 
 #[test]
 fn samples_divide_the_cpu_and_say_how_well_they_know_it() {
-    let mut tally = looked(0, Sleep);
-    tally.looked = crate::account::sweep::Sums::default();
+    let mut tally = scanned(0, Sleep);
+    tally.scanned = crate::account::sweep::Sums::default();
     records(&mut tally, SECOND);
     tally.usage.user_ns = SECOND;
     tally.sees_kernel = true;
@@ -405,8 +405,8 @@ fn samples_divide_the_cpu_and_say_how_well_they_know_it() {
 
 #[test]
 fn samples_of_user_code_leave_the_kernel_to_its_counts() {
-    let mut tally = looked(0, Sleep);
-    tally.looked = crate::account::sweep::Sums::default();
+    let mut tally = scanned(0, Sleep);
+    tally.scanned = crate::account::sweep::Sums::default();
     records(&mut tally, SECOND);
     (tally.usage.user_ns, tally.usage.system_ns) = (600_000_000, 400_000_000);
     tally.usage.minor_faults = 400_000;
@@ -451,8 +451,8 @@ fn waited(tally: &mut Tally, waits: [(Category, u64, u64); 2]) {
 
 /// One second in which a thread ran, all of it recorded.
 fn ran(sees_kernel: bool) -> Tally {
-    let mut tally = looked(100, Sleep);
-    tally.looked = crate::account::sweep::Sums::default();
+    let mut tally = scanned(100, Sleep);
+    tally.scanned = crate::account::sweep::Sums::default();
     records(&mut tally, SECOND);
     tally.sees_kernel = sees_kernel;
     tally
@@ -759,7 +759,7 @@ fn a_function_of_a_quiet_part_that_was_recorded_more_has_its_share_of_the_whole_
         slice(&mut stretches, 10, 0.2, 1);
     }
     slice(&mut stretches, 500, 0.0, 7);
-    let mut tally = looked(90, StorageWait);
+    let mut tally = scanned(90, StorageWait);
     tally.wall_ns += 600_000_000;
     records(&mut tally, 600_000_000);
     tally.usage.user_ns = 1_500_000_000;
@@ -781,13 +781,13 @@ fn what_nothing_like_it_was_recorded_of_is_user_code_as_a_whole_and_counted_in_t
     for sees_kernel in [true, false] {
         // Four seconds of a program that does nothing but compute, half of it in one function, after one that waits all the time, of which nothing
         // was recorded: a tenth of it in user code, the rest in the kernel.
-        let mut tally = looked(100, Sleep);
+        let mut tally = scanned(100, Sleep);
         tally.wall_ns = 5 * SECOND;
         records(&mut tally, 4 * SECOND);
         tally.sees_kernel = sees_kernel;
         (tally.usage.user_ns, tally.usage.system_ns) = (4_100_000_000, 900_000_000);
         tally.usage.voluntary_switches = 10_000;
-        tally.looked.wakes.count(rules().whole(StorageWait), 10_000);
+        tally.scanned.wakes.count(rules().whole(StorageWait), 10_000);
         for at in 0..4000 {
             let name = if at % 2 == 0 { "wanted" } else { "other" };
             tally.mix.sample(rules().whole(Compute), 1e6);
@@ -809,7 +809,7 @@ fn what_nothing_like_it_was_recorded_of_is_user_code_as_a_whole_and_counted_in_t
 
 #[test]
 fn the_accounting_check_fails_when_time_was_counted_twice() {
-    let mut tally = looked(50, Sleep);
+    let mut tally = scanned(50, Sleep);
     tally.wall_ns = SECOND * 9 / 10;
     let ledger = ledger(&tally, rules(), &costs());
     assert!(!ledger.closure.holds);
@@ -818,14 +818,14 @@ fn the_accounting_check_fails_when_time_was_counted_twice() {
 #[test]
 fn what_recording_takes_is_the_kernels_only_where_it_was_recorded() {
     // A tenth of a second was recorded, a fifth of it by the recording itself; user code has all but a tenth of the rest, as ticks say.
-    let mut tally = looked(90, Sleep);
+    let mut tally = scanned(90, Sleep);
     tally.wall_ns = SECOND;
-    (tally.looked.running, tally.looked.thread_running) = (800_000_000, 800_000_000);
-    tally.looked.by_runnable = BTreeMap::from([((0, 0), 100_000_000), ((1, 0), 800_000_000)]);
-    tally.looked.wall = 900_000_000;
+    (tally.scanned.running, tally.scanned.thread_running) = (800_000_000, 800_000_000);
+    tally.scanned.by_runnable = BTreeMap::from([((0, 0), 100_000_000), ((1, 0), 800_000_000)]);
+    tally.scanned.wall = 900_000_000;
     records(&mut tally, 100_000_000);
-    tally.looked.waits = crate::Counted::default();
-    tally.looked.waits.count(rules().whole(Sleep), 100_000_000);
+    tally.scanned.waits = crate::Counted::default();
+    tally.scanned.waits.count(rules().whole(Sleep), 100_000_000);
     (tally.usage.user_ns, tally.usage.system_ns) = (794_000_000, 106_000_000);
     for _ in 0..72 {
         tally.mix.sample(rules().whole(Compute), 1e6);
@@ -842,8 +842,8 @@ fn what_recording_takes_is_the_kernels_only_where_it_was_recorded() {
 
 #[test]
 fn a_process_that_was_met_ending_has_that_time_and_nobody_else_has_its_cpu_time() {
-    // A second: 0.7 s of user code, 0.1 s of the kernel's work for it, 0.2 s in which looks met it ending.
-    let mut tally = looked(80, StartAndExit);
+    // A second: 0.7 s of user code, 0.1 s of the kernel's work for it, 0.2 s in which scans met it ending.
+    let mut tally = scanned(80, StartAndExit);
     (tally.usage.user_ns, tally.usage.system_ns) = (700_000_000, 300_000_000);
     let ledger = closed(&tally, &costs());
     assert_shares(&ledger, 0.04, [(UserCpu, 0.7), (StartAndExit, 0.2), (KernelCpu, 0.1)]);

@@ -45,15 +45,17 @@ fn every_instant_is_given_away_once_whatever_the_threads_do() {
             0 => sweep.remove(now, thread),
             1 => sweep.learn(now, thread, rules().whole(Category::Sleep)),
             2 => {
-                sweep
-                    .switch_source(now, if random.below(2) == 0 { Source::Looked } else { Source::Recorded });
+                sweep.switch_source(
+                    now,
+                    if random.below(2) == 0 { Source::Scanned } else { Source::Recorded },
+                );
             }
             _ => sweep.set(now, thread, thread / 3, states[random.below(states.len())]),
         }
     }
     let swept = sweep.end(now + 10);
-    assert_eq!(given(&swept.recorded) + given(&swept.looked), now + 10);
-    assert_eq!(swept.recorded.wall + swept.looked.wall, now + 10);
+    assert_eq!(given(&swept.recorded) + given(&swept.scanned), now + 10);
+    assert_eq!(swept.recorded.wall + swept.scanned.wall, now + 10);
     assert_eq!(swept.most, 12);
 }
 
@@ -194,15 +196,15 @@ fn short_waits_are_taken_for_the_short_ones_that_were_read_in_time() {
 }
 
 #[test]
-fn a_look_stands_for_the_time_since_the_look_before() {
+fn a_scan_stands_for_the_time_since_the_scan_before() {
     let mut sweep = Sweep::begin(rules(), 0, 1, 8);
-    sweep.look(2 * MS, &[(1, 1, State::Running)]);
-    sweep.look(3 * MS, &[(1, 1, wait(Category::Sleep)), (2, 2, State::Running)]);
-    sweep.look(5 * MS, &[(1, 1, wait(Category::Sleep))]);
+    sweep.scan(2 * MS, &[(1, 1, State::Running)]);
+    sweep.scan(3 * MS, &[(1, 1, wait(Category::Sleep)), (2, 2, State::Running)]);
+    sweep.scan(5 * MS, &[(1, 1, wait(Category::Sleep))]);
     let swept = sweep.end(5 * MS);
-    assert_eq!(swept.looked.running, 3 * MS);
-    assert_eq!(swept.looked.waits.of_category(Category::Sleep, rules()), 2 * MS);
-    assert_eq!(swept.looked.thread_waits.of_category(Category::Sleep, rules()), 3 * MS);
+    assert_eq!(swept.scanned.running, 3 * MS);
+    assert_eq!(swept.scanned.waits.of_category(Category::Sleep, rules()), 2 * MS);
+    assert_eq!(swept.scanned.thread_waits.of_category(Category::Sleep, rules()), 3 * MS);
 }
 
 #[test]

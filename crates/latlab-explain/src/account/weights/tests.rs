@@ -249,7 +249,7 @@ fn a_long_run_is_kept_in_fewer_stretches() {
 }
 
 #[test]
-fn what_no_look_met_is_as_all_the_rest() {
+fn what_no_scan_met_is_as_all_the_rest() {
     let mut program = Program::begin(3);
     program.unrecorded(1, DEAR, 0.0);
     program.slice(4, DEAR, 0.0);

@@ -1,7 +1,7 @@
 //! Pauses of Go programs, by the statistics that the runtime keeps in its own memory (`runtime.memstats`), which `runtime.ReadMemStats` reads too.
 //!
 //! The address comes from the program's symbols, and where its fields lie from the types that its linker wrote for debuggers: a program without either
-//! tells nothing. The memory goes with the process, so what comes after the last look is not known. What its bytes mean is found out when all is over:
+//! tells nothing. The memory goes with the process, so what comes after the last scan is not known. What its bytes mean is found out when all is over:
 //! the types of a program of 20 MB take 24 ms to read.
 
 use std::cell::OnceCell;
@@ -135,7 +135,7 @@ impl Programs {
         let moved = map.start.wrapping_sub(program.segments.begin(map.offset)?);
         let address = program.address.wrapping_add(moved);
         let mut process = Process::of(program, memory, address);
-        process.look().then_some(process)
+        process.scan().then_some(process)
     }
 
     fn program(&mut self, pid: u32, map: &Map) -> Option<Rc<Program>> {
@@ -161,7 +161,7 @@ pub(super) struct Process {
     /// Of the process; `None`: there is nothing more to read.
     memory: Option<File>,
     address: u64,
-    /// The bytes of the variable before it was watched, at the last look, and at the one that is going on.
+    /// The bytes of the variable before it was watched, at the last scan, and at the one that is going on.
     before: Vec<u8>,
     last: Vec<u8>,
     now: Vec<u8>,
@@ -186,7 +186,7 @@ impl Process {
 }
 
 impl Counters for Process {
-    fn look(&mut self) -> bool {
+    fn scan(&mut self) -> bool {
         let read = self.memory.as_ref().map(|memory| memory.read_exact_at(&mut self.now, self.address));
         if read.is_none_or(|read| read.is_err()) {
             self.memory = None;
@@ -210,7 +210,7 @@ impl Counters for Process {
     }
 
     fn told(&mut self, process: u32, budget: &Rc<Budget>) -> Vec<Pauses> {
-        let is_there = self.look();
+        let is_there = self.scan();
         let told = || {
             let layout = self.program.layout(budget)?;
             let (before, last) = (layout.counted(&self.before)?, layout.counted(&self.last)?);
@@ -275,7 +275,7 @@ mod tests {
         memory.set_len(CODE_AT).unwrap();
         let mut process = Process::of(program, memory.try_clone().unwrap(), CODE_AT);
         set(&memory, pauses);
-        assert!(process.look());
+        assert!(process.scan());
         (process, memory)
     }
 
@@ -313,10 +313,10 @@ mod tests {
     fn what_was_read_last_is_told_of_a_process_whose_memory_is_gone() {
         let (mut process, memory) = process(&[10, 20]);
         memory.set_len(CODE_AT).unwrap();
-        assert!(!process.look());
+        assert!(!process.scan());
         assert_eq!(told(&mut process), Some((2, 30.0, Some(20.0), true)));
         set(&memory, &[10, 20, 30]);
-        assert!(!process.look(), "it is not asked again");
+        assert!(!process.scan(), "it is not asked again");
     }
 
     #[test]
@@ -372,7 +372,7 @@ mod tests {
                 understood += u32::from(layout.is_some());
                 let memory = sample::file(&variable(&[1, 2]));
                 let mut process = Process::of(Rc::new(program), memory, random.below(200) as u64);
-                process.look();
+                process.scan();
                 told(&mut process);
             }
         });

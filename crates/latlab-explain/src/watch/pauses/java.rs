@@ -1,7 +1,7 @@
 //! Pauses of Java programs, by the virtual machine's own counters: it shares them in a file (`hsperfdata`), which `jstat` reads too.
 //!
 //! Their numbers and sums are exact, also at the end: what is open stays when the file is removed. The longest one is the longest of those of which
-//! a look found the beginning and the end.
+//! a scan found the beginning and the end.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -99,7 +99,7 @@ pub(super) struct Machine {
     file: File,
     /// How many pauses of each kind there were before it was watched, and how long they took.
     before: HashMap<String, (u64, u64)>,
-    /// Of those that a look found to be over.
+    /// Of those that a scan found to be over.
     longest: HashMap<String, u64>,
 }
 
@@ -135,7 +135,7 @@ impl Machine {
 
 impl Counters for Machine {
     /// What is open stays when the virtual machine has ended.
-    fn look(&mut self) -> bool {
+    fn scan(&mut self) -> bool {
         let _ = self.read();
         true
     }
@@ -243,7 +243,7 @@ mod tests {
         let file = File::open(&path).expect("there");
         std::fs::remove_file(&path).expect("removed");
         let mut machine = Machine { file, before: HashMap::new(), longest: HashMap::new() };
-        machine.look();
+        machine.scan();
         let kinds: Vec<(u64, Option<f64>)> =
             machine.told(5, &budget).iter().map(|pauses| (pauses.times, pauses.longest_s)).collect();
         assert_eq!(kinds, [(7, Some(12.0)), (9, None)], "full has none, and a tick is a second here");

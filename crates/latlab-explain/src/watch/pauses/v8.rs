@@ -2,7 +2,7 @@
 //! ends (`GCTracer::StartObservablePause`, `StopObservablePause`), in all isolates of a process.
 //!
 //! The kernel puts a breakpoint at each, in the memory of the watched process and of no other (uprobes): this is for who allows any overhead, as root
-//! at level 1. Each thread has events of its own from the first look that meets it (the kernel cannot let threads inherit these); what came before is
+//! at level 1. Each thread has events of its own from the first scan that meets it (the kernel cannot let threads inherit these); what came before is
 //! not known.
 
 use std::collections::{HashMap, HashSet};
@@ -30,7 +30,7 @@ const MOST_OF_SYMBOLS: u64 = 64 << 20;
 const MOST_STEPS: u64 = 8 << 20;
 /// Threads of one process: two descriptors each.
 const MOST_THREADS: usize = 100;
-/// Records of a thread, bytes: some hundred between two looks.
+/// Records of a thread, bytes: some hundred between two scans.
 const RING_BYTES: usize = 8 << 10;
 const KIND: &str = "garbage collection pauses";
 
@@ -172,7 +172,7 @@ pub(super) struct Engine {
     /// `None`: it could not be followed.
     threads: HashMap<u32, Option<Thread>>,
     sum: Sum,
-    /// Whether all threads were followed from the first look on.
+    /// Whether all threads were followed from the first scan on.
     is_whole: bool,
     has_run: bool,
 }
@@ -236,7 +236,7 @@ impl Engine {
 }
 
 impl Counters for Engine {
-    fn look(&mut self) -> bool {
+    fn scan(&mut self) -> bool {
         let program = fs::read_link(format!("/proc/{}/exe", self.process));
         let is_it = program.is_ok_and(|program| program == self.program);
         if is_it {

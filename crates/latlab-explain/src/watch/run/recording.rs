@@ -9,9 +9,9 @@ use crate::account::sweep::{State, Sweep};
 use crate::account::weights::{Kept, RECORDED_NS, Stretches, Weighed};
 use crate::governor::{Counts, Price};
 use crate::rules::Rules;
-use crate::watch::look::Looker;
 use crate::watch::proc_file::text;
 use crate::watch::recorder::{FAULT_PERIOD, Recorder};
+use crate::watch::scan::Scanner;
 use crate::watch::symbols::Symbols;
 use crate::watch::unwind::{Top, Unwinder};
 use crate::watch::{maps, now_ns};
@@ -159,8 +159,8 @@ impl Recording {
     }
 
     /// Mappings and names of processes that ran before.
-    pub(super) fn knows_already(&mut self, looker: &Looker) {
-        for (pid, threads) in looker.threads() {
+    pub(super) fn knows_already(&mut self, scanner: &Scanner) {
+        for (pid, threads) in scanner.threads() {
             let maps = maps::of(pid);
             self.unwinder.has_mapped(pid, maps.clone());
             self.stream.has_mapped(pid, maps);
@@ -248,13 +248,13 @@ impl Recording {
     }
 
     /// Asks /proc what descriptors threads wait for: the kernel's stack says that they do, and not what those are.
-    pub(super) fn ask_what_is_polled(&mut self, looker: &mut Looker) {
+    pub(super) fn ask_what_is_polled(&mut self, scanner: &mut Scanner) {
         let polling = self.stream.polling.iter().take(MOST_ASKED);
         let polling: Vec<(u32, u32, u64)> = polling.map(|(tid, (pid, since))| (*tid, *pid, *since)).collect();
         for (tid, pid, since) in polling {
             // Before it is asked: what waits is there then, and the program has not ended.
             let time = now_ns();
-            if let Some(State::Waiting(Some(reason))) = looker.one(pid, tid) {
+            if let Some(State::Waiting(Some(reason))) = scanner.one(pid, tid) {
                 let what = What::Learned { since, reason };
                 self.pending.push(Pending::of(Record { time, pid, tid, what }, None));
             } else {
@@ -265,7 +265,7 @@ impl Recording {
     }
 
     /// Asks /proc why threads wait that have left their CPU and not come back, by the records read last.
-    pub(super) fn ask(&mut self, from: usize, looker: &mut Looker) {
+    pub(super) fn ask(&mut self, from: usize, scanner: &mut Scanner) {
         for Pending { record, .. } in &self.pending[from..] {
             let known = self.asked.get(&record.tid).map_or(0, |known| known.0);
             match record.what {
@@ -288,7 +288,7 @@ impl Recording {
         let unexplained = self.stream.unexplained();
         for (tid, since, pid) in open {
             let time = now_ns();
-            if let Some(State::Waiting(reason)) = looker.one(pid, tid) {
+            if let Some(State::Waiting(reason)) = scanner.one(pid, tid) {
                 let reason = reason.unwrap_or(unexplained);
                 let what = What::Learned { since, reason };
                 self.pending.push(Pending::of(Record { time, pid, tid, what }, None));

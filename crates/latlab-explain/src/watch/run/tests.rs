@@ -23,7 +23,7 @@ fn governor() -> Governor {
 }
 
 #[test]
-fn what_looking_at_files_costs_is_not_the_cost_of_a_look() {
+fn what_reading_files_costs_is_not_the_cost_of_a_scan() {
     let files: Vec<std::fs::File> =
         (0..200).filter_map(|_| std::fs::File::open("/proc/self/exe").ok()).collect();
     let mut governor = governor();
@@ -31,13 +31,13 @@ fn what_looking_at_files_costs_is_not_the_cost_of_a_look() {
     watching.next = 0;
     watching.step(None, || false);
     let left = thread_cpu_ns() - watching.used;
-    assert_eq!(watching.looks, 1);
+    assert_eq!(watching.scans, 1);
     let cost = watching.descriptors.cost_ns;
     assert!(left < cost / 2, "{left} of {cost} ns for {} files", files.len());
 }
 
 #[test]
-fn a_look_counts_to_the_moment_at_which_it_began() {
+fn a_scan_counts_to_the_moment_at_which_it_began() {
     let gate = std::sync::Arc::new(std::sync::Mutex::new(()));
     let closed = gate.lock().unwrap();
     let wait = || {
@@ -48,10 +48,10 @@ fn a_look_counts_to_the_moment_at_which_it_began() {
     let mut governor = governor();
     let mut watching = watching(&mut governor);
     let used = thread_cpu_ns();
-    watching.look();
+    watching.scan();
     let cost = thread_cpu_ns() - used;
     let since = now_ns() - watching.sweep.now();
-    assert!(since > cost / 2, "the look itself, of {cost} ns, comes after it: {since} ns");
+    assert!(since > cost / 2, "the scan itself, of {cost} ns, comes after it: {since} ns");
     drop(closed);
     for thread in threads {
         thread.join().unwrap();
@@ -59,12 +59,12 @@ fn a_look_counts_to_the_moment_at_which_it_began() {
 }
 
 #[test]
-fn what_has_ended_when_recording_is_to_begin_is_not_absent_since_the_last_look() {
+fn what_has_ended_when_recording_is_to_begin_is_not_absent_since_the_last_scan() {
     let mut child = std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
     let mut governor = governor();
     let mut watching = Watching::of(child.id(), Rules::built_in(), FREE, &mut governor, true);
     watching.begin(Usage::default());
-    watching.look();
+    watching.scan();
     drop(child.stdin.take());
     while !has_ended(i32::try_from(child.id()).unwrap()) {
         std::thread::sleep(std::time::Duration::from_millis(1));
@@ -73,22 +73,22 @@ fn what_has_ended_when_recording_is_to_begin_is_not_absent_since_the_last_look()
     let end = now_ns();
     let swept = watching.sweep.end(end);
     child.wait().unwrap();
-    assert_eq!((swept.looked.absent, swept.recorded.wall), (0, 0));
+    assert_eq!((swept.scanned.absent, swept.recorded.wall), (0, 0));
 }
 
 #[test]
-fn a_read_of_python_code_brings_no_look_at_threads_along() {
+fn a_read_of_python_code_brings_no_scan_of_threads_along() {
     let mut governor = governor();
     let mut watching = watching(&mut governor);
     watching.next = now_ns() + FAR_NS;
     watching.python = Python::due_at(now_ns());
     watching.step(None, || false);
-    assert_eq!(watching.looks, 0);
+    assert_eq!(watching.scans, 0);
     assert!(watching.python.due() > now_ns(), "it was read");
 }
 
 #[test]
-fn lines_are_heard_between_two_looks() {
+fn lines_are_heard_between_two_scans() {
     let mut listener = Listener::new(64).unwrap();
     let mut governor = governor();
     let mut watching = watching(&mut governor);
@@ -100,7 +100,7 @@ fn lines_are_heard_between_two_looks() {
         file.write_all(line.as_bytes()).unwrap();
         watching.step(None, || false);
     }
-    assert_eq!(watching.looks, 0);
+    assert_eq!(watching.scans, 0);
     let heard = listener.heard();
     assert_eq!(heard.stages[0].count, 1);
 }
@@ -125,7 +125,7 @@ fn what_a_program_wrote_is_known_from_waiting_for_it() {
 }
 
 #[test]
-fn the_distance_of_readings_counts_where_it_is_that_of_looks() {
+fn the_distance_of_readings_counts_where_it_is_that_of_scans() {
     assert_eq!(late(true, 30, 24, 10), 6);
     assert_eq!(late(false, 30, 24, 10), 20);
     assert_eq!(late(true, 20, 24, 10), 0);

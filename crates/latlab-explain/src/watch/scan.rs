@@ -1,4 +1,4 @@
-//! What the threads of the program do, by looking into /proc: needs no permission but the owner's, and less where that is refused.
+//! What the threads of the program do, by scanning /proc: needs no permission but the owner's, and less where that is refused.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -17,16 +17,16 @@ use crate::governor::{Counts, FAULT_SLICES};
 use crate::model;
 use crate::rules::{Kind, Reason, Rules};
 
-/// Files kept open at once; beyond, they are opened for each look. Below the usual limit of 1024.
+/// Files kept open at once; beyond, they are opened for each scan. Below the usual limit of 1024.
 const MOST_OPEN: usize = 640;
 /// Of each process.
 const OF_PROCESS: usize = 3;
-/// One look may take this long; threads that are left keep the state they had, and each look begins with others. The kernel makes whoever
+/// One scan may take this long; threads that are left keep the state they had, and each scan begins with others. The kernel makes whoever
 /// reads `syscall` wait for a tick when the thread is just about to wait itself.
 const LONGEST_NS: u64 = 20_000_000;
 /// Locks of which it is asked where they lie, and threads of which the names are kept.
 const MOST_PLACES: usize = 256;
-/// Of these, at one look: the list of what a large process has mapped is long.
+/// Of these, at one scan: the list of what a large process has mapped is long.
 const MOST_ASKED: usize = 4;
 /// Of a lock that are told.
 const MOST_HOLDERS: usize = 4;
@@ -35,17 +35,17 @@ const MOST_THREADS: usize = 8192;
 /// Of an environment in which something was not found: while its process is being loaded it is cut short or empty.
 const ENVIRONMENT_READS: u32 = 10;
 const BETWEEN_READS: Duration = Duration::from_millis(1);
-/// Looks between those at what changes slowly: run-queue delay, names, children of other threads than the main one.
+/// Scans between those at what changes slowly: run-queue delay, names, children of other threads than the main one.
 const SELDOM: u64 = 8;
-/// Or after this long: while a program is recorded, looks are seldom themselves.
+/// Or after this long: while a program is recorded, scans are seldom themselves.
 const SELDOM_NS: u64 = 45_000_000;
 
 #[derive(Debug)]
 struct Thread {
     file: Option<ProcFile>,
-    /// The line of `file` that this look began with, until it is used.
+    /// The line of `file` that this scan began with, until it is used.
     call: Option<String>,
-    /// What it did when it was last looked at.
+    /// What it did when it was last scanned.
     last: State,
     counters: Option<ProcFile>,
     delays: Delays,
@@ -156,13 +156,13 @@ impl About {
 
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct Looker {
+pub(crate) struct Scanner {
     rules: &'static Rules,
     root: u32,
     processes: Vec<Process>,
     known: HashSet<u32>,
     open: usize,
-    looks: u64,
+    scans: u64,
     /// When the counters were read last.
     counted: u64,
     /// Of threads that are gone.
@@ -185,24 +185,24 @@ pub(crate) struct Looker {
     /// Says how many threads of the machine are runnable.
     load: Option<ProcFile>,
     came: Came,
-    /// Threads met in `futex` at this look; when the look before was.
+    /// Threads met in `futex` at this scan; when the scan before was.
     waits: Vec<Waiting>,
-    looked: u64,
+    scanned: u64,
     locks: Locks,
     /// What the addresses of locks are of, and what threads that had them are called.
     places: HashMap<(u32, u64), Place>,
     holders: HashMap<u32, String>,
 }
 
-impl Looker {
+impl Scanner {
     pub(crate) fn at(rules: &'static Rules, root: u32) -> Self {
-        let mut looker = Self {
+        let mut scanner = Self {
             rules,
             root,
             processes: Vec::new(),
             known: HashSet::new(),
             open: 0,
-            looks: 0,
+            scans: 0,
             counted: 0,
             past: Delays::default(),
             unread_ns: 0,
@@ -217,18 +217,18 @@ impl Looker {
             load: ProcFile::open("/proc/loadavg").ok(),
             came: Came::default(),
             waits: Vec::new(),
-            looked: now_ns(),
+            scanned: now_ns(),
             locks: Locks::default(),
             places: HashMap::new(),
             holders: HashMap::new(),
         };
-        looker.follow(root, 0);
-        looker
+        scanner.follow(root, 0);
+        scanner
     }
 
     /// All threads of all processes, found now.
     pub(crate) fn all_threads(&mut self) -> Vec<u32> {
-        self.look(&mut Vec::new());
+        self.scan(&mut Vec::new());
         self.threads().flat_map(|(_, threads)| threads).collect()
     }
 
@@ -253,7 +253,7 @@ impl Looker {
         self.orphans.contains(&pid)
     }
 
-    /// A process that was started between two looks.
+    /// A process that was started between two scans.
     pub(crate) fn learn(&mut self, pid: u32, parent: u32) {
         if self.processes.len() < MOST_THREADS {
             self.follow(pid, parent);
@@ -310,13 +310,13 @@ impl Looker {
         self.sum().ran
     }
 
-    /// Threads that ran, or were ready to, when they were last looked at.
+    /// Threads that ran, or were ready to, when they were last scanned.
     pub(crate) fn running(&self) -> usize {
         let threads = self.processes.iter().flat_map(|process| process.threads.values());
         threads.filter(|thread| thread.last == State::Running).count()
     }
 
-    /// Runnable threads of other programs, but for the watcher, when threads were last looked at; `None`: not known.
+    /// Runnable threads of other programs, but for the watcher, when threads were last scanned; `None`: not known.
     pub(crate) fn others(&self) -> Option<u32> {
         let mut buffer = [0_u8; 128];
         let line = self.load.as_ref()?.read(&mut buffer)?;
@@ -389,7 +389,7 @@ impl Looker {
                 parent,
                 name: name.clone(),
                 // One that was started since had nothing to count before.
-                counted: (self.looks > 1).then(Default::default),
+                counted: (self.scans > 1).then(Default::default),
             };
             self.about.insert(pid, about);
         }
@@ -408,21 +408,21 @@ impl Looker {
         self.open += OF_PROCESS;
     }
 
-    /// One look at every thread; whether the counters were read too.
-    pub(crate) fn look(&mut self, into: &mut Vec<(u32, u32, State)>) -> bool {
+    /// One scan of every thread; whether the counters were read too.
+    pub(crate) fn scan(&mut self, into: &mut Vec<(u32, u32, State)>) -> bool {
         into.clear();
-        self.looks += 1;
+        self.scans += 1;
         let now = now_ns();
         let until = now + LONGEST_NS;
         self.read_calls(until);
-        let seldom = self.looks % SELDOM == 1 || now >= self.counted + SELDOM_NS;
+        let seldom = self.scans % SELDOM == 1 || now >= self.counted + SELDOM_NS;
         if seldom {
             self.names();
         }
         self.find_children(seldom);
         let mut gone = Vec::new();
         for at in 0..self.processes.len() {
-            if !self.find_threads(at) || !self.look_at(at, until, into) {
+            if !self.find_threads(at) || !self.scan_process(at, until, into) {
                 gone.push(self.processes[at].pid);
             }
         }
@@ -443,13 +443,13 @@ impl Looker {
         seldom
     }
 
-    /// What threads wait at, for the time since the look before.
+    /// What threads wait at, for the time since the scan before.
     fn meet_locks(&mut self, now: u64) {
         let waits = std::mem::take(&mut self.waits);
         let most = MOST_PLACES.min(self.places.len() + MOST_ASKED);
         for wait in &waits {
             let key = (wait.process, wait.address);
-            // Where a lock lies can only be asked while its process is there; that takes longer than a look.
+            // Where a lock lies can only be asked while its process is there; that takes longer than a scan.
             if wait.is_lock && self.places.len() < most && !self.places.contains_key(&key) {
                 self.places.insert(key, futex::place(wait.process, wait.address));
             }
@@ -460,8 +460,8 @@ impl Looker {
                 self.holders.insert(holder, name.trim_end().to_owned());
             }
         }
-        self.locks.take(now.saturating_sub(self.looked), &waits);
-        self.looked = now;
+        self.locks.take(now.saturating_sub(self.scanned), &waits);
+        self.scanned = now;
         self.waits = waits;
         self.waits.clear();
     }
@@ -481,7 +481,7 @@ impl Looker {
                 process,
                 waited_s: row.ns as f64 / 1e9,
                 threads: row.threads(),
-                looks: row.looks,
+                scans: row.scans,
                 holders: holders
                     .map(|(thread, share)| model::Holder {
                         thread,
@@ -599,12 +599,12 @@ impl Looker {
     }
 
     /// Whether the process lives.
-    fn look_at(&mut self, at: usize, until: u64, into: &mut Vec<(u32, u32, State)>) -> bool {
+    fn scan_process(&mut self, at: usize, until: u64, into: &mut Vec<(u32, u32, State)>) -> bool {
         let pid = self.processes[at].pid;
         let mut tids: Vec<u32> = self.processes[at].threads.keys().copied().collect();
         tids.sort_unstable();
-        // A prime number of threads further on than the look before: all get their turn.
-        let first = usize::try_from(self.looks * 97).unwrap_or(0) % tids.len().max(1);
+        // A prime number of threads further on than the scan before: all get their turn.
+        let first = usize::try_from(self.scans * 97).unwrap_or(0) % tids.len().max(1);
         tids.rotate_left(first);
         let mut buffer = [0_u8; 256];
         let mut alive = false;
@@ -651,7 +651,7 @@ impl Looker {
         memory.is_some_and(|memory| memory.starts_with("0 "))
     }
 
-    /// Reads what the threads are in, before anything else: the longer a look has its CPU, the more of them stand ready only for that.
+    /// Reads what the threads are in, before anything else: the longer a scan has its CPU, the more of them stand ready only for that.
     fn read_calls(&mut self, until: u64) {
         let mut buffer = [0_u8; 256];
         for thread in self.processes.iter_mut().flat_map(|process| process.threads.values_mut()) {
@@ -751,7 +751,7 @@ impl Looker {
 
     /// A waiting thread by the kernel function that it waits in, or else by the letter of its state.
     fn by_function(&mut self, pid: u32, tid: u32, letter: u8) -> State {
-        // "0" where that is refused too, and where the thread has just woken: the next look asks again.
+        // "0" where that is refused too, and where the thread has just woken: the next scan asks again.
         let reason = self.of_function(&text(&format!("/proc/{pid}/task/{tid}/wchan")));
         let storage = (letter == b'D').then(|| self.rules.whole(Category::StorageWait));
         State::Waiting(reason.or(storage))
@@ -825,7 +825,7 @@ fn start_ticks(pid: impl std::fmt::Display) -> Option<u64> {
     field(&text(&format!("/proc/{pid}/stat")), 19)
 }
 
-/// Children by looking at all processes, for kernels without lists of them.
+/// Children by scanning all processes, for kernels without lists of them.
 fn by_parents(known: &HashSet<u32>) -> Vec<(u32, u32)> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -895,28 +895,28 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_is_in_the_call_that_it_was_in_when_the_look_began() {
+    fn a_thread_is_in_the_call_that_it_was_in_when_the_scan_began() {
         use std::process::{Command, Stdio};
         let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
         let pid = child.id();
-        let mut looker = Looker::at(Rules::built_in(), pid);
+        let mut scanner = Scanner::at(Rules::built_in(), pid);
         let mut states = Vec::new();
-        looker.look(&mut states);
-        looker.read_calls(u64::MAX);
+        scanner.scan(&mut states);
+        scanner.read_calls(u64::MAX);
         drop(child.stdin.take());
         child.wait().unwrap();
         states.clear();
-        looker.look_at(0, u64::MAX, &mut states);
+        scanner.scan_process(0, u64::MAX, &mut states);
         assert_eq!(states.len(), 1, "it has ended only since");
-        looker.look(&mut states);
+        scanner.scan(&mut states);
         assert!(states.is_empty(), "{states:?}");
     }
 
     #[test]
     fn lines_of_system_calls_become_states() {
         let rules = Rules::built_in();
-        let mut looker = Looker::at(rules, std::process::id());
-        let mut of = |line: &str| looker.of_line(std::process::id(), line);
+        let mut scanner = Scanner::at(rules, std::process::id());
+        let mut of = |line: &str| scanner.of_line(std::process::id(), line);
         let wait = |state: Option<State>| match state {
             Some(State::Waiting(Some(reason))) => Some(rules.category(reason)),
             _ => None,

@@ -182,10 +182,16 @@ impl<'a> Block<'a> {
         self.data.histogram = Some(histogram);
     }
 
-    /// One turn of a loop that did nothing but look at the clock, `looks` times from `begin` to `end` (ticks): its samples are the gaps between
-    /// two looks, (begin, end) in order of time, all of which keep their times while there is room. What disturbs such a block is what it
+    /// One turn of a loop that did nothing but read the clock, `clock_reads` times from `begin` to `end` (ticks): its samples are the gaps between
+    /// two clock reads, (begin, end) in order of time, all of which keep their times while there is room. What disturbs such a block is what it
     /// measures: its point has [`Reach::Disturbances`](crate::Reach::Disturbances).
-    pub fn listened(&mut self, begin: u64, end: u64, looks: u64, gaps: impl IntoIterator<Item = (u64, u64)>) {
+    pub fn listened(
+        &mut self,
+        begin: u64,
+        end: u64,
+        clock_reads: u64,
+        gaps: impl IntoIterator<Item = (u64, u64)>,
+    ) {
         let (clock, data) = (self.clock, &mut self.data);
         let picoseconds = Picoseconds::of(clock);
         let histogram = data.histogram.get_or_insert_default();
@@ -199,7 +205,7 @@ impl<'a> Block<'a> {
             }
         }
         data.listened.push(latlab_observe::Span { from_ns: clock.at_ns(begin), to_ns: clock.at_ns(end) });
-        data.ops += looks;
+        data.ops += clock_reads;
     }
 
     /// Single operations slower than this keep their time stamps, ns. The same for a whole record.
@@ -485,13 +491,13 @@ impl Tail<'_> {
     }
 }
 
-/// Operations between two looks at how long they took together: what fell between two of them is then known to some microseconds, and the
+/// Operations between two readings of the time that they took together: what fell between two of them is then known to some microseconds, and the
 /// flags, which are raised anew, speak of these alone.
 const TURN: u64 = 32;
 /// A turn is this much longer than the shortest, at least, when something fell into it, ns.
 const LEAST_GAP_NS: f64 = 3_000.0;
 
-/// Looks after each turn; the shortest says how long a turn is by itself.
+/// Checks the time of each turn; the shortest says how long a turn is by itself.
 #[derive(Default)]
 struct Turns {
     least_gap: u64,

@@ -44,7 +44,7 @@ mod tests {
 
     use super::*;
 
-    /// Settles a core that is slow for `slow_ns` of simulated time, each look taking 40 us; returns how long that took.
+    /// Settles a core that is slow for `slow_ns` of simulated time, each clock read taking 40 us; returns how long that took.
     fn settling(ramp: &mut Ramp, slow_ns: f64) -> f64 {
         let time = Cell::new(0.0);
         ramp.settle_by(

@@ -18,8 +18,8 @@ use crate::sockets::{Address, Transport};
 /// What tells the time; tests have one that they move.
 pub(crate) type Clock = dyn Fn() -> Instant + Send + Sync;
 
-/// Between two looks at whether to give up.
-const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+/// Between two checks whether to give up.
+const CHECK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 
 /// What can be connected to.
 #[derive(Debug)]
@@ -91,7 +91,7 @@ pub(crate) fn has_come(at: &impl AsFd, give_up: &dyn Fn() -> bool) -> rustix::io
         if give_up() {
             return Ok(false);
         }
-        match poll(&mut [PollFd::new(at, PollFlags::IN)], Some(&LOOK)) {
+        match poll(&mut [PollFd::new(at, PollFlags::IN)], Some(&CHECK_EVERY)) {
             Ok(0) | Err(rustix::io::Errno::INTR) => {}
             Ok(_) => return Ok(true),
             Err(error) => return Err(error),
@@ -106,7 +106,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// A clock that a test moves, and that counts how often it is looked at.
+    /// A clock that a test moves, and that counts how often it is read.
     #[derive(Debug, Default)]
     pub(crate) struct Moved(Arc<[AtomicU64; 2]>);
 
@@ -124,14 +124,14 @@ pub(crate) mod tests {
             self.0[0].fetch_add(by, Ordering::AcqRel);
         }
 
-        /// Waits until whoever looks at it has done what comes before and after a look.
-        pub(crate) fn is_looked_at(&self) {
+        /// Waits until whoever reads it has done what comes before and after a reading.
+        pub(crate) fn is_read(&self) {
             /// The last one before somebody came, the one that says when, and two within the next wait.
-            const LOOKS: u64 = 4;
-            let looks = || self.0[1].load(Ordering::Acquire);
-            let (before, begun) = (looks(), Instant::now());
-            while looks() < before + LOOKS {
-                assert!(begun.elapsed() < Duration::from_secs(30), "nobody looks");
+            const READINGS: u64 = 4;
+            let readings = || self.0[1].load(Ordering::Acquire);
+            let (before, begun) = (readings(), Instant::now());
+            while readings() < before + READINGS {
+                assert!(begun.elapsed() < Duration::from_secs(30), "nobody reads the clock");
                 std::thread::sleep(Duration::from_millis(1));
             }
         }

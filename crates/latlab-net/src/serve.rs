@@ -4,7 +4,7 @@
 //! accepted ─► place ─► first byte ─┬─ a TLS record ─► rustls ─┬─► hyper (HTTP/1.1 or HTTP/2) ─► guard ─► answer ─► body
 //!                                 └─ anything else ──────────┘
 //! ```
-//! One port serves all of it, so that what differs between two measurements is the protocol and not the socket. A look at the first
+//! One port serves all of it, so that what differs between two measurements is the protocol and not the socket. A check of the first
 //! byte (one `recv` with `MSG_PEEK` a connection) tells TLS from plain text.
 
 mod answer;

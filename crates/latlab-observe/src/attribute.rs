@@ -662,9 +662,9 @@ mod tests {
         let ticks = found.each.iter().filter(|one| one.cause == Cause::TimerTick).count();
         assert!(ticks + 6 >= samples.len(), "{ticks} of {}", samples.len());
         // Where the work itself takes no time, what this kernel did not take was taken outside of it.
-        let looking = Context { outside_from_ns: Some(0.0), ..context };
+        let outside_too = Context { outside_from_ns: Some(0.0), ..context };
         let causes = |found: &Attributed| -> Vec<Cause> { found.each.iter().map(|one| one.cause).collect() };
-        let outside = attribute(&samples, &[switch], &looking);
+        let outside = attribute(&samples, &[switch], &outside_too);
         for ((sample, before), after) in samples.iter().zip(causes(&found)).zip(causes(&outside)) {
             let is_outside = before == Cause::Unexplained && !sample.taken.interrupted;
             assert_eq!(after, if is_outside { Cause::Outside } else { before });

@@ -1,16 +1,16 @@
-//! The loop that does nothing but look at the clock, and writes down when it was kept from looking.
+//! The loop that does nothing but read the clock, and writes down when it was kept from reading it.
 //!
 //! No system call, no allocation and no lock inside: a probe that asks the kernel something after each gap is preempted in its own call and
 //! never sees it (half of the injected switches were missed that way).
 
 use latlab_clock::TimeSource;
 
-/// A time between two looks at the clock that was longer than the threshold, in ticks.
+/// A time between two clock reads that was longer than the threshold, in ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Gap {
-    /// The last look before it.
+    /// The last clock read before it.
     pub begin: u64,
-    /// The first look after it.
+    /// The first clock read after it.
     pub end: u64,
     /// What the flags said afterwards.
     pub taken: Taken,
@@ -84,9 +84,9 @@ impl Flag for NoFlag {
     }
 }
 
-/// What the self-test does between two looks at the clock.
+/// What the self-test does between two clock reads.
 pub trait Disturber {
-    /// Called at every look; whatever it takes becomes a gap.
+    /// Called at every clock read; whatever it takes becomes a gap.
     fn step(&mut self, now: u64);
 }
 
@@ -102,15 +102,15 @@ impl Disturber for Quiet {
 /// What one turn of the loop covered, in ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Heard {
-    /// First look.
+    /// First clock read.
     pub begin: u64,
-    /// Last look.
+    /// Last clock read.
     pub end: u64,
-    /// Looks at the clock.
-    pub looks: u64,
+    /// Clock reads.
+    pub clock_reads: u64,
 }
 
-/// Looks at the clock for `ticks` and writes down every gap of more than `threshold` ticks.
+/// Reads the clock for `ticks` and writes down every gap of more than `threshold` ticks.
 pub fn listen<T: TimeSource, F: Flag, D: Disturber>(
     time: &T,
     ticks: u64,
@@ -123,19 +123,19 @@ pub fn listen<T: TimeSource, F: Flag, D: Disturber>(
     flag.taken();
     let begin = time.end();
     let until = begin.saturating_add(ticks);
-    let mut looks = 1;
+    let mut clock_reads = 1;
     let mut last = begin;
     while last < until {
         let now = time.end();
-        looks += 1;
+        clock_reads += 1;
         if now.saturating_sub(last) > threshold {
             into.push(Gap { begin: last, end: now, taken: flag.taken() });
         }
         disturber.step(now);
-        // A counter that stands still, or runs back between CPUs, must not hold the loop for ever; simulated ones advance by looking.
+        // A counter that stands still, or runs back between CPUs, must not hold the loop for ever; simulated ones advance by reading.
         last = now.max(last);
     }
-    Heard { begin, end: last, looks }
+    Heard { begin, end: last, clock_reads }
 }
 
 #[cfg(test)]
@@ -144,18 +144,18 @@ mod tests {
 
     use super::*;
 
-    /// Lets time pass at chosen looks.
+    /// Lets time pass at chosen clock reads.
     struct Script<'a> {
         clock: &'a SimulatedClock,
-        looks: u64,
+        clock_reads: u64,
         stalls: &'a [(u64, f64)],
     }
 
     impl Disturber for Script<'_> {
         fn step(&mut self, _now: u64) {
-            self.looks += 1;
+            self.clock_reads += 1;
             for (at, ns) in self.stalls {
-                if *at == self.looks {
+                if *at == self.clock_reads {
                     self.clock.advance_ns(*ns);
                 }
             }
@@ -175,7 +175,7 @@ mod tests {
         let clock = SimulatedClock::new(20.0, 1.0);
         let ticks = |ns| latlab_clock::Clock::simulated(SimulatedClock::ideal()).ticks(ns);
         let mut buffer = Buffer::new(room);
-        let mut script = Script { clock: &clock, looks: 0, stalls };
+        let mut script = Script { clock: &clock, clock_reads: 0, stalls };
         let heard = listen(
             &clock,
             ticks(100_000.0),
@@ -197,7 +197,7 @@ mod tests {
         }
         let [first, second] = buffer.gaps() else { panic!("two gaps") };
         assert!(first.end - first.begin > second.end - second.begin);
-        assert!(heard.looks > 1_000);
+        assert!(heard.clock_reads > 1_000);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Two kinds of answer. **Counters** ([`Observer`], [`CpuCounters`]) need no privilege and are read before and after a block, never inside a
 //! timed region: a read costs microseconds. What cannot be read is `None`, never zero.
 //!
-//! **Causes** are found for time-stamped samples: the gaps of a loop that only looks at the clock ([`noise`]), or the slow operations of any
+//! **Causes** are found for time-stamped samples: the gaps of a loop that only reads the clock ([`noise`]), or the slow operations of any
 //! probe. On the thread that is timed:
 //!
 //! ```no_run

@@ -1,4 +1,4 @@
-//! Listening: a thread that does nothing but look at the clock on one CPU, and what kept it from looking.
+//! Listening: a thread that does nothing but read the clock on one CPU, and what interrupted it.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,7 +27,7 @@ const TURN_NS: f64 = 250e6;
 const LEAST_TURN_NS: f64 = 1_000.0;
 /// Gaps of one turn for which there is room: one every 4 us.
 const ROOM: usize = 1 << 16;
-/// How long the caller sleeps between two looks for an interrupt.
+/// How long the caller sleeps between two checks for an interrupt.
 const POLL: Duration = Duration::from_millis(200);
 /// Gaps that are listed one by one, the longest.
 const LISTED: usize = 500;
@@ -72,8 +72,8 @@ pub struct Recording {
     pub listened: Vec<Span>,
     /// What the kernel counted in each of them.
     pub turns: Vec<Tally>,
-    /// Looks at the clock.
-    pub looks: u64,
+    /// Clock reads.
+    pub clock_reads: u64,
     /// Records that the kernel had no room for.
     pub lost_records: u64,
     /// Gaps that we had no room for.
@@ -144,7 +144,7 @@ pub struct Noise {
     pub seconds: f64,
     /// Shorter gaps were not written down, ns.
     pub threshold_ns: f64,
-    /// Mean time between two looks at the clock, ns.
+    /// Mean time between two clock reads, ns.
     pub step_ns: f64,
     /// The highest level of evidence that was used.
     pub level: Level,
@@ -156,7 +156,7 @@ pub struct Noise {
     pub gaps_ns: f64,
     /// Rows by cause, the one that took most time first; `unexplained` is one of them.
     pub causes: Vec<CauseRow>,
-    /// Periodic causes. `phase_ns` counts from the first look.
+    /// Periodic causes. `phase_ns` counts from the first clock read.
     #[serde(rename = "combs")]
     pub periodic: Vec<InterferenceRow>,
     /// How much has a cause, from each length on.
@@ -308,7 +308,7 @@ impl<'a> Listener<'a> {
             ns: clock.ns(gap.end - gap.begin),
             taken: gap.taken,
         }));
-        into.looks += heard.looks;
+        into.clock_reads += heard.clock_reads;
         into.listened.push(Span { from_ns: clock.at_ns(heard.begin), to_ns: clock.at_ns(heard.end) });
         into.turns.push(counted.tally());
         into.counted = if into.turns.len() == 1 { counted } else { into.counted.and(&counted) };
@@ -330,7 +330,7 @@ impl<'a> Listener<'a> {
             };
             let (flag, ns) = (self.evidence.flag(), 4.0 * stall_ns);
             let heard = turn(self.clock, flag, ns, self.request.threshold_ns, &mut stall, &mut self.buffer)?;
-            // A thread that was kept from its CPU until the turn was over stood still after its last look: nobody could hear that.
+            // A thread that was kept from its CPU until the turn was over stood still after its last clock read: nobody could hear that.
             if let Some((begin, end)) = stall.done.filter(|(_, end)| heard.end >= *end) {
                 let held = |gap: &&Gap| gap.begin <= begin && gap.end >= end;
                 let gap = self.buffer.gaps().iter().find(held);
@@ -361,7 +361,7 @@ impl<'a> Listener<'a> {
             stopped_by: if stopped { "interrupted" } else { "completed" },
             seconds,
             threshold_ns: request.threshold_ns,
-            step_ns: seconds * 1e9 / (recording.looks as f64).max(1.0),
+            step_ns: seconds * 1e9 / (recording.clock_reads as f64).max(1.0),
             level,
             levels: self.evidence.rungs().to_vec(),
             gaps: samples.len() as u64,
@@ -541,7 +541,7 @@ mod tests {
         let (mut gaps, mut heard_ns) = (0, 0.0);
         for _ in 0..3 {
             let (heard, found) = listener.turn(10e6).expect("a real clock");
-            assert!(heard.looks > 1 && found.iter().all(|gap| gap.begin >= heard.begin));
+            assert!(heard.clock_reads > 1 && found.iter().all(|gap| gap.begin >= heard.begin));
             gaps += found.len();
             heard_ns += clock.ns(heard.end - heard.begin);
             std::thread::sleep(Duration::from_millis(5));

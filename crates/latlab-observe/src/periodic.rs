@@ -295,7 +295,7 @@ impl Search<'_> {
             }
         }
         // Ticks that could not be seen are not known yet; while others have the CPU most of the time, and lose it at ticks, that is six of seven.
-        // The exact look decides.
+        // The exact test decides.
         if f64::from(most) < LEAST_COVERAGE / 16.0 * part_ns / about_ns {
             return None;
         }

@@ -40,9 +40,9 @@ const PARTNER_RUNS_NS: f64 = 60_000.0;
 
 /// Before or after a turn of listening, or across its end.
 const NOBODY_LISTENED: &str = "nobody-listened";
-/// The loop had not looked at the clock since the one before: it was still off its CPU.
+/// The loop had not read the clock since the one before: it was still off its CPU.
 const STILL_AWAY: &str = "still-away";
-/// It came due while the loop was kept from looking. Done right after that it would come at no random time: others give the CPU back at ticks.
+/// It came due while the loop was kept from reading it. Done right after that it would come at no random time: others give the CPU back at ticks.
 const OFF_CPU: &str = "off-cpu";
 /// The CPU ran another program, which is not asked for a barrier.
 const NOT_INTERRUPTED: &str = "not-interrupted";
@@ -317,7 +317,7 @@ fn heard(tried: &[Span], listened: &[Span]) -> Vec<Span> {
         .collect()
 }
 
-/// Leaves those before which the loop had looked at the clock since the one before: whoever is still off its CPU cannot be switched out.
+/// Leaves those before which the loop had read the clock since the one before: whoever is still off its CPU cannot be switched out.
 fn back_between(injected: &mut Vec<Span>, samples: &[Sample]) {
     let mut last_ns = f64::NEG_INFINITY;
     injected.retain(|one| {

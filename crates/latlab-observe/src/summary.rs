@@ -73,7 +73,7 @@ pub struct Explained {
 /// One gap.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct NamedGap {
-    /// Its begin, ns since the first look.
+    /// Its begin, ns since the first clock read.
     pub at_ns: f64,
     /// Its length, ns.
     pub ns: f64,

@@ -1,4 +1,4 @@
-//! What the tests of probes share: surroundings, a sink that keeps records, and one look at each point's proof.
+//! What the tests of probes share: surroundings, a sink that keeps records, and one check of each point's proof.
 
 mod golden;
 mod proofs;

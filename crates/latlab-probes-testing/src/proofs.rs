@@ -1,4 +1,4 @@
-//! One look at each point's proof.
+//! One check of each point's proof.
 
 use std::ffi::OsString;
 use std::io::{BufRead, Write};

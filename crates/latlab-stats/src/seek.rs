@@ -207,7 +207,7 @@ mod tests {
                 );
             }
         }
-        // A quick look has fewer reads: it may leave it open, and is still never wrong.
+        // A quick profile has fewer reads: it may leave it open, and is still never wrong.
         let [solid, found, _] = verdicts(|rng| spinning(7_200.0, true, 96.0 * MIB, 18, rng));
         assert_eq!(solid, 0);
         assert!(found * 10 >= 7 * RUNS, "{found} of {RUNS}");

@@ -8,7 +8,7 @@
 //! ```
 //! An answer that was lost, doubled, given too early or to another request fails the check: the marks come from a seed that the server
 //! never learns. While a side blocks, no timer is set in its calls, because that would be in the figure; a [`Watch`] breaks the
-//! connection off instead. A side that polls looks at the clock once in a while.
+//! connection off instead. A side that polls reads the clock once in a while.
 
 mod client;
 mod marks;

@@ -12,8 +12,8 @@ use crate::NetError;
 use crate::listen::has_come;
 use crate::sockets::Transport;
 
-/// Fruitless polls between two looks at the clock: some milliseconds' worth.
-const LOOK_EVERY: u32 = 1 << 12;
+/// Fruitless polls between two clock reads: some milliseconds' worth.
+const READ_EVERY: u32 = 1 << 12;
 
 /// How both sides wait for a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -136,7 +136,7 @@ impl Polls {
     #[inline]
     fn again(&mut self, patience: Duration, give_up: &dyn Fn() -> bool) -> Result<(), Fruitless> {
         self.made = self.made.wrapping_add(1);
-        if self.made.is_multiple_of(LOOK_EVERY) {
+        if self.made.is_multiple_of(READ_EVERY) {
             let begun = *self.begun.get_or_insert_with(Instant::now);
             if give_up() || begun.elapsed() > patience {
                 return Err(Fruitless::Late);

@@ -306,11 +306,11 @@ impl Member {
     }
 
     /// Whether the server closed it before anything was asked, as servers do that wait for a first request for some seconds only. One that was used
-    /// needs no such look: it is opened again once its request finds it closed.
+    /// needs no such check: it is opened again once its request finds it closed.
     fn was_closed_unused(&self) -> bool {
         let Some((stream, Stage::Open)) = &self.link else { return false };
-        let mut looked_at = [PollFd::new(stream.socket_ref(), PollFlags::RDHUP)];
-        !self.used && poll(&mut looked_at, Some(&Timespec::default())).is_ok_and(|ended| ended > 0)
+        let mut polled = [PollFd::new(stream.socket_ref(), PollFlags::RDHUP)];
+        !self.used && poll(&mut polled, Some(&Timespec::default())).is_ok_and(|ended| ended > 0)
     }
 
     /// What ends next.

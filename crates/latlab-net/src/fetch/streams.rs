@@ -161,7 +161,7 @@ async fn read(mut body: Incoming, expected: &dyn Fn(u64, &[u8]) -> bool) -> Resu
     Ok(bytes)
 }
 
-/// Waits for all. Each is looked at whenever one can go on: dozens of looks that cost nanoseconds.
+/// Waits for all. Each is polled whenever one can go on: dozens of polls that cost nanoseconds.
 async fn all<T>(work: Vec<Pin<Box<impl Future<Output = T>>>>) -> Vec<T> {
     let mut work: Vec<_> = work.into_iter().map(|work| (Some(work), None)).collect();
     poll_fn(|context: &mut Context<'_>| {

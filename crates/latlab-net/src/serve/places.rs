@@ -23,9 +23,9 @@ use tokio_util::io::{InspectReader, InspectWriter};
 pub(super) const ADMISSION: Duration = Duration::from_secs(10);
 /// An admitted connection without a request for so long is ended. Longer than any pause of a measurement between two uses of a kept one.
 pub(super) const SILENCE: Duration = Duration::from_mins(2);
-/// How often an admitted connection is looked at: longer than TCP's own pauses after a few losses in a row (1 + 2 + 4 + 8 s).
-pub(super) const LOOK: Duration = Duration::from_secs(30);
-/// A request under way moves so many bytes between two looks, either way, or its connection is ended: 4 kbit/s, less than any path.
+/// How often an admitted connection is checked: longer than TCP's own pauses after a few losses in a row (1 + 2 + 4 + 8 s).
+pub(super) const CHECK_EVERY: Duration = Duration::from_secs(30);
+/// A request under way moves so many bytes between two checks, either way, or its connection is ended: 4 kbit/s, less than any path.
 pub(super) const LEAST_BYTES: u64 = 16 << 10;
 /// Admitted connections: beyond what the probes open by far.
 const MOST_ADMITTED: usize = 4096;
@@ -172,7 +172,7 @@ pub(super) struct Place {
     finished: AtomicU64,
 }
 
-/// What a connection had done at a look.
+/// What a connection had done at a check.
 #[derive(Debug, Clone, Copy)]
 struct Done {
     moved_bytes: u64,
@@ -226,14 +226,14 @@ impl Place {
         let mut silent = Duration::ZERO;
         let mut before = self.done();
         loop {
-            sleep(LOOK).await;
+            sleep(CHECK_EVERY).await;
             let now = self.done();
             let waited_for = before.begun > before.finished && now.finished == before.finished;
             if waited_for && now.moved_bytes - before.moved_bytes < LEAST_BYTES {
                 return;
             }
             let asked = now.begun > before.begun || now.begun > now.finished;
-            silent = if asked { Duration::ZERO } else { silent + LOOK };
+            silent = if asked { Duration::ZERO } else { silent + CHECK_EVERY };
             if silent >= SILENCE {
                 return;
             }

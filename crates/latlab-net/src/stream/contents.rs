@@ -1,4 +1,4 @@
-//! What is in a stream, and what is looked at.
+//! What is in a stream, and what is verified.
 //!
 //! The first word of each 4 KiB is its own; the rest repeats. Looking at every byte would be a second reading of all of them, work of the
 //! memory in a figure about the way. So each end takes the first word of each 4 KiB into its digest, and of each MiB one page whole.
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 const WORD: usize = 8;
 const PAGE: usize = 4096;
-/// Of so many pages one is looked at whole.
+/// Of so many pages one is verified whole.
 const WHOLE_OF: u64 = 256;
 
 /// What one end of one stream has done.
@@ -20,7 +20,7 @@ pub struct Amount {
     pub digest: u64,
 }
 
-/// A number that depends on every word that was looked at, and on their order.
+/// A number that depends on every word that was verified, and on their order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Digest(u64);
 
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn one_wrong_byte_in_a_page_that_is_looked_at_whole_changes_it() {
+    fn one_wrong_byte_in_a_page_that_is_verified_whole_changes_it() {
         let mut all = stream(4096, 1 << 20);
         let whole = digest_of(&all, all.len());
         let page = (0..WHOLE_OF).find(|page| is_whole(*page)).expect("one of each MiB");

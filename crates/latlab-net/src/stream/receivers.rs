@@ -117,7 +117,7 @@ fn receive(
     let count = arrivals.of_stream(number);
     let mut room = vec![0xA5; ROOM];
     let mut digest = Digest::default();
-    let (mut bytes, mut looked_at) = (0_u64, 0_u64);
+    let (mut bytes, mut verified) = (0_u64, 0_u64);
     if !has_come(socket, give_up).map_err(NetError::system("waiting for a stream"))? {
         // The sender hears of it, though there is a second descriptor.
         let _ = shutdown(socket, Shutdown::Both);
@@ -147,10 +147,10 @@ fn receive(
             _ => {}
         }
         let whole = bytes - bytes % 8;
-        let from = within(looked_at, ROOM);
-        let length = usize::try_from(whole - looked_at).unwrap_or(0);
-        digest.take(looked_at, &room[from..from + length]);
-        looked_at = whole;
+        let from = within(verified, ROOM);
+        let length = usize::try_from(whole - verified).unwrap_or(0);
+        digest.take(verified, &room[from..from + length]);
+        verified = whole;
         let told = bytes + u64::from(fault == Some(Fault::OneMore));
         count.store(told, Ordering::Release);
     }

@@ -22,7 +22,7 @@ const WINDOW_NS: f64 = 60_000.0;
 const WINDOWS: u32 = 16;
 /// Time for the core's frequency to come to what the work sustains (2 to 4 ms seen).
 const SETTLING_NS: f64 = 3e6;
-/// Accesses between two looks at the clock while settling.
+/// Accesses between two clock reads while settling.
 const SETTLING_OPS: u64 = 1 << 12;
 /// Touched before the first visit to a set, at most: more is not left by a walk in the share of the last-level cache that one core has, and
 /// what building the ring left there must go.

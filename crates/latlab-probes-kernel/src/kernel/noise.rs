@@ -1,4 +1,4 @@
-//! `kernel.noise`: what keeps a thread from its work that only looks at the clock.
+//! `kernel.noise`: what keeps a thread from its work that only reads the clock.
 
 use latlab_harness::{KnownCause, KnownCauses, is_pinned_to};
 use latlab_observe::noise::{Judged, Listener, NoiseError, Request};
@@ -141,7 +141,7 @@ impl Session<Noise> for Listening<'_> {
             heard_ns += block.span_ns(heard.begin, heard.end);
             gaps += found.len();
             let spans = found.iter().map(|gap| (gap.begin, gap.end));
-            block.listened(heard.begin, heard.end, heard.looks, spans);
+            block.listened(heard.begin, heard.end, heard.clock_reads, spans);
         }
         if gaps == 0 {
             return Err(ProbeError::Other(format!(
@@ -197,7 +197,7 @@ fn checks(judged: Option<&Judged>, stalls: &[Option<f64>]) -> Vec<Check> {
     let Some(judged) = judged else { return checks };
     let noise = &judged.noise;
     let heard_ns = noise.seconds * 1e9;
-    // Time that is in no gap went into steps; a loop that did more than look would take longer ones.
+    // Time that is in no gap went into steps; a loop that did more than read the clock would take longer ones.
     let step_ns = (heard_ns - noise.gaps_ns) / (heard_ns / noise.step_ns).max(1.0);
     checks.push(Check {
         name: "the loop did nothing but look".to_owned(),
@@ -209,7 +209,7 @@ fn checks(judged: Option<&Judged>, stalls: &[Option<f64>]) -> Vec<Check> {
     let apart = judged
         .samples
         .windows(2)
-        // One gap may begin at the look that ended the other; ticks become nanoseconds with a rounding.
+        // One gap may begin at the clock read that ended the other; ticks become nanoseconds with a rounding.
         .all(|pair| pair[0].end_ns() <= pair[1].at_ns + 1.0);
     checks.push(Check {
         name: "gaps follow each other".to_owned(),
@@ -287,7 +287,7 @@ mod tests {
             let same = causes.iter().find(|one| row["cause"] == one.cause.as_str());
             assert_eq!(same.map(|one| one.count), row["count"].as_u64(), "{row}");
         }
-        assert!(record.work.ops > record.samples, "operations are looks");
+        assert!(record.work.ops > record.samples, "operations are clock reads");
     }
 
     #[test]
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_that_did_more_than_look_fails_the_proof() {
+    fn a_loop_that_did_more_than_read_the_clock_fails_the_proof() {
         let env = testing::env(64 << 20);
         let request = Request {
             seconds: 0.0,

@@ -11,7 +11,7 @@ use latlab_probes_shared::prelude::*;
 
 /// The server's thread is told of a connection by the kernel, and may have to wait for its CPU.
 const CATCHES_UP: Duration = Duration::from_millis(20);
-const LOOKS: u32 = 50;
+const TRIES: u32 = 50;
 
 /// Both, and the way between them.
 #[derive(Debug)]
@@ -50,14 +50,14 @@ impl Pair {
     pub(crate) fn counted(&mut self) -> Option<Check> {
         let counting = self.server.as_mut()?;
         let own = (self.connections, self.requests);
-        let mut looks = 0;
+        let mut tries = 0;
         let (ok, detail) = loop {
-            looks += 1;
+            tries += 1;
             match counting.served() {
                 Ok(served) if (served.connections, served.requests) == own => {
                     break (true, format!("{} connections, {} requests on both sides", own.0, own.1));
                 }
-                Ok(served) if looks == LOOKS => {
+                Ok(served) if tries == TRIES => {
                     let detail = format!(
                         "the client had {} connections and {} answers, the server {} and {}",
                         own.0, own.1, served.connections, served.requests

@@ -8,7 +8,7 @@ use crate::Result;
 
 /// Work that a thread does beside others.
 pub trait Toil: Send + 'static {
-    /// Operations between two looks at whether the first thread has finished.
+    /// Operations between two checks whether the first thread has finished.
     const CHUNK: u64;
     /// Does `ops` operations.
     fn run(&mut self, ops: u64);

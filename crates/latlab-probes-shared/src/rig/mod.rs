@@ -31,7 +31,7 @@ const ENOUGH_NS: f64 = 100e6;
 const LONGEST_NS: f64 = 1e9;
 /// Rounds at most until one has a window in which all threads were at work.
 const ROUNDS: u32 = 3;
-/// Turns on the start line between two looks at the time; each has a pause in it, so this is up to 0.2 ms.
+/// Turns on the start line between two clock reads; each has a pause in it, so this is up to 0.2 ms.
 const START_SPINS: u32 = 1 << 12;
 
 /// Whether threads can be kept on one CPU.

@@ -19,7 +19,7 @@ impl Mapping {
     pub(super) fn new(bytes: usize, pages: Pages, helpers: &[u32]) -> Result<Self> {
         let what = || format!("memory for a walk ({} MiB)", bytes >> 20);
         let region = Region::aligned(bytes, pages).map_err(|error| refused(what(), error))?;
-        // A kernel without huge pages refuses the advice, which the look at smaps shows.
+        // A kernel without huge pages refuses the advice, which smaps shows.
         let _advised = region.advise_pages(pages);
         let mapping = Self(region);
         mapping.populate(helpers).map_err(|error| refused(what(), error))?;

@@ -160,7 +160,7 @@ mod linux {
     }
 
     #[test]
-    fn an_eviction_is_looked_at() {
+    fn an_eviction_is_verified() {
         let Some((_env, target)) = target() else { return };
         let residency = target.chill().expect("nobody else has the file");
         let mut evidence = Evidence::default();
@@ -188,16 +188,16 @@ mod linux {
         for (bytes, ok) in [(&right, true), (&other, false), (&foreign, false), (&zeros, false)] {
             for length in [3 * 4096, 4096, 512] {
                 let mut evidence = Evidence::default();
-                evidence.look(Some(contents), 8192, &bytes[..length]);
+                evidence.verify(Some(contents), 8192, &bytes[..length]);
                 let wrong = failed(&evidence, &target, WARM);
                 assert_eq!(wrong.is_empty(), ok, "{length}: {wrong:?}");
             }
         }
         let mut evidence = Evidence::default();
-        evidence.look(Some(contents), 8192 + 512, &right[512..1024]);
+        evidence.verify(Some(contents), 8192 + 512, &right[512..1024]);
         assert!(failed(&evidence, &target, WARM).is_empty());
         let nothing = failed(&Evidence::default(), &target, WARM);
-        assert_eq!(nothing, ["contents verified"], "nothing was looked at");
+        assert_eq!(nothing, ["contents verified"], "nothing was verified");
     }
 
     #[test]

@@ -129,14 +129,14 @@ pub(crate) fn told(name: &str, found: Result<String, String>) -> Check {
     check(name, found.is_ok(), found.unwrap_or_else(|text| text))
 }
 
-/// What was looked at, and the first of it that was wrong.
+/// What was verified, and the first of it that was wrong.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Looked {
+pub(crate) struct Verified {
     pub(crate) all: u64,
     wrong: Option<String>,
 }
 
-impl Looked {
+impl Verified {
     pub(crate) fn note(&mut self, found: Result<(), String>) {
         self.join(Self { all: 1, wrong: found.err() });
     }

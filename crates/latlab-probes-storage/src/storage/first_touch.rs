@@ -201,7 +201,7 @@ First means first by latlab in this run. Whether anything else, or an earlier ru
             );
         }
         #[cfg(target_os = "linux")]
-        let survey = work::Pool::look(env).map(|pool| pool.survey);
+        let survey = work::Pool::survey(env).map(|pool| pool.survey);
         #[cfg(not(target_os = "linux"))]
         let survey: Result<Survey, &str> = Err("measured on Linux only");
         match survey {

@@ -4,7 +4,7 @@ use latlab_machine::Machine;
 use latlab_probes_shared::prelude::*;
 use strum::VariantArray as _;
 
-use crate::disk::{DevicePart, Looked, answered_by_a_device, quantile};
+use crate::disk::{DevicePart, Verified, answered_by_a_device, quantile};
 
 #[cfg_attr(any(target_os = "linux", target_os = "macos"), path = "sync/session.rs")]
 #[cfg_attr(not(any(target_os = "linux", target_os = "macos")), path = "sync/elsewhere.rs")]
@@ -190,7 +190,7 @@ pub struct Found {
     write_ns: Vec<f64>,
     sync_ns: Vec<f64>,
     /// Blocks whose last write was read back.
-    read_back: Looked,
+    read_back: Verified,
     /// What the system counted.
     counted: work::Counted,
 }

@@ -55,14 +55,14 @@ fn a_client_without_a_whole_message_is_ended_when_its_time_is_up_and_not_before(
         let clock = Moved::default();
         let (address, thread) = serving(transport, waiting, &clock);
         let mut client = client(&address, transport);
-        clock.is_looked_at();
+        clock.is_read();
         client.write_all(first).expect("sent");
         for _ in 1..PATIENCE.as_secs() {
             clock.forward(SECOND);
             client.write_all(each_second).expect("sent");
         }
         clock.forward(SECOND.saturating_sub(JUST));
-        clock.is_looked_at();
+        clock.is_read();
         assert!(!thread.is_finished(), "{case}: ended too early");
         clock.forward(2 * JUST);
         // An end, or a reset where something had not been read.
@@ -82,9 +82,9 @@ fn a_server_to_which_nothing_comes_ends_when_its_time_is_up_and_not_before() {
     for transport in [Transport::Tcp, Transport::Udp, Transport::Unix] {
         let clock = Moved::default();
         let (_, thread) = serving(transport, Waiting::Blocking, &clock);
-        clock.is_looked_at();
+        clock.is_read();
         clock.forward(PATIENCE.saturating_sub(JUST));
-        clock.is_looked_at();
+        clock.is_read();
         assert!(!thread.is_finished(), "{transport:?}: ended too early");
         clock.forward(2 * JUST);
         let counts = thread.join().expect("no panic").expect("no failure");

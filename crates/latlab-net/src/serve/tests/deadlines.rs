@@ -6,7 +6,7 @@ use std::time::Instant;
 use tokio::runtime::{Builder, Handle};
 use tokio::task::yield_now;
 
-use super::super::places::{ADMISSION, LEAST_BYTES, LOOK, SILENCE};
+use super::super::places::{ADMISSION, CHECK_EVERY, LEAST_BYTES, SILENCE};
 use super::*;
 
 /// As little before or after a deadline as tokio's timers tell apart, and a little more.
@@ -231,7 +231,7 @@ fn waits_for_a_signature(name: &'static str, leave: fn(&Frozen) -> Left) -> Case
 
 /// A download that nobody reads goes on until the kernel's buffers are full, which is not by this clock.
 fn ends_once_buffers_are_full(name: &'static str, leave: fn(&Frozen) -> Left) -> Case {
-    Case { ended_after: 10 * LOOK, ..ends(name, LOOK, leave) }
+    Case { ended_after: 10 * CHECK_EVERY, ..ends(name, CHECK_EVERY, leave) }
 }
 
 /// Of connections that are not admitted.
@@ -298,15 +298,17 @@ fn admitted() -> Vec<Case> {
         ends("kept by HTTP/2, and a ping each second", SILENCE, |server| {
             going_on(asked_by_http2(server, GET, "/bytes/1", END_HEADERS | END_STREAM), PING)
         }),
-        ends("an upload that stops", LOOK, |server| silent(uploading(server.connect()))),
-        ends("an upload that stops with TLS", LOOK, |server| secured(uploading(server.secured(b"http/1.1")))),
-        ends("an upload of a few bytes a second", LOOK, |server| {
+        ends("an upload that stops", CHECK_EVERY, |server| silent(uploading(server.connect()))),
+        ends("an upload that stops with TLS", CHECK_EVERY, |server| {
+            secured(uploading(server.secured(b"http/1.1")))
+        }),
+        ends("an upload of a few bytes a second", CHECK_EVERY, |server| {
             going_on(uploading(server.connect()), b"hello")
         }),
-        ends("a stream without data", LOOK, |server| {
+        ends("a stream without data", CHECK_EVERY, |server| {
             silent(asked_by_http2(server, POST, "/sink", END_HEADERS))
         }),
-        ends("a stream without data, and a ping each second", LOOK, |server| {
+        ends("a stream without data, and a ping each second", CHECK_EVERY, |server| {
             going_on(asked_by_http2(server, POST, "/sink", END_HEADERS), PING)
         }),
         ends_once_buffers_are_full("a download that is not read", |server| {
@@ -358,10 +360,10 @@ fn an_upload_that_goes_on_slowly_is_taken_in_for_as_long_as_it_does() {
             frozen.wait_for("it comes", |totals| {
                 totals.received_bytes.load(Ordering::Acquire) == count * LEAST_BYTES
             });
-            frozen.advance(LOOK);
-            assert_eq!(frozen.open(), 1, "after {count} looks");
+            frozen.advance(CHECK_EVERY);
+            assert_eq!(frozen.open(), 1, "after {count} checks");
         }
-        frozen.advance(LOOK);
+        frozen.advance(CHECK_EVERY);
         frozen.all_end("it stopped");
     });
 }
@@ -372,7 +374,7 @@ fn a_kept_connection_that_is_used_now_and_then_stays() {
         let mut socket = frozen.connect();
         for _ in 0..20 {
             assert_eq!(get(&mut socket, "/bytes/1").status, 200);
-            frozen.advance_by_seconds(SILENCE.saturating_sub(LOOK), &mut || {});
+            frozen.advance_by_seconds(SILENCE.saturating_sub(CHECK_EVERY), &mut || {});
         }
         assert_eq!(frozen.open(), 1);
     });

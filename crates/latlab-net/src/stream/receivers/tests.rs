@@ -29,12 +29,12 @@ fn a_stream_without_a_byte_is_ended_when_its_time_is_up_and_another_goes_on() {
             std::fs::File::from(socket)
         };
         let mut silent = opened();
-        moved.is_looked_at();
+        moved.is_read();
         let mut other = opened();
-        moved.is_looked_at();
+        moved.is_read();
         other.write_all(&[0; 800]).expect("sent");
         moved.forward(PATIENCE.saturating_sub(JUST));
-        moved.is_looked_at();
+        moved.is_read();
         let heard = recv(&silent, &mut [0; 1], RecvFlags::DONTWAIT);
         assert_eq!(heard, Err(Errno::AGAIN), "ended too early");
         moved.forward(2 * JUST);

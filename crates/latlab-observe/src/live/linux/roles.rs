@@ -49,9 +49,9 @@ pub(crate) enum Which {
 }
 
 impl Role {
-    /// What samples of the event must say: its own fields, where the role looks into them.
+    /// What samples of the event must say: its own fields, where the role reads them.
     pub(crate) fn detail(&self) -> Detail {
-        let looks = matches!(
+        let reads_fields = matches!(
             self,
             Self::NextThread { .. }
                 | Self::Timer { .. }
@@ -60,7 +60,7 @@ impl Role {
                 | Self::Ended(_)
                 | Self::Enter(_, Which::Numbered(..) | Which::Text(_))
         );
-        if looks { Detail::Raw } else { Detail::None }
+        if reads_fields { Detail::Raw } else { Detail::None }
     }
 }
 

@@ -122,7 +122,7 @@ pub(super) struct Shown {
     pub(super) isa: &'static str,
 }
 
-/// What is looked after from outside.
+/// What is inspected from outside.
 struct Stream {
     streams: Streams,
     tally: Arc<Tally>,
@@ -230,8 +230,8 @@ impl Loader {
         self.turns.count().traffic_since(&running.count) > 0
     }
 
-    /// Looks at what a run has left. Whether its thread had its CPU to itself.
-    fn look_after(&mut self, running: Running, shown: &mut Shown) -> Result<bool> {
+    /// Inspects what a run has left. Whether its thread had its CPU to itself.
+    fn inspect(&mut self, running: Running, shown: &mut Shown) -> Result<bool> {
         let (passes, lost) = running.thread.join().map_err(|_| gone())?;
         self.passes = Some(passes);
         let Self { read, write, .. } = self;
@@ -309,7 +309,7 @@ impl Loaders {
         let mut kept_their_cpus = true;
         for loader in &mut self.team {
             if let Some(running) = loader.running.take() {
-                kept_their_cpus &= loader.look_after(running, shown)?;
+                kept_their_cpus &= loader.inspect(running, shown)?;
             }
         }
         Ok(kept_their_cpus)

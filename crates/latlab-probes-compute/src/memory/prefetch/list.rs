@@ -19,8 +19,8 @@ const PAYLOAD: usize = 2;
 /// Nodes ahead, and the word that says where that node is.
 const JUMPS: [(u32, usize); 6] = [(1, NEXT), (2, 3), (4, 4), (8, 5), (16, 6), (32, 7)];
 const FURTHEST: u64 = 32;
-/// Jump pointers looked at after each block.
-const LOOKED_AT: u64 = 64;
+/// Jump pointers checked after each block.
+const CHECKED: u64 = 64;
 
 /// The distances that a list has, nodes ahead.
 pub(super) fn distances() -> impl Iterator<Item = u32> {
@@ -79,7 +79,7 @@ impl List {
     /// Of the jump pointers behind a walk, those that do not lead where they should.
     fn wrong_jumps(&self, step: u64, distance: u32) -> u64 {
         let Some((_, word)) = JUMPS.into_iter().find(|(known, _)| *known == distance) else { return 0 };
-        (step..step + LOOKED_AT)
+        (step..step + CHECKED)
             .map(|step| {
                 // SAFETY: a word of a node.
                 let found = unsafe { self.node(step).cast::<u64>().add(word).read_volatile() };

@@ -249,7 +249,7 @@ impl<'env> Session<'env> {
     }
 
     /// After touches of memory: exactly the touched pages have some.
-    fn look_after(&self, evidence: &mut Evidence, region: &Region) {
+    fn check_residency(&self, evidence: &mut Evidence, region: &Region) {
         let wanted = self.offsets.len();
         if self.trust.residency
             && let Some(found) = region.resident()
@@ -284,7 +284,7 @@ impl<'env> Session<'env> {
         let zeros: &dyn Fn(usize) -> u64 = &|_| 0;
         let holds = (operation == Operation::FirstRead).then_some(zeros);
         self.round(evidence, block, &region, holds, before, false);
-        self.look_after(evidence, &region);
+        self.check_residency(evidence, &region);
         Ok(())
     }
 

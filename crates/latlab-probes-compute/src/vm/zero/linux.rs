@@ -43,8 +43,8 @@ pub struct Evidence {
     missing_after: u64,
 }
 
-/// Distance of the words that are looked at afterwards: each page, at another line.
-const LOOK: usize = 4096 + 64;
+/// Distance of the words that are checked afterwards: each page, at another line.
+const CHECK_STEP: usize = 4096 + 64;
 
 /// memset over memory that has its pages.
 struct Resident<'r> {
@@ -129,9 +129,9 @@ fn wrong_words(region: &Region, fill: u8) -> u64 {
     let wanted = u64::from_ne_bytes([fill; 8]);
     let last = region.bytes() - 8;
     (0..last)
-        .step_by(LOOK)
+        .step_by(CHECK_STEP)
         .chain([last])
-        // SAFETY: inside the region; LOOK is a multiple of a word.
+        // SAFETY: inside the region; CHECK_STEP is a multiple of a word.
         .filter(|offset| unsafe { region.word(*offset).read_volatile() } != wanted)
         .count() as u64
 }
@@ -158,7 +158,7 @@ impl Clearer {
         #[cfg(test)]
         if self.planted {
             // SAFETY: inside the region.
-            unsafe { region.word(LOOK).write_volatile(0) };
+            unsafe { region.word(CHECK_STEP).write_volatile(0) };
         }
         evidence.wrong_words += wrong_words(&region, self.fill);
         self.resident = Some(region);

@@ -11,7 +11,7 @@ use super::partner::{Partner, state};
 use latlab_probes_shared::linux::Task;
 use latlab_probes_shared::{Joined, start_thread};
 
-/// How often it looks: rarely enough to be one window in hundreds, often enough that nobody waits long for the dead.
+/// How often it checks: rarely enough to be one window in hundreds, often enough that nobody waits long for the dead.
 const EVERY: Duration = Duration::from_millis(50);
 
 /// What is being waited for.
@@ -42,7 +42,7 @@ impl Watch {
         let thread = start_thread("watch", "starting a thread that watches the exchange", move || {
             while !theirs.ended.load(Ordering::Acquire) {
                 std::thread::park_timeout(EVERY);
-                theirs.look();
+                theirs.check();
             }
         })?;
         Ok(Self { shared, thread: thread.into(), patience })
@@ -77,7 +77,7 @@ impl Shared {
         *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = waiting;
     }
 
-    fn look(&self) {
+    fn check(&self) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(own) = &*waiting else { return };
         let dead = own.partner.is_some_and(|partner| state(partner).is_some());

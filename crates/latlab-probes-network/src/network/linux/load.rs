@@ -12,8 +12,8 @@ use latlab_probes_shared::prelude::*;
 use super::{Far, Runs, failed};
 use crate::peer::Route;
 
-/// Between two looks at whether what was sent has arrived.
-const LOOK: Duration = Duration::from_micros(200);
+/// Between two checks whether what was sent has arrived.
+const CHECK_EVERY: Duration = Duration::from_micros(200);
 
 /// Receivers as their process is asked for them.
 #[derive(Serialize, Deserialize)]
@@ -191,7 +191,7 @@ impl<'env, P: Copy + PartialEq> Load<'env, P> {
                     self.patience.as_secs_f64()
                 )));
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(CHECK_EVERY);
         }
         Ok(())
     }

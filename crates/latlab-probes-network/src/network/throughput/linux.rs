@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(4);
 /// Reading the counters takes less, unless this thread was interrupted between the stamps, ns.
 const AT_ONCE_NS: f64 = 20e3;
 /// Then they are read again, so often at most.
-const LOOKS: u32 = 10;
+const TRIES: u32 = 10;
 
 pub(super) fn open<'env>(env: &'env Env, _group: &[Connections]) -> Result<Session<'env>> {
     Session::new(env, PATIENCE)
@@ -90,14 +90,14 @@ impl<'env> Session<'env> {
     }
 
     /// The time, and what had arrived then.
-    fn look(&self, streams: usize) -> (u64, u64) {
-        let mut looks = 0;
+    fn arrived(&self, streams: usize) -> (u64, u64) {
+        let mut tries = 0;
         loop {
             let begin = self.stamps.begin();
             let arrived = self.load.arrived(streams);
             let end = self.stamps.end();
-            looks += 1;
-            if self.env.clock.ns(end.saturating_sub(begin)) < AT_ONCE_NS || looks == LOOKS {
+            tries += 1;
+            if self.env.clock.ns(end.saturating_sub(begin)) < AT_ONCE_NS || tries == TRIES {
                 return (end, arrived);
             }
         }
@@ -107,11 +107,11 @@ impl<'env> Session<'env> {
         let Pace { window_s, windows, .. } = open.pace;
         let window = Duration::from_secs_f64(window_s);
         let before = self.load.arrived_each(streams);
-        let first = self.look(streams);
+        let first = self.arrived(streams);
         let mut last = first;
         for _ in 0..windows {
             std::thread::sleep(window);
-            let now = self.look(streams);
+            let now = self.arrived(streams);
             block.rate(last.0, now.0, now.1 - last.1);
             last = now;
         }

@@ -7,13 +7,13 @@ use latlab_storage::{
 
 use super::device::DeviceCount;
 use super::target::Target;
-use crate::disk::words::{Access, BUFFERED, COLD, DIRECT, Looked, WARM, check, told};
+use crate::disk::words::{Access, BUFFERED, COLD, DIRECT, Verified, WARM, check, told};
 
 /// What speaks for the blocks of one point: gathered while they are taken, told as checks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Evidence {
-    /// Blocks of the file whose header was looked at.
-    looked: Looked,
+    /// Blocks of the file whose header was verified.
+    verified: Verified,
     /// Bytes moved, and those that the kernel counted meanwhile.
     moved: u64,
     pub(crate) counted: Option<u64>,
@@ -29,9 +29,9 @@ pub(crate) struct Evidence {
 }
 
 impl Evidence {
-    /// Looks at the first and the last header of a block that was read; blocks below 4 KiB, of which most hold none, are compared whole. Cheap
+    /// Verifies the first and the last header of a block that was read; blocks below 4 KiB, of which most hold none, are compared whole. Cheap
     /// (two lines of the cache), and no part of what is timed.
-    pub(crate) fn look(&mut self, contents: Option<Contents>, offset: u64, bytes: &[u8]) {
+    pub(crate) fn verify(&mut self, contents: Option<Contents>, offset: u64, bytes: &[u8]) {
         let Some(contents) = contents else { return };
         let found = if bytes.len() < BLOCK_BYTES {
             self.compare(contents, offset, bytes)
@@ -41,7 +41,7 @@ impl Evidence {
                 .verify_headers(offset, &bytes[..BLOCK_BYTES])
                 .and_then(|()| contents.verify_headers(offset + last as u64, &bytes[last..]))
         };
-        self.looked.note(found);
+        self.verified.note(found);
     }
 
     fn compare(&mut self, contents: Contents, offset: u64, bytes: &[u8]) -> Result<(), String> {
@@ -63,13 +63,13 @@ impl Evidence {
         })
     }
 
-    /// Looks at every header of a block: for one in a while, outside of what is timed.
-    pub(crate) fn look_at_all(&mut self, contents: Option<Contents>, offset: u64, bytes: &[u8]) {
+    /// Verifies every header of a block: for one in a while, outside of what is timed.
+    pub(crate) fn verify_all(&mut self, contents: Option<Contents>, offset: u64, bytes: &[u8]) {
         let Some(contents) = contents else { return };
         if bytes.len() < BLOCK_BYTES {
-            return self.look(Some(contents), offset, bytes);
+            return self.verify(Some(contents), offset, bytes);
         }
-        self.looked.note(contents.verify_headers(offset, bytes));
+        self.verified.note(contents.verify_headers(offset, bytes));
     }
 
     pub(crate) fn chilled(&mut self, residency: Residency) {
@@ -107,16 +107,16 @@ impl Evidence {
 
     /// What was seen of other blocks on the same way.
     pub(crate) fn join(&mut self, other: Self) {
-        self.looked.join(other.looked);
+        self.verified.join(other.verified);
     }
 
     /// As checks of a record. `path` decides which: a cold figure needs its evictions, a direct or cold one the kernel's count.
     pub(crate) fn checks(&self, target: &Target, path: Access, direction: Direction) -> Vec<Check> {
         let mut checks = vec![written_extents(&target.test.extents)];
-        // What was written is looked at where it was read back; and of a file of the user's nobody knows what is in it.
-        if target.test.contents.is_some() && (direction == Direction::Read || self.looked.all > 0) {
-            let held = format!("{} blocks read held what was written there", self.looked.all);
-            checks.push(self.looked.check("contents verified", held));
+        // What was written is verified where it was read back; and of a file of the user's nobody knows what is in it.
+        if target.test.contents.is_some() && (direction == Direction::Read || self.verified.all > 0) {
+            let held = format!("{} blocks read held what was written there", self.verified.all);
+            checks.push(self.verified.check("contents verified", held));
         }
         if path == COLD {
             checks.push(self.evicted_check());

@@ -159,7 +159,7 @@ impl Flow {
             match self.direction {
                 Direction::Read => {
                     let offset = self.offsets[slot as usize];
-                    self.evidence.look(self.contents, offset, self.engine.buffer(slot).bytes());
+                    self.evidence.verify(self.contents, offset, self.engine.buffer(slot).bytes());
                     self.ready.push_back(slot);
                 }
                 Direction::Write => self.spent.push(slot),

@@ -20,11 +20,11 @@ use crate::disk::{Places, Timed, answered_by_a_device, check, quantile, stamps, 
 const REGION: u64 = 16 << 20;
 /// Eight blocks of 1 MiB would be all of a smaller one; two are the least.
 const LEAST_REGION: u64 = 2 << 20;
-/// A directory of more entries is looked at as far as this.
+/// A directory of more entries is surveyed as far as this.
 const MOST_ENTRIES: usize = 20_000;
 const MOST_DEPTH: usize = 16;
-/// Looking must not take the time of measuring.
-const LOOK: Duration = Duration::from_millis(500);
+/// The survey must not take the time of measuring.
+const SURVEY_TIME: Duration = Duration::from_millis(500);
 /// Ten times what is read: drawn from many files, and with spare ones for files that change meanwhile.
 const WANTED: usize = 480;
 /// A file of which so much lies in the page cache was read by something.
@@ -62,15 +62,15 @@ fn root(env: &Env) -> Result<OwnedFd, String> {
 }
 
 impl Pool {
-    pub(super) fn look(env: &Env) -> Result<Self, String> {
+    pub(super) fn survey(env: &Env) -> Result<Self, String> {
         let root = root(env)?;
         let facts = fstat(&root).map_err(|errno| {
             format!("looking at the directory (--first-touch): {}", std::io::Error::from(errno))
         })?;
-        let (device, until) = (facts.st_dev, Instant::now() + LOOK);
+        let (device, until) = (facts.st_dev, Instant::now() + SURVEY_TIME);
         let mut walk = Walk { device, until, entries: 0, known: HashSet::new(), files: Vec::new() };
         walk.descend(root.as_fd(), &mut Vec::new());
-        // The same order each time it is looked at in a run, so that what was planned is what is read.
+        // The same order each time it is surveyed in a run, so that what was planned is what is read.
         walk.files.sort_by(|a, b| a.names.cmp(&b.names));
         let mut pool =
             Self { root, regions: VecDeque::new(), survey: Survey { direct: true, ..Survey::default() } };
@@ -264,7 +264,7 @@ pub(super) fn open<'env>(env: &'env Env, _group: &[Reading]) -> Result<Session<'
     Ok(Session {
         env,
         stamps: stamps(env)?,
-        pool: Pool::look(env).map_err(ProbeError::Other)?,
+        pool: Pool::survey(env).map_err(ProbeError::Other)?,
         states: HashMap::new(),
         read: HashSet::new(),
         buffer: Buffer::new(1 << 20, 4096),

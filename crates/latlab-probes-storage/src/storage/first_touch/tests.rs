@@ -123,7 +123,7 @@ mod on_a_disk {
         hole.set_len(8 << 20).expect("a hole");
         // In the page cache.
         std::fs::write(own.0.join("read"), vec![7; 2 << 20]).expect("written");
-        let survey = super::super::work::Pool::look(&env).expect("looked at").survey;
+        let survey = super::super::work::Pool::survey(&env).expect("surveyed").survey;
         assert_eq!((survey.files, survey.regions, survey.left_out), (3, 3, 2), "{survey:?}");
         let reason = FirstTouch.plan(&env).support;
         assert!(matches!(&reason, Support::No(text) if text.contains("3 of 6 regions")), "{reason:?}");

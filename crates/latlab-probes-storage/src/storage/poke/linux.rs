@@ -14,7 +14,7 @@ use rustix::io::{Errno, pread, pwrite, read};
 
 use super::{Details, LARGE, PAGE_BYTES, Poke, Pokes, QUICK_LARGEST, SMALL, pages, pokes, wanted, written};
 use crate::disk::{
-    self, Access, Asked, COLD, DIRECT, Looked, Places, Target, WARM, answered_by_a_device, check, quantile,
+    self, Access, Asked, COLD, DIRECT, Places, Target, Verified, WARM, answered_by_a_device, check, quantile,
     stamps, system,
 };
 
@@ -139,7 +139,7 @@ pub struct Evidence {
     lost: u64,
     missing: u64,
     /// Blocks compared whole.
-    compared: Looked,
+    compared: Verified,
 }
 
 /// What tests plant.
@@ -273,7 +273,7 @@ impl Session<'_> {
             moved(got, length)?;
             moved(put, length)?;
             if path == DIRECT {
-                found.disk.look(contents, base, bytes);
+                found.disk.verify(contents, base, bytes);
             }
             self.log.push((at, was));
             if path == WARM {
@@ -371,15 +371,15 @@ impl Session<'_> {
         self.fault == Some(Fault::NotEvicted)
     }
 
-    /// Flushes, untimed, and looks at what was read and at what is there now.
-    fn look(&mut self, &Pokes { file_bytes, path, .. }: &Pokes, found: &mut Evidence) -> Result<()> {
+    /// Flushes, untimed, and verifies what was read and what is there now.
+    fn verify(&mut self, &Pokes { file_bytes, path, .. }: &Pokes, found: &mut Evidence) -> Result<()> {
         let spot = at(&mut self.spots, file_bytes)?;
         let Some(contents) = spot.target.test.contents else { return Ok(()) };
         if path != DIRECT {
             fsync(&spot.file).map_err(system("flushing the poked pages"))?;
             let step = if path == WARM { COMPARED } else { 1 };
             for (at, byte) in self.log.iter().step_by(step) {
-                found.disk.look(Some(contents), *at, &[*byte]);
+                found.disk.verify(Some(contents), *at, &[*byte]);
             }
         }
         let length = usize::try_from(spot.block_bytes).unwrap_or(usize::MAX);
@@ -451,7 +451,7 @@ impl harness::Session<Poke> for Session<'_> {
             block.set_tail_threshold_ns(DEVICE_TAIL_NS);
         }
         self.take(point, found, block)?;
-        self.look(point, found)
+        self.verify(point, found)
     }
 
     fn proof(&mut self, &Pokes { file_bytes: size, path, .. }: &Pokes, found: &Evidence) -> Proof<Details> {

@@ -128,7 +128,7 @@ impl<'env> Session<'env> {
             Way::Read => {
                 let mut flow =
                     Flow::open(&self.target, DIRECT, self.way.direction(), [depth; 2], block_bytes, places)?;
-                // A look at the blocks of the warming up is kept too: they hold what they must.
+                // What was verified of the blocks of the warm-up is kept too: they hold what they must.
                 warm_up(&mut flow, depth)?;
                 Ok(flow)
             }

@@ -38,7 +38,7 @@ impl Seeks {
         })
     }
 
-    /// A few rounds, about as long as the plan says; each block is looked at.
+    /// A few rounds, about as long as the plan says; each block is verified.
     pub(super) fn take(&mut self, env: &Env, target: &Target, evidence: &mut Evidence) -> Result<()> {
         let bytes = target.blocks(KIB_4) * KIB_4;
         if bytes < SMALLEST_FILE || self.times[0].len() >= KEPT {
@@ -70,7 +70,7 @@ impl Seeks {
                 let read = rustix::io::pread(&*file, &mut *bytes, offset);
                 let end = self.stamps.end();
                 whole(read, bytes.len(), "reading a block")?;
-                evidence.look(target.test.contents, offset, bytes);
+                evidence.verify(target.test.contents, offset, bytes);
                 times.push(env.clock.ns(end.saturating_sub(begin)));
                 self.last = offset;
             }

@@ -59,7 +59,7 @@ pub(super) fn open<'env>(env: &'env Env, _group: &[Reads]) -> Result<Session<'en
     let places = Places::random(KIB_4, blocks, env.seed(ORDER));
     let mut flow = Flow::open(&target, DIRECT, Direction::Read, [DEPTH; 2], KIB_4, places)?;
     warm_up(&mut flow, DEPTH)?;
-    // What was looked at in warming up belongs to no point.
+    // What was verified in warming up belongs to no point.
     flow.evidence = disk::Evidence::default();
     Ok(Session { env, target, flow, one_at_a_time_per_s, blocks: 0 })
 }

@@ -112,11 +112,11 @@ impl Session<'_> {
             let to = self.stamps.end();
             whole(read, bytes.len(), "reading a block")?;
             stamps.push((from, to));
-            evidence.disk.look(contents, offset, bytes);
+            evidence.disk.verify(contents, offset, bytes);
             offset += point.block_bytes;
         }
         evidence.disk.end(&self.target, Direction::Read, offset - begin);
-        evidence.disk.look_at_all(contents, offset - point.block_bytes, bytes);
+        evidence.disk.verify_all(contents, offset - point.block_bytes, bytes);
         Ok(stamps)
     }
 

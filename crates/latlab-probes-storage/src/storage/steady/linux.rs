@@ -152,11 +152,11 @@ impl Session<'_> {
             last = self.stamps.end();
             whole(read, bytes.len(), "reading a block")?;
             seen.transferred(block, from, last);
-            seen.disk.look(contents, offset, bytes);
+            seen.disk.verify(contents, offset, bytes);
             moved += BLOCK;
         }
         seen.disk.end(&self.target, Direction::Read, moved);
-        seen.disk.look_at_all(contents, offset, bytes);
+        seen.disk.verify_all(contents, offset, bytes);
         Ok(())
     }
 
@@ -192,7 +192,7 @@ impl Session<'_> {
             let at = begin + BLOCK - BLOCK_BYTES as u64;
             let read = rustix::io::pread(&*self.file, self.back.bytes_mut(), at);
             whole(read, BLOCK_BYTES, "reading a block back")?;
-            seen.disk.look(Some(contents), at, self.back.bytes());
+            seen.disk.verify(Some(contents), at, self.back.bytes());
         }
         Ok(())
     }

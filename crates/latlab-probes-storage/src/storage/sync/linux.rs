@@ -215,7 +215,7 @@ pub(super) fn flush(way: Way, file: &OwnedFd) -> Result<bool, Errno> {
 }
 
 /// What still waits to be written, where the kernel tells.
-pub(super) fn look_what_waits(file: BorrowedFd<'_>, counted: &mut Counted) -> Result<(), ProbeError> {
+pub(super) fn count_unsettled(file: BorrowedFd<'_>, counted: &mut Counted) -> Result<(), ProbeError> {
     if let Some(waiting) = residency(file)?.unsettled_bytes {
         *counted.unsettled.get_or_insert(0) += waiting;
     }

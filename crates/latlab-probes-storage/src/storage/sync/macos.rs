@@ -81,7 +81,7 @@ pub(super) fn flush(way: Way, file: &OwnedFd) -> Result<bool, Errno> {
     Ok(true)
 }
 
-pub(super) fn look_what_waits(_file: BorrowedFd<'_>, (): &mut Counted) -> Result<(), ProbeError> {
+pub(super) fn count_unsettled(_file: BorrowedFd<'_>, (): &mut Counted) -> Result<(), ProbeError> {
     Ok(())
 }
 

@@ -271,14 +271,14 @@ impl Session<'_> {
     }
 
     /// What the last write left: nothing that waits, and the same bytes on the disk.
-    fn look(&mut self, write: Write, found: &mut Found) -> Result<(), ProbeError> {
+    fn verify(&mut self, write: Write, found: &mut Found) -> Result<(), ProbeError> {
         let last = match write.operation {
             Operation::Create => self.created.as_ref().map(|(file, contents)| (file.as_fd(), *contents, 0)),
             _ => self.targets.get(&write).map(|own| (own.plain.as_fd(), own.contents, own.at - BLOCK_BYTES)),
         };
         let Some((file, contents, offset)) = last else { return Ok(()) };
-        // First: looking at the bytes past the page cache would have them written.
-        own::look_what_waits(file, &mut found.counted)?;
+        // First: reading the bytes past the page cache would have them written.
+        own::count_unsettled(file, &mut found.counted)?;
         #[cfg(test)]
         if self.fault == Some(Fault::KeepsOtherBytes) {
             pwrite(file, b"other", offset + 100).expect("five bytes");
@@ -318,7 +318,7 @@ impl harness::Session<Durable> for Session<'_> {
         let bytes = found.bytes() - bytes;
         self.watch.end(self.env, &mut found.counted, bytes);
         taken?;
-        self.look(*write, found)
+        self.verify(*write, found)
     }
 
     fn proof(&mut self, write: &Write, found: &Found) -> Proof<Details> {

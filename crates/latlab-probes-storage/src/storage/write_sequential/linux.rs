@@ -112,7 +112,7 @@ impl harness::Session<WriteSequential> for Session<'_> {
         for at in [begin, last] {
             let read = rustix::io::pread(&*self.target.test.file, self.back.bytes_mut(), at);
             whole(read, BLOCK_BYTES, "reading a block back")?;
-            evidence.disk.look(Some(contents), at, self.back.bytes());
+            evidence.disk.verify(Some(contents), at, self.back.bytes());
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use latlab_clock::{Clock, Source, TimeSource};
-use latlab_observe::{Flag as _, Sample, Taken, ThreadFlag};
+use latlab_observe::{Flag as _, Interruption, Sample, ThreadFlag};
 use latlab_record::{Histogram, Observed, TailSample};
 use latlab_stats::count::nearest;
 
@@ -166,15 +166,15 @@ impl<'a> Block<'a> {
         }
         self.data.listened.push(latlab_observe::Span { from_ns, to_ns: self.clock.now_ns() });
         // Copied: the room that was not needed is given back.
-        for (at, ticks, taken) in &tail.samples {
-            let note = Note { taken: *taken, ..Note::default() };
+        for (at, ticks, interruption) in &tail.samples {
+            let note = Note { interruption: *interruption, ..Note::default() };
             self.data.push_slow(self.clock.at_ns(*at), self.clock.ns(*ticks), note);
         }
         if let Some(turns) = &tail.turns {
-            self.data.gaps.extend(turns.gaps.iter().map(|(at, ticks, taken)| Sample {
+            self.data.gaps.extend(turns.gaps.iter().map(|(at, ticks, interruption)| Sample {
                 at_ns: self.clock.at_ns(*at),
                 ns: self.clock.ns(*ticks),
-                taken: *taken,
+                interruption: *interruption,
             }));
         }
         self.data.tail_dropped += tail.dropped;
@@ -471,7 +471,7 @@ fn give_back(listening: Option<&mut Listening>, candidates: Vec<Candidate>, data
 struct Tail<'a> {
     threshold: u64,
     /// Begin, ticks, and what the flags said.
-    samples: Vec<(u64, u64, Taken)>,
+    samples: Vec<(u64, u64, Interruption)>,
     dropped: u64,
     flag: &'a mut ThreadFlag,
     turns: Option<Turns>,
@@ -482,9 +482,9 @@ impl Tail<'_> {
     #[cold]
     #[inline(never)]
     fn push(&mut self, begin: u64, ticks: u64) {
-        let taken = self.flag.taken();
+        let interruption = self.flag.interruption();
         if self.samples.len() < self.samples.capacity() {
-            self.samples.push((begin, ticks, taken));
+            self.samples.push((begin, ticks, interruption));
         } else {
             self.dropped += 1;
         }
@@ -505,7 +505,7 @@ struct Turns {
     /// Slow operations before this turn.
     slow: u64,
     /// About when, how long, ticks, and what the flags said.
-    gaps: Vec<(u64, u64, Taken)>,
+    gaps: Vec<(u64, u64, Interruption)>,
 }
 
 impl Turns {
@@ -517,7 +517,7 @@ impl Turns {
         let gap = ticks.saturating_sub(shortest);
         // One that took an operation's time is that operation's.
         if slow == slow_before && gap > self.least_gap.max(shortest / 2) && self.gaps.len() < TAIL_ROOM {
-            self.gaps.push((begin + shortest / 2, gap, flag.taken()));
+            self.gaps.push((begin + shortest / 2, gap, flag.interruption()));
         }
     }
 }
@@ -560,7 +560,7 @@ fn each_with<T: TimeSource, K: Kernel>(
         let turn = left.min(TURN);
         left -= turn;
         let turned = tail.turns.is_some().then(|| {
-            tail.flag.taken();
+            tail.flag.interruption();
             time.begin()
         });
         for _ in 0..turn {

@@ -233,10 +233,10 @@ impl Listening {
             // Those that are stamped in one go and told later would share a flag.
             let told_at_once = self.operations == Operations::SystemCalls;
             return Note {
-                taken: self
+                interruption: self
                     .flag()
                     .filter(|_| told_at_once)
-                    .map(latlab_observe::Flag::taken)
+                    .map(latlab_observe::Flag::interruption)
                     .unwrap_or_default(),
                 ..Note::default()
             };
@@ -342,7 +342,7 @@ impl Listening {
             .map(|(index, slow)| Sample {
                 at_ns: slow.at_ns,
                 ns: slow.value,
-                taken: block.marks.get(index).map(|mark| mark.note.taken).unwrap_or_default(),
+                interruption: block.marks.get(index).map(|mark| mark.note.interruption).unwrap_or_default(),
             })
             .collect();
         samples.extend(&block.gaps);

@@ -1,6 +1,6 @@
 //! What blocks of samples hold, and which of them count.
 
-use latlab_observe::{Attribution, Sample, Span, Taken};
+use latlab_observe::{Attribution, Interruption, Sample, Span};
 use latlab_record::{Histogram, Observed, Summary, TailSample, significant};
 use latlab_stats as stats;
 
@@ -94,7 +94,7 @@ pub(crate) struct Candidate {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Note {
     /// What the flags said.
-    pub(crate) taken: Taken,
+    pub(crate) interruption: Interruption,
     /// Time that the thread was ready without a CPU, and since when that was counted, ns.
     pub(crate) delay: Option<Delay>,
     /// It was under way in the kernel all the time, together with others.

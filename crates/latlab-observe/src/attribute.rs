@@ -102,7 +102,7 @@ pub struct Context<'a> {
     pub switches_are_recorded: bool,
     /// Local timer interrupts of this CPU while it was listened to, where the kernel counts them.
     pub timer_interrupts: Option<u64>,
-    /// Samples of this length and more without [`crate::Taken::interrupted`] were taken outside this kernel, as the work itself never takes so
+    /// Samples of this length and more without [`crate::Interruption::interrupted`] were interrupted outside this kernel, as the work itself never takes so
     /// long, ns. `None` where it may, and where there is no such flag.
     pub outside_from_ns: Option<f64>,
     /// Time that the control group's quota held the process back, ns.
@@ -175,14 +175,14 @@ fn name_beside_records(
     index: usize,
     interference: &Interference,
 ) {
-    let flagged = samples.iter().any(|sample| sample.taken.interrupted);
+    let flagged = samples.iter().any(|sample| sample.interruption.interrupted);
     for (sample, one) in samples.iter().zip(each) {
         let named = one.parts.first().filter(|part| part.cause == one.cause);
         let Some(recorded_ns) = named.map(|part| part.explained_ns) else { continue };
         let tick_ns = (sample.ns - one.explained_ns).min(STRETCH * interference.typical_ns);
         if one.explained_ns + tick_ns >= VOUCHED_SHARE * sample.ns
             && HANDLER_SHARE * tick_ns > recorded_ns
-            && (sample.taken.interrupted || !flagged)
+            && (sample.interruption.interrupted || !flagged)
             && interference.has_tick_at(samples, sample.at_ns)
         {
             one.name(Cause::TimerTick, Proof::Period, one.explained_ns + tick_ns, interference.confidence());
@@ -193,7 +193,7 @@ fn name_beside_records(
 
 /// What the interrupt flag alone says: that there was an interrupt, or that there was none.
 fn name_by_flag(sample: &Sample, one: &mut Attribution, interrupts_ns: f64, outside_from_ns: Option<f64>) {
-    if sample.taken.interrupted {
+    if sample.interruption.interrupted {
         if let Some(vouched_ns) = vouched(sample, interrupts_ns) {
             let explained_ns = vouched_ns.max(one.explained_ns);
             one.name(Cause::Interrupt, Proof::InterruptFlag, explained_ns, INTERRUPT_CONFIDENCE);
@@ -210,7 +210,7 @@ fn interference_of(
     free: &[bool],
     listened: &[Span],
 ) -> Vec<(Interference, Option<bool>)> {
-    if !samples.iter().any(|sample| sample.taken.interrupted) {
+    if !samples.iter().any(|sample| sample.interruption.interrupted) {
         let periodic = find_interference(samples, free, listened);
         return periodic.into_iter().map(|interference| (interference, None)).collect();
     }
@@ -219,7 +219,7 @@ fn interference_of(
         let own: Vec<bool> = samples
             .iter()
             .zip(free)
-            .map(|(sample, free)| *free && sample.taken.interrupted == interrupted)
+            .map(|(sample, free)| *free && sample.interruption.interrupted == interrupted)
             .collect();
         let found = find_interference(samples, &own, listened);
         periodic.extend(found.into_iter().map(|interference| (interference, Some(interrupted))));
@@ -231,7 +231,7 @@ fn interference_of(
 
 /// Median length of the gaps with an interrupt that no event names, those of periodic interference among them; 0 where there is none.
 fn usual_interrupt(samples: &[Sample], free: &[bool]) -> f64 {
-    let own = samples.iter().zip(free).filter(|(sample, free)| **free && sample.taken.interrupted);
+    let own = samples.iter().zip(free).filter(|(sample, free)| **free && sample.interruption.interrupted);
     median(own.map(|(sample, _)| sample.ns).collect()).map_or(0.0, |median| median.min(LONGEST_USUAL_NS))
 }
 
@@ -308,7 +308,7 @@ fn judge(sample: &Sample, events: &mut [&Event], switches_are_recorded: bool) ->
             0.7
         };
         one.name(cause, proof, one.explained_ns, confidence);
-    } else if sample.taken.preempted && !switches_are_recorded {
+    } else if sample.interruption.preempted && !switches_are_recorded {
         one.name(Cause::ContextSwitch, Proof::RseqFlag, sample.ns, FLAG_CONFIDENCE);
     }
     one
@@ -542,10 +542,10 @@ pub fn agreement(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Taken;
+    use crate::Interruption;
 
     fn gap(at_ns: f64, ns: f64) -> Sample {
-        Sample { at_ns, ns, taken: Taken::default() }
+        Sample { at_ns, ns, interruption: Interruption::default() }
     }
 
     fn event(cause: Cause, at_ns: f64, end_ns: Option<f64>) -> Event {
@@ -617,7 +617,10 @@ mod tests {
 
     #[test]
     fn the_flag_speaks_only_where_switches_are_not_recorded() {
-        let flagged = [Sample { taken: Taken { preempted: true, interrupted: false }, ..gap(1e6, 80_000.0) }];
+        let flagged = [Sample {
+            interruption: Interruption { preempted: true, interrupted: false },
+            ..gap(1e6, 80_000.0)
+        }];
         let found = judged(&flagged, &[]);
         assert_eq!((found.each[0].cause, found.each[0].proof), (Cause::ContextSwitch, Some(Proof::RseqFlag)));
         let context = Context { switches_are_recorded: true, ..Context::default() };
@@ -625,7 +628,7 @@ mod tests {
     }
 
     fn interrupted(gap: Sample) -> Sample {
-        Sample { taken: Taken { preempted: false, interrupted: true }, ..gap }
+        Sample { interruption: Interruption { preempted: false, interrupted: true }, ..gap }
     }
 
     #[test]
@@ -661,12 +664,12 @@ mod tests {
         assert_eq!(cause(3).proof, Some(Proof::InterruptFlag));
         let ticks = found.each.iter().filter(|one| one.cause == Cause::TimerTick).count();
         assert!(ticks + 6 >= samples.len(), "{ticks} of {}", samples.len());
-        // Where the work itself takes no time, what this kernel did not take was taken outside of it.
+        // Where the work itself takes no time, what this kernel did not take was interrupted outside of it.
         let outside_too = Context { outside_from_ns: Some(0.0), ..context };
         let causes = |found: &Attributed| -> Vec<Cause> { found.each.iter().map(|one| one.cause).collect() };
         let outside = attribute(&samples, &[switch], &outside_too);
         for ((sample, before), after) in samples.iter().zip(causes(&found)).zip(causes(&outside)) {
-            let is_outside = before == Cause::Unexplained && !sample.taken.interrupted;
+            let is_outside = before == Cause::Unexplained && !sample.interruption.interrupted;
             assert_eq!(after, if is_outside { Cause::Outside } else { before });
         }
         assert_eq!(causes(&outside).iter().filter(|cause| **cause == Cause::Outside).count(), 1);
@@ -683,7 +686,7 @@ mod tests {
         let context = Context { listened: &listened, ..Context::default() };
         let found = attribute(&samples, &[], &context);
         for (sample, one) in samples.iter().zip(&found.each) {
-            let expected = if sample.taken.interrupted { Cause::Periodic } else { Cause::HostTick };
+            let expected = if sample.interruption.interrupted { Cause::Periodic } else { Cause::HostTick };
             assert_eq!(one.cause, expected, "{sample:?}");
         }
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use strum::{Display, IntoStaticStr};
 
-use crate::gaps::Taken;
+use crate::gaps::Interruption;
 
 /// What took the time of a gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Display, IntoStaticStr)]
@@ -140,7 +140,7 @@ pub struct Sample {
     /// How long it took.
     pub ns: f64,
     /// What the flags said after it.
-    pub taken: Taken,
+    pub interruption: Interruption,
 }
 
 impl Sample {

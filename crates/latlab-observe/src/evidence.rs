@@ -7,7 +7,7 @@
 use latlab_clock::Clock;
 
 use crate::cause::Event;
-use crate::gaps::{Flag, Taken};
+use crate::gaps::{Flag, Interruption};
 use crate::level::{Level, Rung, Wanted, highest};
 use crate::live::{InterruptFlag, RseqFlag, Sources};
 
@@ -20,7 +20,7 @@ pub struct Evidence {
     rungs: Vec<Rung>,
 }
 
-/// The thread's flags, as far as there are any; what there is not is never taken.
+/// The thread's flags, as far as there are any; a flag that does not exist is never lowered.
 #[derive(Debug)]
 pub struct ThreadFlag {
     rseq: Option<RseqFlag>,
@@ -28,7 +28,7 @@ pub struct ThreadFlag {
 }
 
 impl ThreadFlag {
-    /// Where nobody asked for one: never taken.
+    /// Where nobody asked for one: never lowered.
     pub fn none() -> Self {
         Self { rseq: None, interrupts: None }
     }
@@ -36,10 +36,10 @@ impl ThreadFlag {
 
 impl Flag for ThreadFlag {
     #[inline]
-    fn taken(&mut self) -> Taken {
-        Taken {
-            preempted: self.rseq.as_mut().is_some_and(RseqFlag::taken),
-            interrupted: self.interrupts.as_mut().is_some_and(InterruptFlag::taken),
+    fn interruption(&mut self) -> Interruption {
+        Interruption {
+            preempted: self.rseq.as_mut().is_some_and(RseqFlag::was_preempted),
+            interrupted: self.interrupts.as_mut().is_some_and(InterruptFlag::was_interrupted),
         }
     }
 }
@@ -101,7 +101,7 @@ impl Evidence {
         self.flag.rseq.is_some()
     }
 
-    /// Whether a gap without [`Taken::interrupted`] had no interrupt of this kernel.
+    /// Whether a gap without [`Interruption::interrupted`] had no interrupt of this kernel.
     pub fn flags_interrupts(&self) -> bool {
         self.flag.interrupts.is_some()
     }

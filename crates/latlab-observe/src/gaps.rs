@@ -13,7 +13,7 @@ pub struct Gap {
     /// The first clock read after it.
     pub end: u64,
     /// What the flags said afterwards.
-    pub taken: Taken,
+    pub interruption: Interruption,
 }
 
 /// Room for gaps, all of it touched before it is needed.
@@ -60,7 +60,7 @@ impl Buffer {
 
 /// What flags can tell of the time since they were raised.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Taken {
+pub struct Interruption {
     /// The kernel took back the rseq flag: the thread lost its CPU.
     pub preempted: bool,
     /// The thread came back from an interrupt or an exception; false where that leaves no trace.
@@ -69,8 +69,8 @@ pub struct Taken {
 
 /// What happened to this thread since it was asked last. Asked inside timed loops: no system call.
 pub trait Flag {
-    /// Answers, and raises what was taken again.
-    fn taken(&mut self) -> Taken;
+    /// Answers, and raises the flags again.
+    fn interruption(&mut self) -> Interruption;
 }
 
 /// Where there is no such flag.
@@ -79,8 +79,8 @@ pub struct NoFlag;
 
 impl Flag for NoFlag {
     #[inline]
-    fn taken(&mut self) -> Taken {
-        Taken::default()
+    fn interruption(&mut self) -> Interruption {
+        Interruption::default()
     }
 }
 
@@ -120,7 +120,7 @@ pub fn listen<T: TimeSource, F: Flag, D: Disturber>(
     into: &mut Buffer,
 ) -> Heard {
     // Raised here, as what happened before is not a gap's.
-    flag.taken();
+    flag.interruption();
     let begin = time.end();
     let until = begin.saturating_add(ticks);
     let mut clock_reads = 1;
@@ -129,7 +129,7 @@ pub fn listen<T: TimeSource, F: Flag, D: Disturber>(
         let now = time.end();
         clock_reads += 1;
         if now.saturating_sub(last) > threshold {
-            into.push(Gap { begin: last, end: now, taken: flag.taken() });
+            into.push(Gap { begin: last, end: now, interruption: flag.interruption() });
         }
         disturber.step(now);
         // A counter that stands still, or runs back between CPUs, must not hold the loop for ever; simulated ones advance by reading.
@@ -165,9 +165,9 @@ mod tests {
     struct EveryOther(bool);
 
     impl Flag for EveryOther {
-        fn taken(&mut self) -> Taken {
+        fn interruption(&mut self) -> Interruption {
             self.0 = !self.0;
-            Taken { preempted: self.0, interrupted: false }
+            Interruption { preempted: self.0, interrupted: false }
         }
     }
 
@@ -204,7 +204,7 @@ mod tests {
     fn the_flag_is_raised_at_the_start_and_asked_once_a_gap() {
         // Asked at the start (true), then once a gap: false, true.
         let (_, buffer) = heard(&[(10, 5_000.0), (30, 2_000.0)], 8);
-        let flags: Vec<bool> = buffer.gaps().iter().map(|gap| gap.taken.preempted).collect();
+        let flags: Vec<bool> = buffer.gaps().iter().map(|gap| gap.interruption.preempted).collect();
         assert_eq!(flags, [false, true]);
     }
 

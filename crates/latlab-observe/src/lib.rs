@@ -16,10 +16,10 @@
 //! let (mut slow, mut happened, mut listened) = (Vec::new(), Vec::new(), Vec::new());
 //! for _block in 0..6 {
 //!     let from_ns = clock.now_ns();
-//!     evidence.flag().taken(); // raised anew
+//!     evidence.flag().interruption(); // raised anew
 //!     // ... timed operations; no system call of ours among them. After one that was slow:
 //!     let (at_ns, ns) = (clock.now_ns(), 20_000.0);
-//!     slow.push(Sample { at_ns, ns, taken: evidence.flag().taken() });
+//!     slow.push(Sample { at_ns, ns, interruption: evidence.flag().interruption() });
 //!     listened.push(Span { from_ns, to_ns: clock.now_ns() });
 //!     let (events, _lost) = evidence.drain(&clock); // between blocks
 //!     happened.extend(events);
@@ -59,7 +59,7 @@ pub use attribute::{
 pub use cause::{Cause, Event, Proof, Sample};
 pub use counters::{Count, Counted, CpuCounters, CpuReading, Tally};
 pub use evidence::{Evidence, ThreadFlag};
-pub use gaps::{Flag, NoFlag, Taken};
+pub use gaps::{Flag, Interruption, NoFlag};
 pub use level::{Level, Rung, Wanted};
 pub use live::{is_pinned_to, pin_to};
 pub use observer::{Observer, Reading, RunDelay, sum};

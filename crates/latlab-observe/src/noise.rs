@@ -306,7 +306,7 @@ impl<'a> Listener<'a> {
         into.samples.extend(buffer.gaps().iter().map(|gap| Sample {
             at_ns: clock.at_ns(gap.begin),
             ns: clock.ns(gap.end - gap.begin),
-            taken: gap.taken,
+            interruption: gap.interruption,
         }));
         into.clock_reads += heard.clock_reads;
         into.listened.push(Span { from_ns: clock.at_ns(heard.begin), to_ns: clock.at_ns(heard.end) });

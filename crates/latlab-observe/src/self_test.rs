@@ -383,7 +383,7 @@ fn place<T>(turn: &Span, all: &[T], from_ns: impl Fn(&T) -> f64) -> std::ops::Ra
 fn events_of(cause: Cause, sample: &Sample, one: &Attribution) -> u64 {
     if cause == Cause::Interrupt {
         // The flag says that there was one, also where a record or a period says which.
-        return u64::from(sample.taken.interrupted);
+        return u64::from(sample.interruption.interrupted);
     }
     let recorded: u64 =
         one.parts.iter().filter(|part| part.cause == cause).map(|part| u64::from(part.events)).sum();
@@ -596,7 +596,7 @@ mod tests {
     use crate::cause::{Event, Proof};
 
     fn gap(at_ns: f64) -> Sample {
-        Sample { at_ns, ns: 2_000.0, taken: crate::Taken::default() }
+        Sample { at_ns, ns: 2_000.0, interruption: crate::Interruption::default() }
     }
 
     fn span(at_ns: f64) -> Span {
@@ -786,7 +786,8 @@ mod tests {
             interference: None,
             parts: Vec::<Part>::new(),
         };
-        let sample = Sample { taken: crate::Taken { preempted: true, interrupted: true }, ..gap(1e5) };
+        let sample =
+            Sample { interruption: crate::Interruption { preempted: true, interrupted: true }, ..gap(1e5) };
         assert_eq!(events_of(Cause::ContextSwitch, &sample, &one), 1);
         assert_eq!(events_of(Cause::Ipi, &sample, &one), 0);
         assert_eq!(events_of(Cause::Interrupt, &sample, &one), 1);

@@ -55,7 +55,7 @@ pub struct Explained {
     pub by_period_interrupted: u64,
     /// How many have it only from the interrupt flag: an interrupt, but not which.
     pub by_interrupt: u64,
-    /// How many were taken outside this kernel, as the same flag says that it was not entered.
+    /// How many were interrupted outside this kernel, as the same flag says that it was not entered.
     pub outside: u64,
     /// Their time, ns.
     pub ns: f64,
@@ -172,7 +172,7 @@ pub fn explained(samples: &[Sample], attributed: &Attributed, threshold_ns: f64)
                 match (one.proof, one.cause) {
                     (Some(Proof::Period), _) => {
                         row.by_period += 1;
-                        row.by_period_interrupted += u64::from(sample.taken.interrupted);
+                        row.by_period_interrupted += u64::from(sample.interruption.interrupted);
                         row.by_period_ns += sample.ns;
                     }
                     (Some(Proof::InterruptFlag), Cause::Outside) => {
@@ -226,7 +226,7 @@ mod tests {
             .map(|(index, ns)| Sample {
                 at_ns: 1e9 + index as f64 * 0.6e9,
                 ns,
-                taken: crate::Taken::default(),
+                interruption: crate::Interruption::default(),
             })
             .collect();
         let event = |index: usize, cause, who: Option<&str>| Event {
@@ -266,7 +266,7 @@ mod tests {
     #[test]
     fn what_the_interrupt_flag_alone_names_is_counted_apart() {
         let (mut samples, _) = scene();
-        samples[3].taken.interrupted = true;
+        samples[3].interruption.interrupted = true;
         let context = Context { outside_from_ns: Some(2_000.0), ..Context::default() };
         let attributed = attribute(&samples, &[], &context);
         let first = &explained(&samples, &attributed, 1_000.0)[0];

@@ -1,6 +1,6 @@
 //! What operations that wait are made of, block by block.
 
-use latlab_observe::{Attribution, Cause, Event, Proof, Sample, Taken, split};
+use latlab_observe::{Attribution, Cause, Event, Interruption, Proof, Sample, split};
 
 use crate::samples::{BlockData, Delay, Records};
 
@@ -24,7 +24,7 @@ pub(super) fn split_block(block: &mut BlockData, mut events: Vec<Event>, records
     block.delay_at_most_ns = block.observed.run_queue_delay_ns.map(|ns| (ns as f64 - preempted_ns).max(0.0));
     let longest_ns = events.iter().filter_map(|event| Some(event.end_ns? - event.at_ns)).fold(0.0, f64::max);
     for (slow, mark) in block.tail.iter().zip(&mut block.marks) {
-        let sample = Sample { at_ns: slow.at_ns, ns: slow.value, taken: Taken::default() };
+        let sample = Sample { at_ns: slow.at_ns, ns: slow.value, interruption: Interruption::default() };
         let since_ns = mark.note.delay.map_or(sample.at_ns, |delay| delay.since_ns.min(sample.at_ns));
         let first = events.partition_point(|event| event.at_ns < since_ns - longest_ns);
         let beside: Vec<&Event> =
@@ -95,11 +95,11 @@ fn ready(sample: &Sample, delay: Delay, beside: &[&Event], records: Records) -> 
     let mut left = (delay.ns - recorded).max(0.0);
     let mut found = Vec::new();
     for event in beside.iter().rev().filter(|event| event.cause == Cause::Waiting) {
-        let taken = overlap(event, sample.at_ns).min(left);
-        if taken > 0.0 {
+        let lasted_ns = overlap(event, sample.at_ns).min(left);
+        if lasted_ns > 0.0 {
             let end_ns = event.known_end_ns().min(sample.end_ns());
-            found.push(at(end_ns - taken, end_ns));
-            left -= taken;
+            found.push(at(end_ns - lasted_ns, end_ns));
+            left -= lasted_ns;
         }
     }
     found

@@ -1,5 +1,5 @@
 use latlab_clock::SimulatedClock;
-use latlab_observe::{Proof, Taken};
+use latlab_observe::{Interruption, Proof};
 use latlab_record::{Histogram, TailSample};
 
 use super::*;
@@ -250,7 +250,7 @@ fn what_is_split_adds_up_and_what_was_not_asked_is_a_bound() {
 fn the_flag_names_a_switch_only_where_switches_have_no_records() {
     let mut six = blocks(6, &[(1e6, 12_000.0)]);
     six[0].marks = vec![crate::samples::Mark {
-        note: Note { taken: Taken { preempted: true, interrupted: true }, ..Note::default() },
+        note: Note { interruption: Interruption { preempted: true, interrupted: true }, ..Note::default() },
         split: None,
     }];
     let found = judged(&mut six, &[]).expect("a tail");
@@ -269,7 +269,11 @@ fn what_fell_between_two_operations_completes_a_period() {
     let mut all = blocks(200, &times(0));
     for (at_ns, ns) in times(1) {
         let own = all.iter_mut().find(|block| at_ns < block.at_ns + block.duration_ns);
-        own.expect("within the blocks").gaps.push(Sample { at_ns, ns, taken: Taken::default() });
+        own.expect("within the blocks").gaps.push(Sample {
+            at_ns,
+            ns,
+            interruption: Interruption::default(),
+        });
     }
     let found = judged(&mut all, &[]).expect("a tail");
     assert_eq!(rows(&found), [("periodic", 50)]);

@@ -55,7 +55,7 @@ impl RseqFlag {
     }
 
     #[expect(clippy::unused_self, reason = "as where there is such a flag")]
-    pub(crate) fn taken(&mut self) -> bool {
+    pub(crate) fn was_preempted(&mut self) -> bool {
         false
     }
 }
@@ -69,7 +69,7 @@ impl InterruptFlag {
     }
 
     #[expect(clippy::unused_self, reason = "as where there is such a flag")]
-    pub(crate) fn taken(&mut self) -> bool {
+    pub(crate) fn was_interrupted(&mut self) -> bool {
         false
     }
 }

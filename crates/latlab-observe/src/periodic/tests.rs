@@ -18,7 +18,7 @@ impl Recording {
 
     fn push(&mut self, at_ns: f64, ns: f64) {
         if at_ns < FROM_NS + self.seconds * 1e9 {
-            self.samples.push(Sample { at_ns, ns, taken: crate::Taken::default() });
+            self.samples.push(Sample { at_ns, ns, interruption: crate::Interruption::default() });
         }
     }
 
@@ -207,7 +207,11 @@ fn an_expected_tick_claims_the_longest_gap_at_its_time_and_no_other() {
     // Each tick is followed by a short exit of the hypervisor.
     let exits: Vec<Sample> = samples
         .iter()
-        .map(|tick| Sample { at_ns: tick.end_ns() + 3_000.0, ns: 1_500.0, taken: crate::Taken::default() })
+        .map(|tick| Sample {
+            at_ns: tick.end_ns() + 3_000.0,
+            ns: 1_500.0,
+            interruption: crate::Interruption::default(),
+        })
         .collect();
     samples.extend(exits);
     samples.sort_by(|a, b| a.at_ns.total_cmp(&b.at_ns));

@@ -41,12 +41,12 @@ impl InterruptFlag {
     /// Whether the thread came back from an interrupt or an exception since it was raised last; raises it again.
     #[inline]
     #[expect(clippy::unused_self, reason = "whoever has one has raised the flag of this thread")]
-    pub(crate) fn taken(&mut self) -> bool {
-        let taken = selector() != RAISED;
-        if taken {
+    pub(crate) fn was_interrupted(&mut self) -> bool {
+        let interrupted = selector() != RAISED;
+        if interrupted {
             raise(RAISED);
         }
-        taken
+        interrupted
     }
 }
 
@@ -84,12 +84,15 @@ mod tests {
         // Under emulation there may be none.
         let Ok(mut flag) = InterruptFlag::open() else { return };
         let mut pages = FreshPages::new(4).expect("four pages");
-        flag.taken();
+        flag.was_interrupted();
         for _ in 0..4 {
             assert!(pages.touch());
-            assert!(flag.taken());
+            assert!(flag.was_interrupted());
         }
-        assert!((0..1_000).any(|_| !flag.taken()), "not every two questions have an interrupt between them");
+        assert!(
+            (0..1_000).any(|_| !flag.was_interrupted()),
+            "not every two questions have an interrupt between them"
+        );
     }
 
     #[test]

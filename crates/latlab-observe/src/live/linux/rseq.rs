@@ -93,7 +93,7 @@ impl RseqFlag {
 
     /// Whether the kernel took it since it was raised last; raises it again.
     #[inline]
-    pub(crate) fn taken(&mut self) -> bool {
+    pub(crate) fn was_preempted(&mut self) -> bool {
         let raised = &raw const *self.sequence as u64;
         let slot = self.slot();
         if slot.load(Ordering::Relaxed) == raised {
@@ -154,18 +154,18 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_slept_finds_its_flag_taken() {
+    fn a_thread_that_slept_finds_its_flag_lowered() {
         // Under emulation there may be none.
         let Ok(mut flag) = RseqFlag::open() else { return };
-        flag.taken();
+        flag.was_preempted();
         std::thread::sleep(std::time::Duration::from_millis(2));
-        assert!(flag.taken());
+        assert!(flag.was_preempted());
     }
 
     #[test]
     fn the_flag_is_taken_down_with_its_owner() {
         let Ok(mut flag) = RseqFlag::open() else { return };
-        flag.taken();
+        flag.was_preempted();
         let slot = flag.slot;
         let of_libc = flag.own.is_none();
         drop(flag);

@@ -110,10 +110,10 @@ mod tests {
         }
         // Files have these: another name of a variant is another format.
         let names: Vec<String> = Category::ALL.iter().map(ToString::to_string).collect();
-        let told = "compute memory-copy allocator garbage-collection user-cpu page-faults file-io-cpu kernel-cpu storage-wait \
+        let reported = "compute memory-copy allocator garbage-collection user-cpu page-faults file-io-cpu kernel-cpu storage-wait \
                     network pipe locks run-queue-wait sleep waiting-for-children start-and-exit \
                     interrupts-for-others unexplained";
-        assert_eq!(names.join(" "), told);
+        assert_eq!(names.join(" "), reported);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! From a request to what is told: how often the program runs, and which runs count.
+//! From a request to what is reported: how often the program runs, and which runs count.
 
 use std::fs::File;
 use std::os::fd::AsRawFd as _;

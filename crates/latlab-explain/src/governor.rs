@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_recorded_before_the_counters_have_told_how_often_a_program_switches() {
+    fn nothing_is_recorded_before_the_counters_have_shown_how_often_a_program_switches() {
         let mut governor = Governor::with(PRICE, MS, SHARE);
         governor.begin(switches(1000));
         assert!(!governor.decide(100 * MS, 1));
@@ -387,7 +387,7 @@ mod tests {
         }
         assert!(governor.decide(0, 1), "forty runs have earned a slice");
         governor.begin(switches(0));
-        assert!(governor.spent_ns() < 1.0, "what is spent is told of each run");
+        assert!(governor.spent_ns() < 1.0, "what is spent is reported of each run");
     }
 
     #[test]

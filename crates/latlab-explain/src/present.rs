@@ -1,4 +1,4 @@
-//! The ledger and all that is told beside it, as it is published.
+//! The ledger and all that is reported beside it, as it is published.
 
 use latlab_stages::{Heard, StageRow};
 
@@ -65,7 +65,7 @@ pub(crate) fn assemble(
         about_symbols: about_symbols(tally),
         about_lines,
         about_path: about_path(first),
-        python: tally.python.told(),
+        python: tally.python.reported(),
         observer: Observer {
             share: tally.recording_ns as f64 / (tally.usage.cpu_ns() as f64).max(1.0),
             allowed_share: levels.tracing.overhead.is_finite().then_some(levels.tracing.overhead),

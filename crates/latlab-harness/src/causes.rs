@@ -230,12 +230,12 @@ impl Listening {
     /// Right after an operation, outside of what is timed.
     pub(crate) fn note(&mut self, clock: &Clock, ns: f64, waits: bool) -> Note {
         if !waits {
-            // Those that are stamped in one go and told later would share a flag.
-            let told_at_once = self.operations == Operations::SystemCalls;
+            // Those that are stamped in one go and reported later would share a flag.
+            let reported_at_once = self.operations == Operations::SystemCalls;
             return Note {
                 interruption: self
                     .flag()
-                    .filter(|_| told_at_once)
+                    .filter(|_| reported_at_once)
                     .map(latlab_observe::Flag::interruption)
                     .unwrap_or_default(),
                 ..Note::default()

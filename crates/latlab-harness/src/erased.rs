@@ -332,8 +332,8 @@ mod tests {
     fn the_plan_is_the_probes_with_points_as_records_have_them() {
         let (probe, env) = (Erased(Counting), env());
         let points = probe.points(&env);
-        let told: Vec<String> = points.iter().map(|planned| json!(planned.point).to_string()).collect();
-        assert_eq!(told, [r#"{"operation":"up"}"#, r#"{"operation":"up-and-down","threads":2}"#]);
+        let reported: Vec<String> = points.iter().map(|planned| json!(planned.point).to_string()).collect();
+        assert_eq!(reported, [r#"{"operation":"up"}"#, r#"{"operation":"up-and-down","threads":2}"#]);
         assert!(points.iter().all(|planned| (planned.block_s - 7.0).abs() < f64::EPSILON));
         assert_eq!(probe.supports(&env), Support::Degraded("slowly".to_owned()));
         let Plan { memory_bytes, cpus, test_file_bytes, .. } = probe.plan(&env);

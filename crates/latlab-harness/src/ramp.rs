@@ -18,7 +18,7 @@ pub(crate) struct Ramp {
 }
 
 impl Ramp {
-    /// Keeps the core busy until it is as fast as it was before, at most 6 ms. Nothing where frequencies cannot be told.
+    /// Keeps the core busy until it is as fast as it was before, at most 6 ms. Nothing where frequencies are unknown.
     pub(crate) fn settle(&mut self, clock: &Clock) {
         self.settle_by(|| clock.now_ns(), || core_frequency_now(clock));
     }
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn where_frequencies_cannot_be_told_nobody_waits() {
+    fn where_frequencies_are_unknown_nobody_waits() {
         let mut ramp = Ramp::default();
         ramp.settle_by(|| 0.0, || None);
         assert_eq!(ramp.usual_ghz, None);

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_neighbour_who_is_there_for_a_whole_probe_is_told_by_the_quiet_before_it() {
+    fn a_neighbour_who_is_there_for_a_whole_probe_is_known_by_the_quiet_before_it() {
         let busy = ReferenceReading { shared_ns: 134.0, ..QUIET };
         let mut alone = Drift::default();
         let mut informed = Drift::after(vec![(-20.0, QUIET), (-10.0, QUIET)]);

@@ -59,8 +59,8 @@ impl<'a, F: OfRounds> Rounds<'a, F> {
             .iter()
             .map(|own| {
                 let value = of(own, self.figures)?;
-                let told = self.alone.iter().filter_map(|(cpu, results)| Some((*cpu, of(own, results)?)));
-                known.push((value, by_cpu(told)));
+                let reported = self.alone.iter().filter_map(|(cpu, results)| Some((*cpu, of(own, results)?)));
+                known.push((value, by_cpu(reported)));
                 Some(value)
             })
             .collect();
@@ -128,9 +128,9 @@ fn shared(one: &PointResult, other: &PointResult, of: impl Fn(f64, f64) -> f64) 
     }
 }
 
-fn by_cpu(told: impl Iterator<Item = (u32, f64)>) -> ByCpu {
+fn by_cpu(reported: impl Iterator<Item = (u32, f64)>) -> ByCpu {
     let mut by_cpu: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
-    for (cpu, value) in told {
+    for (cpu, value) in reported {
         by_cpu.entry(cpu).or_default().push(value);
     }
     by_cpu.into_values().collect()

@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_both_sources_say_is_marked_and_a_difference_is_told_with_both_figures() {
+    fn what_both_sources_say_is_marked_and_a_difference_is_reported_with_both_figures() {
         let checked = |listed, said| {
             let (listed, said) = (cache(3, listed, CacheSource::Sysfs), cache(3, said, CacheSource::Cpuid));
             let (caches, agreement) = cross_check(vec![listed], vec![said], false);

@@ -100,22 +100,22 @@ pub(crate) fn preemption(
     let has = |word: &str| build_line.split_whitespace().any(|part| part == word);
     let dynamic = has("PREEMPT_DYNAMIC") || built("CONFIG_PREEMPT_DYNAMIC");
     let known = !build_line.is_empty() || config.is_some();
-    let told = |model: &str, source: &str| Preemption {
+    let reported = |model: &str, source: &str| Preemption {
         model: Some(model.to_owned()),
         dynamic: Some(dynamic),
         source: Some(source.to_owned()),
     };
     if let Some(model) = now.and_then(text::chosen) {
-        return Preemption { dynamic: Some(true), ..told(&model, "/sys/kernel/debug/sched/preempt") };
+        return Preemption { dynamic: Some(true), ..reported(&model, "/sys/kernel/debug/sched/preempt") };
     }
     if has("PREEMPT_RT") {
-        return told("rt", "the kernel's build line");
+        return reported("rt", "the kernel's build line");
     }
     if dynamic
         && let Some(model) =
             boot.options.iter().rev().find(|o| o.name == "preempt").and_then(|o| o.value.clone())
     {
-        return told(&model, "the boot option preempt");
+        return reported(&model, "the boot option preempt");
     }
     let default = [
         ("CONFIG_PREEMPT_RT", "rt"),
@@ -125,10 +125,10 @@ pub(crate) fn preemption(
         ("CONFIG_PREEMPT_NONE", "none"),
     ];
     if let Some((_, model)) = default.iter().find(|(name, _)| built(name)) {
-        return told(model, "the kernel's configuration");
+        return reported(model, "the kernel's configuration");
     }
     if has("PREEMPT") {
-        return told("full", "the kernel's build line");
+        return reported("full", "the kernel's build line");
     }
     Preemption { model: None, dynamic: known.then_some(dynamic), source: None }
 }

@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn swap_is_told_in_mebibytes() {
+    fn swap_is_reported_in_mebibytes() {
         let swap = "total = 2048.00M  used = 1012.50M  free = 1035.50M  (encrypted)";
         assert_eq!(swap_part(swap, "total"), Some(2 << 30));
         assert_eq!(swap_part(swap, "none"), None);

@@ -197,8 +197,8 @@ fn container(root: &Root, calls: &Calls, mounts: &[Mount], remarks: &mut Vec<Str
     if root.exists("/var/run/secrets/kubernetes.io") {
         found.push(("kubernetes", "/var/run/secrets/kubernetes.io is there".to_owned()));
     }
-    let told = root.line("/run/systemd/container").ok();
-    if let Some(kind) = &told {
+    let reported = root.line("/run/systemd/container").ok();
+    if let Some(kind) = &reported {
         found.push((kind, format!("/run/systemd/container says {kind}")));
     }
     if let Some(kind) = &calls.container {

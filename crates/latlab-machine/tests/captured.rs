@@ -300,7 +300,7 @@ fn huge_pages_that_a_parent_has_forbidden_are_told_apart_from_the_machines_mode(
 }
 
 #[test]
-fn without_sys_the_rest_is_told_and_the_gaps_are_named() {
+fn without_sys_the_rest_is_reported_and_the_gaps_are_named() {
     let machine = machine_at("no-sys", "all", "/");
     assert_eq!(machine.cpu.logical_cpus, Some(2), "from /proc/cpuinfo");
     assert_eq!(machine.memory.total_bytes, Some(4_000_000 * 1024));

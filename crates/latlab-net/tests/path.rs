@@ -138,7 +138,7 @@ mod path {
     }
 
     /// The first line of a child that begins with one of these words, without it.
-    fn told(from: &mut impl BufRead, words: [&str; 2]) -> (usize, String) {
+    fn reported(from: &mut impl BufRead, words: [&str; 2]) -> (usize, String) {
         for line in from.lines() {
             let line = line.expect("a line");
             for (number, word) in words.iter().enumerate() {
@@ -154,7 +154,7 @@ mod path {
     fn measured(spec: &PathSpec, ordinary: bool) -> Result<(Established, [u64; 4]), String> {
         let mut keeper = again("keeper", spec, ordinary);
         let mut said = BufReader::new(keeper.stdout.take().expect("a pipe"));
-        let (refused, text) = told(&mut said, ["path", "refused"]);
+        let (refused, text) = reported(&mut said, ["path", "refused"]);
         let result = if refused == 1 {
             Err(text)
         } else {
@@ -165,11 +165,11 @@ mod path {
             let mut server_said = BufReader::new(server.stdout.take().expect("a pipe"));
             let to_server = server.stdin.as_mut().expect("a pipe");
             to_server.write_all(line.as_bytes()).expect("told");
-            assert_eq!(told(&mut server_said, ["ready", "failed"]).0, 0);
+            assert_eq!(reported(&mut server_said, ["ready", "failed"]).0, 0);
             let to_client = client.stdin.as_mut().expect("a pipe");
             to_client.write_all(line.as_bytes()).expect("told");
             let mut client_said = BufReader::new(client.stdout.take().expect("a pipe"));
-            let (failed, figures) = told(&mut client_said, ["figures", "failed"]);
+            let (failed, figures) = reported(&mut client_said, ["figures", "failed"]);
             assert_eq!(failed, 0, "{figures}");
             let figures: Vec<u64> =
                 figures.split(' ').map(|figure| figure.parse().expect("a number")).collect();

@@ -59,8 +59,8 @@ fn both_ends_of_every_stream_agree_on_how_much_and_what() {
         let mut left: Vec<_> = received.iter().map(|received| received.amount).collect();
         for sent in &sent {
             // The emulator of another CPU's programs hands on nothing of what TCP knows.
-            let told = transport == Transport::Tcp && std::env::consts::ARCH == "x86_64";
-            assert!(sent.tcp.is_some() || !told);
+            let reported = transport == Transport::Tcp && std::env::consts::ARCH == "x86_64";
+            assert!(sent.tcp.is_some() || !reported);
             assert!(sent.tcp.is_none() || transport == Transport::Tcp);
             let same = left.iter().position(|amount| *amount == sent.amount);
             left.remove(same.expect("the other end says the same"));

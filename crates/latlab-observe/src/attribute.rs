@@ -517,9 +517,9 @@ pub fn agreement(
 ) -> Option<Agreement> {
     let (mut truly, mut found, mut both, mut right) = (0, 0, 0, 0);
     let of_timer = |one: &Attribution| one.parts.iter().find(|part| part.cause == Cause::TimerTick).cloned();
-    let is_told = |part: &Part| part.who.as_deref() == Some(TICK);
-    let told = truth.iter().filter_map(of_timer).any(|part| is_told(&part));
-    let has_tick = |one: &Attribution| of_timer(one).is_some_and(|part| !told || is_told(&part));
+    let is_known = |part: &Part| part.who.as_deref() == Some(TICK);
+    let reported = truth.iter().filter_map(of_timer).any(|part| is_known(&part));
+    let has_tick = |one: &Attribution| of_timer(one).is_some_and(|part| !reported || is_known(&part));
     for ((sample, truth), blind) in samples.iter().zip(truth).zip(blind) {
         if sample.ns < least_ns {
             continue;

@@ -88,7 +88,7 @@ pub enum Proof {
     RseqFlag,
     /// The processor cleared a selector of the thread, as it does on the way back from an interrupt or an exception; or it did not.
     InterruptFlag,
-    /// It comes with a period, and at the time that the period foretells.
+    /// It comes with a period, and at the time that the period predicts.
     #[serde(rename = "comb")]
     #[strum(serialize = "comb")]
     Period,

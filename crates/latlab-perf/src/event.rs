@@ -222,22 +222,28 @@ mod tests {
             clock: libc::CLOCK_MONOTONIC_RAW,
             deepest: 48,
         };
-        let told = event.attributes();
-        assert_eq!((told.type_, told.size, told.config, told.sample_period), (2, 112, 77, 61));
-        assert_eq!((told.clockid, told.sample_max_stack), (4, 48));
-        assert_eq!((told.sample_type, told.wakeup_watermark), (0x1_0486, 0x7fff_ffff));
+        let reported = event.attributes();
+        assert_eq!(
+            (reported.type_, reported.size, reported.config, reported.sample_period),
+            (2, 112, 77, 61)
+        );
+        assert_eq!((reported.clockid, reported.sample_max_stack), (4, 48));
+        assert_eq!((reported.sample_type, reported.wakeup_watermark), (0x1_0486, 0x7fff_ffff));
         // The flags of one crate stand where the other has them.
         let on = [
-            told.disabled(),
-            told.inherit(),
-            told.exclude_kernel(),
-            told.watermark(),
-            told.sample_id_all(),
-            told.use_clockid(),
-            told.context_switch(),
+            reported.disabled(),
+            reported.inherit(),
+            reported.exclude_kernel(),
+            reported.watermark(),
+            reported.sample_id_all(),
+            reported.use_clockid(),
+            reported.context_switch(),
         ];
         assert_eq!(on, [1; 7]);
-        assert_eq!([told.exclude_hv(), told.mmap(), told.enable_on_exec(), told.freq()], [0; 4]);
+        assert_eq!(
+            [reported.exclude_hv(), reported.mmap(), reported.enable_on_exec(), reported.freq()],
+            [0; 4]
+        );
     }
 
     #[test]
@@ -250,16 +256,16 @@ mod tests {
             clock: libc::CLOCK_MONOTONIC,
             deepest: 48,
         };
-        let told = event.attributes();
-        assert_eq!((told.size, told.sample_type, told.sample_stack_user), (112, 0x1_30a7, 8192));
-        assert_eq!(told.sample_regs_user, mask());
+        let reported = event.attributes();
+        assert_eq!((reported.size, reported.sample_type, reported.sample_stack_user), (112, 0x1_30a7, 8192));
+        assert_eq!(reported.sample_regs_user, mask());
     }
 
     #[test]
-    fn a_refusal_is_told_with_what_would_lift_it() {
-        let told = |code| reason(&io::Error::from_raw_os_error(code));
-        assert!(told(libc::ENOSYS).contains("perf_event_open"));
-        assert!(told(libc::EMFILE).contains("ulimit"));
-        assert!(!told(libc::EACCES).is_empty());
+    fn a_refusal_is_reported_with_what_would_lift_it() {
+        let reported = |code| reason(&io::Error::from_raw_os_error(code));
+        assert!(reported(libc::ENOSYS).contains("perf_event_open"));
+        assert!(reported(libc::EMFILE).contains("ulimit"));
+        assert!(!reported(libc::EACCES).is_empty());
     }
 }

@@ -25,7 +25,7 @@ impl Compared {
         self.add(1, u64::from(!is_right));
     }
 
-    /// That there were some and all were right, told as `before` 3 of 4 `after`.
+    /// That there were some and all were right, reported as `before` 3 of 4 `after`.
     pub fn check(&self, name: &str, before: &str, after: &str) -> Check {
         let right = self.all - self.wrong.min(self.all);
         Check {

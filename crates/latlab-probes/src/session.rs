@@ -1,4 +1,4 @@
-//! One round of a run: its CPU, its points, the order of its probes, their deadlines, and what is told to the watching process.
+//! One round of a run: its CPU, its points, the order of its probes, their deadlines, and what is reported to the watching process.
 //!
 //! ```text
 //! Request ──► Env (machine, clock, the round's CPU, memory) ──► Deal: this round's points
@@ -639,12 +639,12 @@ impl Teller<'_> {
         if self.failed.is_some() {
             return;
         }
-        let told = to_json(event).map_err(std::io::Error::other).and_then(|mut line| {
+        let reported = to_json(event).map_err(std::io::Error::other).and_then(|mut line| {
             line.push(b'\n');
             self.out.write_all(&line)?;
             self.out.flush()
         });
-        self.failed = told.err();
+        self.failed = reported.err();
     }
 }
 
@@ -782,10 +782,12 @@ mod tests {
         };
         let planned = plan(&request.settings, Host::default());
         let Some(layout) = planned.layout else { return };
-        let mut told = Vec::new();
-        run(&request, Host::default(), &mut told, &|| false).expect("a vector takes all");
-        let events: Vec<serde_json::Value> =
-            told.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect();
+        let mut reported = Vec::new();
+        run(&request, Host::default(), &mut reported, &|| false).expect("a vector takes all");
+        let events: Vec<serde_json::Value> = reported
+            .split(|byte| *byte == b'\n')
+            .filter_map(|line| serde_json::from_slice(line).ok())
+            .collect();
         let written = events.last().expect("events")["totals"]["written_bytes"].as_u64().expect("counted");
         assert!(
             written > 0 && written <= layout.written_bytes,

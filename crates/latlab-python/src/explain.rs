@@ -72,7 +72,7 @@ fn explained(
     // What another version kept may not be read: it is measured again.
     let kept: Vec<Calibration> = serde_json::from_str(kept).unwrap_or_default();
     let request = Request { subject, level, overhead, runs, kept };
-    // Ctrl-C ends the watching of a process, and what was seen until then is told.
+    // Ctrl-C ends the watching of a process, and what was seen until then is reported.
     let not_interrupted = || Python::attach(|py| py.check_signals().is_ok());
     let explained = py.detach(|| latlab_explain::explain(&request, not_interrupted));
     crate::text::json(&explained.map_err(|error| raised(&error))?)

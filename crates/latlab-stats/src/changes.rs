@@ -39,7 +39,7 @@ const SHORTEST: usize = 4;
 /// 24 to 180 values, one is found in 0.3 % of independent noise of 30 %, in 0.7 % where one value in ten is a stall, and in 0.7 % and 7 % where neighbours
 /// correlate by 0.3 and 0.6.
 const PENALTY: f64 = 2.0;
-/// Levels that differ by a smaller share are told as one: no disk's cliff is so low, and a governor or a neighbour moves a disk as much.
+/// Levels that differ by a smaller share are reported as one: no disk's cliff is so low, and a governor or a neighbour moves a disk as much.
 const SMALLEST_STEP: f64 = 0.1;
 /// Noise is taken for at least so large: a level held to a fraction of a percent, as a limiter does, is not to make steps of what is beside it.
 const LEAST_NOISE: f64 = 0.05;

@@ -44,8 +44,8 @@ pub fn open_direct(file: impl AsFd) -> Result<OwnedFd, StorageError> {
 /// hold as much.
 pub(crate) fn alignment(direct: impl AsFd) -> Result<Alignment, StorageError> {
     let direct = direct.as_fd();
-    if let Some(told) = told(direct) {
-        return Ok(told);
+    if let Some(reported) = reported(direct) {
+        return Ok(reported);
     }
     for bytes in TRIED {
         let length = usize::try_from(bytes).unwrap_or(usize::MAX);
@@ -61,7 +61,7 @@ pub(crate) fn alignment(direct: impl AsFd) -> Result<Alignment, StorageError> {
     Err(StorageError::Refused("direct reads of 512 bytes to 64 KiB were all refused here".to_owned()))
 }
 
-fn told(file: BorrowedFd<'_>) -> Option<Alignment> {
+fn reported(file: BorrowedFd<'_>) -> Option<Alignment> {
     let facts = statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok()?;
     let (memory, offset) = (facts.stx_dio_mem_align, facts.stx_dio_offset_align);
     let known = facts.stx_mask & StatxFlags::DIOALIGN.bits() != 0;

@@ -263,7 +263,7 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     /// A second on two CPUs of which `cpu_ms` and `queue_ms` were counted, with so many threads met beside so many of other programs for so long.
-    fn told(cpu_ms: u64, queue_ms: u64, met_ms: &[((u32, u32), u64)]) -> Busy {
+    fn reported(cpu_ms: u64, queue_ms: u64, met_ms: &[((u32, u32), u64)]) -> Busy {
         let met = met_ms.iter().map(|(met, ms)| (*met, ms * MS));
         let runnable = met_ms.iter().map(|(_, ms)| ms).sum::<u64>();
         let by_runnable = met.chain([((0, 0), (1000 - runnable) * MS)]).collect();
@@ -273,7 +273,7 @@ mod tests {
         busy(&seen, &Exact { cpu, queue, uncounted: 0.0, cpus: 2 })
     }
 
-    fn assert_told(busy: &Busy, running_ms: f64, ready_ms: f64) {
+    fn assert_reported(busy: &Busy, running_ms: f64, ready_ms: f64) {
         let of_ms = |ns: f64| ns / MS as f64;
         let (running, ready) = (of_ms(busy.running.of), of_ms(busy.ready.of));
         assert!((running - running_ms).abs() < 0.1 && (ready - ready_ms).abs() < 0.1, "{running} {ready}");
@@ -282,32 +282,32 @@ mod tests {
     #[test]
     fn one_thread_at_a_time_runs_for_its_cpu_time_whatever_others_were_met() {
         for others in 0..4 {
-            assert_told(&told(700, 100, &[((1, others), 800)]), 700.0, 100.0);
+            assert_reported(&reported(700, 100, &[((1, others), 800)]), 700.0, 100.0);
         }
     }
 
     #[test]
     fn threads_that_others_leave_a_cpu_never_all_wait_however_little_cpu_time_is_left() {
         // One other thread: two of three run, and one of them is always this program's.
-        assert_told(&told(800, 400, &[((2, 1), 600)]), 600.0, 0.0);
+        assert_reported(&reported(800, 400, &[((2, 1), 600)]), 600.0, 0.0);
         // They sit on one CPU together, and the other program has the other one.
-        assert_told(&told(610, 590, &[((2, 1), 600)]), 600.0, 0.0);
+        assert_reported(&reported(610, 590, &[((2, 1), 600)]), 600.0, 0.0);
     }
 
     #[test]
     fn any_of_the_runnable_threads_have_the_cpus() {
         // Two others: of the six ways to choose two of four threads, one leaves both here without a CPU.
-        let found = told(600, 600, &[((2, 2), 600)]);
-        assert_told(&found, 500.0, 100.0);
+        let found = reported(600, 600, &[((2, 2), 600)]);
+        assert_reported(&found, 500.0, 100.0);
         // Where CPUs are lost independently of each other, one of four.
         assert!(found.ready.range_ns().high >= 150.0 * MS as f64, "{found:?}");
         // Others that weigh more or less: it is the CPU time that says how much.
-        assert_told(&told(600, 600, &[((2, 3), 600)]), 500.0, 100.0);
+        assert_reported(&reported(600, 600, &[((2, 3), 600)]), 500.0, 100.0);
     }
 
     #[test]
     fn threads_that_no_other_program_keeps_from_a_cpu_all_wait_for_one_at_once() {
         // A limit on CPU time lets all run, or none.
-        assert_told(&told(300, 300, &[((2, 0), 300)]), 150.0, 150.0);
+        assert_reported(&reported(300, 300, &[((2, 0), 300)]), 150.0, 150.0);
     }
 }

@@ -121,7 +121,7 @@ pub(crate) fn symbols(mix: &Mix, sampled: &Sampled) -> Vec<Symbol> {
     rows
 }
 
-/// Where a line is told: file and line of an offset in a file.
+/// Where a line is reported: file and line of an offset in a file.
 pub(crate) trait Lines {
     /// The innermost one, where code of another function was put in line.
     fn line(&mut self, path: &str, offset: u64) -> Option<(Rc<str>, u32)>;
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_listed_where_they_are_told_and_what_has_none_is_said() {
+    fn lines_are_listed_where_they_are_reported_and_what_has_none_is_said() {
         let mix = mix(&LIST);
         let rows = lines(&mix, &sampled(&mix, None), &mut Fixed);
         assert!(is(rows.iter().map(|row| row.on_cpu.share).sum(), 0.8));

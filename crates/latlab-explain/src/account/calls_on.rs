@@ -249,7 +249,7 @@ impl CallsOn {
         }
     }
 
-    /// From now on no name is told of a process.
+    /// From now on no name is reported for a process.
     fn part(&mut self, process: u32, time: u64) {
         self.close_range(process, 0..=u32::MAX, time);
         if self.apart.len() < MOST_OPEN {
@@ -506,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn no_name_is_told_of_a_process_whose_threads_have_different_descriptors() {
+    fn no_name_is_reported_of_a_process_whose_threads_have_different_descriptors() {
         for (effect, arguments) in [(Effect::Parts, [FILES, 0, 0]), (Effect::ClosesRange, [9, 9, APART])] {
             let mut on = CallsOn::default();
             on.changes(effect, 1, arguments, 5);

@@ -158,7 +158,7 @@ pub(crate) fn ledger(tally: &Tally, rules: &Rules, costs: &Costs) -> Ledger {
     if contradiction.is_none() {
         estimate.scanned();
     } else {
-        estimate.untold();
+        estimate.unreported();
     }
     estimate.divide_kernel();
     Ledger { contradiction, ..estimate.finish() }
@@ -195,7 +195,7 @@ impl Estimate<'_> {
     }
 
     /// What was sampled contradicts what was counted.
-    fn untold(&mut self) {
+    fn unreported(&mut self) {
         let ns = self.tally.scanned.wall as f64;
         self.account.add(
             self.whole(Category::Unexplained),
@@ -317,7 +317,7 @@ impl Estimate<'_> {
             let whole = Share::within((1.0 - user) * ns, range.times(1.0 - user));
             let of_model = if kernel <= 0.0 {
                 1.0
-            } else if self.is_told(&self.by_counts(whole, counts)) {
+            } else if self.is_known(&self.by_counts(whole, counts)) {
                 1.0 / (1.0 + worth * kernel / MODELLED)
             } else {
                 0.0

@@ -434,14 +434,14 @@ impl Files {
     pub(crate) fn sockets(&mut self, all: &[(u64, tcp::Socket)]) {
         let all: HashMap<u64, &tcp::Socket> = all.iter().map(|(number, socket)| (*number, socket)).collect();
         // Of a socket that several processes have, the first one has the bytes.
-        let mut told = HashSet::new();
+        let mut reported = HashSet::new();
         for row in &mut self.rows {
             let Some(number) = row.socket() else { continue };
             if let Some(socket) = all.get(&number) {
                 self.connections.take(number, **socket, row.was_there);
             }
             if let Some((_, counters)) = self.connections.of(number)
-                && told.insert(number)
+                && reported.insert(number)
             {
                 row.carried(&counters);
             }

@@ -26,7 +26,7 @@ const MOST_NAMES: usize = 256;
 const MOST_PARTS: usize = 64;
 /// Kinds of waits, by who waited, for what and who ended it, before ids are left out.
 const MOST_WAITS: usize = 1024;
-/// Rows that are told, of either table.
+/// Rows that are reported, of either table.
 const MOST_SHOWN: usize = 16;
 /// Processes of one name that have rows of their own where there are too many rows: the stages of a pipeline are few, the compilers of a build are many.
 const MOST_ALIKE: usize = 4;

@@ -195,8 +195,8 @@ impl Read {
         total
     }
 
-    /// As it is told; `None` where there was no interpreter.
-    pub(crate) fn told(&self) -> Option<PythonCode> {
+    /// As it is reported; `None` where there was no interpreter.
+    pub(crate) fn reported(&self) -> Option<PythonCode> {
         if self.is_empty() {
             return None;
         }

@@ -425,16 +425,16 @@ fn missed(about: &str, tally: &Tally, truth: &Truth, ledger: &Ledger) -> (usize,
             category => name == *category,
         };
         let rows = ledger.rows.iter().filter(|row| is_of(row.name));
-        let (told, low, high) = rows.fold((0.0, 0.0, 0.0), |(told, low, high), row| {
-            (told + row.share, low + row.low, high + row.high)
+        let (reported, low, high) = rows.fold((0.0, 0.0, 0.0), |(reported, low, high), row| {
+            (reported + row.share, low + row.low, high + row.high)
         });
-        if told < 0.005 && true_share < 0.005 {
+        if reported < 0.005 && true_share < 0.005 {
             continue;
         }
         shares += 1;
         let within = high - low <= 0.2 && low <= true_share && true_share <= high;
-        if !within && (told - true_share).abs() > 0.05 {
-            missed.push(format!("{about} {category}: {told:.3} [{low:.3} {high:.3}] of {true_share:.3}"));
+        if !within && (reported - true_share).abs() > 0.05 {
+            missed.push(format!("{about} {category}: {reported:.3} [{low:.3} {high:.3}] of {true_share:.3}"));
         }
     }
     (shares, missed)
@@ -449,8 +449,8 @@ fn no_ledger_contradicts_the_kernel_s_counters_and_shares_are_true() {
             let ledger = ledger_of(&tally);
             let about = format!("{way:?} {seed}");
             assert_allowed(&about, &tally, &truth, &ledger);
-            let (told, missed) = missed(&about, &tally, &truth, &ledger);
-            shares += told;
+            let (reported, missed) = missed(&about, &tally, &truth, &ledger);
+            shares += reported;
             wrong.extend(missed);
         }
         assert!(shares > 100 && wrong.len() * 50 <= shares, "{way:?}: of {shares} shares {wrong:#?}");

@@ -556,10 +556,10 @@ impl<'a> Sweep<'a> {
         self.unsure.alone.retain_mut(|(past, threads)| {
             let Some(at) = threads.iter().position(|known| *known == thread) else { return true };
             threads.swap_remove(at);
-            let told = ran || threads.is_empty();
+            let reported = ran || threads.is_empty();
             let of_wall = if ran { &mut sums.running } else { &mut sums.ready };
-            *of_wall += if told { *past } else { 0 };
-            !told
+            *of_wall += if reported { *past } else { 0 };
+            !reported
         });
     }
 

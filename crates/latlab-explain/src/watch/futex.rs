@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn the_owner_of_a_mutex_of_the_c_library_is_told() {
+    fn the_owner_of_a_mutex_of_the_c_library_is_reported() {
         let (process, owner) = (std::process::id(), 4711_u32);
         let mutex: [u32; 4] = [2, 0, owner, 1];
         let address = mutex.as_ptr().expose_provenance() as u64;

@@ -457,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn why_a_program_cannot_be_started_is_told() {
+    fn why_a_program_cannot_be_started_is_reported() {
         let (mut held, _signals) = started(&["/nowhere/at/all"]);
         held.release();
         let reason = held.loaded(None).unwrap_err().raw_os_error();

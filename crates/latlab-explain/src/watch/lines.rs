@@ -47,7 +47,7 @@ impl Dwarf {
         Self { mapped, files: HashMap::new(), until, budget: Rc::new(budget), left_out: Vec::new() }
     }
 
-    /// Whether any file told lines.
+    /// Whether any file has lines.
     pub(crate) fn found(&self) -> bool {
         self.files.values().any(Option::is_some)
     }

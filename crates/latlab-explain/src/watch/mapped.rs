@@ -82,9 +82,9 @@ fn regular(place: &OwnedFd) -> Option<File> {
 fn is(file: &File, wanted: FileId) -> bool {
     use std::os::unix::fs::MetadataExt as _;
     let Ok(about) = file.metadata() else { return false };
-    let told =
+    let reported =
         FileId { major: libc::major(about.dev()), minor: libc::minor(about.dev()), inode: about.ino() };
-    told == wanted || as_mapped(file) == Some(wanted)
+    reported == wanted || as_mapped(file) == Some(wanted)
 }
 
 /// The device and the inode that the kernel lists for this file when it is mapped. On btrfs and overlayfs `stat` tells others, so the only

@@ -43,7 +43,7 @@ trait Counters: Debug {
     fn has_run(&mut self);
 
     /// What they say at the end.
-    fn told(&mut self, process: u32, budget: &Rc<Budget>) -> Vec<Pauses>;
+    fn reported(&mut self, process: u32, budget: &Rc<Budget>) -> Vec<Pauses>;
 }
 
 /// The counters of a process while it is watched, and after.
@@ -150,11 +150,11 @@ impl Pausing {
     }
 
     /// The pauses of each, those that took longest first.
-    pub(crate) fn told(&mut self) -> Vec<Pauses> {
+    pub(crate) fn reported(&mut self) -> Vec<Pauses> {
         let budget = Rc::new(Budget::here());
         budget.end_by(now_ns() + LONGEST_NS);
-        let told = |found: &mut Found| found.counters.told(found.process, &budget);
-        let mut all: Vec<Pauses> = self.found.iter_mut().flat_map(told).collect();
+        let reported = |found: &mut Found| found.counters.reported(found.process, &budget);
+        let mut all: Vec<Pauses> = self.found.iter_mut().flat_map(reported).collect();
         all.sort_by(|a, b| b.seconds.total_cmp(&a.seconds).then_with(|| a.kind.cmp(&b.kind)));
         all
     }
@@ -208,7 +208,7 @@ mod tests {
         pausing.scan(1, [own, u32::MAX].into_iter(), true);
         assert_eq!(pausing.asked[&own].program, std::env::current_exe().ok());
         assert_eq!(pausing.asked[&u32::MAX].program, None);
-        assert!(pausing.found.is_empty() && pausing.told().is_empty());
+        assert!(pausing.found.is_empty() && pausing.reported().is_empty());
         pausing.next_ns = 0;
         pausing.scan(2, [own].into_iter(), true);
         assert!(!pausing.asked.contains_key(&u32::MAX), "it is not there any more");

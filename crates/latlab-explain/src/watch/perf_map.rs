@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn the_owner_and_the_number_in_its_own_namespace_are_told_by_status() {
+    fn the_owner_and_the_number_in_its_own_namespace_are_reported_by_status() {
         let status = "Name:\tnode\nUid:\t1000\t0\t0\t0\nNSpid:\t4321\t77\t7\n";
         assert_eq!(who(status), Some((1000, 7)));
         assert_eq!(who("Uid:\t1000\t0\t0\t0\n"), None);

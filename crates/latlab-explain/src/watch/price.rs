@@ -74,7 +74,7 @@ fn once(sees_kernel: bool) -> Price {
 
 /// Keeps the calling thread where it is: on one CPU each wait is a switch, on two it may not be.
 fn stay() {
-    // SAFETY: takes nothing. By libc: a refusal is told, and rustix takes it for an answer.
+    // SAFETY: takes nothing. By libc: a refusal is reported, and rustix takes it for an answer.
     let cpu = usize::try_from(unsafe { libc::sched_getcpu() });
     if let Ok(cpu) = cpu
         && cpu < CpuSet::MAX_CPU
@@ -96,7 +96,7 @@ fn switch(sees_kernel: bool) -> Option<f64> {
     stay();
     let (mut here, mut there) = pipe().ok()?;
     let (mut back, mut answer) = pipe().ok()?;
-    let (tell, told) = mpsc::channel();
+    let (tell, reported) = mpsc::channel();
     // Inherits the one CPU.
     let helper = std::thread::Builder::new()
         .stack_size(64 << 10)
@@ -106,7 +106,7 @@ fn switch(sees_kernel: bool) -> Option<f64> {
             while here.read_exact(&mut byte).is_ok() && answer.write_all(&byte).is_ok() {}
         })
         .ok()?;
-    let other = told.recv().ok()?;
+    let other = reported.recv().ok()?;
     let mut work = Work::new();
     let mut round = || {
         let mut byte = [0_u8; 1];
@@ -188,7 +188,7 @@ fn steps_for(ns: f64, took_ns: f64) -> u64 {
 fn open(sees_kernel: bool) -> Option<f64> {
     let steps = Work::new().steps(OPEN_WORK_NS);
     let mut recorder = Recorder::of(sees_kernel, LEAST_PERIOD_NS);
-    let (tell, told) = mpsc::channel();
+    let (tell, reported) = mpsc::channel();
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let worker = scope.spawn(|| {
@@ -199,7 +199,7 @@ fn open(sees_kernel: bool) -> Option<f64> {
             done.store(true, Ordering::Release);
             Some(watched - plain?)
         });
-        let other = told.recv().ok()?;
+        let other = reported.recv().ok()?;
         let mut times = 0_u32;
         while !done.load(Ordering::Acquire) {
             recorder.start(&[other], false).ok()?;

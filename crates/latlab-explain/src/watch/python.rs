@@ -128,7 +128,7 @@ fn version(path: &str) -> Option<String> {
     version.starts_with("3.").then(|| version.to_owned())
 }
 
-/// A code object, as far as it is told.
+/// A code object, as far as it is known.
 #[derive(Debug)]
 struct Code {
     /// Its fields when it was read: another object may come to the same address.

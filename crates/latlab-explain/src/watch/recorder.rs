@@ -117,7 +117,7 @@ impl Wakes {
     }
 
     /// What a record of such an event tells, if that is something.
-    fn told(self, event: Event, raw: &[u8], by: u32) -> Option<What> {
+    fn reported(self, event: Event, raw: &[u8], by: u32) -> Option<What> {
         match event {
             Event::Wake => self.woken(raw, by).map(|thread| What::Wake { thread }),
             Event::Signal => self.of_child(raw).then_some(What::ChildEnded),
@@ -140,16 +140,16 @@ fn detail(ring_bytes: usize, most_stack: u16) -> Detail {
 }
 
 impl From<latlab_perf::Record<'_>> for Record {
-    fn from(told: latlab_perf::Record<'_>) -> Self {
-        use latlab_perf::What as Told;
-        let what = match told.what {
-            Told::Sample(sample) => {
+    fn from(reported: latlab_perf::Record<'_>) -> Self {
+        use latlab_perf::What as Reported;
+        let what = match reported.what {
+            Reported::Sample(sample) => {
                 let (kernel, user) = sample.divided(LONGEST_CHAIN);
-                What::Sample { event: told.event, kernel, user }
+                What::Sample { event: reported.event, kernel, user }
             }
-            Told::SwitchedOut { preempted } => What::Out { preempted },
-            Told::SwitchedIn => What::In,
-            Told::Mapped(mapping) => What::Map {
+            Reported::SwitchedOut { preempted } => What::Out { preempted },
+            Reported::SwitchedIn => What::In,
+            Reported::Mapped(mapping) => What::Map {
                 start: mapping.start,
                 bytes: mapping.bytes,
                 offset: mapping.offset,
@@ -160,12 +160,12 @@ impl From<latlab_perf::Record<'_>> for Record {
                     inode: file.inode,
                 }),
             },
-            Told::Named { exec, name } => What::Name { exec, name: name.into() },
-            Told::Started { parent, by } => What::Start { parent, by },
-            Told::Ended => What::End,
-            Told::Lost(records) => What::Lost(records),
+            Reported::Named { exec, name } => What::Name { exec, name: name.into() },
+            Reported::Started { parent, by } => What::Start { parent, by },
+            Reported::Ended => What::End,
+            Reported::Lost(records) => What::Lost(records),
         };
-        Self { time: told.time_ns, pid: told.pid, tid: told.tid, what }
+        Self { time: reported.time_ns, pid: reported.pid, tid: reported.tid, what }
     }
 }
 
@@ -253,9 +253,9 @@ impl Recorder {
                         // It has ended meanwhile.
                         Err(error) if !on_exec && error.raw_os_error() == Some(libc::ESRCH) => continue,
                         Err(error) => {
-                            let told = reason(&error);
+                            let reported = reason(&error);
                             self.stop();
-                            return Err(told);
+                            return Err(reported);
                         }
                     };
                     if let Some(event) = event {
@@ -319,19 +319,20 @@ impl Recorder {
             _ => Detail::Chain,
         };
         for (_, ring) in &mut self.rings {
-            for told in ring.drain(detail) {
-                let (time, pid, tid) = (told.time_ns, told.pid, told.tid);
-                match (&told.what, events.get(&told.event)) {
+            for reported in ring.drain(detail) {
+                let (time, pid, tid) = (reported.time_ns, reported.pid, reported.tid);
+                match (&reported.what, events.get(&reported.event)) {
                     (latlab_perf::What::Sample(sample), Some(event @ (Event::Wake | Event::Signal))) => {
-                        if let Some(what) = wakes.and_then(|wakes| wakes.told(*event, sample.raw(), tid)) {
+                        if let Some(what) = wakes.and_then(|wakes| wakes.reported(*event, sample.raw(), tid))
+                        {
                             each(Record { time, pid, tid, what }, None);
                         }
                     }
                     (latlab_perf::What::Sample(sample), _) => {
                         let user = sample.user().map(Top::from);
-                        each(Record::from(told), user);
+                        each(Record::from(reported), user);
                     }
-                    _ => each(Record::from(told), None),
+                    _ => each(Record::from(reported), None),
                 }
             }
         }
@@ -340,23 +341,23 @@ impl Recorder {
 
 #[cfg(test)]
 mod tests {
-    use latlab_perf::{Inode, Mapping, What as Told, this_thread};
+    use latlab_perf::{Inode, Mapping, What as Reported, this_thread};
 
     use super::*;
 
     #[test]
     fn a_mapping_of_which_the_kernel_does_not_say_the_inode_is_of_no_known_file() {
         let mapping = Mapping { start: 1, bytes: 2, offset: 3, file: None, path: "/lib/a".to_owned() };
-        let told = latlab_perf::Record {
+        let reported = latlab_perf::Record {
             time_ns: 50,
             pid: 7,
             tid: 8,
             event: 5,
-            what: Told::Mapped(Box::new(mapping)),
+            what: Reported::Mapped(Box::new(mapping)),
         };
         let (path, file) = ("/lib/a".to_owned(), FileId::default());
         let what = What::Map { start: 1, bytes: 2, offset: 3, path, file };
-        assert_eq!(Record::from(told), Record { time: 50, pid: 7, tid: 8, what });
+        assert_eq!(Record::from(reported), Record { time: 50, pid: 7, tid: 8, what });
     }
 
     #[test]
@@ -364,26 +365,29 @@ mod tests {
         let inode = Inode { major: 8, minor: 1, inode: 99, inode_generation: 5 };
         let mapping = Mapping { start: 1, bytes: 2, offset: 3, file: Some(inode), path: "/lib/a".to_owned() };
         let file = FileId { major: 8, minor: 1, inode: 99 };
-        let told = [
-            (Told::SwitchedOut { preempted: true }, What::Out { preempted: true }),
-            (Told::SwitchedOut { preempted: false }, What::Out { preempted: false }),
-            (Told::SwitchedIn, What::In),
+        let reported = [
+            (Reported::SwitchedOut { preempted: true }, What::Out { preempted: true }),
+            (Reported::SwitchedOut { preempted: false }, What::Out { preempted: false }),
+            (Reported::SwitchedIn, What::In),
             (
-                Told::Mapped(Box::new(mapping)),
+                Reported::Mapped(Box::new(mapping)),
                 What::Map { start: 1, bytes: 2, offset: 3, path: "/lib/a".to_owned(), file },
             ),
             (
-                Told::Named { exec: true, name: "cat".into() },
+                Reported::Named { exec: true, name: "cat".into() },
                 What::Name { exec: true, name: "cat".to_owned() },
             ),
-            (Told::Named { exec: false, name: "b".into() }, What::Name { exec: false, name: "b".to_owned() }),
-            (Told::Started { parent: 6, by: 9 }, What::Start { parent: 6, by: 9 }),
-            (Told::Ended, What::End),
-            (Told::Lost(41), What::Lost(41)),
+            (
+                Reported::Named { exec: false, name: "b".into() },
+                What::Name { exec: false, name: "b".to_owned() },
+            ),
+            (Reported::Started { parent: 6, by: 9 }, What::Start { parent: 6, by: 9 }),
+            (Reported::Ended, What::End),
+            (Reported::Lost(41), What::Lost(41)),
         ];
-        for (what, kept) in told {
-            let told = latlab_perf::Record { time_ns: 50, pid: 7, tid: 8, event: 5, what };
-            assert_eq!(Record::from(told), Record { time: 50, pid: 7, tid: 8, what: kept });
+        for (what, kept) in reported {
+            let reported = latlab_perf::Record { time_ns: 50, pid: 7, tid: 8, event: 5, what };
+            assert_eq!(Record::from(reported), Record { time: 50, pid: 7, tid: 8, what: kept });
         }
     }
 
@@ -403,10 +407,10 @@ mod tests {
             assert_eq!(wakes.woken(&raw[..damaged], 8), None);
         }
         assert_eq!(Wakes { pid: usize::MAX, ..wakes }.woken(&raw, 8), None);
-        for (signal, told) in [(libc::SIGCHLD, Some(What::ChildEnded)), (libc::SIGTERM, None)] {
+        for (signal, reported) in [(libc::SIGCHLD, Some(What::ChildEnded)), (libc::SIGTERM, None)] {
             raw[8..12].copy_from_slice(&signal.to_ne_bytes());
-            assert_eq!(wakes.told(Event::Signal, &raw, 8), told);
-            assert_eq!(wakes.told(Event::Signal, &raw[..11], 8), None);
+            assert_eq!(wakes.reported(Event::Signal, &raw, 8), reported);
+            assert_eq!(wakes.reported(Event::Signal, &raw[..11], 8), None);
         }
     }
 
@@ -418,12 +422,12 @@ mod tests {
             return;
         }
         let (send, receive) = std::sync::mpsc::channel::<()>();
-        let (tell, told) = std::sync::mpsc::channel();
+        let (tell, reported) = std::sync::mpsc::channel();
         let other = std::thread::spawn(move || {
             tell.send(this_thread()).unwrap();
             while receive.recv().is_ok() {}
         });
-        let other_tid = told.recv().unwrap();
+        let other_tid = reported.recv().unwrap();
         for _ in 0..20 {
             std::thread::sleep(std::time::Duration::from_millis(1));
             send.send(()).unwrap();

@@ -66,7 +66,7 @@ const SELDOM_NS: u64 = 50_000_000;
 
 /// Records come so late, and the kernel brings a running thread's CPU time up to date so seldom.
 const UNRECORDED_NS: u64 = 20_000_000;
-/// Locks that are told.
+/// Locks that are reported.
 const MOST_LOCKS: usize = 16;
 
 /// What may be recorded.
@@ -97,7 +97,7 @@ impl Tracing {
     }
 }
 
-/// A run, and what else is to be told of it.
+/// A run, and what else is to be reported of it.
 #[derive(Debug)]
 pub(crate) struct Watched {
     pub(crate) tally: Tally,
@@ -804,7 +804,7 @@ impl<'a> Watching<'a> {
         };
         let files = self.descriptors.shown(usage.io.as_ref(), name);
         let calls = self.recording.as_mut().and_then(|recording| recording.recorder.calls.as_mut());
-        let calls = calls.map(|calls| calls.told(name, |socket| self.descriptors.peer(socket)));
+        let calls = calls.map(|calls| calls.reported(name, |socket| self.descriptors.peer(socket)));
         let cpu_ns = usage.cpu_ns();
         self.end_governing(&usage);
         let sweep = &mut self.sweep;
@@ -856,7 +856,7 @@ impl<'a> Watching<'a> {
             files,
             path,
             locks: self.scanner.locks(MOST_LOCKS),
-            pauses: self.pausing.told(),
+            pauses: self.pausing.reported(),
             calls,
             processes: swept.processes,
             refused: self.scanner.refused,

@@ -28,7 +28,7 @@ const LONGEST_NS: u64 = 20_000_000;
 const MOST_PLACES: usize = 256;
 /// Of these, at one scan: the list of what a large process has mapped is long.
 const MOST_ASKED: usize = 4;
-/// Of a lock that are told.
+/// Of a lock that are reported.
 const MOST_HOLDERS: usize = 4;
 /// More threads than this are not followed; said in a note.
 const MOST_THREADS: usize = 8192;

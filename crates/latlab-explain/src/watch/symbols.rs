@@ -423,7 +423,7 @@ mod tests {
         let budget = Rc::new(Budget::of(64 << 20, 200_000));
         let mut table = Table::of(sample::file(&sample::elf(&sections)), &budget);
         assert!(budget.is_spent());
-        // What was read until then is told.
+        // What was read until then is reported.
         let function = table.function(0x1004, &mut Demangler::default());
         assert_eq!(function.as_deref(), Some("work"));
     }

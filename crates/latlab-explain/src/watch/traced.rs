@@ -26,7 +26,7 @@ const EXECS: [i64; 2] = [libc::SYS_execve, libc::SYS_execveat];
 const MOST_PROCESSES: usize = 65_536;
 /// Calls have smaller numbers.
 const MOST_NUMBERS: i64 = 1_024;
-/// Files that are told of.
+/// Files that are reported.
 const MOST_FILES: usize = 64;
 
 /// One of the two tracepoints: its number, and where its fields lie.
@@ -41,7 +41,7 @@ struct Point {
 
 /// What a record tells beside the number of the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Told {
+enum Reported {
     /// Of nothing: records were lost here, or none were made.
     Gap,
     /// What the call returned. Of one moment, a thread comes back before it calls again.
@@ -56,16 +56,16 @@ impl Point {
         Some(Self { id: tracefs.id(name)?, number: offset("id")?, more: offset(more)?, is_call })
     }
 
-    /// The number of the call, and what else is told; `None` where the record is damaged.
-    fn told(self, raw: &[u8]) -> Option<(i64, Told)> {
+    /// The number of the call, and what else is reported; `None` where the record is damaged.
+    fn reported(self, raw: &[u8]) -> Option<(i64, Reported)> {
         let field = |at: usize| Some(i64::from_ne_bytes(*raw.get(at..)?.first_chunk()?));
         let argument = |nth: usize| Some(field(self.more.checked_add(8 * nth)?)?.cast_unsigned());
-        let told = if self.is_call {
-            Told::Call([argument(0)?, argument(1)?, argument(2)?])
+        let reported = if self.is_call {
+            Reported::Call([argument(0)?, argument(1)?, argument(2)?])
         } else {
-            Told::Return(field(self.more)?)
+            Reported::Return(field(self.more)?)
         };
-        Some((field(self.number)?, told))
+        Some((field(self.number)?, reported))
     }
 
     fn event(self, start: Flags) -> Event<'static> {
@@ -75,7 +75,7 @@ impl Point {
 }
 
 /// A record: when, of which process and thread, of which call, and what else.
-type Step = (u64, (u32, u32), i64, Told);
+type Step = (u64, (u32, u32), i64, Reported);
 
 /// See the module.
 #[derive(Debug)]
@@ -133,7 +133,7 @@ impl Traced {
         } else {
             // Since it was stopped, anything may have been opened and closed.
             self.restarts += 1;
-            self.late.push((now_ns(), (0, 0), 0, Told::Gap));
+            self.late.push((now_ns(), (0, 0), 0, Reported::Gap));
         }
         self.events.clear();
         let start = if on_exec { Flags::ENABLE_ON_EXEC } else { Flags::empty() };
@@ -170,37 +170,39 @@ impl Traced {
         self.narrow.retain(|_, narrow| !*narrow);
         for (_, ring) in &mut self.rings {
             let mut last = self.newest.saturating_sub(LATE_NS);
-            for told in ring.drain(|_| Detail::Raw) {
-                match &told.what {
+            for reported in ring.drain(|_| Detail::Raw) {
+                match &reported.what {
                     What::Sample(sample) => {
-                        let point = self.events.get(&told.event);
+                        let point = self.events.get(&reported.event);
                         if self.narrow.len() >= MOST_PROCESSES {
                             self.narrow.clear();
                         }
-                        if *self.narrow.entry(told.pid).or_insert_with(|| is_narrow(told.pid)) {
+                        if *self.narrow.entry(reported.pid).or_insert_with(|| is_narrow(reported.pid)) {
                             self.has_narrow = true;
-                        } else if let Some((number, more)) = point.and_then(|point| point.told(sample.raw()))
+                        } else if let Some((number, more)) =
+                            point.and_then(|point| point.reported(sample.raw()))
                         {
-                            if more == Told::Return(0) && EXECS.contains(&number) {
-                                self.narrow.remove(&told.pid);
+                            if more == Reported::Return(0) && EXECS.contains(&number) {
+                                self.narrow.remove(&reported.pid);
                             }
                             let meaning = self.meanings.get(&number);
-                            if let (Some(meaning), Told::Return(result)) = (meaning, more)
+                            if let (Some(meaning), Reported::Return(result)) = (meaning, more)
                                 && let Some(opened) = CallsOn::opened(meaning.effect, 0, result)
                             {
-                                asked.push((told.pid, opened));
+                                asked.push((reported.pid, opened));
                             }
-                            self.late.push((told.time_ns, (told.pid, told.tid), number, more));
+                            self.late.push((reported.time_ns, (reported.pid, reported.tid), number, more));
                         }
                     }
                     What::Lost(records) => {
                         self.calls.lost += records;
                         // Some time between these two.
-                        self.late.extend([last, told.time_ns].map(|time| (time, (0, 0), 0, Told::Gap)));
+                        self.late
+                            .extend([last, reported.time_ns].map(|time| (time, (0, 0), 0, Reported::Gap)));
                     }
                     _ => {}
                 }
-                last = told.time_ns;
+                last = reported.time_ns;
             }
         }
         // Before what was opened is closed again, which may be soon.
@@ -216,12 +218,12 @@ impl Traced {
         self.newest = self.late.last().map_or(self.newest, |step| step.0.max(self.newest));
         let until = if all { u64::MAX } else { self.newest.saturating_sub(LATE_NS) };
         let ready = self.late.partition_point(|step| step.0 < until);
-        for (time, of, number, told) in self.late.drain(..ready) {
+        for (time, of, number, reported) in self.late.drain(..ready) {
             let call = (number, self.meanings.get(&number).copied().unwrap_or(Meaning::NOTHING));
-            match told {
-                Told::Call(arguments) => self.calls.begins(time, of, call, arguments),
-                Told::Return(result) => self.calls.ends(time, of, call, result),
-                Told::Gap => self.calls.gap(time),
+            match reported {
+                Reported::Call(arguments) => self.calls.begins(time, of, call, arguments),
+                Reported::Return(result) => self.calls.ends(time, of, call, result),
+                Reported::Gap => self.calls.gap(time),
             }
         }
         for (id, process, number) in self.calls.on.not_asked() {
@@ -232,7 +234,7 @@ impl Traced {
     }
 
     /// What the program asked of the kernel, those that took longest first. `process`: the name of one; `peer`: what a socket is connected to.
-    pub(crate) fn told(
+    pub(crate) fn reported(
         &mut self,
         process: impl Fn(u32) -> String,
         peer: impl Fn(&str) -> Option<String>,
@@ -243,7 +245,7 @@ impl Traced {
             .calls
             .of
             .iter()
-            .map(|(number, sum)| model::Call { name: call_name(*number), sum: told(sum) })
+            .map(|(number, sum)| model::Call { name: call_name(*number), sum: reported(sum) })
             .collect();
         of.sort_by(|a, b| b.sum.seconds.total_cmp(&a.sum.seconds).then_with(|| a.name.cmp(&b.name)));
         let mut on: Vec<_> = self.calls.on.of.iter().collect();
@@ -255,7 +257,7 @@ impl Traced {
             kind: target.as_ref().map(|target| FileKind::of(target).to_string()),
             process: *number,
             process_name: process(*number),
-            sum: told(&on.sum),
+            sum: reported(&on.sum),
             read_bytes: on.read_bytes,
             written_bytes: on.written_bytes,
         };
@@ -284,7 +286,7 @@ fn target(process: u32, number: u32) -> Option<String> {
     Some(target.to_string_lossy().into_owned())
 }
 
-fn told(sum: &Sum) -> model::CallSum {
+fn reported(sum: &Sum) -> model::CallSum {
     let mut errors: Vec<model::CallError> = sum
         .errors
         .iter()
@@ -312,25 +314,25 @@ mod tests {
     fn records_tell_calls_with_their_arguments_and_what_they_return() {
         let call = Point { id: 1, number: 8, more: 16, is_call: true };
         let raw: Vec<u8> = [0_i64, 3, 4, 5, 6].iter().flat_map(|word| word.to_ne_bytes()).collect();
-        assert_eq!(call.told(&raw), Some((3, Told::Call([4, 5, 6]))));
+        assert_eq!(call.reported(&raw), Some((3, Reported::Call([4, 5, 6]))));
         let end = Point { is_call: false, ..call };
-        assert_eq!(end.told(&raw[..24]), Some((3, Told::Return(4))));
+        assert_eq!(end.reported(&raw[..24]), Some((3, Reported::Return(4))));
         for damaged in 0..24 {
-            assert_eq!(end.told(&raw[..damaged]), None);
-            assert_eq!(call.told(&raw[..damaged + 16]), None);
+            assert_eq!(end.reported(&raw[..damaged]), None);
+            assert_eq!(call.reported(&raw[..damaged + 16]), None);
         }
         for at in [usize::MAX, usize::MAX - 8] {
-            assert_eq!(Point { more: at, ..call }.told(&raw), None);
+            assert_eq!(Point { more: at, ..call }.reported(&raw), None);
         }
     }
 
     #[test]
     fn calls_and_errors_have_their_names_or_their_numbers() {
         let errors = [(libc::ENOENT.into(), 2), (99_999, 3)].into();
-        let told = told(&Sum { times: 9, ns: 2_000_000_000, longest_ns: 500, errors });
-        assert_eq!((told.times, told.seconds, told.longest_s), (9, 2.0, 5e-7));
+        let reported = reported(&Sum { times: 9, ns: 2_000_000_000, longest_ns: 500, errors });
+        assert_eq!((reported.times, reported.seconds, reported.longest_s), (9, 2.0, 5e-7));
         let errors: Vec<(&str, u64)> =
-            told.errors.iter().map(|error| (error.name.as_str(), error.times)).collect();
+            reported.errors.iter().map(|error| (error.name.as_str(), error.times)).collect();
         assert_eq!(errors, [("99999", 3), ("ENOENT", 2)]);
         assert_eq!([libc::SYS_openat, 1_000_000].map(call_name), ["openat", "1000000"]);
     }

@@ -37,7 +37,7 @@ pub(super) fn split_block(block: &mut BlockData, mut events: Vec<Event>, records
             .iter()
             .filter(|_| !is_others)
             .filter(|event| event.known_end_ns() > earliest_ns)
-            // What a device had before is somebody else's, and of several under way whose it is cannot be told.
+            // What a device had before is somebody else's, and of several under way whose it is cannot be known.
             .filter(|event| {
                 event.cause != Cause::Device || (event.at_ns >= sample.at_ns && !mark.note.under_way)
             })

@@ -75,7 +75,7 @@ fn a_tick_without_events_is_a_comb_over_many_blocks() {
     let ticks: Vec<(f64, f64)> =
         (0..100).filter(|tick| tick % 5 != 0).map(|tick| (1e6 + f64::from(tick) * 4e6, 6_000.0)).collect();
     let found = judged(&mut blocks(200, &ticks), &[]).expect("a tail");
-    assert_eq!(rows(&found), [("periodic", 80)], "which one cannot be told here");
+    assert_eq!(rows(&found), [("periodic", 80)], "which one cannot be known here");
     assert_eq!(found.level, "time stamps");
 }
 

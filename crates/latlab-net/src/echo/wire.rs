@@ -104,7 +104,7 @@ impl Wire {
     ) -> Result<(), Fruitless> {
         let datagrams = self.transport == Transport::Udp;
         if datagrams {
-            // The length of a datagram that is too long is told, not cut.
+            // The length of a datagram that is too long is reported, not cut.
             flags |= RecvFlags::TRUNC;
         }
         let of = message.len();

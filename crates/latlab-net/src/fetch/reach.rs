@@ -26,7 +26,7 @@ fn resolve(url: &Url, deadline: Instant) -> Result<Vec<SocketAddr>, FetchError> 
     if let Ok(address) = url.host.parse::<IpAddr>() {
         return Ok(vec![SocketAddr::new(address, url.port)]);
     }
-    let (tell, told) = mpsc::sync_channel(1);
+    let (tell, reported) = mpsc::sync_channel(1);
     let asked = (url.host.clone(), url.port);
     std::thread::Builder::new()
         .name("latlab-resolve".to_owned())
@@ -36,7 +36,7 @@ fn resolve(url: &Url, deadline: Instant) -> Result<Vec<SocketAddr>, FetchError> 
             let _ = tell.send(found);
         })
         .map_err(FetchError::System)?;
-    match told.recv_timeout(left(deadline, Phase::Resolve)?) {
+    match reported.recv_timeout(left(deadline, Phase::Resolve)?) {
         Ok(Ok(addresses)) if !addresses.is_empty() => Ok(addresses),
         Ok(Ok(_)) => Err(FetchError::NoName(url.host.clone())),
         Ok(Err(error)) => Err(FetchError::NoName(format!("{}: {error}", url.host))),

@@ -28,7 +28,7 @@ use super::url::Url;
 /// not this number is what is measured.
 const WINDOW_BYTES: u32 = 16 << 20;
 
-/// What is told about each stream: which one, and what has ended.
+/// What is reported about each stream: which one, and what has ended.
 pub type Ended<'a> = dyn FnMut(usize, Phase) + 'a;
 
 /// A connection that carries many transfers. Its work is done by the thread that calls, while it calls.

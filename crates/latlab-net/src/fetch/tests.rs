@@ -80,7 +80,12 @@ fn server(says: &'static [u8], then: fn(TcpStream)) -> (SocketAddr, JoinHandle<(
 }
 
 /// Why such a server's answer is none, and the phases that ended.
-fn told(scheme: &str, says: &'static [u8], then: fn(TcpStream), limit: Duration) -> (FetchError, Vec<Phase>) {
+fn reported(
+    scheme: &str,
+    says: &'static [u8],
+    then: fn(TcpStream),
+    limit: Duration,
+) -> (FetchError, Vec<Phase>) {
     let (address, serving) = server(says, then);
     let failed = failure(&format!("{scheme}://{address}/file"), limit);
     serving.join().expect("the server");
@@ -147,7 +152,7 @@ fn an_answer_that_is_none_is_called_what_it_is() {
         ("http", &ENDLESS, wait, "Garbage"),
         ("https", b"HTTP/1.1 400 Bad Request\r\n\r\n", drop, "Garbage"),
     ] {
-        let (error, phases) = told(scheme, says, then, BOUND);
+        let (error, phases) = reported(scheme, says, then, BOUND);
         assert!(format!("{error:?}").starts_with(expected), "{error:?} instead of {expected}");
         assert!(!phases.contains(&Phase::LastByte));
     }
@@ -161,7 +166,7 @@ fn a_server_that_never_ends_its_answer_costs_its_time_out_and_the_phase_is_named
         ("http", HALF, drip, Phase::LastByte),
         ("https", b"", wait, Phase::Tls),
     ] {
-        times_out_in(phase, |limit| told(scheme, says, then, limit).0);
+        times_out_in(phase, |limit| reported(scheme, says, then, limit).0);
     }
 }
 

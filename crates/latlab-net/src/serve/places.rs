@@ -320,9 +320,9 @@ mod tests {
         let mut many: Vec<_> = (10..MOST_WAITING).map(|_| enter(&places, address(2))).collect();
         assert!(!many.iter_mut().chain(&mut few).any(was_told_to_end));
         let mut new: Vec<_> = (3..8).map(|last| enter(&places, address(last))).collect();
-        let told: Vec<bool> = many.iter_mut().map(was_told_to_end).collect();
-        assert_eq!(told.iter().filter(|told| **told).count(), 5);
-        assert!(told[..5].iter().all(|told| *told), "the oldest");
+        let reported: Vec<bool> = many.iter_mut().map(was_told_to_end).collect();
+        assert_eq!(reported.iter().filter(|reported| **reported).count(), 5);
+        assert!(reported[..5].iter().all(|reported| *reported), "the oldest");
         assert!(!few.iter_mut().chain(&mut new).any(was_told_to_end));
         assert_eq!(places.table().waiting, MOST_WAITING);
     }
@@ -332,8 +332,8 @@ mod tests {
         let places = Arc::default();
         let mut other = enter(&places, address(1));
         let mut own: Vec<_> = (0..MOST_OF_ADDRESS + 3).map(|_| enter(&places, address(2))).collect();
-        let told: Vec<bool> = own.iter_mut().map(was_told_to_end).collect();
-        assert!(told[..4].iter().all(|told| *told) && !told[4..].contains(&true));
+        let reported: Vec<bool> = own.iter_mut().map(was_told_to_end).collect();
+        assert!(reported[..4].iter().all(|reported| *reported) && !reported[4..].contains(&true));
         assert!(!was_told_to_end(&mut other));
     }
 

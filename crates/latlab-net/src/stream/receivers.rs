@@ -151,8 +151,8 @@ fn receive(
         let length = usize::try_from(whole - verified).unwrap_or(0);
         digest.take(verified, &room[from..from + length]);
         verified = whole;
-        let told = bytes + u64::from(fault == Some(Fault::OneMore));
-        count.store(told, Ordering::Release);
+        let reported = bytes + u64::from(fault == Some(Fault::OneMore));
+        count.store(reported, Ordering::Release);
     }
     Ok(Received {
         amount: Amount { bytes: bytes + u64::from(fault == Some(Fault::OneMore)), digest: digest.value() },

@@ -121,7 +121,7 @@ impl Senders {
         let mut failed = None;
         for hand in &mut self.hands {
             let left = until.saturating_duration_since(Instant::now());
-            let told = hand.reports.recv_timeout(left).or_else(|error| match error {
+            let reported = hand.reports.recv_timeout(left).or_else(|error| match error {
                 RecvTimeoutError::Disconnected => Ok(Err(NetError::Died)),
                 RecvTimeoutError::Timeout => {
                     let _ = shutdown(&hand.socket, Shutdown::Both);
@@ -130,7 +130,7 @@ impl Senders {
                     Err(NetError::Silent { seconds: patience.as_secs_f64() })
                 }
             });
-            match told.and_then(|told| told) {
+            match reported.and_then(|reported| reported) {
                 Ok(sent) => hand.last = sent,
                 Err(error) => {
                     failed.get_or_insert(error);
@@ -225,11 +225,11 @@ mod tests {
         // Closed with bytes that nobody has read.
         drop(receiver);
         let begun = Instant::now();
-        let mut told = standing(&sender);
-        while told.is_ok() && begun.elapsed() < Duration::from_secs(30) {
+        let mut reported = standing(&sender);
+        while reported.is_ok() && begun.elapsed() < Duration::from_secs(30) {
             std::thread::sleep(Duration::from_millis(1));
-            told = standing(&sender);
+            reported = standing(&sender);
         }
-        assert!(matches!(told, Err(NetError::Reset)), "{told:?}");
+        assert!(matches!(reported, Err(NetError::Reset)), "{reported:?}");
     }
 }

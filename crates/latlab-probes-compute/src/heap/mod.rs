@@ -91,7 +91,7 @@ fn mimalloc_version() -> Option<String> {
     // SAFETY: mimalloc declares `int mi_version(void)`.
     let function: extern "C" fn() -> i32 = unsafe { std::mem::transmute(function) };
     let number = function();
-    // 209 is 2.0.9 (MI_MALLOC_VERSION); larger numbers are told as they are.
+    // 209 is 2.0.9 (MI_MALLOC_VERSION); larger numbers are reported as they are.
     Some(if (100..1000).contains(&number) {
         format!("{}.{}.{}", number / 100, number / 10 % 10, number % 10)
     } else {

@@ -32,7 +32,7 @@ const WARM_FIRST_BYTES: u64 = 32 << 20;
 const WARM_BYTES: u64 = 4 << 20;
 /// Estimate before the first visit tells: touching one line in memory, seconds.
 const TOUCH_S: f64 = 40e-9;
-/// Times that differ by less are the same: the smallest number of chains among them is told.
+/// Times that differ by less are the same: the smallest number of chains among them is reported.
 const AS_GOOD: f64 = 1.05;
 
 /// In the order in which they are given up last.

@@ -9,7 +9,7 @@ use latlab_net::fetch::{FetchError, Phase};
 const MOST_SECRET_BYTES: usize = 4096;
 
 /// What a failure says in a record, where a request had so long. Whose name was looked up is the user's affair and in the run's settings.
-pub(crate) fn told(error: &FetchError, patience: Duration) -> ProbeError {
+pub(crate) fn reported(error: &FetchError, patience: Duration) -> ProbeError {
     ProbeError::Other(match error {
         FetchError::NoName(why) => match why.split_once(": ") {
             Some((_, why)) => format!("the host of the URL has no address: {why}"),

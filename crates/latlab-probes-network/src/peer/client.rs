@@ -13,7 +13,7 @@ use latlab_net::serve::{Pass, is_body};
 use serde::{Deserialize, Serialize};
 
 use super::asked::{NAMED_PAUSE_S, Seats};
-use super::away::{secret, told};
+use super::away::{reported, secret};
 use super::names::Protocol;
 use super::python::Interpreter;
 use super::route::Route;
@@ -121,7 +121,7 @@ impl WebClient {
     /// Opens and closes connections.
     pub(crate) fn connect(&mut self, connects: &Connects) -> Result<Vec<Stamped>, ProbeError> {
         let request = Request::Connect(connects.clone());
-        self.ask(&request, connects.count * connects.patience + TELLING).map(|told| told.stamped)
+        self.ask(&request, connects.count * connects.patience + TELLING).map(|reported| reported.stamped)
     }
 
     #[cfg(test)]
@@ -129,7 +129,7 @@ impl WebClient {
         self.ask(&Request::Plant(fault), PATIENCE).map(drop)
     }
 
-    /// What was done for it; of some requests nothing is told.
+    /// What was done for it; of some requests nothing is reported.
     fn ask(&mut self, request: &Request, patience: Duration) -> Result<Transferred, ProbeError> {
         self.side.ask(request, patience)
     }
@@ -183,7 +183,7 @@ impl Server {
 
     /// What went wrong, in words for the user.
     fn failed(&self, error: &FetchError, patience: Duration) -> ProbeError {
-        if self.is_named() { told(error, patience) } else { failed(error) }
+        if self.is_named() { reported(error, patience) } else { failed(error) }
     }
 }
 
@@ -208,7 +208,7 @@ impl Client {
             }
             Request::Named { place, url, secret, patience } => {
                 place.take()?;
-                let wrong = |error: FetchError| told(&error, patience);
+                let wrong = |error: FetchError| reported(&error, patience);
                 let (url, trust) = (Url::parse(&url).map_err(wrong)?, Trust::system().map_err(wrong)?);
                 let pass = secret
                     .map(|secret| pass(&url, &trust, &secret, Instant::now() + patience))

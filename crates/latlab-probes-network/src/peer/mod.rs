@@ -38,7 +38,7 @@ pub(crate) use latlab_net::Transport;
 pub(crate) use names::{Engine, PathKind, Protocol, RouteDetails};
 #[cfg(target_os = "linux")]
 pub(crate) use {
-    away::{secret, told},
+    away::{reported, secret},
     client::{Connects, fetch},
     pair::{Pair, Pairs},
     python::Interpreter,

@@ -54,7 +54,7 @@ pub(crate) struct Running {
 
 /// What it has done.
 #[derive(Deserialize)]
-struct Told {
+struct Reported {
     stamps: Vec<(u64, u64)>,
     connections: u64,
 }
@@ -89,7 +89,7 @@ impl Running {
 
     fn ask(&mut self, request: &Value) -> Result<Transferred, ProbeError> {
         let of_python = |error| ProbeError::Other(format!("the Python program: {error}"));
-        let Told { stamps, connections } = self.child.ask(request).map_err(of_python)?;
+        let Reported { stamps, connections } = self.child.ask(request).map_err(of_python)?;
         let first = stamps.iter().map(|(begun, _)| *begun).min().unwrap_or(0);
         let stamped = stamps.into_iter().map(|(begun, ended)| Stamped {
             begun: begun - first + 1,

@@ -47,7 +47,7 @@ impl Side {
         if !self.child.is_gone() {
             self.watch.arm_process(self.child.id(), patience);
         }
-        let told = self.child.ask(request);
+        let reported = self.child.ask(request);
         if self.watch.disarm() {
             return Err(ProbeError::Other(format!(
                 "the process of {} did not answer within {} s and was killed",
@@ -55,7 +55,7 @@ impl Side {
                 patience.as_secs_f64()
             )));
         }
-        told
+        reported
     }
 
     /// Whether it has ended, or was killed: nothing can be asked of it.

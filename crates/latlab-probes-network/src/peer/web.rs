@@ -33,7 +33,7 @@ pub(crate) struct Listening {
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Told {
+enum Reported {
     Listening(Listening),
     Served(Served),
 }
@@ -78,16 +78,16 @@ pub(crate) fn serve(input: &mut dyn BufRead, output: &mut dyn Write) -> std::io:
             })
             .map_err(|error| failed(&error))?;
             let listening = started.listening();
-            let told = Told::Listening(Listening {
+            let reported = Reported::Listening(Listening {
                 address: listening.address,
                 certificate: listening.certificate.clone(),
                 congestion_control: listening.congestion_control.clone(),
             });
             server = Some(started);
-            Ok(told)
+            Ok(reported)
         }
         Request::Served => match &server {
-            Some(server) => Ok(Told::Served(server.served())),
+            Some(server) => Ok(Reported::Served(server.served())),
             None => Err(ProbeError::Other("there is no server yet".to_owned())),
         },
     })

@@ -64,7 +64,7 @@ mod linux {
         let bytes = file_bytes(&env);
         assert!(0 < bytes && bytes < wanted, "{bytes}");
         match support(&env) {
-            Support::Yes => panic!("nobody was told"),
+            Support::Yes => panic!("nothing was reported"),
             Support::No(text) | Support::Degraded(text) => {
                 assert!(text.contains("the disk was slower") && text.contains("24 MiB"), "{text}");
             }

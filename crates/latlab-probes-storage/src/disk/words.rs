@@ -91,7 +91,7 @@ pub(crate) enum Holds {
 #[serde(untagged)]
 pub enum DevicePart {
     /// Means of all operations.
-    Told {
+    Reported {
         /// The whole operation, ns.
         operation_mean_ns: f64,
         /// Its requests, ns.
@@ -102,9 +102,10 @@ pub enum DevicePart {
         requests_per_operation: f64,
     },
     /// The system does not say.
-    NotTold {
+    NotReported {
         /// For this reason, a sentence.
-        not_told: String,
+        #[serde(rename = "not_told")]
+        not_reported: String,
     },
 }
 
@@ -125,7 +126,7 @@ pub(crate) fn check(name: &str, ok: bool, detail: impl Into<String>) -> Check {
 }
 
 /// One that says what was found, or why it does not hold.
-pub(crate) fn told(name: &str, found: Result<String, String>) -> Check {
+pub(crate) fn reported(name: &str, found: Result<String, String>) -> Check {
     check(name, found.is_ok(), found.unwrap_or_else(|text| text))
 }
 

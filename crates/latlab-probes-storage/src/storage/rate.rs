@@ -13,7 +13,7 @@ mod work;
 /// The probe.
 pub struct Rate;
 
-/// Most reads under way: a second's tenth of stall at 10,000 a second would be a thousand, and is told as held back.
+/// Most reads under way: a second's tenth of stall at 10,000 a second would be a thousand, and is reported as held back.
 const DEPTH: u32 = 64;
 
 /// A rate, its priority, and the reads of one block in the quick, standard and thorough profile; none where it is left out. Blocks of fewer than

@@ -360,7 +360,7 @@ fn concluded(machine: &Machine, figures: &[Figure<Durable>]) -> Option<Findings>
     let order = [Way::FullFsync, Way::Fdatasync, Way::Fsync, Way::ODsync];
     let (way, sync_ns, p50_ns, judged) = order.into_iter().find_map(overwritten)?;
     let fast_ns = judged.sync_p10_ns.unwrap_or(sync_ns);
-    let told = judged.linux.unwrap_or_default();
+    let reported = judged.linux.unwrap_or_default();
     let [median, tenth, least] = [sync_ns, fast_ns, ABSORBED_NS].map(|ns| ns / 1e3);
     let sync = way.name();
     let mut evidence = vec![format!(
@@ -372,7 +372,7 @@ fn concluded(machine: &Machine, figures: &[Figure<Durable>]) -> Option<Findings>
             flush_ns / 1e3
         ));
     }
-    let cache = told.write_cache.as_deref();
+    let cache = reported.write_cache.as_deref();
     evidence.push(match cache {
         Some("write back") => {
             "the device says that it has a cache that needs flushes (write back)".to_owned()
@@ -380,18 +380,18 @@ fn concluded(machine: &Machine, figures: &[Figure<Durable>]) -> Option<Findings>
         Some(other) => format!("the device says that it needs no flushes (cache setting: {other})"),
         None => "the device does not say whether it has a cache".to_owned(),
     });
-    evidence.push(match told.flushes_per_operation {
+    evidence.push(match reported.flushes_per_operation {
         Some(each) => {
             format!("the device counted {each:.2} flushes for each {sync} (with those of other programs)")
         }
         None => "nothing here counts flushes".to_owned(),
     });
     // A device made of others passes flushes on and counts none itself.
-    let own = told.made_of_others == Some(false) && cache == Some("write back");
-    evidence.extend(told.file_system);
+    let own = reported.made_of_others == Some(false) && cache == Some("write back");
+    evidence.extend(reported.file_system);
     evidence.push(guest(machine));
 
-    if let Some(share) = told.cpu_pressure.filter(|share| *share > BUSY) {
+    if let Some(share) = reported.cpu_pressure.filter(|share| *share > BUSY) {
         evidence.push(format!(
             "some program waited for a CPU in {:.0} % of the time: slow syncs may be the scheduler's, so only fast ones say something",
             share * 100.0
@@ -399,7 +399,7 @@ fn concluded(machine: &Machine, figures: &[Figure<Durable>]) -> Option<Findings>
     }
     let ratio = |operation| Some(of(operation, way)?.result.p50 / p50_ns);
     Some(Findings {
-        verdict: verdict(fast_ns, told.flushes_per_operation.filter(|_| own), told.cpu_pressure),
+        verdict: verdict(fast_ns, reported.flushes_per_operation.filter(|_| own), reported.cpu_pressure),
         evidence,
         judged_by: JudgedBy { operation: Operation::Overwrite, sync: way, sync_p50_ns: sync_ns },
         append_over_overwrite: ratio(Operation::Append),

@@ -41,7 +41,7 @@ pub(super) fn tell(header: &Header, figures: &mut [Record]) {
     let scores: Vec<Scores> =
         groups.values().map(|group| Scores::of(group.iter().map(|index| &figures[*index]))).collect();
     let known = |(_, _, waits): &Group| *waits && !handlers.is_empty();
-    let foretold: Vec<bool> = groups
+    let predicted: Vec<bool> = groups
         .keys()
         .zip(&scores)
         .map(|(group, scores)| known(group) && scores.are_less_on(&handlers))
@@ -56,13 +56,13 @@ pub(super) fn tell(header: &Header, figures: &mut [Record]) {
             let Some(spread) = figure.spread.as_mut().filter(|spread| spread.differ.is_some()) else {
                 continue;
             };
-            let told = ends(&spread.by_cpu, unit).filter(|(fast, slow)| {
+            let reported = ends(&spread.by_cpu, unit).filter(|(fast, slow)| {
                 let ratio = (fast.p50 / slow.p50).max(slow.p50 / fast.p50);
                 let way = scores[place].mean(fast.cpu) < scores[place].mean(slow.cpu);
                 let seen = (slow.p50 - fast.p50).abs() > step;
-                (found[place] || foretold[place]) && way && seen && ratio >= LEAST_RATIO
+                (found[place] || predicted[place]) && way && seen && ratio >= LEAST_RATIO
             });
-            spread.differ = told.map(|(fast, slow)| {
+            spread.differ = reported.map(|(fast, slow)| {
                 let by_interrupts = *waits && handlers.contains(&fast.cpu) && !handlers.contains(&slow.cpu);
                 if by_interrupts {
                     Difference::DiskInterrupts
@@ -248,7 +248,7 @@ mod tests {
     }
 
     /// What is said of the figures of a run in which each round's figures lie where `log` says.
-    fn told(
+    fn reported(
         header: &Header,
         each: u32,
         log: impl Fn(usize, usize, u32, u32) -> f64,
@@ -294,7 +294,7 @@ mod tests {
                 let header = on(cpus, handlers);
                 let wrong = (1..=RUNS)
                     .filter(|seed| {
-                        let found = told(&header, each, noise(*seed));
+                        let found = reported(&header, each, noise(*seed));
                         found.iter().any(|(_, differ)| differ.is_some())
                     })
                     .count();
@@ -308,17 +308,17 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_whose_interrupts_one_cpu_handles_is_told_and_nothing_else() {
+    fn a_disk_whose_interrupts_one_cpu_handles_is_reported_and_nothing_else() {
         let header = on(&[0, 1], &[1]);
         let mut found = 0;
         for seed in 1..=50 {
             let noise = noise(seed);
             let waits = |place| place < 2;
             let slower = |place, cpu| if waits(place) && cpu == 0 { 0.35 } else { 0.0 };
-            let all = told(&header, 3, |place, nth, round, cpu| {
+            let all = reported(&header, 3, |place, nth, round, cpu| {
                 slower(place, cpu) + 0.5 * noise(place, nth.min(2), round, cpu)
             });
-            let of = |differ: Difference| all.iter().filter(move |(_, told)| *told == Some(differ));
+            let of = |differ: Difference| all.iter().filter(move |(_, reported)| *reported == Some(differ));
             found += u32::from(of(Difference::DiskInterrupts).count() > 0);
             assert_eq!(of(Difference::Unknown).count(), 0, "{all:?}");
             assert!(

@@ -65,14 +65,14 @@ struct Merge<'a> {
 
 impl Merge<'_> {
     /// Findings of the same form have the median of each measured number. Whatever else differs (counts, CPUs, words, lengths) is that of the round
-    /// whose figure is nearest to the folded one, so that what is told together belongs together.
+    /// whose figure is nearest to the folded one, so that what is reported together belongs together.
     fn merged(&mut self, rounds: &[&Value], path: &str) -> Value {
         let own = rounds[self.nearest];
         match own {
             Value::Object(fields) => {
-                if let Some(told) = told(rounds) {
+                if let Some(reported) = reported(rounds) {
                     let mut by_cpu = BTreeMap::<_, Vec<f64>>::new();
-                    for (cpu, value) in self.cpus.iter().zip(told) {
+                    for (cpu, value) in self.cpus.iter().zip(reported) {
                         by_cpu.entry(*cpu).or_default().push(value);
                     }
                     let by_cpu = by_cpu.into_values().collect();
@@ -115,7 +115,7 @@ impl Merge<'_> {
 }
 
 /// The values where all rounds hold an estimate.
-fn told(rounds: &[&Value]) -> Option<Vec<f64>> {
+fn reported(rounds: &[&Value]) -> Option<Vec<f64>> {
     let estimates = rounds.iter().map(|round| match round {
         Value::Object(_) => Estimate::read(round),
         _ => None,

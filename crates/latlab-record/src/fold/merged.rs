@@ -73,15 +73,15 @@ fn tail(good: &[&Record]) -> (Vec<TailSample>, Option<f64>, u64) {
 /// The causes of all rounds' slow samples, each round's above its own threshold: nothing faster than the lowest of these is among them. The level is the
 /// least that a round had.
 fn tail_causes(good: &[&Record]) -> Option<TailCauses> {
-    let told: Vec<&TailCauses> = good.iter().filter_map(|line| line.tail_causes.as_ref()).collect();
-    let level = told.iter().map(|told| &told.level).min_by_key(|level| {
+    let reported: Vec<&TailCauses> = good.iter().filter_map(|line| line.tail_causes.as_ref()).collect();
+    let level = reported.iter().map(|reported| &reported.level).min_by_key(|level| {
         let known = LEVELS.iter().position(|known| known == level);
         known.unwrap_or(0)
     })?;
     let mut causes: Vec<TailCause> = Vec::new();
     let mut parts: Vec<TailPart> = Vec::new();
-    for told in &told {
-        for cause in &told.causes {
+    for reported in &reported {
+        for cause in &reported.causes {
             match causes.iter_mut().find(|sum| sum.cause == cause.cause) {
                 Some(sum) => {
                     sum.count = sum.count.saturating_add(cause.count);
@@ -91,7 +91,7 @@ fn tail_causes(good: &[&Record]) -> Option<TailCauses> {
                 None => causes.push(cause.clone()),
             }
         }
-        for part in &told.parts {
+        for part in &reported.parts {
             match parts.iter_mut().find(|sum| sum.cause == part.cause) {
                 Some(sum) => {
                     sum.ns += part.ns;
@@ -107,7 +107,7 @@ fn tail_causes(good: &[&Record]) -> Option<TailCauses> {
     parts.sort_by(|a, b| b.ns.total_cmp(&a.ns));
     Some(TailCauses {
         level: level.clone(),
-        threshold_ns: told.iter().map(|told| told.threshold_ns).fold(f64::INFINITY, f64::min),
+        threshold_ns: reported.iter().map(|reported| reported.threshold_ns).fold(f64::INFINITY, f64::min),
         causes,
         parts,
     })

@@ -240,7 +240,7 @@ impl Estimate<'_> {
     }
 
     /// Whether these parts of the kernel's work are known well enough to be stated.
-    pub(super) fn is_told(&self, parts: &[(Reason, Share)]) -> bool {
+    pub(super) fn is_known(&self, parts: &[(Reason, Share)]) -> bool {
         let stated = STATED * self.tally.wall_ns as f64;
         self.by_category(parts).values().all(|of| of.below + of.above <= stated)
     }
@@ -250,7 +250,7 @@ impl Estimate<'_> {
         let Kernel { work, counts, .. } = self.kernel;
         let faults = std::mem::take(&mut self.kernel.faults);
         let divided = if work.of + work.above > 0.0 { self.by_counts(work, counts) } else { Vec::new() };
-        if self.is_told(&divided) {
+        if self.is_known(&divided) {
             for (reason, share) in divided.into_iter().chain(faults) {
                 self.spend((Side::Kernel, reason), share.of, share.range_ns(), Method::Modelled);
             }

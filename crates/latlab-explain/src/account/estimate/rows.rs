@@ -24,8 +24,8 @@ impl Estimate<'_> {
         let closure = Closure { sum, holds: (sum - 1.0).abs() <= CLOSED };
         // Rounding of the clocks is spread over all rows; more than that is what `closure` says.
         let scale = if sum > 0.0 { 1.0 / sum } else { 1.0 };
-        let told = self.told(scale / wall);
-        let functions = functions(&self.tally.mix, &told);
+        let reported = self.reported(scale / wall);
+        let functions = functions(&self.tally.mix, &reported);
         let levels_user = !self.sees_user();
         let within = self.kernel.within.as_ref();
         let mut rows = Vec::new();
@@ -72,7 +72,7 @@ impl Estimate<'_> {
             .map(|(name, side, frames, weight)| Stack {
                 name,
                 frames: frames.iter().map(ToString::to_string).collect(),
-                share: told.any(name, side, weight).of,
+                share: reported.any(name, side, weight).of,
             })
             .collect();
         stacks.sort_by(|a, b| b.share.total_cmp(&a.share));
@@ -89,7 +89,7 @@ impl Estimate<'_> {
             computing,
             stacks,
             on_cpu: on_cpu.into_iter().collect(),
-            sampled: told,
+            sampled: reported,
             running_ns: self.running,
             cpu_ns: self.cpu() + self.before_records,
             contradiction: None,
@@ -103,14 +103,14 @@ impl Estimate<'_> {
     }
 
     /// What the samples stand for; `share`: of wall time, of a nanosecond.
-    fn told(&self, share: f64) -> Sampled {
+    fn reported(&self, share: f64) -> Sampled {
         let mix = &self.tally.mix;
         let sampled = (mix.total().sum / self.sampled_ns()).clamp(1e-6, 1.0);
         let worth = if self.tally.sees_kernel { mix.worth() } else { mix.worth() / sampled };
         let spent = self.on_cpu.iter().map(|(key, spent)| (*key, spent.times(share)));
         let steady = self.steady(mix.worth());
-        let told = Sampled::of(&spent.collect(), mix, self.rules, self.tail, worth, steady);
-        told.beside(self.unseen * share)
+        let reported = Sampled::of(&spent.collect(), mix, self.rules, self.tail, worth, steady);
+        reported.beside(self.unseen * share)
     }
 
     fn row(
@@ -151,10 +151,10 @@ impl Estimate<'_> {
 }
 
 /// The heaviest functions of each category.
-fn functions(mix: &Mix, told: &Sampled) -> BTreeMap<Category, Vec<Function>> {
+fn functions(mix: &Mix, reported: &Sampled) -> BTreeMap<Category, Vec<Function>> {
     let mut of: BTreeMap<Category, Vec<Function>> = BTreeMap::new();
-    for (category, name, object, weight) in mix.functions(told.tail) {
-        let share = told.own(category, Side::of(object), weight);
+    for (category, name, object, weight) in mix.functions(reported.tail) {
+        let share = reported.own(category, Side::of(object), weight);
         let range = share.range();
         of.entry(category).or_default().push(Function {
             name: name.to_owned(),

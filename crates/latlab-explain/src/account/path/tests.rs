@@ -225,14 +225,14 @@ fn a_wait_for_another_thing_does_not_hang_on_a_child_that_ended_meanwhile() {
 
 #[test]
 fn a_signal_says_that_the_end_of_a_child_has_ended_another_wait() {
-    for told in [true, false] {
+    for reported in [true, false] {
         let mut play = Play::begin();
         play.starts(0, 2);
         play.waits(0, MAIN);
         play.ends(6, 2);
         // As make waits at the pipe of its jobs.
         play.runs_after(8, MAIN, Category::Pipe);
-        if told {
+        if reported {
             play.0.child_ended(9 * MS, MAIN);
             play.0.child_ended(9 * MS, MAIN);
         }
@@ -241,7 +241,7 @@ fn a_signal_says_that_the_end_of_a_child_has_ended_another_wait() {
         play.runs_after(13, MAIN, Category::Pipe);
         play.0.child_ended(13 * MS, MAIN);
         let path = play.shown(13);
-        if told {
+        if reported {
             let expected = [
                 ("a", "on-cpu", 6.0),
                 ("main", "pipe", 3.0),
@@ -309,7 +309,7 @@ fn what_is_attached_to_has_no_path_and_ended_waits() {
 }
 
 #[test]
-fn of_many_processes_those_of_one_name_are_told_together() {
+fn of_many_processes_those_of_one_name_are_reported_together() {
     let mut play = Play::begin();
     let name = Rc::from("cc");
     for child in 0..1_000 {

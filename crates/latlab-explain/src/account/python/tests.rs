@@ -102,17 +102,17 @@ fn shares_sum_to_one_and_callers_have_what_they_call() {
         read.stack(vec![leaf, frame("main", 9)], 1e6, at != 9);
     }
     read.stack(Vec::new(), 10e6, false);
-    let told = read.told().unwrap();
+    let reported = read.reported().unwrap();
     let sum = |places: &[PythonPlace]| places.iter().map(|place| place.share).sum::<f64>();
-    assert!((sum(&told.functions) - 1.0).abs() < 1e-9 && (sum(&told.lines) - 1.0).abs() < 1e-9);
-    let f = &told.functions[0];
+    assert!((sum(&reported.functions) - 1.0).abs() < 1e-9 && (sum(&reported.lines) - 1.0).abs() < 1e-9);
+    let f = &reported.functions[0];
     assert_eq!((f.name.as_str(), f.line), ("f", None));
     assert!((f.share - 0.35).abs() < 1e-9 && (f.busy_share - 7.0 / 9.0).abs() < 1e-9);
     assert!(f.low < 0.35 && f.high > 0.35);
-    assert_eq!((told.lines[0].name.as_str(), told.lines[0].line), ("f", Some(3)));
-    assert!((told.nameless_share - 0.5).abs() < 1e-9);
-    assert_eq!(told.stacks[0].frames, ["main", "f"]);
-    assert!(told.functions.iter().all(|place| place.name != "main"), "it never ran itself");
+    assert_eq!((reported.lines[0].name.as_str(), reported.lines[0].line), ("f", Some(3)));
+    assert!((reported.nameless_share - 0.5).abs() < 1e-9);
+    assert_eq!(reported.stacks[0].frames, ["main", "f"]);
+    assert!(reported.functions.iter().all(|place| place.name != "main"), "it never ran itself");
 }
 
 #[test]
@@ -120,8 +120,8 @@ fn a_function_that_calls_itself_counts_once() {
     let mut read = Read { reads: 2, ..Read::default() };
     read.stack(vec![frame("f", 3), frame("f", 4), frame("main", 9)], 1e6, true);
     read.stack(vec![frame("main", 9)], 1e6, true);
-    let told = read.told().unwrap();
-    let of = |name: &str| told.functions.iter().find(|place| place.name == name).unwrap();
+    let reported = read.reported().unwrap();
+    let of = |name: &str| reported.functions.iter().find(|place| place.name == name).unwrap();
     assert!((of("f").within - 0.5).abs() < 1e-9);
     assert!((of("main").within - 1.0).abs() < 1e-9 && (of("main").share - 0.5).abs() < 1e-9);
 }
@@ -136,10 +136,10 @@ fn runs_add_up_and_the_long_tail_is_one_row() {
         }
         all.add(&read);
     }
-    let told = all.told().unwrap();
-    assert_eq!(told.functions.len(), 21);
-    assert_eq!(told.functions[20].name, "[10 more]");
-    assert!((told.functions.iter().map(|place| place.share).sum::<f64>() - 1.0).abs() < 1e-9);
-    assert_eq!(told.reads, 60);
-    assert_eq!(Read::default().told(), None);
+    let reported = all.reported().unwrap();
+    assert_eq!(reported.functions.len(), 21);
+    assert_eq!(reported.functions[20].name, "[10 more]");
+    assert!((reported.functions.iter().map(|place| place.share).sum::<f64>() - 1.0).abs() < 1e-9);
+    assert_eq!(reported.reads, 60);
+    assert_eq!(Read::default().reported(), None);
 }

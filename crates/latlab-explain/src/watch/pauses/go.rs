@@ -209,9 +209,9 @@ impl Counters for Process {
         self.largest.fill(0);
     }
 
-    fn told(&mut self, process: u32, budget: &Rc<Budget>) -> Vec<Pauses> {
+    fn reported(&mut self, process: u32, budget: &Rc<Budget>) -> Vec<Pauses> {
         let is_there = self.scan();
-        let told = || {
+        let reported = || {
             let layout = self.program.layout(budget)?;
             let (before, last) = (layout.counted(&self.before)?, layout.counted(&self.last)?);
             let (from, words) = (layout.each_ns.offset / 8, layout.each_ns.bytes / 8);
@@ -227,7 +227,7 @@ impl Counters for Process {
             };
             (pauses.times > 0).then_some(pauses)
         };
-        told().into_iter().collect()
+        reported().into_iter().collect()
     }
 }
 
@@ -284,10 +284,10 @@ mod tests {
     }
 
     /// How often, how long, the longest, and whether there may have been more.
-    fn told(process: &mut Process) -> Option<(u64, f64, Option<f64>, bool)> {
-        let mut told = process.told(7, &Rc::new(Budget::of(MIB, MIB)));
-        assert!(told.len() <= 1);
-        let pauses = told.pop()?;
+    fn reported(process: &mut Process) -> Option<(u64, f64, Option<f64>, bool)> {
+        let mut reported = process.reported(7, &Rc::new(Budget::of(MIB, MIB)));
+        assert!(reported.len() <= 1);
+        let pauses = reported.pop()?;
         assert_eq!((pauses.process, pauses.runtime, pauses.kind.as_str()), (7, "Go", KIND));
         let ns = |seconds: f64| (seconds * 1e9).round();
         Some((pauses.times, ns(pauses.seconds), pauses.longest_s.map(ns), pauses.is_least))
@@ -297,24 +297,24 @@ mod tests {
     fn the_longest_pause_is_kept_though_its_place_is_used_again() {
         let (mut process, memory) = process(&[10, 900]);
         set(&memory, &[10, 900, 20, 30, 40, 50, 60]);
-        assert_eq!(told(&mut process), Some((7, 1110.0, Some(900.0), false)));
+        assert_eq!(reported(&mut process), Some((7, 1110.0, Some(900.0), false)));
     }
 
     #[test]
     fn pauses_of_before_are_left_out() {
         let (mut process, memory) = process(&[10, 900]);
         process.has_run();
-        assert_eq!(told(&mut process), None);
+        assert_eq!(reported(&mut process), None);
         set(&memory, &[10, 900, 20, 30]);
-        assert_eq!(told(&mut process), Some((2, 50.0, Some(30.0), false)));
+        assert_eq!(reported(&mut process), Some((2, 50.0, Some(30.0), false)));
     }
 
     #[test]
-    fn what_was_read_last_is_told_of_a_process_whose_memory_is_gone() {
+    fn what_was_read_last_is_reported_of_a_process_whose_memory_is_gone() {
         let (mut process, memory) = process(&[10, 20]);
         memory.set_len(CODE_AT).unwrap();
         assert!(!process.scan());
-        assert_eq!(told(&mut process), Some((2, 30.0, Some(20.0), true)));
+        assert_eq!(reported(&mut process), Some((2, 30.0, Some(20.0), true)));
         set(&memory, &[10, 20, 30]);
         assert!(!process.scan(), "it is not asked again");
     }
@@ -373,7 +373,7 @@ mod tests {
                 let memory = sample::file(&variable(&[1, 2]));
                 let mut process = Process::of(Rc::new(program), memory, random.below(200) as u64);
                 process.scan();
-                told(&mut process);
+                reported(&mut process);
             }
         });
         assert!(understood > 0);

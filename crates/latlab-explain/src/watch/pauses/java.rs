@@ -145,10 +145,10 @@ impl Counters for Machine {
         self.before = pauses.into_iter().map(|(name, times, ticks, _)| (name, (times, ticks))).collect();
     }
 
-    fn told(&mut self, process: u32, _: &Rc<Budget>) -> Vec<Pauses> {
+    fn reported(&mut self, process: u32, _: &Rc<Budget>) -> Vec<Pauses> {
         let Some(counters) = self.read() else { return Vec::new() };
         let per_s = counters.number("sun.os.hrt.frequency").max(1) as f64;
-        let told = |(name, times, ticks, _): (String, u64, u64, Option<u64>)| {
+        let reported = |(name, times, ticks, _): (String, u64, u64, Option<u64>)| {
             let before = self.before.get(&name).copied().unwrap_or_default();
             Pauses {
                 process,
@@ -160,7 +160,7 @@ impl Counters for Machine {
                 kind: name,
             }
         };
-        counters.pauses().into_iter().map(told).filter(|pauses| pauses.times > 0).collect()
+        counters.pauses().into_iter().map(reported).filter(|pauses| pauses.times > 0).collect()
     }
 }
 
@@ -211,8 +211,8 @@ mod tests {
     fn each_collector_has_its_pauses_and_one_that_goes_on_no_length() {
         let counters = Numbers::of(&collected()).expect("it is one");
         let row = |name: &str, times, ticks, last| (name.to_owned(), times, ticks, last);
-        let told = [row("young", 7, 90, Some(12)), row("full", 0, 0, None), row(ALL_STOPS, 9, 95, None)];
-        assert_eq!(counters.pauses(), told);
+        let reported = [row("young", 7, 90, Some(12)), row("full", 0, 0, None), row(ALL_STOPS, 9, 95, None)];
+        assert_eq!(counters.pauses(), reported);
     }
 
     #[test]
@@ -245,9 +245,9 @@ mod tests {
         let mut machine = Machine { file, before: HashMap::new(), longest: HashMap::new() };
         machine.scan();
         let kinds: Vec<(u64, Option<f64>)> =
-            machine.told(5, &budget).iter().map(|pauses| (pauses.times, pauses.longest_s)).collect();
+            machine.reported(5, &budget).iter().map(|pauses| (pauses.times, pauses.longest_s)).collect();
         assert_eq!(kinds, [(7, Some(12.0)), (9, None)], "full has none, and a tick is a second here");
         machine.has_run();
-        assert_eq!(machine.told(5, &budget), Vec::new());
+        assert_eq!(machine.reported(5, &budget), Vec::new());
     }
 }

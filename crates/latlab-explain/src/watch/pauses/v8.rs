@@ -252,7 +252,7 @@ impl Counters for Engine {
         self.has_run = true;
     }
 
-    fn told(&mut self, process: u32, _: &Rc<Budget>) -> Vec<Pauses> {
+    fn reported(&mut self, process: u32, _: &Rc<Budget>) -> Vec<Pauses> {
         self.leave();
         let Sum { times, ns, longest_ns } = self.sum;
         let seconds = |ns: u64| ns as f64 / 1e9;

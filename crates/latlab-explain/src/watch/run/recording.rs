@@ -171,7 +171,7 @@ impl Recording {
         }
     }
 
-    /// Reads what the rings hold: where the records that came now begin, and what there is of them. Its cost is told at once; they are put
+    /// Reads what the rings hold: where the records that came now begin, and what there is of them. Its cost is reported at once; they are put
     /// in order later.
     pub(super) fn read(&mut self) -> (usize, Counts, u64) {
         let from = self.pending.len();

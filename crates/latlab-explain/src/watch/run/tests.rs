@@ -140,12 +140,12 @@ fn nobody_waits_for_the_end_of_a_process_once_it_is_not_asked_for() {
         .unwrap();
     let stamp = EndStamp::of(i32::try_from(child.id()).unwrap());
     assert!(stamp.thread.is_some());
-    let (tell, told) = std::sync::mpsc::channel();
+    let (tell, reported) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         drop(stamp);
         tell.send(()).unwrap();
     });
-    let ended = told.recv_timeout(std::time::Duration::from_mins(1));
+    let ended = reported.recv_timeout(std::time::Duration::from_mins(1));
     assert!(child.try_wait().unwrap().is_none(), "it goes on");
     drop(child.stdin.take());
     child.wait().unwrap();

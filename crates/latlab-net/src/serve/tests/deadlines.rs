@@ -65,7 +65,7 @@ impl Frozen {
     fn advance(&self, by: Duration) {
         /// Each yields to the tasks and looks at sockets and timers.
         const ROUNDS: usize = 50;
-        let (tell, told) = sync_channel(1);
+        let (tell, reported) = sync_channel(1);
         self.runtime.spawn(async move {
             for round in 0..2 * ROUNDS {
                 if round == ROUNDS {
@@ -75,7 +75,7 @@ impl Frozen {
             }
             tell.send(()).expect("it is waited for");
         });
-        told.recv_timeout(BOUND).expect("the clock moves");
+        reported.recv_timeout(BOUND).expect("the clock moves");
     }
 
     /// The same in steps, as timers that follow each other need it; calls this after each.

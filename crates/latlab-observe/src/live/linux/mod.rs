@@ -345,8 +345,8 @@ mod tests {
 
     #[test]
     fn lost_records_are_counted_and_are_no_records_themselves() {
-        let told = [What::Lost(41), What::SwitchedIn, What::Lost(1)];
-        let records = told.map(|what| Record { time_ns: 1, pid: 7, tid: 8, event: 5, what });
+        let reported = [What::Lost(41), What::SwitchedIn, What::Lost(1)];
+        let records = reported.map(|what| Record { time_ns: 1, pid: 7, tid: 8, event: 5, what });
         let mut lost = 0;
         let of_lost = records.map(|record| is_of_lost(&record, &mut lost));
         assert_eq!((of_lost, lost), ([true, false, true], 42));

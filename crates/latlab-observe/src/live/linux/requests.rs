@@ -53,29 +53,29 @@ mod tests {
     const FIELDS: RequestFields = RequestFields { device: 8, sector: 16 };
 
     /// Event, thread, time, device, first sector.
-    type Told = (u64, u32, u64, u32, u64);
+    type Reported = (u64, u32, u64, u32, u64);
 
-    fn raw((_, _, _, device, sector): &Told) -> Vec<u8> {
+    fn raw((_, _, _, device, sector): &Reported) -> Vec<u8> {
         [&[0; 8][..], &device.to_ne_bytes(), &[0; 4], &sector.to_ne_bytes()].concat()
     }
 
-    fn found(told: &[Told], bytes: usize, devices: &mut HashSet<u32>) -> Vec<(u64, u64)> {
+    fn found(reported: &[Reported], bytes: usize, devices: &mut HashSet<u32>) -> Vec<(u64, u64)> {
         let roles = HashMap::from([(ISSUE, Role::HandedOver(FIELDS)), (COMPLETE, Role::Ended(FIELDS))]);
-        let raw: Vec<Vec<u8>> = told.iter().map(raw).collect();
-        let told = told.iter().zip(&raw).map(|(&(event, tid, time_ns, _, _), raw)| Record {
+        let raw: Vec<Vec<u8>> = reported.iter().map(raw).collect();
+        let reported = reported.iter().zip(&raw).map(|(&(event, tid, time_ns, _, _), raw)| Record {
             time_ns,
             pid: 1,
             tid,
             event,
             what: What::Sample(Sample::Raw(&raw[..bytes])),
         });
-        at_devices(told.collect(), &roles, TID, devices)
+        at_devices(reported.collect(), &roles, TID, devices)
     }
 
     #[test]
     fn a_write_and_the_flush_that_a_thread_of_the_kernel_sends_are_with_the_device_and_other_devices_are_nobodys()
      {
-        let told = [
+        let reported = [
             (COMPLETE, 0, 160, 1, u64::MAX),
             (ISSUE, TID, 10, 1, 800),
             (ISSUE, 5, 20, 2, 800),
@@ -87,7 +87,7 @@ mod tests {
             // Has not ended.
             (ISSUE, TID, 180, 1, 900),
         ];
-        assert_eq!(found(&told, 24, &mut HashSet::new()), [(10, 60), (100, 160)]);
+        assert_eq!(found(&reported, 24, &mut HashSet::new()), [(10, 60), (100, 160)]);
     }
 
     #[test]

@@ -68,7 +68,7 @@ impl Kernel for IntegerChain {
     }
 }
 
-/// A branch on a bit that nothing foretells, in each step.
+/// A branch on a bit that nothing predicts, in each step.
 pub(super) struct Branches {
     start: u64,
     state: u64,

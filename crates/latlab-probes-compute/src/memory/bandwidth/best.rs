@@ -322,7 +322,7 @@ mod tests {
     #[test]
     fn each_level_is_shown_at_its_landmark_with_its_share_of_what_the_core_can_move() {
         let levels = levels(&header("AuthenticAMD", Some("Zen 5")), &reads("avx512"), Operation::Read);
-        let told: Vec<(&str, u64, Option<f64>)> = levels
+        let reported: Vec<(&str, u64, Option<f64>)> = levels
             .iter()
             .map(|level| {
                 (
@@ -333,7 +333,7 @@ mod tests {
             })
             .collect();
         assert_eq!(
-            told,
+            reported,
             [
                 ("L1", 24 << 10, Some(120.0 / 128.0)),
                 ("L2", 1 << 20, Some(0.75)),

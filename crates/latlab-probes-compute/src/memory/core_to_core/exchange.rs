@@ -264,7 +264,7 @@ fn exchanges(before: u64, count: u64, mut one: impl FnMut(u64) -> Option<u64>) -
     let mut sum = 0u64;
     for made in 0..count {
         match one(before + made + 1) {
-            Some(told) => sum = sum.wrapping_add(told),
+            Some(reported) => sum = sum.wrapping_add(reported),
             None => return (made, sum),
         }
     }
@@ -285,9 +285,9 @@ pub(super) fn ask<W: Way>(place: &mut Place, asked: &Asked) -> Seen {
         let (mut n, mut sum) = (0u64, 0u64);
         let words = line.words();
         let mut several = |count: u64| {
-            let (made, told) = exchanges(n, count, |n| W::ask(words, n, &mut wait));
+            let (made, reported) = exchanges(n, count, |n| W::ask(words, n, &mut wait));
             n += made;
-            sum = sum.wrapping_add(told);
+            sum = sum.wrapping_add(reported);
             made == count
         };
         let mut whole = several(asked.warm);

@@ -35,8 +35,8 @@ impl Partner {
             let pinned = Pinned::to(cpu);
             let begun = pinned.is_ok();
             // Nobody listens any more: there is nobody to answer either.
-            let told = report.send(pinned.as_ref().map(|_| thread_id()).map_err(ToString::to_string));
-            if begun && told.is_ok() {
+            let reported = report.send(pinned.as_ref().map(|_| thread_id()).map_err(ToString::to_string));
+            if begun && reported.is_ok() {
                 answer(&theirs.partner());
             }
         })?;

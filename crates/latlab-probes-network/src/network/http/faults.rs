@@ -34,10 +34,10 @@ fn requests_at_a_rate_are_answered_and_prove_themselves_on_one_cpu_and_on_all() 
         let findings = proofs[0].findings.clone().expect("findings");
         let answers: Answers = serde_json::from_value(findings).expect("as it was said");
         let Offered { offered_per_s, service_p50_ns, .. } = &answers.offered;
-        let is_told = |number: &Option<serde_json::Number>| {
+        let is_known = |number: &Option<serde_json::Number>| {
             number.as_ref().and_then(serde_json::Number::as_f64) > Some(0.0)
         };
-        assert!(is_told(offered_per_s) && is_told(service_p50_ns));
+        assert!(is_known(offered_per_s) && is_known(service_p50_ns));
         assert_eq!((answers.connections_opened, answers.least_body_bytes), (32, Some(1024)));
     }
 }

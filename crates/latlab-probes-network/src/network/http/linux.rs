@@ -8,7 +8,7 @@ use latlab_net::serve::is_body;
 use latlab_record::{Check, Work};
 
 use super::{ANSWER_BYTES, Answers, CONNECTIONS, Http, Requests, requests};
-use crate::peer::{Route, WebServer, check, secret, told};
+use crate::peer::{Route, WebServer, check, reported, secret};
 use latlab_probes_shared::linux::Pinned;
 use latlab_probes_shared::open_loop::Offered;
 use latlab_probes_shared::{Result, other_cpu};
@@ -70,7 +70,7 @@ impl Asker {
 impl Queue for Asker {
     fn submit(&mut self, token: u32) -> Result<()> {
         self.asked += 1;
-        self.pool.ask(token as usize).map_err(|error| told(&error, self.patience))
+        self.pool.ask(token as usize).map_err(|error| reported(&error, self.patience))
     }
 
     fn reap(&mut self, wait: Wait, done: &mut dyn FnMut(u32)) -> Result<()> {
@@ -92,7 +92,7 @@ impl Queue for Asker {
         for answer in answers {
             self.add(answer);
         }
-        outcome.map_err(|error| told(&error, self.patience))
+        outcome.map_err(|error| reported(&error, self.patience))
     }
 }
 
@@ -119,7 +119,7 @@ pub struct Session<'env> {
 impl<'env> Session<'env> {
     fn new(env: &'env Env, patience: Duration) -> Result<Self> {
         let home = Pinned::to(env.home_cpu)?;
-        let failed = |error: FetchError| told(&error, patience);
+        let failed = |error: FetchError| reported(&error, patience);
         let mut own = None;
         let (url, trust, secret) = if let Some(url) = &env.settings.url {
             (

@@ -23,7 +23,7 @@ pub(crate) struct Answers {
 }
 
 impl Runs for Answers {
-    type Told = Counts;
+    type Reported = Counts;
     const PROGRAM: &'static str = "network.roundtrip";
 
     fn start(self, ip: IpAddr) -> Result<Serving<Counts>, NetError> {

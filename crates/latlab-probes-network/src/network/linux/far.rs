@@ -21,11 +21,11 @@ const ANSWERS: Duration = Duration::from_secs(4);
 /// What such a process runs, one at a time.
 pub(crate) trait Runs: Serialize + DeserializeOwned {
     /// What it says at its end.
-    type Told: Serialize + DeserializeOwned + Send + 'static;
+    type Reported: Serialize + DeserializeOwned + Send + 'static;
     /// The name of the process's program.
     const PROGRAM: &'static str;
 
-    fn start(self, ip: IpAddr) -> Result<Serving<Self::Told>, NetError>;
+    fn start(self, ip: IpAddr) -> Result<Serving<Self::Reported>, NetError>;
 }
 
 #[derive(Serialize, Deserialize)]
@@ -44,7 +44,7 @@ enum Answer<T> {
 
 /// The process, until its input ends.
 pub(crate) fn run<A: Runs>(input: &mut dyn BufRead, output: &mut dyn Write) -> std::io::Result<()> {
-    let mut own: Option<Serving<A::Told>> = None;
+    let mut own: Option<Serving<A::Reported>> = None;
     let mut there = false;
     serve_child(input, output, move |request: Request<A>| match request {
         Request::Run { place, ip, asked } => {
@@ -185,9 +185,9 @@ impl<'env, A: Runs> Far<'env, A> {
     }
 
     /// Ends what runs; what it tells.
-    pub(crate) fn end(&mut self) -> Result<A::Told, ProbeError> {
+    pub(crate) fn end(&mut self) -> Result<A::Reported, ProbeError> {
         match self.ask(&Request::End)? {
-            Answer::Ended(Some(told)) => Ok(told),
+            Answer::Ended(Some(reported)) => Ok(reported),
             _ => Err(gone::<A>()),
         }
     }
@@ -197,12 +197,12 @@ impl<'env, A: Runs> Far<'env, A> {
         self.side = None;
     }
 
-    fn ask(&mut self, request: &Request<&A>) -> Result<Answer<A::Told>, ProbeError> {
+    fn ask(&mut self, request: &Request<&A>) -> Result<Answer<A::Reported>, ProbeError> {
         let mut side = self.side.take().ok_or_else(gone::<A>)?;
-        let told = side.ask(request, self.patience.max(ANSWERS));
+        let reported = side.ask(request, self.patience.max(ANSWERS));
         // One that could not do what it was asked can be asked for something else.
         self.side = (!side.is_gone()).then_some(side);
-        told
+        reported
     }
 }
 

@@ -25,7 +25,7 @@ pub(crate) struct Receives {
 }
 
 impl Runs for Receives {
-    type Told = Vec<Received>;
+    type Reported = Vec<Received>;
     const PROGRAM: &'static str = "network.throughput";
 
     fn start(self, ip: IpAddr) -> Result<Serving<Vec<Received>>, NetError> {

@@ -23,8 +23,8 @@ fn every_point_proves_that_its_bytes_arrived() {
         assert_eq!(Some(rates), planned.point.streams.map(|streams| streams as usize));
         let named = planned.point.transport.as_deref() == Some("unix");
         // The emulator of another CPU's programs hands on nothing of what TCP knows.
-        let untold = named || std::env::consts::ARCH != "x86_64";
-        assert!(carried.tcp.is_none() == named || untold);
+        let unreported = named || std::env::consts::ARCH != "x86_64";
+        assert!(carried.tcp.is_none() == named || unreported);
     }
 }
 

@@ -6,14 +6,14 @@ use latlab_harness::product;
 use latlab_probes_shared::prelude::*;
 
 use super::details::{Experiment, Found, Little, Server, Singles};
-use super::knee::{Knee, Step, crossing, foretold, knee, medians, next};
+use super::knee::{Knee, Step, crossing, knee, medians, next, predicted};
 use super::model::{Evidence, Growth, Predicted, Verdict, Way, fit, predict, verdict};
 use super::{Connections, FILES, Fetch, GRID, KIB, Kept, LARGE, MIB, New, POOL, Transfer, USUAL};
 use crate::peer::{Engine, PathKind, Protocol, RouteDetails};
 
 /// Bytes of a file in a frame with 1500 bytes of packet, over the frame's with its head.
 const DATA_OF_A_FRAME: f64 = 1448.0 / 1514.0;
-/// A foretold knee is verified when it is within this factor of the one that was measured.
+/// A predicted knee is verified when it is within this factor of the one that was measured.
 const FACTOR: f64 = 2.0;
 
 /// What follows from all points.
@@ -105,7 +105,8 @@ struct Bend {
     /// Where there is no plateau.
     at_least: Option<f64>,
     not_found: Option<String>,
-    foretold: Option<Estimate>,
+    #[serde(rename = "foretold")]
+    predicted: Option<Estimate>,
     /// Foretold over measured, or the inverse: at least 1.
     factor: Option<f64>,
     verified: Option<bool>,
@@ -450,10 +451,10 @@ fn bend(known: &Known<'_>, kind: Fetch, by_rounds: Option<Estimate>) -> Option<B
     let one = at(known.figures, kind);
     let steps = steps(known.figures, kind);
     let Knee { concurrency, below, plateau, rise } = knee(&steps, by_rounds)?;
-    let foretold = one.filter(|one| is_real(one)).and_then(|one| before(known, one));
+    let predicted = one.filter(|one| is_real(one)).and_then(|one| before(known, one));
     let found = rise.is_none();
-    let factor = foretold.filter(|_| found).map(|foretold| {
-        let (value, measured) = (foretold.value, concurrency.value);
+    let factor = predicted.filter(|_| found).map(|predicted| {
+        let (value, measured) = (predicted.value, concurrency.value);
         (value / measured).max(measured / value)
     });
     let curve = steps.iter().filter_map(|(concurrency, goodput)| {
@@ -484,7 +485,7 @@ fn bend(known: &Known<'_>, kind: Fetch, by_rounds: Option<Estimate>) -> Option<B
                 rise.times, rise.from, rise.to
             )
         }),
-        foretold,
+        predicted,
         factor,
         verified: factor.map(|factor| factor <= FACTOR),
         curve: curve.collect(),
@@ -496,13 +497,13 @@ fn one_step(below: u32, at: f64) -> bool {
     !GRID.iter().any(|many| below < *many && f64::from(*many) < at)
 }
 
-/// The knee foretold from one transfer and one throughput, with the range that theirs give it.
+/// The knee predicted from one transfer and one throughput, with the range that theirs give it.
 fn before(known: &Known<'_>, one: &Figure<Transfer>) -> Option<Estimate> {
     let throughput = known.throughput?;
     let singles = singles(one)?;
     let cpu = singles.client_cpu_share?.max(singles.server_cpu_share?);
     let p50 = one.result.p50;
-    let value = foretold(one.point.bytes() as f64, p50, cpu * p50, throughput.value);
+    let value = predicted(one.point.bytes() as f64, p50, cpu * p50, throughput.value);
     Some(product(value, &[time_of_one(one), throughput]))
 }
 

@@ -49,9 +49,9 @@ pub(super) fn knee(steps: &[Step], by_rounds: Option<Estimate>) -> Option<Knee> 
     let (at, top) = bend(&medians);
     let below = medians.iter().rev().find(|(own, _)| *own < at).map(|(own, _)| *own);
     let plateau = steps.iter().find(|(own, _)| *own == top)?.1;
-    let told = by_rounds.filter(|own| own.ends().is_some()).unwrap_or_else(|| moved(steps, crossed));
+    let reported = by_rounds.filter(|own| own.ends().is_some()).unwrap_or_else(|| moved(steps, crossed));
     let knee = f64::from(at);
-    let concurrency = told.about(knee);
+    let concurrency = reported.about(knee);
     let from = f64::from(below.map_or(at, |below| below + 1));
     Some(Knee {
         concurrency: match concurrency.ends() {
@@ -129,9 +129,9 @@ fn bend(medians: &[(u32, f64)]) -> (u32, u32) {
     (first.map_or(1, |(concurrency, _)| *concurrency), top)
 }
 
-/// The knee as one transfer and one throughput foretell it: as many as fill the throughput to the same share, each as fast as that
+/// The knee as one transfer and one throughput predict it: as many as fill the throughput to the same share, each as fast as that
 /// one was alone. `cpu_ns` is what the busier of the two sides computes for it: no number of transfers gets past that.
-pub(super) fn foretold(file_bytes: f64, one_ns: f64, cpu_ns: f64, throughput: f64) -> f64 {
+pub(super) fn predicted(file_bytes: f64, one_ns: f64, cpu_ns: f64, throughput: f64) -> f64 {
     let by_cpu = if cpu_ns > 0.0 { file_bytes * 1e9 / cpu_ns } else { f64::INFINITY };
     let alone = file_bytes * 1e9 / one_ns;
     (SHARE * throughput.min(by_cpu) / alone).max(1.0)
@@ -174,8 +174,8 @@ mod tests {
 
     #[test]
     fn rounds_that_make_the_sweep_tell_its_range_before_the_steps_do() {
-        let told = Estimate::within(5.2, Some([0.5, 2.0]));
-        let own = knee(&steps(0.02), Some(told)).expect("a knee").concurrency;
+        let reported = Estimate::within(5.2, Some([0.5, 2.0]));
+        let own = knee(&steps(0.02), Some(reported)).expect("a knee").concurrency;
         assert_eq!(own.ends(), Some([3.0, 12.0]));
         let own = knee(&steps(0.02), Some(Estimate::once(5.2))).expect("a knee").concurrency;
         assert_eq!(own.ends(), Some([5.0, 7.0]));
@@ -220,10 +220,10 @@ mod tests {
     }
 
     #[test]
-    fn one_transfer_and_one_throughput_foretell_it() {
-        assert!((foretold(1e6, 100e6, 0.0, 65e6) - 5.2).abs() < 1e-9);
+    fn one_transfer_and_one_throughput_predict_it() {
+        assert!((predicted(1e6, 100e6, 0.0, 65e6) - 5.2).abs() < 1e-9);
         // 1 MB costs a side 50 ms: no more than 20 MB/s come, whatever the link lets through.
-        assert!((foretold(1e6, 100e6, 50e6, 65e6) - 1.6).abs() < 1e-9);
-        assert!((foretold(1e6, 1e6, 0.0, 65e6) - 1.0).abs() < f64::EPSILON);
+        assert!((predicted(1e6, 100e6, 50e6, 65e6) - 1.6).abs() < 1e-9);
+        assert!((predicted(1e6, 1e6, 0.0, 65e6) - 1.0).abs() < f64::EPSILON);
     }
 }

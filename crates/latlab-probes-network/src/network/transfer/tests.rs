@@ -101,11 +101,11 @@ fn the_model_the_knee_and_the_verdict_stand_beside_the_measurement() {
     // Twenty lie between.
     assert_eq!((&knee["one_step"], &knee["knee"]["low"]), (&json!(false), &json!(17.0)));
     assert_eq!(knee["verified"], json!(true), "{knee}");
-    let foretold = Estimate::read(&knee["foretold"]).expect("foretold");
-    let [low, high] = foretold.ends().expect("both have one");
-    let foretold = foretold.value;
-    assert!(low < foretold && foretold < high);
-    assert!((foretold - 0.8 * 25e6 / alone).abs() < 0.5, "{foretold}");
+    let predicted = Estimate::read(&knee["foretold"]).expect("foretold");
+    let [low, high] = predicted.ends().expect("both have one");
+    let predicted = predicted.value;
+    assert!(low < predicted && predicted < high);
+    assert!((predicted - 0.8 * 25e6 / alone).abs() < 0.5, "{predicted}");
 
     let single = |bytes: u64| {
         found["singles"]
@@ -453,7 +453,7 @@ mod on_linux {
     }
 
     #[test]
-    fn a_transfer_that_is_not_told_of_fails_the_proof() {
+    fn a_transfer_that_is_not_reported_fails_the_proof() {
         let env = testing::env(64 << 20);
         let mut session = Transfer.open(&env, &[]).expect("a session");
         let point = Fetch::of(PathKind::Loopback, KIB, 1, New);
@@ -468,9 +468,9 @@ mod on_linux {
         let mut pairs = Pairs::new(&env);
         let pair = pairs.on(PathKind::Loopback).expect("a client and a server");
         pair.client.plant(Fault::Forgets).expect("planted");
-        let told = pair.client.transfer(&work()).expect("transfers");
-        pair.connections += told.connections;
-        pair.requests += told.stamped.len() as u64;
+        let reported = pair.client.transfer(&work()).expect("transfers");
+        pair.connections += reported.connections;
+        pair.requests += reported.stamped.len() as u64;
         let check = pair.counted().expect("a server of our own");
         assert!(!check.ok && check.detail.contains("3 answers"), "{}", check.detail);
     }

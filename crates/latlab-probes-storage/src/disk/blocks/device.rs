@@ -88,10 +88,11 @@ impl DeviceTime {
     /// How much of the mean time of `operations`, which together took `ns` and were to move `bytes`, a request of theirs was with the device and its
     /// queue; or why the system does not say.
     pub(crate) fn of(&self, asked: Asked, operations: u64, ns: f64, bytes: u64) -> DevicePart {
-        self.told(asked, operations, ns, bytes).unwrap_or_else(|not_told| DevicePart::NotTold { not_told })
+        self.reported(asked, operations, ns, bytes)
+            .unwrap_or_else(|not_reported| DevicePart::NotReported { not_reported })
     }
 
-    fn told(&self, asked: Asked, operations: u64, ns: f64, bytes: u64) -> Result<DevicePart, String> {
+    fn reported(&self, asked: Asked, operations: u64, ns: f64, bytes: u64) -> Result<DevicePart, String> {
         let Some(sum) = self.sum.filter(|_| operations > 0) else {
             return Err("nothing here counts the time of the device's requests".to_owned());
         };
@@ -127,7 +128,7 @@ impl DeviceTime {
             let why = "the device counts in milliseconds, and there are too few operations for that";
             return Err(why.to_owned());
         }
-        Ok(DevicePart::Told {
+        Ok(DevicePart::Reported {
             operation_mean_ns: each(ns),
             device_mean_ns: each(with_device_ns),
             error_ns: each(error_ns),
@@ -220,7 +221,7 @@ mod tests {
     const READ: Asked = Asked::One(Direction::Read);
 
     /// As a record has it.
-    fn told(time: DeviceTime, asked: Asked, operations: u64, ns: f64, bytes: u64) -> Value {
+    fn reported(time: DeviceTime, asked: Asked, operations: u64, ns: f64, bytes: u64) -> Value {
         json!(time.of(asked, operations, ns, bytes))
     }
 
@@ -228,22 +229,22 @@ mod tests {
     fn the_devices_part_of_an_operation_is_what_its_requests_took() {
         // Ten blocks of 1,000 reads of 60 us, 40 of which the device had; a sync is a write and a flush.
         let time = of_blocks(10, counted(1_000, 40));
-        let read = told(time, READ, 10_000, 6e8, 40_960_000);
+        let read = reported(time, READ, 10_000, 6e8, 40_960_000);
         assert_eq!(read["device_mean_ns"], 40_000.0, "{read}");
         assert_eq!(read["operation_mean_ns"], 60_000.0);
         assert!(read["error_ns"].as_f64().is_some_and(|ns| ns < 400.0), "{read}");
         // A write, and the flush as a write of no bytes; the flush that is counted apart is the same one.
-        let durable = told(time, Asked::Durable, 5_000, 5e8, 40_960_000);
+        let durable = reported(time, Asked::Durable, 5_000, 5e8, 40_960_000);
         assert_eq!(
             (&durable["device_mean_ns"], &durable["requests_per_operation"]),
             (&json!(80_000.0), &json!(2.0))
         );
-        let both = told(time, Asked::ReadThenWrite, 10_000, 1e9, 81_920_000);
+        let both = reported(time, Asked::ReadThenWrite, 10_000, 1e9, 81_920_000);
         assert_eq!(both["device_mean_ns"], 80_000.0);
     }
 
     #[test]
-    fn what_cannot_be_told_says_why() {
+    fn what_cannot_be_known_says_why() {
         let time = of_blocks(10, counted(1_000, 40));
         for (time, operations, ns, bytes, why) in [
             (DeviceTime::default(), 10, 6e8, 10, "nothing here counts"),
@@ -252,8 +253,11 @@ mod tests {
             (of_blocks(10, counted(10, 1)), 100, 6e8, 409_600, "milliseconds"),
             (time, 10_000, 3e8, 40_960_000, "overlap"),
         ] {
-            let told = told(time, READ, operations, ns, bytes);
-            assert!(told["not_told"].as_str().is_some_and(|text| text.contains(why)), "{why}: {told}");
+            let reported = reported(time, READ, operations, ns, bytes);
+            assert!(
+                reported["not_told"].as_str().is_some_and(|text| text.contains(why)),
+                "{why}: {reported}"
+            );
         }
     }
 }

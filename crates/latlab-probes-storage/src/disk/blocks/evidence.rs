@@ -7,9 +7,9 @@ use latlab_storage::{
 
 use super::device::DeviceCount;
 use super::target::Target;
-use crate::disk::words::{Access, BUFFERED, COLD, DIRECT, Verified, WARM, check, told};
+use crate::disk::words::{Access, BUFFERED, COLD, DIRECT, Verified, WARM, check, reported};
 
-/// What speaks for the blocks of one point: gathered while they are taken, told as checks.
+/// What speaks for the blocks of one point: gathered while they are taken, reported as checks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Evidence {
     /// Blocks of the file whose header was verified.
@@ -160,16 +160,16 @@ fn reaches_the_device(path: Access) -> bool {
 /// No byte of the file is a hole or only reserved.
 fn written_extents(extents: &Extents) -> Check {
     let Extents { written_bytes, pieces, exact, .. } = extents;
-    let as_told = if *exact { "" } else { " as far as this file system tells" };
-    let all = || format!("{written_bytes} bytes in {pieces} pieces, none only reserved{as_told}");
-    told("extents written", extents.all_written().map(|()| all()))
+    let as_reported = if *exact { "" } else { " as far as this file system tells" };
+    let all = || format!("{written_bytes} bytes in {pieces} pieces, none only reserved{as_reported}");
+    reported("extents written", extents.all_written().map(|()| all()))
 }
 
 fn trial_check(target: &Target) -> Check {
     let not_tried = || Ok("accepted; the user's file is not tried, the kernel's count decides".to_owned());
     let direct = target.test.direct.as_ref().map_err(Clone::clone);
     let tried = |direct: &Direct| direct.evidence.as_ref().map_or_else(not_tried, DirectEvidence::is_direct);
-    told("direct", direct.and_then(tried))
+    reported("direct", direct.and_then(tried))
 }
 
 #[cfg(test)]

@@ -100,8 +100,8 @@ impl Pool {
         extents(&file).map_err(|_| ())?.all_written().map_err(|_| ())?;
         let found = residency(&file).map_err(|_| ())?;
         // Of other people's files mincore(2) says that all is there.
-        let told = found.source == "cachestat" || found.resident_bytes < found.total_bytes;
-        if told && 1.0 - found.evicted_share() > TOUCHED {
+        let reported = found.source == "cachestat" || found.resident_bytes < found.total_bytes;
+        if reported && 1.0 - found.evicted_share() > TOUCHED {
             return Err(());
         }
         Ok(self.open(names, true).is_ok())

@@ -528,10 +528,10 @@ impl Evidence {
 
     fn nothing_fetched(&self) -> Check {
         let pokes = self.pokes;
-        let told = |bytes| {
+        let reported = |bytes| {
             format!("{bytes} bytes fetched from storage during {pokes} warm pokes (/proc/thread-self/io)")
         };
-        let detail = self.fetched.map_or("this kernel does not count what is fetched".to_owned(), told);
+        let detail = self.fetched.map_or("this kernel does not count what is fetched".to_owned(), reported);
         let is_little = self.fetched.unwrap_or(0) <= pokes / FETCHED * PAGE_BYTES;
         check("answered by the page cache", pokes > 0 && is_little, detail)
     }

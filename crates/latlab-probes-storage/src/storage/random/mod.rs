@@ -338,9 +338,9 @@ fn own_rates(best: &[(u64, f64)]) -> Option<Sanity> {
         return None;
     }
     let same = others.iter().all(|(_, rate)| (rate / first.1 - 1.0).abs() <= SAME);
-    let told = |(bytes, rate): &(u64, f64)| format!("{} {rate:.0} a second", binary_size(*bytes));
-    let told: Vec<String> = best.iter().map(told).collect();
-    let detail = format!("{}; one rate for all would be a limiter's", told.join(", "));
+    let reported = |(bytes, rate): &(u64, f64)| format!("{} {rate:.0} a second", binary_size(*bytes));
+    let reported: Vec<String> = best.iter().map(reported).collect();
+    let detail = format!("{}; one rate for all would be a limiter's", reported.join(", "));
     Some(Sanity { rule: "each block size has its own rate".into(), holds: !same, detail })
 }
 
@@ -372,7 +372,7 @@ fn halves<M: Marker>(figures: &[Figure<Random<M>>]) -> Vec<OfPoint> {
 const SOLID_MS: [f64; 2] = [0.01, 0.2];
 const SPINNING_MS: [f64; 2] = [4.0, 15.0];
 
-/// The third rule that is said of disks. One disk cannot decide it; what it is, and what its kind and the other take elsewhere, is told.
+/// The third rule that is said of disks. One disk cannot decide it; what it is, and what its kind and the other take elsewhere, is reported.
 fn solid_state_beats_spinning<M: Marker>(figures: &[Figure<Random<M>>]) -> Option<Claim> {
     let alone = figures.iter().find(|own| (own.point.block_bytes, own.point.queue_depth) == (KIB_4, 1))?;
     let seek = alone.details.as_ref()?.seek.as_ref()?;
@@ -384,7 +384,7 @@ fn solid_state_beats_spinning<M: Marker>(figures: &[Figure<Random<M>>]) -> Optio
     };
     let [low, high] = seek.interval_ns.map(us);
     let [near, far, more] = [seek.near_ns, seek.far_ns, seek.difference_ns].map(us);
-    let told = format!(
+    let reported = format!(
         ": a read {} behind the last one takes {near}, one far away {far} ({more} more, 95 % interval {low} to {high}); {}",
         binary_size(NEAR_BYTES),
         seek.reason,
@@ -394,7 +394,7 @@ fn solid_state_beats_spinning<M: Marker>(figures: &[Figure<Random<M>>]) -> Optio
     });
     let ([solid, solid_most], [spinning, spinning_most]) = (SOLID_MS, SPINNING_MS);
     let detail = format!(
-        "undecided here, where there is one disk. By its seeks it is {kind}{told}. A random 4 KiB block takes {:.2} ms here, \
+        "undecided here, where there is one disk. By its seeks it is {kind}{reported}. A random 4 KiB block takes {:.2} ms here, \
 {solid} to {solid_most} ms from solid state elsewhere and {spinning} to {spinning_most} ms from spinning disks{flag}",
         alone.result.p50 / 1e6,
     );

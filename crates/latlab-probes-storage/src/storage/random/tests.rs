@@ -260,7 +260,7 @@ mod linux {
         target.device = Device::planted(DeviceSource::of(42));
         let proof = read_from(&env, target);
         assert!(testing::failed(&proof).is_empty(), "{:?}", proof.checks);
-        let told = proof.checks.iter().find(|check| check.name == "device counted");
-        assert!(told.expect("a check").detail.starts_with("no device counter"));
+        let reported = proof.checks.iter().find(|check| check.name == "device counted");
+        assert!(reported.expect("a check").detail.starts_with("no device counter"));
     }
 }

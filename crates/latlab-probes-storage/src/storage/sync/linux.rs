@@ -96,7 +96,7 @@ pub(super) struct Watch {
     before: Before,
 }
 
-/// What was told before the block.
+/// What was known before the block.
 #[derive(Default)]
 struct Before {
     device: Option<DeviceCounters>,
@@ -140,7 +140,7 @@ impl Watch {
         let each = |count: u64| count as f64 / operations.max(1) as f64;
         let on_device = counted.at_device.sum;
         let disk = disk_of(env);
-        let told = OnLinux {
+        let reported = OnLinux {
             cpu_pressure: counted.waited_us.map(|waited| waited as f64 / counted.watched_us.max(1.0)),
             flushes_per_operation: on_device.and_then(|sum| sum.flushes).map(each),
             device_writes_per_operation: on_device.map(|sum| each(sum.writes)),
@@ -156,7 +156,7 @@ impl Watch {
         };
         Proof {
             work: Work { bytes: found.bytes(), device_bytes: counted.bytes, ..Work::default() },
-            ..Proof::of(checks(found, &self.under)).with(found.details(Some(told))).by("psync")
+            ..Proof::of(checks(found, &self.under)).with(found.details(Some(reported))).by("psync")
         }
     }
 }

@@ -5,9 +5,9 @@ use serde_json::json;
 use super::*;
 use crate::planted::on_a_disk;
 
-fn figure(operation: Operation, way: Way, p50: f64, sync_ns: f64, told: OnLinux) -> Figure<Durable> {
+fn figure(operation: Operation, way: Way, p50: f64, sync_ns: f64, reported: OnLinux) -> Figure<Durable> {
     let point = Write::of(operation, way);
-    let details = Details { sync_p50_ns: Some(sync_ns), linux: Some(told), ..Details::default() };
+    let details = Details { sync_p50_ns: Some(sync_ns), linux: Some(reported), ..Details::default() };
     Figure { point, details: Some(details), result: PointResult::new(point.to_point(), p50) }
 }
 
@@ -36,14 +36,14 @@ fn a_sync_is_judged_by_its_time_its_flushes_and_how_busy_the_machine_was() {
 
 #[test]
 fn the_verdict_comes_with_its_evidence() {
-    let told = OnLinux {
+    let reported = OnLinux {
         write_cache: Some("write back".to_owned()),
         made_of_others: Some(false),
         file_system: Some("file system ext4 with the options rw; with a journal".to_owned()),
         ..OnLinux::default()
     };
     let findings = concluded(&[
-        figure(Operation::Overwrite, Way::Fdatasync, 100e3, 96e3, told),
+        figure(Operation::Overwrite, Way::Fdatasync, 100e3, 96e3, reported),
         figure(Operation::Append, Way::Fdatasync, 200e3, 196e3, OnLinux::default()),
         figure(Operation::Overwrite, Way::DirectFdatasync, 95e3, 48e3, OnLinux::default()),
     ]);
@@ -55,8 +55,8 @@ fn the_verdict_comes_with_its_evidence() {
         findings["evidence"].as_array().expect("a list").iter().filter_map(|text| text.as_str()).collect();
     assert!(evidence[0].contains("median 96 µs"), "{evidence:?}");
     assert!(evidence[1].contains("median 48 µs"), "{evidence:?}");
-    for told in ["needs flushes (write back)", "ext4 with the options rw; with a journal"] {
-        assert!(evidence.iter().any(|text| text.contains(told)), "{evidence:?}");
+    for reported in ["needs flushes (write back)", "ext4 with the options rw; with a journal"] {
+        assert!(evidence.iter().any(|text| text.contains(reported)), "{evidence:?}");
     }
     assert!(evidence.iter().any(|text| text.contains("virtual machine")), "{evidence:?}");
     assert!(
@@ -68,13 +68,13 @@ fn the_verdict_comes_with_its_evidence() {
 #[test]
 fn a_sync_without_a_flush_tells_of_a_device_that_has_a_cache_and_is_not_made_of_others() {
     let verdict = |write_cache: &str, made_of_others: bool| {
-        let told = OnLinux {
+        let reported = OnLinux {
             flushes_per_operation: Some(0.0),
             write_cache: Some(write_cache.to_owned()),
             made_of_others: Some(made_of_others),
             ..OnLinux::default()
         };
-        let figures = [figure(Operation::Overwrite, Way::Fdatasync, 710e3, 700e3, told)];
+        let figures = [figure(Operation::Overwrite, Way::Fdatasync, 710e3, 700e3, reported)];
         concluded(&figures).expect("an overwrite").verdict
     };
     assert_eq!(verdict("write back", false), Verdict::NotSent);
@@ -197,9 +197,9 @@ mod linux {
     fn a_sync_that_does_nothing_fails_the_proof_where_the_kernel_tells_what_waits() {
         let Some(env) = on_a_disk(&Erased(Durable), testing::env(64 << 20)) else { return };
         for proof in faulty(&env, &[Way::Fsync, Way::Fdatasync], Fault::SyncsNothing) {
-            let told = proof.checks.iter().any(|check| check.detail.contains("cachestat"));
+            let reported = proof.checks.iter().any(|check| check.detail.contains("cachestat"));
             let failed = testing::failed(&proof).contains(&"nothing waits after the sync");
-            assert_eq!(failed, told, "{:?}", proof.checks);
+            assert_eq!(failed, reported, "{:?}", proof.checks);
         }
     }
 

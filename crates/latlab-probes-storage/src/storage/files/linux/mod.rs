@@ -15,7 +15,7 @@ use rustix::fs::{Advice, fadvise};
 use self::native::Pass;
 use self::python::{Job, LAST_BYTES, Python};
 use super::{Arm, Details, Files, ONE, Operation, Phase, Task};
-use crate::disk::{Device, DeviceCount, check, quantile, stamps, system, told};
+use crate::disk::{Device, DeviceCount, check, quantile, reported, stamps, system};
 use crate::storage::linux::{STRAY_BYTES, Scratch, UNWATCHED, exists, open_to_read, read_all, refused};
 
 /// Steps that add up to less of the pass leave something out.
@@ -28,7 +28,7 @@ const SPREAD: f64 = 2.0;
 const SLOW_NS: f64 = 1e6;
 /// A warm pass is taken again where the kernel had taken pages back, so often at most in all.
 const TRIES: u32 = 8;
-/// Removing a file of a few KB, until the run's first removal has told, and a MB of a larger one, s: from an ext4 file system on a virtual disk, after a
+/// Removing a file of a few KB, until the run's first removal has shown it, and a MB of a larger one, s: from an ext4 file system on a virtual disk, after a
 /// run's own writes.
 const REMOVED_S: f64 = 120e-6;
 const REMOVED_MB_S: f64 = 40e-6;
@@ -262,7 +262,7 @@ impl Session<'_> {
             let names = self.names(&set, Entry::File, 0..files)?;
             native::write(self.stamps, &names, &self.data, is_flushed)?
         };
-        seen.note(told("contents verified", self.verify(&set, files)?));
+        seen.note(reported("contents verified", self.verify(&set, files)?));
         self.written.push(set);
         Ok(done)
     }

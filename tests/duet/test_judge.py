@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import pytest
 
+from latlab.compare.verdict import SHOWN
 from latlab.duet import FEWEST, PAIRS
 from latlab.duet.judge import Figure, Pair, Taken, figures, itself
 from latlab.duet.runs import orders
@@ -140,7 +141,7 @@ def test_as_many_more_pairs_as_are_said_show_what_matters() -> None:
     assert first.more_runs
     told = [wall(duet(dice, steady, 0.05, pairs=PAIRS + first.more_runs)).verdict for _ in range(100)]
     visible = sorted(each.smallest_visible for each in told if each)
-    assert visible[50] == pytest.approx(SAME, rel=0.3)
+    assert visible[50] == pytest.approx(SHOWN * SAME, rel=0.3)
     noisy = wall(duet(dice, steady, 0.5)).verdict
     assert noisy is not None
     assert noisy.more_runs is None

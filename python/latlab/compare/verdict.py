@@ -24,6 +24,8 @@ Kind: TypeAlias = Literal["changed", "same", "cannot-tell", "not-comparable"]
 ALARMS: Final = 0.05
 #: How often a change as large as `smallest_visible` is found.
 _POWER: Final = 0.9
+#: What more runs are said to show, in units of what counts as the same: that itself is never called changed.
+SHOWN: Final = 1.5
 #: More runs than so many a side are no advice.
 _MOST_RUNS: Final = 50
 #: Variance of the median of many normals, in units of their mean's.

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from latlab.compare.verdict import SHOWN
 from latlab.units import format_change, format_factor, format_percent
 
 if TYPE_CHECKING:
@@ -77,6 +78,6 @@ def more_runs(found: Comparison) -> Iterator[str]:
     known = sorted(number for number in runs if number)
     if known:
         yield (
-            f"To see a change of {format_percent(found.same)} in half of these headline figures, measure"
-            f" {known[len(known) // 2]} more {'run' if known[len(known) // 2] == 1 else 'runs'} a side."
+            f"To see a change of {format_percent(SHOWN * found.same)} in half of these headline figures,"
+            f" measure {known[len(known) // 2]} more {'run' if known[len(known) // 2] == 1 else 'runs'} a side."
         )

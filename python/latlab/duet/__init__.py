@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Final
 
 from latlab import signals
+from latlab.compare.verdict import SHOWN
 from latlab.duet.judge import Figure, Itself, figures, itself
 from latlab.duet.runs import Runner, on_cpus, orders, pairs, sides
 from latlab.errors import UserError
@@ -268,7 +269,7 @@ def _notes(found: Duet) -> Iterator[str]:
         )
     verdict = wall.verdict
     if found.kind == "cannot-tell" and verdict is not None:
-        more, limit = verdict.more_runs, format_percent(found.same)
+        more, limit = verdict.more_runs, format_percent(SHOWN * found.same)
         if more:
             yield f"{more} more {'pair' if more == 1 else 'pairs'} would show a change of {limit}."
         elif more is None:

@@ -51,7 +51,7 @@ enum Way {
     NanosleepSlack1,
     ThreadSleep,
     Poll,
-    /// One that only another version of this probe knows: its lateness is reported too.
+    /// One that only another version of this probe knows: its lateness is told too.
     #[serde(untagged)]
     Other(String),
 }

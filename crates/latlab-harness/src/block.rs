@@ -184,7 +184,7 @@ impl<'a> Block<'a> {
 
     /// One turn of a loop that did nothing but read the clock, `clock_reads` times from `begin` to `end` (ticks): its samples are the gaps between
     /// two clock reads, (begin, end) in order of time, all of which keep their times while there is room. What disturbs such a block is what it
-    /// measures: its point has [`Reach::Disturbances`](crate::Reach::Disturbances).
+    /// measures: its point has [`CacheScope::Disturbances`](crate::CacheScope::Disturbances).
     pub fn listened(
         &mut self,
         begin: u64,

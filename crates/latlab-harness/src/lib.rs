@@ -47,7 +47,7 @@ pub use error::{ProbeError, Result};
 pub use in_flight::{Arrivals, Flight, Limits, Queue, Wait};
 pub use joined::Joined;
 pub use latlab_observe::is_pinned_to;
-pub use latlab_record::{Rank, Reach};
+pub use latlab_record::{CacheScope, Rank};
 pub use pin::{give_way_to_others, pin_this_thread};
 pub use planned::Planned;
 pub use quota::{Share, give_the_rest, left_to_measure, pass_seconds, passes, plan_shares, seconds};

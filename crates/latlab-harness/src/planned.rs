@@ -1,6 +1,6 @@
 //! A point that a probe would like to measure, and how often.
 
-use latlab_record::{Point, Profile, Rank, Reach};
+use latlab_record::{CacheScope, Point, Profile, Rank};
 use serde::{Deserialize, Serialize};
 
 /// Blocks of one point in one round at most: the raw window means are kept, and 24 blocks are 1,536 of them.
@@ -34,7 +34,7 @@ pub struct Planned<P = Point> {
     /// Blocks of one round at least: for work that is about how things go on, not about one median.
     pub least_blocks: usize,
     /// How far from the core its work reaches.
-    pub reach: Reach,
+    pub cache_scope: CacheScope,
     /// Points of one group are measured interleaved in one session; groups follow each other.
     pub group: u16,
 }
@@ -53,7 +53,7 @@ impl<P> Planned<P> {
             written_bytes: 0,
             most_blocks: MAX_BLOCKS,
             least_blocks: 0,
-            reach: Reach::Shared,
+            cache_scope: CacheScope::Shared,
             group: 0,
         }
     }
@@ -71,7 +71,7 @@ impl<P> Planned<P> {
             written_bytes: self.written_bytes,
             most_blocks: self.most_blocks,
             least_blocks: self.least_blocks,
-            reach: self.reach,
+            cache_scope: self.cache_scope,
             group: self.group,
         }
     }

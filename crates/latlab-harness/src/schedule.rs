@@ -21,7 +21,7 @@ use crate::reference::Drift;
 use crate::samples::{self, BlockData, Sampled};
 use crate::summary::{self, Measured};
 use crate::{
-    AnyProbe, AnySession, Block, Env, Planned, PointResult, ProbeError, Proof, Reach, Reference, Result,
+    AnyProbe, AnySession, Block, CacheScope, Env, Planned, PointResult, ProbeError, Proof, Reference, Result,
     Spec, Support,
 };
 
@@ -354,7 +354,7 @@ impl Run<'_> {
             state.state = State::Failed(error.to_string());
             return;
         }
-        if state.planned.reach == Reach::First {
+        if state.planned.cache_scope == CacheScope::First {
             self.ramp.settle(&self.env.clock);
         }
         let selected = self.env.clock.now_ns();
@@ -426,10 +426,10 @@ impl Run<'_> {
     /// Marks the blocks beside a drifted reading, and those whose thread was kept from its CPU.
     fn mark_disturbed(&self, states: &mut [PointState]) {
         for state in states {
-            let leaves_private = state.planned.reach == Reach::Shared;
+            let leaves_private = state.planned.cache_scope == CacheScope::Shared;
             for block in &mut state.blocks {
                 let (from_ns, to_ns) = (block.at_ns, block.at_ns + block.duration_ns);
-                block.disturbed = state.planned.reach != Reach::Disturbances
+                block.disturbed = state.planned.cache_scope != CacheScope::Disturbances
                     && (lost_its_cpu(block) || self.drift.disturbs(from_ns, to_ns, leaves_private));
             }
         }
@@ -491,7 +491,7 @@ impl Run<'_> {
         }
         let spec = self.probe.spec();
         let point = state.planned.point.clone();
-        let (rank, reach) = (state.planned.rank, state.planned.reach);
+        let (rank, scope) = (state.planned.rank, state.planned.cache_scope);
         let record = match (&state.state, state.blocks.is_empty()) {
             (State::Failed(text), _) => absent(spec, point, StoppedBy::Failed, text.clone()),
             (State::Done(StoppedBy::NotReached), true) => {
@@ -529,7 +529,7 @@ impl Run<'_> {
         self.results.extend(PointResult::of(&record));
         self.sink.record(Record {
             rank: Some(rank),
-            reach: Some(reach),
+            cache_scope: Some(scope),
             values: record.values.map(|values| keep_values(values, rank)),
             ..record
         });

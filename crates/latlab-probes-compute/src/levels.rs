@@ -1,6 +1,6 @@
 //! The levels of memory as the CPU reports them, and the working set that stands for memory itself.
 
-use latlab_harness::{Env, Reach};
+use latlab_harness::{CacheScope, Env};
 use latlab_machine::{CacheKind, Machine};
 use latlab_record::Profile;
 use latlab_stats::count::index;
@@ -46,12 +46,12 @@ pub(crate) fn power_of_two(bytes: u64) -> u64 {
 
 /// How far a working set reaches. What is at most half of the second-level cache, the largest that belongs to one core, does not
 /// notice who else uses the shared one. Where sizes are unknown, those are taken that every CPU met has.
-pub(crate) fn reach(bytes: u64, machine: &Machine) -> Reach {
+pub(crate) fn cache_scope(bytes: u64, machine: &Machine) -> CacheScope {
     if bytes <= reported(machine, 1).unwrap_or(32 << 10) {
-        Reach::First
+        CacheScope::First
     } else if bytes <= reported(machine, 2).unwrap_or(256 << 10) / 2 {
-        Reach::Private
+        CacheScope::Private
     } else {
-        Reach::Shared
+        CacheScope::Shared
     }
 }

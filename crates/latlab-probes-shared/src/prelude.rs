@@ -1,8 +1,8 @@
 //! What nearly every probe says itself with: `use latlab_probes_shared::prelude::*`.
 
 pub use latlab_harness::{
-    Batch, Block, Env, Figure, Nothing, Operations, Plan, Planned, PointFields, PointResult, Probe,
-    ProbeError, Proof, Rank, Reach, Rounds, Sampled, Session, Spec, Stamps, Support, Tier, ratio, ratios,
+    Batch, Block, CacheScope, Env, Figure, Nothing, Operations, Plan, Planned, PointFields, PointResult,
+    Probe, ProbeError, Proof, Rank, Rounds, Sampled, Session, Spec, Stamps, Support, Tier, ratio, ratios,
 };
 pub use latlab_record::{Check, Estimate, Header, Pages, Profile, Unit, binary_size};
 pub use schemars::JsonSchema;

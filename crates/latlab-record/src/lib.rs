@@ -25,6 +25,6 @@ pub use line::{
 };
 pub use point::{Order, Pages, Point, Timing, binary_size};
 pub use record::{
-    Absence, BlockSummary, Channel, Check, CpuFigure, Difference, Kind, Observed, Overhead, Rank, Reach,
+    Absence, BlockSummary, CacheScope, Channel, Check, CpuFigure, Difference, Kind, Observed, Overhead, Rank,
     Record, RoundFigure, Spread, StoppedBy, Summary, TailCause, TailCauses, TailPart, TailSample, Unit, Work,
 };

@@ -69,7 +69,8 @@ impl Rank {
 /// reach are kin: their rounds differ alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Reach {
+#[schemars(rename = "Reach")]
+pub enum CacheScope {
     /// Registers and the first-level cache: the core never waits and runs as fast as it may.
     First,
     /// The caches that belong to this core: nobody else's work is noticed.
@@ -405,7 +406,8 @@ pub struct Record {
     /// In how many rounds it is measured; absent of what has no point of its own.
     pub rank: Option<Rank>,
     /// What its kin share with it.
-    pub reach: Option<Reach>,
+    #[serde(rename = "reach")]
+    pub cache_scope: Option<CacheScope>,
     /// Of a line of the file: the round that it was measured in, from 0.
     pub round: Option<u32>,
     /// Of a line of the file: where the measuring thread ran.

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::rc::Rc;
 
 use latlab_clock::SimulatedClock;
-use latlab_record::{Check, Kind, Observed, Reach};
+use latlab_record::{CacheScope, Check, Kind, Observed};
 
 use super::*;
 use crate::planned::MAX_BLOCKS;
@@ -240,7 +240,7 @@ fn every_point_comes_out_as_planted_with_the_blocks_of_its_rank() {
             assert!((summary.p50.expect("enough samples") - planted).abs() < 1e-2, "{record:?}");
             assert_eq!(record.blocks.len(), blocks);
             assert_eq!(record.stopped_by, StoppedBy::Planned);
-            assert_eq!((record.rank, record.reach), (Some(rank), Some(Reach::Shared)));
+            assert_eq!((record.rank, record.cache_scope), (Some(rank), Some(CacheScope::Shared)));
             let kept = if rank == Rank::Headline { blocks * 64 } else { 16 };
             assert_eq!(record.values.as_ref().map(Vec::len), Some(kept));
             assert!(summary.intervals.is_empty(), "one round says nothing of others");
@@ -398,8 +398,8 @@ impl Reference for DriftsBetween {
     }
 }
 
-/// Ten points of this reach, measured in turns for 6 s, of which the reference is drifted for two.
-fn beside_a_drift(reach: Reach) -> (Outcome, Kept) {
+/// Ten points of this cache scope, measured in turns for 6 s, of which the reference is drifted for two.
+fn beside_a_drift(scope: CacheScope) -> (Outcome, Kept) {
     let clock = SimulatedClock::ideal();
     let env = Env::planted(&clock);
     let mut probe = Planted::new(&clock, 10);
@@ -412,7 +412,7 @@ fn beside_a_drift(reach: Reach) -> (Outcome, Kept) {
     let deadline = env.clock.now_ns() + 60e9;
     let mut planned = probe.points(&env);
     for point in &mut planned {
-        point.reach = reach;
+        point.cache_scope = scope;
     }
     let outcome = run_probe(&probe, &env, &planned, deadline, &mut reference, &mut sink);
     (outcome, sink)
@@ -420,7 +420,7 @@ fn beside_a_drift(reach: Reach) -> (Outcome, Kept) {
 
 #[test]
 fn blocks_beside_a_drifted_reference_are_marked_and_do_not_count() {
-    let (outcome, sink) = beside_a_drift(Reach::Shared);
+    let (outcome, sink) = beside_a_drift(CacheScope::Shared);
     assert!(outcome.disturbed_blocks > 0);
     let mut in_part = 0;
     for record in &sink.records {
@@ -435,7 +435,7 @@ fn blocks_beside_a_drifted_reference_are_marked_and_do_not_count() {
 
 #[test]
 fn no_block_is_left_out_of_a_figure_that_disturbances_are_part_of() {
-    let (outcome, sink) = beside_a_drift(Reach::Disturbances);
+    let (outcome, sink) = beside_a_drift(CacheScope::Disturbances);
     assert_eq!(outcome.disturbed_blocks, 0);
     assert_eq!(sink.records.len(), 10);
     for record in &sink.records {

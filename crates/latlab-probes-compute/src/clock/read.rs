@@ -63,7 +63,7 @@ Python's clocks are called from a loop of Python code, sixteen calls an iteratio
             std::iter::once(own).chain(os_clocks().into_iter().map(|(name, _)| name)).chain(of_python);
         let planned = |name: &str| Planned {
             rank: rank(env, HEADLINE.contains(&name) || name == own, Rank::Detail),
-            reach: Reach::First,
+            cache_scope: CacheScope::First,
             ..Planned::new(Named { clock: name.to_owned() })
         };
         Plan::of(names.map(planned).collect())

@@ -71,7 +71,7 @@ known of it by other means: the state of the generator by its closed form, the s
             rank: Rank::Headline,
             setup_s: 10e-6,
             block_s: 1.6e-3,
-            reach: Reach::First,
+            cache_scope: CacheScope::First,
             ..Planned::new(Which { operation })
         };
         Plan::of(OPERATIONS.map(planned).to_vec())

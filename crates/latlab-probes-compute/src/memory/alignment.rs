@@ -155,7 +155,7 @@ after each block every place must hold the last one that was due there. A value 
             points.extend([Access::Load, Access::Store].map(|operation| Planned {
                 priority: u8::from(!first),
                 block_s: 1.5e-3,
-                reach: Reach::First,
+                cache_scope: CacheScope::First,
                 ..Planned::new(Place::new(operation, offset))
             }));
         }

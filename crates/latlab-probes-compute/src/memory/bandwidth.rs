@@ -361,8 +361,8 @@ const SETTLING_BYTES: u64 = 600_000_000;
 fn planned(point: Moves, priority: u8, env: &Env) -> Planned<Moves> {
     let bytes = point.working_set_bytes;
     let several = point.threads > 1;
-    let reach = levels::reach(bytes, &env.machine);
-    let settles = reach != Reach::Shared && !several && point.operation != Operation::WriteNt;
+    let scope = levels::cache_scope(bytes, &env.machine);
+    let settles = scope != CacheScope::Shared && !several && point.operation != Operation::WriteNt;
     let setup_s = bytes.min(warm_bytes(env)) as f64 / RAM_RATE
         + if several { 1e-3 } else { 0.0 }
         + if settles { SETTLING_BYTES as f64 / CACHE_RATE } else { 0.0 };
@@ -371,7 +371,7 @@ fn planned(point: Moves, priority: u8, env: &Env) -> Planned<Moves> {
         (false, true) => 64.0 * f64::from(2 << 20) / RAM_RATE,
         (false, false) => 2e-3,
     };
-    Planned { priority, setup_s, block_s, reach, ..Planned::new(point) }
+    Planned { priority, setup_s, block_s, cache_scope: scope, ..Planned::new(point) }
 }
 
 /// For the estimates only.
@@ -554,12 +554,12 @@ fn workers_error(error: &WorkersError) -> ProbeError {
 impl Session<Bandwidth> for Moving<'_> {
     fn select(&mut self, point: &Moves) -> Result<()> {
         let warm = warm_bytes(self.env);
-        let reach = levels::reach(point.working_set_bytes, &self.env.machine);
+        let scope = levels::cache_scope(point.working_set_bytes, &self.env.machine);
         // Workers have warmed their own.
         if let Worker::One(pass) = &mut self.at(point)?.worker {
             pass.warm(warm);
             // Non-temporal writes go to memory whatever their working set.
-            if reach != Reach::Shared && point.operation != Operation::WriteNt {
+            if scope != CacheScope::Shared && point.operation != Operation::WriteNt {
                 let ops = SETTLING_BYTES / pass.shape().bytes_per_op().max(1);
                 std::hint::black_box(pass.run(ops));
             }

@@ -119,7 +119,7 @@ fn planned(env: &Env, operation: Write, offset_bytes: Option<usize>, priority: u
         priority,
         setup_s: 10e-6,
         block_s: 2.2e-3,
-        reach: if is_shared { Reach::Shared } else { Reach::Private },
+        cache_scope: if is_shared { CacheScope::Shared } else { CacheScope::Private },
         ..Planned::new(Counters { operation, threads, offset_bytes })
     }
 }

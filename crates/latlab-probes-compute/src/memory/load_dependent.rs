@@ -286,21 +286,21 @@ fn planned(point: Walk, class: u8, env: &Env) -> Planned<Walk> {
     let private_bytes = levels::reported(&env.machine, 2).unwrap_or(256 << 10);
     let block_s = whole_periods(&point, private_bytes, env.settings.profile)
         .map_or(2e-3, |(ops, windows)| ops as f64 * f64::from(windows) * load_s);
-    let reach = levels::reach(nodes * LINE_BYTES, &env.machine);
-    let settling = match (reach, point.order) {
-        (Reach::Private, Order::Spread) => SETTLING_LOADS as f64 * SPREAD_S,
-        (Reach::Private, _) => SETTLING_LOADS as f64 * PRIVATE_S,
+    let scope = levels::cache_scope(nodes * LINE_BYTES, &env.machine);
+    let settling = match (scope, point.order) {
+        (CacheScope::Private, Order::Spread) => SETTLING_LOADS as f64 * SPREAD_S,
+        (CacheScope::Private, _) => SETTLING_LOADS as f64 * PRIVATE_S,
         _ => 0.0,
     };
     let headline = is_headline(&point, env);
     Planned {
         rank: if headline { Rank::Headline } else { Rank::Curve },
         group: group(&point, headline),
-        priority: 3 * class + reach as u8,
+        priority: 3 * class + scope as u8,
         setup_s: again_s + warm + settling,
         first_s,
         block_s,
-        reach,
+        cache_scope: scope,
         ..Planned::new(point)
     }
 }
@@ -474,10 +474,10 @@ impl<'env> Walking<'env> {
                 self.permutations.insert(point, check);
             }
         }
-        let reach = levels::reach(point.lines() * LINE_BYTES, &self.env.machine);
+        let scope = levels::cache_scope(point.lines() * LINE_BYTES, &self.env.machine);
         let chain = self.chain(&point)?;
         chain.warm(warm);
-        if reach == Reach::Private {
+        if scope == CacheScope::Private {
             std::hint::black_box(chain.run(SETTLING_LOADS));
         }
         Ok(())

@@ -218,8 +218,8 @@ fn cached(env: &Env) -> [Option<u64>; 2] {
 
 fn planned(point: Place, priority: u8, env: &Env) -> Planned<Place> {
     let bytes = point.working_set_bytes;
-    let reach = levels::reach(bytes, &env.machine);
-    let settling = if reach == Reach::Shared { 0.0 } else { SETTLING_NS * 1e-9 };
+    let scope = levels::cache_scope(bytes, &env.machine);
+    let settling = if scope == CacheScope::Shared { 0.0 } else { SETTLING_NS * 1e-9 };
     Planned {
         rank: Rank::Curve,
         // Another arena; and what caches hold needs none that is large.
@@ -231,7 +231,7 @@ fn planned(point: Place, priority: u8, env: &Env) -> Planned<Place> {
         priority,
         setup_s: settling + (bytes.min(WARM_BYTES) / LINE_BYTES) as f64 * TOUCH_S,
         block_s: f64::from(WINDOWS + 1) * WINDOW_NS * 1e-9,
-        reach,
+        cache_scope: scope,
         ..Planned::new(point)
     }
 }
@@ -454,7 +454,7 @@ impl Session<Parallelism> for Overlapping<'_> {
         let (bytes, chains) = (point.working_set_bytes, point.chains as usize);
         self.lanes = None;
         let clock = &self.env.clock;
-        let reach = levels::reach(bytes, &self.env.machine);
+        let scope = levels::cache_scope(bytes, &self.env.machine);
         let in_caches = cached(self.env).contains(&Some(bytes));
         let ring = self.ring(point.pages, bytes)?;
         ring.cut(chains as u64);
@@ -466,7 +466,7 @@ impl Session<Parallelism> for Overlapping<'_> {
             (_, false) => WARM_BYTES.min(bytes),
         };
         lanes.warm(ring, warm_bytes / LINE_BYTES);
-        if reach != Reach::Shared || in_caches {
+        if scope != CacheScope::Shared || in_caches {
             let until = clock.now_ns() + SETTLING_NS;
             while clock.now_ns() < until {
                 std::hint::black_box(lanes.run(SETTLING_OPS));

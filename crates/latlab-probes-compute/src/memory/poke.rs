@@ -107,7 +107,7 @@ fn planned(env: &Env, point: Array) -> Planned<Array> {
         priority: u8::from(point.timing == Timing::Batch),
         setup_s: warm(size) as f64 * if is_large { 400e-9 } else { 100e-9 },
         block_s: if is_large && point.timing == Timing::Each { 10e-3 } else { 2e-3 },
-        reach: levels::reach(size, &env.machine),
+        cache_scope: levels::cache_scope(size, &env.machine),
         ..Planned::new(point)
     }
 }

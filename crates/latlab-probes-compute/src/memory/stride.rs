@@ -158,7 +158,7 @@ fn of_array(env: &Env, working_set_bytes: u64, first: u8) -> Vec<Planned<Visits>
         priority: first + if stride_bytes <= 4096 { 0 } else { 2 },
         setup_s: if is_large { 1e-5 } else { 1e-3 },
         block_s: 1.5e-3,
-        reach: levels::reach(working_set_bytes, &env.machine),
+        cache_scope: levels::cache_scope(working_set_bytes, &env.machine),
         ..Planned::new(Visits { working_set_bytes, order, stride_bytes })
     };
     ends.into_iter().chain(between).map(planned).collect()

@@ -246,7 +246,7 @@ impl Program {
             // Data are built again for each visit; about 0.1 us an element.
             setup_s: if bytes <= KEPT_BYTES { 3e-4 } else { 1e-3 + 1e-9 * bytes as f64 },
             block_s: if near { 3e-3 } else { 1e-2 },
-            reach: if near { Reach::First } else { Reach::Shared },
+            cache_scope: if near { CacheScope::First } else { CacheScope::Shared },
             ..Planned::new(Step { operation: self.operation, elements })
         }
     }

@@ -190,7 +190,7 @@ fn planned(env: &Env, point: Exchanged, priority: u8) -> Planned<Exchanged> {
         setup_s: 1e-4,
         block_s: TRIP_S[usize::from(!on_one)] * ops as f64 * f64::from(windows + 1),
         // On one CPU the core never waits. Across CPUs it idles; neighbours' use of memory matters to neither.
-        reach: if on_one { Reach::First } else { Reach::Private },
+        cache_scope: if on_one { CacheScope::First } else { CacheScope::Private },
         ..Planned::new(point)
     }
 }

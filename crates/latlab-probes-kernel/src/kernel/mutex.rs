@@ -100,7 +100,7 @@ fn planned(env: &Env, threads: u32) -> Planned<Wanted> {
         setup_s: 10e-6,
         block_s: if threads == 1 { 2e-3 } else { 5.5e-3 },
         priority: u8::from(threads > 2),
-        reach: if threads == 1 { Reach::First } else { Reach::Shared },
+        cache_scope: if threads == 1 { CacheScope::First } else { CacheScope::Shared },
         ..Planned::new(Wanted { operation: Turn::LockUnlock, threads })
     }
 }

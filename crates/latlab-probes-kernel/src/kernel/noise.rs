@@ -83,7 +83,7 @@ Gaps are counted a second. How many operations meet one depends on how long an o
             block_s: block_s(env.settings.profile),
             // It ends when its time does: gaps come when they come, and each second tells more of the rare ones.
             least_blocks: usize::MAX,
-            reach: Reach::Disturbances,
+            cache_scope: CacheScope::Disturbances,
             ..Planned::new(Listened { operation: Operation::Listen })
         }])
     }

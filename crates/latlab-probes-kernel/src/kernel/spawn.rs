@@ -138,7 +138,7 @@ fn planned(env: &Env, operation: What) -> Planned<Started> {
         block_s: operation.each_s() * f64::from(operation.starts(env.settings.profile)),
         // One untimed start before each visit.
         setup_s: operation.each_s(),
-        reach: Reach::Shared,
+        cache_scope: CacheScope::Shared,
         ..Planned::new(Started { operation })
     }
 }

@@ -86,7 +86,7 @@ Every answer is checked: the parent's id, no bytes, nobody woken, a time that is
                 Call::ClockGettimeVdso | Call::Read0 => env.headline_but_quick(Rank::Detail),
                 Call::ClockGettimeSyscall | Call::FutexWake => Rank::Detail,
             },
-            reach: Reach::First,
+            cache_scope: CacheScope::First,
             ..Planned::new(Made { operation })
         });
         Plan::of(points.to_vec())

@@ -122,7 +122,7 @@ nanosleep is clock_nanosleep with a duration, nanosleep-absolute with a due time
             priority,
             setup_s: 1e-5,
             // Tens of microseconds: what neighbours do to memory is not seen in them.
-            reach: Reach::Private,
+            cache_scope: CacheScope::Private,
             block_s: sleeps(env.settings.profile, sleep_ns) as f64 * (sleep_ns as f64 / 1e9 + LATE_S),
             ..Planned::new(Asked { operation, sleep_ns })
         });

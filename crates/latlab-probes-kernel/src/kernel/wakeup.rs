@@ -97,7 +97,7 @@ A wake-up counts only when the kernel says that there was a sleeper to wake. The
                 priority,
                 setup_s: 1e-5,
                 // Tens of microseconds: what neighbours do to memory is not seen in them.
-                reach: Reach::Private,
+                cache_scope: CacheScope::Private,
                 block_s: wakes(profile, sleep_ns) as f64 * (sleep_ns as f64 / 1e9 + WAKE_S),
                 ..Planned::new(Slept { sleep_ns, placement: Placement::AcrossBlocking })
             });

@@ -100,7 +100,7 @@ impl Opening {
             setup_s: 1e-4,
             first_s: if self.path == PathKind::Emulated { ESTABLISHING_S } else { STARTING_S },
             block_s: f64::from(count) * one_s,
-            reach: Reach::Private,
+            cache_scope: CacheScope::Private,
             ..Planned::new(self)
         };
         politely(self.path == PathKind::Url, planned)

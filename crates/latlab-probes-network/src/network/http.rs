@@ -144,7 +144,7 @@ The first request that fails (refused, reset, truncated, no HTTP, another status
             block_s: requests(&env.settings, rate_per_s) as f64 / rate_per_s as f64,
             // The tail is the question: a narrow median is no reason to end.
             least_blocks: BLOCKS,
-            reach: Reach::Disturbances,
+            cache_scope: CacheScope::Disturbances,
             ..Planned::new(Requests {
                 transport: Transport::Tcp,
                 rate_per_s,

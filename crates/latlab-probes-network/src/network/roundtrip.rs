@@ -89,7 +89,11 @@ impl Trip {
             setup_s: 1e-3 + warming_s,
             block_s: self.of_a_block(env.settings.profile) as f64 * self.takes_s(),
             // On one CPU the core never waits; across CPUs neighbours' use of memory matters to neither.
-            reach: if self.placement == Placement::SameCpu { Reach::First } else { Reach::Private },
+            cache_scope: if self.placement == Placement::SameCpu {
+                CacheScope::First
+            } else {
+                CacheScope::Private
+            },
             ..Planned::new(self)
         }
     }

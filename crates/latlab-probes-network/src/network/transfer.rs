@@ -284,7 +284,7 @@ impl Fetch {
             setup_s,
             first_s: loading_s + if self.path == PathKind::Emulated { 0.5 } else { 0.005 },
             block_s: self.contention() * block_s,
-            reach: Reach::Shared,
+            cache_scope: CacheScope::Shared,
             ..Planned::new(self)
         };
         politely(self.is_named(), planned)

@@ -136,7 +136,7 @@ impl Survey {
                     most_blocks: usize::try_from(regions).unwrap_or(usize::MAX),
                     least_blocks: usize::MAX,
                     // What is marked as disturbed is left out and cannot be repeated: a neighbour's use of the memory is no reason for that.
-                    reach: Reach::Private,
+                    cache_scope: CacheScope::Private,
                     ..Planned::new(Reading { operation, block_bytes, path })
                 });
             }

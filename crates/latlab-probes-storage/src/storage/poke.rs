@@ -164,7 +164,7 @@ fn planned(env: &Env, file_bytes: u64, path: Access) -> Planned<Pokes> {
         block_s,
         most_blocks,
         written_bytes: written(profile, file_bytes, path),
-        reach: if path == WARM { Reach::Shared } else { Reach::Private },
+        cache_scope: if path == WARM { CacheScope::Shared } else { CacheScope::Private },
         ..planned
     }
 }

@@ -101,7 +101,7 @@ Rates above what the disk reads one at a time (a short trial before) are not ask
         let rates = GRID.into_iter().filter(|(.., reads)| profile.of(*reads) > 0);
         let planned = |(rate_per_s, priority, reads)| Planned {
             rank: Rank::Curve,
-            reach: Reach::Disturbances,
+            cache_scope: CacheScope::Disturbances,
             priority,
             setup_s: 1e-4,
             block_s: profile.of(reads) as f64 / rate_per_s as f64 + 2e-4,

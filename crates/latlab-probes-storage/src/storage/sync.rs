@@ -301,7 +301,7 @@ fn planned(env: &Env, write: Write) -> Planned<Write> {
         priority: u8::from(!FIRST.contains(&write)),
         setup_s: 1e-5,
         // What neighbours do to memory is not seen in hundreds of microseconds.
-        reach: Reach::Private,
+        cache_scope: CacheScope::Private,
         most_blocks: if profile == Profile::Quick { QUICK_BLOCKS } else { planned.most_blocks },
         block_s: operations as f64 * operation.reckoned_ns() * 1.1 / 1e9,
         laid_out_bytes: if operation == Operation::Overwrite { FILE_BYTES } else { 0 },

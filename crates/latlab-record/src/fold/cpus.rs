@@ -2,7 +2,7 @@
 //!
 //! Six rounds say little of one figure, and a run has a hundred: asked one by one either chance speaks or nothing does. But what makes CPUs differ
 //! (who handles a disk's interrupts, another kind of core, another cache) moves all figures that reach equally far. So the question is asked once
-//! of a group: figures of one tier and reach, and as a group of their own those whose operations wait for the disk one at a time. A group's rounds are
+//! of a group: figures of one tier and cache scope, and as a group of their own those whose operations wait for the disk one at a time. A group's rounds are
 //! the units: what one says is the median, over the group's figures, of how far it lies from them, so that figures which move together count once.
 //!
 //! At most one run in twenty on a machine whose CPUs are alike says anything of any figure (simulated below): half of the 5 % belong to the
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use latlab_machine::Machine;
 use latlab_stats::{anova, mean, median};
 
-use crate::{CpuFigure, Difference, Header, Point, Reach, Record, Unit};
+use crate::{CacheScope, CpuFigure, Difference, Header, Point, Record, Unit};
 
 /// Runs on alike CPUs that say anything.
 const LEVEL: f64 = 0.05;
@@ -25,8 +25,8 @@ const LEAST_RATIO: f64 = 1.1;
 /// Larger blocks take the disk longer than the way to it.
 const SMALL_BLOCK: u64 = 64 << 10;
 
-/// Tier, reach, and whether the operations wait for the disk.
-type Group = (String, Option<Reach>, bool);
+/// Tier, cache scope, and whether the operations wait for the disk.
+type Group = (String, Option<CacheScope>, bool);
 
 /// Leaves [`crate::Spread::differ`], which says of each figure alone that its CPUs differ, where its group's do, with the reason.
 pub(super) fn tell(header: &Header, figures: &mut [Record]) {
@@ -83,7 +83,7 @@ fn group(figure: &Record) -> Option<Group> {
     }
     let (tier, _) = figure.probe.split_once('.')?;
     let waits = tier == "storage" && waits_for_the_disk(&figure.point);
-    Some((tier.to_owned(), figure.reach.filter(|_| !waits), waits))
+    Some((tier.to_owned(), figure.cache_scope.filter(|_| !waits), waits))
 }
 
 /// One small request after the other, past the page cache or flushed.
@@ -212,23 +212,23 @@ mod tests {
     use crate::fold::tests::{header, line};
     use crate::{Check, Summary};
 
-    /// Figures of a run: probe, reach, a point's path and its block.
-    const FIGURES: [(&str, Reach, Option<&str>); 7] = [
-        ("storage.read.random", Reach::Shared, Some("direct")),
-        ("storage.write.sequential", Reach::Shared, Some("buffered-fsync-each")),
-        ("storage.poke", Reach::Shared, Some("buffered-warm")),
-        ("memory.load.dependent", Reach::First, None),
-        ("memory.load.dependent", Reach::Shared, None),
-        ("kernel.syscall", Reach::First, None),
-        ("network.roundtrip", Reach::Private, None),
+    /// Figures of a run: probe, cache scope, a point's path and its block.
+    const FIGURES: [(&str, CacheScope, Option<&str>); 7] = [
+        ("storage.read.random", CacheScope::Shared, Some("direct")),
+        ("storage.write.sequential", CacheScope::Shared, Some("buffered-fsync-each")),
+        ("storage.poke", CacheScope::Shared, Some("buffered-warm")),
+        ("memory.load.dependent", CacheScope::First, None),
+        ("memory.load.dependent", CacheScope::Shared, None),
+        ("kernel.syscall", CacheScope::First, None),
+        ("network.roundtrip", CacheScope::Private, None),
     ];
 
     /// A figure of the table in one round; `nth` makes it a point of its own.
-    fn record(of: (&str, Reach, Option<&str>), nth: u64, round: u32, cpu: u32, p50: f64) -> Record {
-        let (probe, reach, path) = of;
+    fn record(of: (&str, CacheScope, Option<&str>), nth: u64, round: u32, cpu: u32, p50: f64) -> Record {
+        let (probe, scope, path) = of;
         Record {
             probe: probe.to_owned(),
-            reach: Some(reach),
+            cache_scope: Some(scope),
             point: Point { path: path.map(str::to_owned), files: Some(nth), ..Point::default() },
             summary: Some(Summary { p50: Some(p50), ..Summary::default() }),
             values: None,

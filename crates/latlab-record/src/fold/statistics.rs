@@ -8,8 +8,8 @@ use latlab_stats::{Folded, fold_rounds, min_samples, moments, quantile, weighted
 use super::points::PointLines;
 use crate::estimate::LEVEL;
 use crate::{
-    Channel, CpuFigure, Difference, EncodedHistogram, Histogram, Reach, Record, RoundFigure, Spread, Summary,
-    significant,
+    CacheScope, Channel, CpuFigure, Difference, EncodedHistogram, Histogram, Record, RoundFigure, Spread,
+    Summary, significant,
 };
 
 /// What a figure says, by the names of its summary; the mean is no quantile.
@@ -84,12 +84,12 @@ fn fold_kin(series: &mut [Series], group: &[usize], statistic: usize) {
     }
 }
 
-/// Whose rounds differ alike: points of the same probe and the same reach.
-type Kinship<'a> = (&'a str, u32, Option<Reach>, u8, u8, Option<&'a str>);
+/// Whose rounds differ alike: points of the same probe and the same cache scope.
+type Kinship<'a> = (&'a str, u32, Option<CacheScope>, u8, u8, Option<&'a str>);
 
 pub(super) fn kinship<'a>(first: &'a Record, channel: Option<&'a str>) -> Kinship<'a> {
     let (kind, unit) = (first.kind as u8, first.unit as u8);
-    (&first.probe, first.method, first.reach, kind, unit, channel)
+    (&first.probe, first.method, first.cache_scope, kind, unit, channel)
 }
 
 /// The samples of a point, or of one channel of it, in one round.

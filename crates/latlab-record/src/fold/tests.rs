@@ -6,8 +6,8 @@ use serde_json::json;
 
 use super::*;
 use crate::{
-    BlockSummary, Channel, Check, CpuFigure, Histogram, Observed, PlannedProbe, Rank, Reach, RoundFigure,
-    Settings, Summary, TailCause, TailCauses, TailPart, TailSample, Tool, Unit,
+    BlockSummary, CacheScope, Channel, Check, CpuFigure, Histogram, Observed, PlannedProbe, Rank,
+    RoundFigure, Settings, Summary, TailCause, TailCauses, TailPart, TailSample, Tool, Unit,
 };
 
 pub(super) fn header(plan: &[(&str, u64)]) -> Header {
@@ -54,7 +54,7 @@ pub(super) fn line(kib: u64, round: u32, cpu: u32, p50: f64) -> Record {
     Record {
         kind: Kind::BatchMean,
         rank: Some(Rank::Headline),
-        reach: Some(Reach::Private),
+        cache_scope: Some(CacheScope::Private),
         round: Some(round),
         cpu: Some(cpu),
         samples: 3,
@@ -230,7 +230,7 @@ fn points_of_a_curve_and_details_have_the_interval_of_their_kin() {
     assert!(half(ends[0]) < 0.04 && half(ends[3]) < 0.06 && half(ends[4]) < 0.08, "{ends:?}");
     // RAM is no kin of a private cache.
     for own in lines.iter_mut().filter(|own| own.point == point(512)) {
-        own.reach = Some(Reach::Shared);
+        own.cache_scope = Some(CacheScope::Shared);
     }
     assert_eq!(interval(&fold_lines(&lines)[4], "p50"), None);
 }

@@ -33,7 +33,7 @@ fn the_points_fit_their_seconds_and_a_users_server_is_asked_politely() {
             let all: f64 = points.iter().map(|planned| BLOCKS as f64 * planned.block_s).sum();
             assert!((all / seconds - 1.0).abs() < 0.3, "{profile:?} {url:?}: {all}");
             // A stall is not left out because something else on this machine was slow too.
-            assert!(points.iter().all(|planned| planned.reach == Reach::Disturbances));
+            assert!(points.iter().all(|planned| planned.cache_scope == CacheScope::Disturbances));
             let rates: Vec<u64> = points.iter().map(|planned| planned.point.rate_per_s).collect();
             assert!(url.is_none() || rates.iter().all(|rate| *rate <= 50), "{rates:?}");
         }

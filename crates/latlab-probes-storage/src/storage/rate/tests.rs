@@ -29,7 +29,7 @@ fn the_points_of_each_profile_fit_their_seconds_and_64_mib() {
             planned(profile).iter().map(|planned| 6.0 * (planned.setup_s + planned.block_s)).sum();
         assert!(least < seconds, "{profile:?}: {least}");
         // A stall is not left out because something else on this machine was slow too.
-        assert!(planned(profile).iter().all(|planned| planned.reach == Reach::Disturbances));
+        assert!(planned(profile).iter().all(|planned| planned.cache_scope == CacheScope::Disturbances));
     }
     assert!(Rate.plan(&testing::env(MEMORY)).memory_bytes <= MEMORY);
 }

@@ -234,10 +234,10 @@ def test_the_screen_has_each_figure_with_its_ratio_and_each_program_against_itse
 
 def test_what_to_do_next_is_said_where_nothing_can_be_told() -> None:
     assert re.fullmatch(
-        r"\d+ more pairs would show a change of 5\.0 %\.", found(1.0, 1.0, noise=0.1).notes[1]
+        r"\d+ more pairs would show a change of 7\.5 %\.", found(1.0, 1.0, noise=0.1).notes[1]
     )
     assert (
-        found(1.0, 1.0, noise=0.9, pairs=4).notes[1].startswith("50 pairs would not show a change of 5.0 %")
+        found(1.0, 1.0, noise=0.9, pairs=4).notes[1].startswith("50 pairs would not show a change of 7.5 %")
     )
 
 

@@ -77,7 +77,8 @@ def more_runs(found: Comparison) -> Iterator[str]:
     runs = [each.verdict.more_runs for each in found.headline if each.verdict and each.kind == "cannot-tell"]
     known = sorted(number for number in runs if number)
     if known:
+        more = known[len(known) // 2]
         yield (
             f"To see a change of {format_percent(SHOWN * found.same)} in half of these headline figures,"
-            f" measure {known[len(known) // 2]} more {'run' if known[len(known) // 2] == 1 else 'runs'} a side."
+            f" measure {more} more {'run' if more == 1 else 'runs'} a side."
         )

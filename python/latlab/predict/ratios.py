@@ -1,0 +1,234 @@
+"""How many times as long an operation takes on another machine, by the figures that both runs have.
+
+`TABLE` is the one place that says which figures speak for what a program does. A ratio is of the same point
+and method in both runs. Its uncertainty is that of both medians or means: their 95 % intervals where the runs
+know them, otherwise what their blocks differ by, and 5 % where neither is known.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from latlab.run.model import Record
+from latlab.run.point import Point
+from latlab.run.run import Run
+
+Draws: TypeAlias = NDArray[np.float64]
+
+DRAWS: Final = 4000
+_TO_EITHER_SIDE: Final = 1.96
+"""Standard deviations from the middle of a 95 % interval to its ends."""
+_UNKNOWN: Final = 0.05
+"""Of the logarithm of a figure that was measured once."""
+_NEAR: Final = 4.0
+"""Block sizes within this factor of the program's own are taken; where there is none, the nearest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Which points of a probe speak for an operation.
+
+    Attributes:
+        probe: Whose points.
+        wanted: Which of them.
+        size: Which of several sizes: `block` near the program's own, or the `largest` array; empty: all.
+    """
+
+    probe: str
+    wanted: Callable[[Point], bool] = lambda _: True
+    size: str = ""
+
+
+MIX: Final = (Figures("cpu.mix"),)
+MEMORY: Final = (
+    Figures("memory.load.dependent", lambda p: p.order == "random" and p.pages == "4k", "largest"),
+    Figures("memory.bandwidth", lambda p: p.operation == "copy" and p.threads == 1, "largest"),
+)
+_COPY: Final = MEMORY[1:]
+_MALLOC: Final = (
+    Figures(
+        "alloc.malloc",
+        lambda p: p.allocator == "system" and p.placement == "same-thread" and (p.size_bytes or 0) <= 1 << 10,
+    ),
+)
+_FAULT: Final = (Figures("vm.fault", lambda p: p.operation == "first-write" and p.pages == "4k"),)
+_FILE_FAULT: Final = (Figures("vm.fault", lambda p: p.operation == "file-minor"),)
+_CALL: Final = (Figures("kernel.syscall", lambda p: p.operation in {"getppid", "read-0", "futex-wake"}),)
+_READ: Final = (Figures("storage.read.sequential", lambda p: p.path == "buffered-warm", "block"),)
+_WRITE: Final = (Figures("storage.write.sequential", lambda p: p.path == "buffered", "block"),)
+_NAMES: Final = (
+    Figures("storage.files", lambda p: p.operation in {"stat", "read-warm"} and p.engine == "psync"),
+)
+COLD: Final = (Figures("storage.read.sequential", lambda p: p.path == "buffered-cold", "block"),)
+_RANDOM: Final = (Figures("storage.read.random", lambda p: p.queue_depth == 1),)
+_WRITTEN: Final = (
+    Figures("storage.write.sequential", lambda p: p.path in {"buffered-fsync-end", "direct"}, "block"),
+)
+_FLUSH: Final = (Figures("storage.sync"),)
+_WAKE: Final = (Figures("kernel.wakeup"), Figures("kernel.context_switch", lambda p: p.threads is None))
+_SPAWN: Final = (Figures("kernel.spawn", lambda p: p.operation in {"posix_spawn", "fork-exit"}),)
+
+COMPUTING: Final = ("compute", "user-cpu", "garbage-collection", "unexplained")
+"""Bracketed: between the lowest and the highest ratio of `MIX` and `MEMORY`."""
+UNSCALED: Final[Mapping[str, str]] = {
+    "network": "the other side and the path decide",
+    "sleep": "it asks for that time",
+    "run-queue-wait": "other programs decide",
+    "interrupts-for-others": "other programs decide",
+}
+"""Taken as it was here, and why."""
+TABLE: Final[Mapping[tuple[str, str], tuple[Figures, ...]]] = {
+    ("memory-copy", ""): _COPY,
+    ("allocator", ""): _MALLOC,
+    ("page-faults", "of file mappings"): _FILE_FAULT,
+    ("page-faults", ""): _FAULT,
+    ("file-io-cpu", "reading"): _READ,
+    ("file-io-cpu", "writing"): _WRITE,
+    ("file-io-cpu", "flushing"): _FLUSH,
+    ("file-io-cpu", "names and metadata"): _NAMES,
+    ("file-io-cpu", "reading for page faults"): (*_READ, *_FILE_FAULT),
+    ("file-io-cpu", ""): (*_READ, *_WRITE),
+    ("kernel-cpu", ""): _CALL,
+    ("storage-wait", "writing"): _WRITTEN,
+    ("storage-wait", "flushing"): _FLUSH,
+    ("storage-wait", "names and metadata"): _RANDOM,
+    ("storage-wait", "page fault"): (*COLD, *_RANDOM),
+    ("storage-wait", "small"): _RANDOM,
+    ("storage-wait", ""): COLD,
+    ("pipe", ""): _WAKE,
+    ("locks", ""): _WAKE,
+    ("waiting-for-children", ""): _SPAWN,
+    ("start-and-exit", ""): _SPAWN,
+}
+"""By category of the ledger and part of it; the empty part stands for all others."""
+PROBES: Final = frozenset(own.probe for figures in (*TABLE.values(), MIX, MEMORY) for own in figures)
+"""All that are asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """How many times as long one point takes there.
+
+    Attributes:
+        probe: Which probe.
+        point: Its point, in words.
+        value: The other machine's figure by this one's, of times; of rates the inverse.
+        deviation: Of its logarithm.
+    """
+
+    probe: str
+    point: str
+    value: float
+    deviation: float
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Of its 95 % interval."""
+        factor = math.exp(_TO_EITHER_SIDE * self.deviation)
+        return self.value / factor, self.value * factor
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A run has no figure that is needed.
+
+    Attributes:
+        probe: Whose.
+        there: It is the other machine's run; otherwise that of this one.
+    """
+
+    probe: str
+    there: bool
+
+
+def middle(ratios: Sequence[Ratio]) -> float:
+    """The geometric mean of several ratios."""
+    return math.exp(sum(math.log(ratio.value) for ratio in ratios) / len(ratios))
+
+
+def drawn(ratios: Sequence[Ratio], rng: np.random.Generator) -> Draws:
+    """Values that a ratio may have: any of these, each within its uncertainty."""
+    logs = np.array([math.log(ratio.value) for ratio in ratios])
+    deviations = np.array([ratio.deviation for ratio in ratios])
+    which = rng.integers(len(ratios), size=DRAWS)
+    own: Draws = np.exp(logs[which] + deviations[which] * rng.standard_normal(DRAWS))
+    return own
+
+
+def ratios(here: Run, there: Run, figures: Sequence[Figures], block: float = 0.0) -> list[Ratio] | Missing:
+    """The ratios that speak for an operation, or what is missing where the runs have none of them in common.
+
+    Args:
+        here: This machine's run.
+        there: The other one's.
+        figures: Of `TABLE`.
+        block: Mean bytes of the program's calls.
+    """
+    found: list[Ratio] = []
+    missing: Missing | None = None
+    for own in figures:
+        mine, theirs = _points(here, own), _points(there, own)
+        common = [point for point in mine if point in theirs and mine[point].method == theirs[point].method]
+        if not common:
+            missing = missing or Missing(own.probe, there=bool(mine))
+        found += [_ratio(mine[point], theirs[point]) for point in _chosen(common, own.size, block)]
+    return missing if missing is not None and not found else found
+
+
+def _points(run: Run, figures: Figures) -> dict[Point, Record]:
+    return {
+        record.point: record
+        for record in run.select(figures.probe)
+        if figures.wanted(record.point) and cost_ns(record) is not None
+    }
+
+
+def _chosen(points: Sequence[Point], size: str, block: float) -> list[Point]:
+    if size == "largest":
+        return [max(points, key=lambda point: point.working_set_bytes or 0)] if points else []
+    if size != "block" or not block or not points:
+        return list(points)
+
+    def away(point: Point) -> float:
+        return abs(math.log((point.block_bytes or block) / block))
+
+    nearest = min(map(away, points))
+    return [point for point in points if away(point) <= max(nearest, math.log(_NEAR)) + 1e-9]
+
+
+def _ratio(mine: Record, theirs: Record) -> Ratio:
+    mine_ns, theirs_ns = cost_ns(mine) or math.nan, cost_ns(theirs) or math.nan
+    deviation = math.hypot(_deviation(mine), _deviation(theirs))
+    return Ratio(mine.probe, mine.point.label(), theirs_ns / mine_ns, deviation)
+
+
+def cost_ns(record: Record) -> float | None:
+    """What one operation takes, ns: of streams of files by all bytes, of single operations the mean.
+
+    None where the record has no figure, or one that a failed proof discards.
+    """
+    value, rate = record.value, record.finding("bytes_per_s")
+    if value is None or not math.isfinite(value) or value <= 0:
+        return None
+    if isinstance(rate, int | float) and rate > 0 and record.point.block_bytes:
+        return 1e9 * record.point.block_bytes / rate
+    if record.unit == "bytes_per_s":
+        return 1e9 / value
+    mean = record.summary.mean if record.summary is not None and record.kind == "per_op" else None
+    return mean if mean is not None and math.isfinite(mean) and mean > 0 else value
+
+
+def _deviation(record: Record) -> float:
+    between = record.finding("bytes_per_s_between_blocks")
+    blocks = record.summary.between_blocks if record.summary is not None else None
+    own = between if isinstance(between, list) else record.interval or blocks
+    if not own or not all(isinstance(end, int | float) and end > 0 for end in own):
+        return _UNKNOWN
+    low, high = float(min(own)), float(max(own))
+    return max(math.log(high / low) / (2 * _TO_EITHER_SIDE), 0.005)

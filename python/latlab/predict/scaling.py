@@ -1,0 +1,312 @@
+"""A ledger of one machine scaled to another, by the figures of both."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from latlab.explain.answer import percent
+from latlab.explain.file_io import moved
+from latlab.explain.model import WAITS, Explained, Row
+from latlab.explain.words import CATEGORIES
+from latlab.predict import ratios
+from latlab.predict.prediction import LEVEL, Answer, Part, Refused
+from latlab.predict.ratios import DRAWS, Draws, Missing, Ratio
+from latlab.run.run import Run
+
+_COMPUTES: Final = 0.3
+"""From this share of wall time on, computing decides whether there is a most likely time."""
+_WIDE: Final = 1.5
+"""A bracket of computing wider than this is given as a bracket only."""
+MATTERS: Final = 0.03
+"""A smaller share of wall time may go without a figure."""
+_LITTLE: Final = 1.5
+"""Then it is taken as anything from as much less to as much more."""
+_SMALL_READ: Final = 16 << 10
+"""A read at a random place is a small one."""
+
+
+@dataclass(slots=True)
+class _Piece:
+    """A part of a category: its wall time here and there, as draws and as the most likely value."""
+
+    row: str
+    part: str
+    now_s: Draws
+    then_s: Draws
+    then_mid_s: float
+    by: str
+
+
+@dataclass(slots=True)
+class Scaled:
+    """All categories of a ledger on another machine."""
+
+    explained: Explained
+    here: Run
+    there: Run
+    refused: Refused | None = None
+    notes: list[str] = field(default_factory=list)
+    pieces: list[_Piece] = field(default_factory=list)
+    used: dict[tuple[str, str], None] = field(default_factory=dict)
+    bracket: tuple[float, float] = (1.0, 1.0)
+    cold_s: Draws = field(default_factory=lambda: np.zeros(DRAWS))
+    cold_mid_s: float = 0.0
+    rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
+    _known: dict[tuple[str, str], tuple[Draws, float, str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Scales each row; the first that cannot be ends it."""
+        rows = [row for row in self.explained.categories if row.high > 0]
+        shares = {row.name: self._share(row) for row in rows}
+        total: Draws = np.sum(list(shares.values()), axis=0)
+        found = self._computing()
+        if found is None:
+            return
+        slower = self._parallel()
+        for row in rows:
+            seconds: Draws = self.explained.wall_s * shares[row.name] / total
+            times = slower if row.name not in WAITS else (np.ones(DRAWS), 1.0)
+            for part, fraction in _parts(self.explained, row):
+                self._add(row, part, seconds * fraction, row.share * self.explained.wall_s * fraction, times)
+                if self.refused is not None:
+                    return
+        self._uncached()
+
+    def _share(self, row: Row) -> Draws:
+        """A share of wall time, within its interval: above and below apart, as intervals are lopsided."""
+        z = self.rng.standard_normal(DRAWS)
+        below, above = max(row.share - row.low, 0.0), max(row.high - row.share, 0.0)
+        own: Draws = np.maximum(row.share + z * np.where(z < 0, below, above) / 1.96, 0.0)
+        return own
+
+    def _computing(self) -> tuple[Draws, float, str] | None:
+        """The bracket: its ends, and the mix's middle."""
+        mix = ratios.ratios(self.here, self.there, ratios.MIX)
+        if isinstance(mix, Missing):
+            self.refused = _no_figure(mix, "computing", self.explained.share(*ratios.COMPUTING))
+            return None
+        memory = ratios.ratios(self.here, self.there, ratios.MEMORY)
+        every = [*mix, *([] if isinstance(memory, Missing) else memory)]
+        self.bracket = min(own.value for own in every), max(own.value for own in every)
+        low, high = min(own.ends[0] for own in every), max(own.ends[1] for own in every)
+        self._use(every)
+        between: Draws = np.exp(self.rng.uniform(math.log(low), math.log(high), DRAWS))
+        found = between, ratios.middle(mix), "cpu.mix, memory (bracket)"
+        for name in ratios.COMPUTING:
+            self._known[name, ""] = found
+        return found
+
+    def _parallel(self) -> tuple[Draws, float]:
+        """How many times as long threads take that find fewer CPUs there than they use here."""
+        threads, cpus = self.explained.threads, cpus_of(self.there)
+        busy, most = max(threads.parallelism, 1.0), max(threads.most, 1)
+        if cpus >= min(most, cpus_of(self.here)):
+            more = cpus > cpus_of(self.here) and most > cpus_of(self.here)
+            if more:
+                self.notes.append(
+                    f"Its {most} threads find {cpus:g} CPUs there, {cpus_of(self.here):g} here: what more of"
+                    " them gain is not predicted."
+                )
+            return np.ones(DRAWS), 1.0
+        # Of n threads that run, n / cpus in turn; the mean of n is known, and that it is from 1 to `most`.
+        low = max(1.0, busy / cpus)
+        part = (busy - 1) / (most - 1) if most > 1 else 0.0
+        high = max(low, part * max(1.0, most / cpus) + (1 - part) * max(1.0, 1 / cpus))
+        self.notes.append(f"It runs {busy:.1f} threads at once here; the other machine has {cpus:g} CPUs.")
+        own: Draws = self.rng.uniform(low, high, DRAWS)
+        return own, (low + high) / 2
+
+    def _add(self, row: Row, part: str, now: Draws, now_mid: float, slower: tuple[Draws, float]) -> None:
+        if row.name in ratios.UNSCALED:
+            times, mid = np.ones(DRAWS), 1.0
+            if row.name == "run-queue-wait":
+                times = self.rng.uniform(0.0, 1.0, DRAWS)
+            by = f"as here: {ratios.UNSCALED[row.name]}"
+        else:
+            found = self._times(row, part)
+            if found is None:
+                return
+            times, mid, by = found
+        then: Draws = now * times * slower[0]
+        then_mid = now_mid * mid * slower[1]
+        if row.name == "storage-wait" and part in {"", "small"}:
+            then, then_mid = self._waits(now, now_mid, times, mid)
+        self.pieces.append(_Piece(row.name, part, now, then, then_mid, by))
+
+    def _times(self, row: Row, part: str) -> tuple[Draws, float, str] | None:
+        """The ratio of a part; None where it is refused."""
+        key = (row.name, part) if (row.name, part) in ratios.TABLE else (row.name, "")
+        if key not in self._known:
+            found = ratios.ratios(
+                self.here, self.there, ratios.TABLE.get(key, ratios.MIX), self._block(row, part)
+            )
+            if isinstance(found, Missing):
+                if row.share >= MATTERS:
+                    self.refused = _no_figure(found, CATEGORIES[row.name][0], row.share)
+                    return None
+                logs = self.rng.uniform(-math.log(_LITTLE), math.log(_LITTLE), DRAWS)
+                self._known[key] = np.exp(logs), 1.0, f"no figure of {found.probe}; little of it"
+            else:
+                self._use(found)
+                by = ", ".join(dict.fromkeys(ratio.probe for ratio in found))
+                self._known[key] = ratios.drawn(found, self.rng), ratios.middle(found), by
+        return self._known[key]
+
+    def _block(self, row: Row, part: str) -> float:
+        """Mean bytes of a call of the program, of the kind that a part is."""
+        counters = self.explained.counters
+        if part == "writing":
+            return (counters.written_chars or 0.0) / max(counters.write_calls or 0.0, 1.0)
+        size = (counters.read_chars or 0.0) / max(counters.read_calls or 0.0, 1.0)
+        # Pages of mappings are read ahead as a stream is.
+        return size if row.name == "file-io-cpu" or size else 128 << 10
+
+    def _waits(self, now: Draws, now_mid: float, times: Draws, mid: float) -> tuple[Draws, float]:
+        """Waiting for a disk that is `times` as slow: what overlaps with other work here still does.
+
+        The disk works for as long as its bytes take. What of that the program does not wait for is hidden
+        behind what it does meanwhile, and is no longer than here.
+        """
+        cold = self.explained.counters.device_read_bytes or 0.0
+        each = self._cold_ns(self.here)
+        busy = cold * each / 1e9 if each else 0.0
+        hidden = max(busy - now_mid, 0.0)
+        then: Draws = np.maximum((now + hidden) * times - hidden, 0.0)
+        return then, max((now_mid + hidden) * mid - hidden, 0.0)
+
+    def _cold_ns(self, run: Run) -> float | None:
+        """Nanoseconds of a byte from the disk, in order."""
+        costs = [
+            cost / (record.point.block_bytes or 1)
+            for record in run.select("storage.read.sequential", path="buffered-cold")
+            if (cost := ratios.cost_ns(record)) is not None
+        ]
+        return math.exp(sum(map(math.log, costs)) / len(costs)) if costs else None
+
+    def _uncached(self) -> None:
+        """What it would take to bring into memory there what was in memory here."""
+        counters, each = self.explained.counters, self._cold_ns(self.there)
+        size = max((counters.read_chars or 0.0) - (counters.device_read_bytes or 0.0), 0.0)
+        if each is None or size <= 0:
+            return
+        found = ratios.ratios(self.there, self.there, ratios.COLD)
+        spread = ratios.drawn(found, self.rng) if not isinstance(found, Missing) and found else 1.0
+        self.cold_mid_s = size * each / 1e9
+        self.cold_s = self.cold_mid_s * np.broadcast_to(spread, DRAWS)
+
+    def _use(self, found: Sequence[Ratio]) -> None:
+        self.used |= {(ratio.probe, ratio.point): None for ratio in found}
+
+    @property
+    def sources(self) -> tuple[tuple[str, str], ...]:
+        """Probes and points."""
+        return tuple(self.used)
+
+    @property
+    def memory(self) -> float | None:
+        """Bytes that the other machine could use."""
+        return self.there.machine.number("limits.usable_memory_bytes")
+
+    @property
+    def fits_memory(self) -> bool:
+        """Whether what was cached here can be in the page cache there, as far as that is known."""
+        counters = self.explained.counters
+        cached = (counters.read_chars or 0.0) - (counters.device_read_bytes or 0.0)
+        return self.memory is None or cached <= self.memory
+
+    def total(self, *, cached: bool = True, waits: bool = True) -> Answer:
+        """All parts together, with what was cached here cached there or not, and with waits or none."""
+        pieces = [piece for piece in self.pieces if waits or not _is_reading(piece)]
+        extra, extra_mid = (np.zeros(DRAWS), 0.0) if cached else (self.cold_s, self.cold_mid_s)
+        total: Draws = np.sum([piece.then_s for piece in pieces], axis=0) + extra
+        low, high = (float(end) for end in np.quantile(total, ((1 - LEVEL) / 2, (1 + LEVEL) / 2)))
+        if self.is_bracket:
+            return Answer(None, low, high, None)
+        mid = sum(piece.then_mid_s for piece in pieces) + extra_mid
+        return Answer(mid, min(low, mid), max(high, mid))
+
+    @property
+    def is_bracket(self) -> bool:
+        """Computing decides, and is not known well enough."""
+        low, high = self.bracket
+        return self.explained.share(*ratios.COMPUTING) > _COMPUTES and high / low > _WIDE
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """By category, the largest first."""
+        found = []
+        for name in dict.fromkeys(piece.row for piece in self.pieces):
+            own = [piece for piece in self.pieces if piece.row == name]
+            then: Draws = np.sum([piece.then_s for piece in own], axis=0)
+            low, high = (float(end) for end in np.quantile(then, ((1 - LEVEL) / 2, (1 + LEVEL) / 2)))
+            mid = sum(piece.then_mid_s for piece in own)
+            by = ", ".join(dict.fromkeys(piece.by for piece in own))
+            now = sum(float(np.mean(piece.now_s)) for piece in own)
+            found.append(Part(name, now, Answer(mid, low, high), by))
+        return tuple(sorted(found, key=lambda part: -max(part.here_s, part.there.high)))
+
+    @property
+    def widest(self) -> str:
+        """The category that most of the range comes from."""
+        part = max(self.parts, key=lambda part: part.there.high - part.there.low)
+        return CATEGORIES[part.name][0]
+
+
+def _is_reading(piece: _Piece) -> bool:
+    return piece.row == "storage-wait" and piece.part in {"", "small", "page fault"}
+
+
+def _parts(explained: Explained, row: Row) -> Iterator[tuple[str, float]]:
+    """The parts of a row that have figures of their own, each with its fraction of the row."""
+    if row.name == "storage-wait" and row.seconds > 0:
+        yield from _of_waits(explained, row)
+        return
+    left = 1.0
+    for part in row.parts:
+        if (row.name, part.name) in ratios.TABLE and row.share > 0:
+            fraction = min(part.share / row.share, left)
+            left -= fraction
+            yield part.name, fraction
+    if left > 0:
+        yield "", left
+
+
+def _of_waits(explained: Explained, row: Row) -> Iterator[tuple[str, float]]:
+    """Waits for a disk: reading in order or at random, writing, and the parts that the ledger tells apart."""
+    told = {
+        part.name: part.share / row.share for part in row.parts if ("storage-wait", part.name) in ratios.TABLE
+    }
+    yield from told.items()
+    left = max(1.0 - sum(told.values()), 0.0)
+    io = moved(explained, row)
+    both = io.reading + io.writing
+    reads = left * (io.reading / both if both > 0 else 1.0)
+    counters = explained.counters
+    size = (counters.read_chars or 0.0) / max(counters.read_calls or 0.0, 1.0)
+    if reads > 0:
+        # Small reads that each bring a few pages are at random places; those of a stream are mostly copies.
+        scattered = size <= _SMALL_READ and (counters.voluntary_switches or 0.0) * _SMALL_READ * 2 > (
+            counters.device_read_bytes or 0.0
+        )
+        yield ("small" if scattered else ""), reads
+    if left - reads > 0:
+        yield "writing", left - reads
+
+
+def _no_figure(missing: Missing, what: str, share: float) -> Refused:
+    where, how = ("the other run", " there") if missing.there else ("this machine's run", "")
+    return Refused(
+        f"{where} has no figure of {missing.probe} to compare: {what} takes {percent(share)} of the time",
+        f"latlab measure --only {missing.probe}{how}",
+    )
+
+
+def cpus_of(run: Run) -> float:
+    """CPUs' worth of time that programs may use on a run's machine."""
+    usable = run.machine.number("limits.usable_cpus")
+    return usable or float(len(run.machine.integers("limits.allowed_cpus")) or 1)

@@ -25,7 +25,9 @@ _RUN, _LAST = "--on", 2
 @click.option("--block", metavar="SIZE", help="If it read in calls of this size.")
 @click.option("--disk", metavar="RATE", help="If its disk read this fast: 3GB/s.")
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+@click.pass_context
 def command(
+    context: click.Context,
     program: tuple[str, ...],
     *,
     other: str | None,
@@ -78,7 +80,7 @@ def command(
         screen = screen_of(sys.stdout)
         say([Line(), *(line for text in lines(found) for line in screen.wrapped(text, rest="  "))])
     if found.refused is not None:
-        sys.exit(_REFUSED)
+        context.exit(_REFUSED)
 
 
 @contextlib.contextmanager

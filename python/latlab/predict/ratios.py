@@ -2,7 +2,7 @@
 
 `TABLE` is the one place that says which figures speak for what a program does. A ratio is of the same point
 and method in both runs. Its uncertainty is that of both medians or means: their 95 % intervals where the runs
-know them, otherwise what their blocks differ by, and 5 % where neither is known.
+know them, and 15 % for figures of one round (3 % of `cpu.mix`).
 """
 
 from __future__ import annotations
@@ -24,8 +24,11 @@ Draws: TypeAlias = NDArray[np.float64]
 DRAWS: Final = 4000
 _TO_EITHER_SIDE: Final = 1.96
 """Standard deviations from the middle of a 95 % interval to its ends."""
-_UNKNOWN: Final = 0.05
-"""Of the logarithm of a figure that was measured once."""
+_ONCE: Final = 0.15
+"""Deviation of the logarithm of what one round measured: what two runs of one machine differ by."""
+_OF_A_CORE: Final = 0.03
+"""The same of `cpu.mix`."""
+_LEAST: Final = 0.005
 _NEAR: Final = 4.0
 """Block sizes within this factor of the program's own are taken; where there is none, the nearest."""
 
@@ -45,6 +48,9 @@ class Figures:
     size: str = ""
 
 
+_MANY: Final = 1000
+"""Small files that are measured together."""
+
 MIX: Final = (Figures("cpu.mix"),)
 MEMORY: Final = (
     Figures("memory.load.dependent", lambda p: p.order == "random" and p.pages == "4k", "largest"),
@@ -63,10 +69,10 @@ _CALL: Final = (Figures("kernel.syscall", lambda p: p.operation in {"getppid", "
 _READ: Final = (Figures("storage.read.sequential", lambda p: p.path == "buffered-warm", "block"),)
 _WRITE: Final = (Figures("storage.write.sequential", lambda p: p.path == "buffered", "block"),)
 _NAMES: Final = (
-    Figures("storage.files", lambda p: p.operation in {"stat", "read-warm"} and p.engine == "psync"),
+    Figures("storage.files", lambda p: p.operation in {"stat", "read-warm"} and p.files == _MANY),
 )
 COLD: Final = (Figures("storage.read.sequential", lambda p: p.path == "buffered-cold", "block"),)
-_RANDOM: Final = (Figures("storage.read.random", lambda p: p.queue_depth == 1),)
+RANDOM: Final = (Figures("storage.read.random", lambda p: p.queue_depth == 1),)
 _WRITTEN: Final = (
     Figures("storage.write.sequential", lambda p: p.path in {"buffered-fsync-end", "direct"}, "block"),
 )
@@ -97,9 +103,9 @@ TABLE: Final[Mapping[tuple[str, str], tuple[Figures, ...]]] = {
     ("kernel-cpu", ""): _CALL,
     ("storage-wait", "writing"): _WRITTEN,
     ("storage-wait", "flushing"): _FLUSH,
-    ("storage-wait", "names and metadata"): _RANDOM,
-    ("storage-wait", "page fault"): (*COLD, *_RANDOM),
-    ("storage-wait", "small"): _RANDOM,
+    ("storage-wait", "names and metadata"): RANDOM,
+    ("storage-wait", "page fault"): (*COLD, *RANDOM),
+    ("storage-wait", "small"): RANDOM,
     ("storage-wait", ""): COLD,
     ("pipe", ""): _WAKE,
     ("locks", ""): _WAKE,
@@ -209,26 +215,28 @@ def _ratio(mine: Record, theirs: Record) -> Ratio:
 
 
 def cost_ns(record: Record) -> float | None:
-    """What one operation takes, ns: of streams of files by all bytes, of single operations the mean.
+    """What one operation takes, ns: of a disk the mean, for the slow ones count; else the median.
 
-    None where the record has no figure, or one that a failed proof discards.
+    The mean of what no disk does is that of a few interrupted operations, which other programs decide. None
+    where the record has no figure, or one that a failed proof discards.
     """
     value, rate = record.value, record.finding("bytes_per_s")
     if value is None or not math.isfinite(value) or value <= 0:
         return None
-    if isinstance(rate, int | float) and rate > 0 and record.point.block_bytes:
+    is_disk = record.probe.startswith("storage.") and record.point.path != "buffered-warm"
+    if is_disk and isinstance(rate, int | float) and rate > 0 and record.point.block_bytes:
         return 1e9 * record.point.block_bytes / rate
     if record.unit == "bytes_per_s":
         return 1e9 / value
-    mean = record.summary.mean if record.summary is not None and record.kind == "per_op" else None
+    mean = record.summary.mean if is_disk and record.summary is not None else None
     return mean if mean is not None and math.isfinite(mean) and mean > 0 else value
 
 
 def _deviation(record: Record) -> float:
     between = record.finding("bytes_per_s_between_blocks")
-    blocks = record.summary.between_blocks if record.summary is not None else None
-    own = between if isinstance(between, list) else record.interval or blocks
+    is_disk = record.point.path != "buffered-warm" and isinstance(between, list)
+    own = between if is_disk else record.interval
     if not own or not all(isinstance(end, int | float) and end > 0 for end in own):
-        return _UNKNOWN
-    low, high = float(min(own)), float(max(own))
-    return max(math.log(high / low) / (2 * _TO_EITHER_SIDE), 0.005)
+        # A core's own speed does not change from round to round as what others use does.
+        return _OF_A_CORE if record.probe == MIX[0].probe else _ONCE
+    return max(math.log(max(own) / min(own)) / (2 * _TO_EITHER_SIDE), _LEAST)

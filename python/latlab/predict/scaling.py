@@ -26,6 +26,8 @@ MATTERS: Final = 0.03
 """A smaller share of wall time may go without a figure."""
 _LITTLE: Final = 1.5
 """Then it is taken as anything from as much less to as much more."""
+_MOMENT: Final = 2.0
+"""How many times as long a disk may take at a moment as its figures say."""
 _SMALL_READ: Final = 16 << 10
 """A read at a random place is a small one."""
 
@@ -75,6 +77,7 @@ class Scaled:
                 self._add(row, part, seconds * fraction, row.share * self.explained.wall_s * fraction, times)
                 if self.refused is not None:
                     return
+        self._hidden_reads()
         self._uncached()
 
     def _share(self, row: Row) -> Draws:
@@ -125,7 +128,7 @@ class Scaled:
         if row.name in ratios.UNSCALED:
             times, mid = np.ones(DRAWS), 1.0
             if row.name == "run-queue-wait":
-                times = self.rng.uniform(0.0, 1.0, DRAWS)
+                times, mid = self.rng.uniform(0.0, 1.0, DRAWS), 0.5
             by = f"as here: {ratios.UNSCALED[row.name]}"
         else:
             found = self._times(row, part)
@@ -135,7 +138,7 @@ class Scaled:
         then: Draws = now * times * slower[0]
         then_mid = now_mid * mid * slower[1]
         if row.name == "storage-wait" and part in {"", "small"}:
-            then, then_mid = self._waits(now, now_mid, times, mid)
+            then, then_mid = self._waits(part, now, now_mid, times, mid)
         self.pieces.append(_Piece(row.name, part, now, then, then_mid, by))
 
     def _times(self, row: Row, part: str) -> tuple[Draws, float, str] | None:
@@ -166,38 +169,63 @@ class Scaled:
         # Pages of mappings are read ahead as a stream is.
         return size if row.name == "file-io-cpu" or size else 128 << 10
 
-    def _waits(self, now: Draws, now_mid: float, times: Draws, mid: float) -> tuple[Draws, float]:
-        """Waiting for a disk that is `times` as slow: what overlaps with other work here still does.
+    def _waits(self, part: str, now: Draws, now_mid: float, times: Draws, mid: float) -> tuple[Draws, float]:
+        """Waiting for a disk that takes `times` as long: what of its work is hidden here still is.
 
-        The disk works for as long as its bytes take. What of that the program does not wait for is hidden
-        behind what it does meanwhile, and is no longer than here.
+        What the disk works longer by its figures is waited for; what it works beside the program here is
+        hidden there as well. Where the program waits longer than the figures say, either its pattern is the
+        reason, and all of it is scaled, or the disk was slow at that moment, at most by `_MOMENT`, and only
+        the rest is: anything between is taken.
         """
-        cold = self.explained.counters.device_read_bytes or 0.0
-        each = self._cold_ns(self.here)
-        busy = cold * each / 1e9 if each else 0.0
-        hidden = max(busy - now_mid, 0.0)
-        then: Draws = np.maximum((now + hidden) * times - hidden, 0.0)
-        return then, max((now_mid + hidden) * mid - hidden, 0.0)
+        busy = self._disk_s(self.here, part, self.explained.counters.device_read_bytes or 0.0)
+        busy = max(busy, now_mid / _MOMENT)
+        longer: Draws = np.maximum(now + busy * (times - 1), 1e-9)
+        longer_mid = max(now_mid + busy * (mid - 1), 0.0)
+        if busy >= now_mid:
+            return longer, longer_mid
+        scaled: Draws = np.maximum(now * times, 1e-9)
+        share: Draws = self.rng.uniform(0.0, 1.0, DRAWS)
+        return np.exp(np.log(scaled) * share + np.log(longer) * (1 - share)), math.sqrt(
+            now_mid * mid * longer_mid
+        )
 
-    def _cold_ns(self, run: Run) -> float | None:
-        """Nanoseconds of a byte from the disk, in order."""
-        costs = [
-            cost / (record.point.block_bytes or 1)
-            for record in run.select("storage.read.sequential", path="buffered-cold")
-            if (cost := ratios.cost_ns(record)) is not None
+    def _disk_s(self, run: Run, part: str, size: float) -> float:
+        """What a disk needs for so many bytes by a run's figures, seconds; 0 where it has none.
+
+        Small reads are at random places, one after the other.
+        """
+        cold, random = ratios.COLD[0], ratios.RANDOM[0]
+        own = random if part == "small" else cold
+        found = [
+            (record.point.block_bytes or 1, cost)
+            for record in run.select(own.probe)
+            if own.wanted(record.point) and (cost := ratios.cost_ns(record)) is not None
         ]
-        return math.exp(sum(map(math.log, costs)) / len(costs)) if costs else None
+        if not found:
+            return 0.0
+        if part == "small":
+            reads = min(self.explained.counters.read_calls or math.inf, size / found[0][0])
+            return reads * found[0][1] / 1e9
+        each = math.exp(sum(math.log(cost / block) for block, cost in found) / len(found))
+        return size * each / 1e9
+
+    def _hidden_reads(self) -> None:
+        """What a disk did wholly beside other work here, and may not there."""
+        if (self.explained.counters.device_read_bytes or 0.0) <= 0 or any(map(_is_reading, self.pieces)):
+            return
+        part = "small" if _is_scattered(self.explained) else ""
+        nothing = Row("storage-wait", 0.0, 0.0, 0.0, 0.0, "modelled")
+        self._add(nothing, part, np.zeros(DRAWS), 0.0, (np.ones(DRAWS), 1.0))
 
     def _uncached(self) -> None:
         """What it would take to bring into memory there what was in memory here."""
-        counters, each = self.explained.counters, self._cold_ns(self.there)
+        counters = self.explained.counters
         size = max((counters.read_chars or 0.0) - (counters.device_read_bytes or 0.0), 0.0)
-        if each is None or size <= 0:
-            return
-        found = ratios.ratios(self.there, self.there, ratios.COLD)
-        spread = ratios.drawn(found, self.rng) if not isinstance(found, Missing) and found else 1.0
-        self.cold_mid_s = size * each / 1e9
-        self.cold_s = self.cold_mid_s * np.broadcast_to(spread, DRAWS)
+        part = "small" if (counters.read_chars or 0.0) <= _SMALL_READ * (counters.read_calls or 0.0) else ""
+        self.cold_mid_s = self._disk_s(self.there, part, size)
+        found = ratios.ratios(self.there, self.there, ratios.RANDOM if part else ratios.COLD)
+        if not isinstance(found, Missing) and found:
+            self.cold_s = self.cold_mid_s * ratios.drawn(found, self.rng)
 
     def _use(self, found: Sequence[Ratio]) -> None:
         self.used |= {(ratio.probe, ratio.point): None for ratio in found}
@@ -286,16 +314,18 @@ def _of_waits(explained: Explained, row: Row) -> Iterator[tuple[str, float]]:
     io = moved(explained, row)
     both = io.reading + io.writing
     reads = left * (io.reading / both if both > 0 else 1.0)
-    counters = explained.counters
-    size = (counters.read_chars or 0.0) / max(counters.read_calls or 0.0, 1.0)
     if reads > 0:
-        # Small reads that each bring a few pages are at random places; those of a stream are mostly copies.
-        scattered = size <= _SMALL_READ and (counters.voluntary_switches or 0.0) * _SMALL_READ * 2 > (
-            counters.device_read_bytes or 0.0
-        )
-        yield ("small" if scattered else ""), reads
+        yield ("small" if _is_scattered(explained) else ""), reads
     if left - reads > 0:
         yield "writing", left - reads
+
+
+def _is_scattered(explained: Explained) -> bool:
+    """Small reads that each bring a few pages are at random places; those of a stream are mostly copies."""
+    counters = explained.counters
+    size = (counters.read_chars or 0.0) / max(counters.read_calls or 0.0, 1.0)
+    each = (counters.device_read_bytes or 0.0) / max(counters.voluntary_switches, 1.0)
+    return 0 < size <= _SMALL_READ and each < 2 * _SMALL_READ
 
 
 def _no_figure(missing: Missing, what: str, share: float) -> Refused:

@@ -109,15 +109,13 @@ def test_the_network_is_taken_as_it_is_here_and_that_is_said() -> None:
 
 def test_much_computing_has_a_bracket_only_where_kernels_of_the_mix_differ() -> None:
     faster = machine(cpu__mix=0.5)
-    mixed = Run(faster.header, (*faster.select("cpu.mix", operation="float-chain"), *HERE.records))
     found = elsewhere(ledger({"sleep": 0.2}), HERE, mixed_with(faster, "float-chain"))
     assert answer(found).seconds is None
     assert answer(found).level is None
-    assert 2.0 + 4.0 == pytest.approx(answer(found).low, rel=0.1)
+    assert answer(found).low == pytest.approx(2.0 + 4.0, rel=0.1)
     assert answer(found).high == pytest.approx(10.0, rel=0.15)
     little = elsewhere(ledger({"sleep": 0.8}), HERE, mixed_with(faster, "float-chain"))
     assert answer(little).seconds is not None
-    del mixed
     # All kernels alike are no bracket to speak of, if memory is.
     alike = elsewhere(ledger({"sleep": 0.2}), HERE, machine(cpu__mix=0.8, memory=0.8))
     assert most_likely(alike) == pytest.approx(2.0 + 0.8 * 8.0, rel=0.02)
@@ -144,8 +142,7 @@ def test_a_figure_that_one_run_lacks_is_named_with_the_command_that_measures_it(
     assert "50 %" in refused.why
     assert command in refused.lifted_by
     # Of what takes hardly any time it is not needed.
-    assert elsewhere(ledger({"page-faults": 0.01}), here := HERE, machine(without="vm.fault")).answer
-    del here
+    assert elsewhere(ledger({"page-faults": 0.01}), HERE, machine(without="vm.fault")).answer
 
 
 def test_without_a_mix_there_is_no_prediction() -> None:

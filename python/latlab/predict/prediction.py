@@ -1,4 +1,4 @@
-"""What is told of a program elsewhere or otherwise: a range, a bracket, or why there is none."""
+"""The time of a program elsewhere or otherwise: a range, a bracket, or why there is none."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What is told of a program.
+    """What is known of a program elsewhere or otherwise.
 
     Attributes:
         job: The command line.

@@ -38,7 +38,7 @@ _UNKNOWN: Final = 0.15
 _WIDEST: Final = 4.0
 """A range from one time to four times as much helps nobody."""
 _VISIBLE: Final = 0.1
-"""A branch is told where it differs by more than this."""
+"""A branch is shown where it differs by more than this."""
 _MOST_BYTES: Final = 64 << 20
 _MOST_RUNS: Final = 5
 

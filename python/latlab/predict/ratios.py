@@ -71,7 +71,11 @@ _WRITE: Final = (Figures("storage.write.sequential", lambda p: p.path == "buffer
 _NAMES: Final = (
     Figures("storage.files", lambda p: p.operation in {"stat", "read-warm"} and p.files == _MANY),
 )
-COLD: Final = (Figures("storage.read.sequential", lambda p: p.path == "buffered-cold", "block"),)
+COLD: Final = (
+    Figures("storage.read.sequential", lambda p: p.path == "buffered-cold", "block"),
+    # Read ahead, a stream is large transfers to the disk.
+    Figures("storage.read.sequential", lambda p: p.path == "direct" and (p.block_bytes or 0) >= 1 << 20),
+)
 RANDOM: Final = (Figures("storage.read.random", lambda p: p.queue_depth == 1),)
 _WRITTEN: Final = (
     Figures("storage.write.sequential", lambda p: p.path in {"buffered-fsync-end", "direct"}, "block"),
@@ -153,18 +157,39 @@ class Missing:
     there: bool
 
 
+def weights(deviations: Sequence[float]) -> Draws:
+    """What each of several figures counts: by its precision; they sum to 1."""
+    own = [1 / deviation**2 for deviation in deviations]
+    return np.array(own) / sum(own)
+
+
 def middle(ratios: Sequence[Ratio]) -> float:
-    """The geometric mean of several ratios."""
-    return math.exp(sum(math.log(ratio.value) for ratio in ratios) / len(ratios))
+    """The geometric mean of several ratios, the more precise ones counting more."""
+    logs = [math.log(ratio.value) for ratio in ratios]
+    return math.exp(float(np.dot(weights([ratio.deviation for ratio in ratios]), logs)))
 
 
 def drawn(ratios: Sequence[Ratio], rng: np.random.Generator) -> Draws:
-    """Values that a ratio may have: any of these, each within its uncertainty."""
+    """Values that a ratio may have: any of these, each as often as it counts and within its uncertainty."""
     logs = np.array([math.log(ratio.value) for ratio in ratios])
-    deviations = np.array([ratio.deviation for ratio in ratios])
-    which = rng.integers(len(ratios), size=DRAWS)
-    own: Draws = np.exp(logs[which] + deviations[which] * rng.standard_normal(DRAWS))
+    deviations = [ratio.deviation for ratio in ratios]
+    which = rng.choice(len(ratios), size=DRAWS, p=weights(deviations))
+    own: Draws = np.exp(logs[which] + np.array(deviations)[which] * rng.standard_normal(DRAWS))
     return own
+
+
+def byte_ns(run: Run, figures: Sequence[Figures]) -> float | None:
+    """What a byte takes by these figures of files, ns; None where the run has none."""
+    found = [
+        (math.log(cost / (record.point.block_bytes or 1)), deviation(record))
+        for own in figures
+        for record in run.select(own.probe)
+        if own.wanted(record.point) and (cost := cost_ns(record)) is not None
+    ]
+    if not found:
+        return None
+    logs, deviations = zip(*found, strict=True)
+    return math.exp(float(np.dot(weights(deviations), logs)))
 
 
 def ratios(here: Run, there: Run, figures: Sequence[Figures], block: float = 0.0) -> list[Ratio] | Missing:
@@ -210,8 +235,8 @@ def _chosen(points: Sequence[Point], size: str, block: float) -> list[Point]:
 
 def _ratio(mine: Record, theirs: Record) -> Ratio:
     mine_ns, theirs_ns = cost_ns(mine) or math.nan, cost_ns(theirs) or math.nan
-    deviation = math.hypot(_deviation(mine), _deviation(theirs))
-    return Ratio(mine.probe, mine.point.label(), theirs_ns / mine_ns, deviation)
+    both = math.hypot(deviation(mine), deviation(theirs))
+    return Ratio(mine.probe, mine.point.label(), theirs_ns / mine_ns, both)
 
 
 def cost_ns(record: Record) -> float | None:
@@ -232,11 +257,14 @@ def cost_ns(record: Record) -> float | None:
     return mean if mean is not None and math.isfinite(mean) and mean > 0 else value
 
 
-def _deviation(record: Record) -> float:
+def deviation(record: Record) -> float:
+    """Standard deviation of the logarithm of a record's figure."""
     between = record.finding("bytes_per_s_between_blocks")
     is_disk = record.point.path != "buffered-warm" and isinstance(between, list)
     own = between if is_disk else record.interval
-    if not own or not all(isinstance(end, int | float) and end > 0 for end in own):
+    ends = [float(end) for end in own or () if isinstance(end, int | float) and end > 0]
+    # Ends that are one: of a single block.
+    if len(ends) < 2 or min(ends) == max(ends):  # noqa: PLR2004 - of a range
         # A core's own speed does not change from round to round as what others use does.
         return _OF_A_CORE if record.probe == MIX[0].probe else _ONCE
-    return max(math.log(max(own) / min(own)) / (2 * _TO_EITHER_SIDE), _LEAST)
+    return max(math.log(max(ends) / min(ends)) / (2 * _TO_EITHER_SIDE), _LEAST)

@@ -28,6 +28,7 @@ _LITTLE: Final = 1.5
 """Then it is taken as anything from as much less to as much more."""
 _MOMENT: Final = 2.0
 """How many times as long a disk may take at a moment as its figures say."""
+_PAGE: Final = 4096
 _SMALL_READ: Final = 16 << 10
 """A read at a random place is a small one."""
 
@@ -194,20 +195,10 @@ class Scaled:
 
         Small reads are at random places, one after the other.
         """
-        cold, random = ratios.COLD[0], ratios.RANDOM[0]
-        own = random if part == "small" else cold
-        found = [
-            (record.point.block_bytes or 1, cost)
-            for record in run.select(own.probe)
-            if own.wanted(record.point) and (cost := ratios.cost_ns(record)) is not None
-        ]
-        if not found:
-            return 0.0
-        if part == "small":
-            reads = min(self.explained.counters.read_calls or math.inf, size / found[0][0])
-            return reads * found[0][1] / 1e9
-        each = math.exp(sum(math.log(cost / block) for block, cost in found) / len(found))
-        return size * each / 1e9
+        if part != "small":
+            return size * (ratios.byte_ns(run, ratios.COLD) or 0.0) / 1e9
+        each = (ratios.byte_ns(run, ratios.RANDOM) or 0.0) * _PAGE
+        return min(self.explained.counters.read_calls or math.inf, size / _PAGE) * each / 1e9
 
     def _hidden_reads(self) -> None:
         """What a disk did wholly beside other work here, and may not there."""

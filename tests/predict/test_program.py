@@ -15,6 +15,7 @@ from tests.predict.machines import HERE, machine
 from latlab import _core
 from latlab.errors import UserError
 from latlab.explain.limits import Curve, Limits, Speed
+from latlab.explain.model import Within
 from latlab.explain.words import CATEGORIES
 from latlab.predict import ratios, what_if
 from latlab.predict.prediction import Answer, Prediction, Refused
@@ -99,6 +100,17 @@ def test_page_faults_and_calls_are_scaled_by_their_own_figures() -> None:
         14.0, rel=0.02
     )
     assert part(found, "page-faults") == "vm.fault"
+
+
+def test_what_counts_tell_of_the_kernels_work_is_scaled_as_that() -> None:
+    explained = ledger({"kernel-cpu": 0.8})
+    within = (Within("file-io-cpu", 0.3, 0.5, 0.4),)
+    rows = [
+        msgspec.structs.replace(row, within=within) if row.name == "kernel-cpu" else row
+        for row in explained.categories
+    ]
+    found = elsewhere(msgspec.structs.replace(explained, categories=tuple(rows)), HERE, machine(kernel=2.0))
+    assert most_likely(found) == pytest.approx(2.0 + 4.0 + 2 * 4.0, rel=0.02)
 
 
 def test_the_network_is_taken_as_it_is_here_and_that_is_said() -> None:

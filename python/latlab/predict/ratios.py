@@ -72,8 +72,8 @@ _NAMES: Final = (
     Figures("storage.files", lambda p: p.operation in {"stat", "read-warm"} and p.files == _MANY),
 )
 COLD: Final = (
-    Figures("storage.read.sequential", lambda p: p.path == "buffered-cold", "block"),
-    # Read ahead, a stream is large transfers to the disk.
+    # What the kernel reads ahead is as large whatever a program's calls are: it is like large direct reads.
+    Figures("storage.read.sequential", lambda p: p.path == "buffered-cold"),
     Figures("storage.read.sequential", lambda p: p.path == "direct" and (p.block_bytes or 0) >= 1 << 20),
 )
 RANDOM: Final = (Figures("storage.read.random", lambda p: p.queue_depth == 1),)
@@ -114,7 +114,7 @@ TABLE: Final[Mapping[tuple[str, str], tuple[Figures, ...]]] = {
     ("pipe", ""): _WAKE,
     ("locks", ""): _WAKE,
     ("waiting-for-children", ""): _SPAWN,
-    ("start-and-exit", ""): _SPAWN,
+    ("start-and-exit", ""): (*_SPAWN, *_FAULT),
 }
 """By category of the ledger and part of it; the empty part stands for all others."""
 PROBES: Final = frozenset(own.probe for figures in (*TABLE.values(), MIX, MEMORY) for own in figures)
@@ -267,4 +267,6 @@ def deviation(record: Record) -> float:
     if len(ends) < 2 or min(ends) == max(ends):  # noqa: PLR2004 - of a range
         # A core's own speed does not change from round to round as what others use does.
         return _OF_A_CORE if record.probe == MIX[0].probe else _ONCE
-    return max(math.log(max(ends) / min(ends)) / (2 * _TO_EITHER_SIDE), _LEAST)
+    own_deviation = math.log(max(ends) / min(ends)) / (2 * _TO_EITHER_SIDE)
+    # Of a disk's few blocks two may agree by chance.
+    return max(own_deviation, _ONCE / math.sqrt(max(len(record.rounds), 1)) if is_disk else _LEAST)

@@ -22,7 +22,7 @@ _COMPUTES: Final = 0.3
 """From this share of wall time on, computing decides whether there is a most likely time."""
 _WIDE: Final = 1.5
 """A bracket of computing wider than this is given as a bracket only."""
-MATTERS: Final = 0.03
+MATTERS: Final = 0.05
 """A smaller share of wall time may go without a figure."""
 _LITTLE: Final = 1.5
 """Then it is taken as anything from as much less to as much more."""
@@ -74,8 +74,9 @@ class Scaled:
         for row in rows:
             seconds: Draws = self.explained.wall_s * shares[row.name] / total
             times = slower if row.name not in WAITS else (np.ones(DRAWS), 1.0)
-            for part, fraction in _parts(self.explained, row):
-                self._add(row, part, seconds * fraction, row.share * self.explained.wall_s * fraction, times)
+            for name, part, fraction in _parts(self.explained, row):
+                own = row.share * self.explained.wall_s * fraction
+                self._add(name, part, seconds * fraction, own, times)
                 if self.refused is not None:
                     return
         self._hidden_reads()
@@ -125,33 +126,34 @@ class Scaled:
         own: Draws = self.rng.uniform(low, high, DRAWS)
         return own, (low + high) / 2
 
-    def _add(self, row: Row, part: str, now: Draws, now_mid: float, slower: tuple[Draws, float]) -> None:
-        if row.name in ratios.UNSCALED:
-            times, mid = np.ones(DRAWS), 1.0
-            if row.name == "run-queue-wait":
-                times, mid = self.rng.uniform(0.0, 1.0, DRAWS), 0.5
-            by = f"as here: {ratios.UNSCALED[row.name]}"
+    def _add(self, name: str, part: str, now: Draws, now_mid: float, slower: tuple[Draws, float]) -> None:
+        if name in ratios.UNSCALED:
+            times, mid, how = np.ones(DRAWS), 1.0, "as here"
+            if name == "run-queue-wait":
+                times, mid, how = self.rng.uniform(0.0, 1.0, DRAWS), 0.5, "from none to as here"
+            by = f"{how}: {ratios.UNSCALED[name]}"
         else:
-            found = self._times(row, part)
+            found = self._times(name, part, now_mid)
             if found is None:
                 return
             times, mid, by = found
         then: Draws = now * times * slower[0]
         then_mid = now_mid * mid * slower[1]
-        if row.name == "storage-wait" and part in {"", "small"}:
+        if name == "storage-wait" and part in {"", "small"}:
             then, then_mid = self._waits(part, now, now_mid, times, mid)
-        self.pieces.append(_Piece(row.name, part, now, then, then_mid, by))
+        self.pieces.append(_Piece(name, part, now, then, then_mid, by))
 
-    def _times(self, row: Row, part: str) -> tuple[Draws, float, str] | None:
+    def _times(self, name: str, part: str, now_mid: float) -> tuple[Draws, float, str] | None:
         """The ratio of a part; None where it is refused."""
-        key = (row.name, part) if (row.name, part) in ratios.TABLE else (row.name, "")
+        key = (name, part) if (name, part) in ratios.TABLE else (name, "")
         if key not in self._known:
             found = ratios.ratios(
-                self.here, self.there, ratios.TABLE.get(key, ratios.MIX), self._block(row, part)
+                self.here, self.there, ratios.TABLE.get(key, ratios.MIX), self._block(name, part)
             )
             if isinstance(found, Missing):
-                if row.share >= MATTERS:
-                    self.refused = _no_figure(found, CATEGORIES[row.name][0], row.share)
+                share = now_mid / max(self.explained.wall_s, 1e-12)
+                if share >= MATTERS:
+                    self.refused = _no_figure(found, CATEGORIES[name][0], share)
                     return None
                 logs = self.rng.uniform(-math.log(_LITTLE), math.log(_LITTLE), DRAWS)
                 self._known[key] = np.exp(logs), 1.0, f"no figure of {found.probe}; little of it"
@@ -161,14 +163,14 @@ class Scaled:
                 self._known[key] = ratios.drawn(found, self.rng), ratios.middle(found), by
         return self._known[key]
 
-    def _block(self, row: Row, part: str) -> float:
+    def _block(self, name: str, part: str) -> float:
         """Mean bytes of a call of the program, of the kind that a part is."""
         counters = self.explained.counters
         if part == "writing":
             return (counters.written_chars or 0.0) / max(counters.write_calls or 0.0, 1.0)
         size = (counters.read_chars or 0.0) / max(counters.read_calls or 0.0, 1.0)
         # Pages of mappings are read ahead as a stream is.
-        return size if row.name == "file-io-cpu" or size else 128 << 10
+        return size if name == "file-io-cpu" or size else 128 << 10
 
     def _waits(self, part: str, now: Draws, now_mid: float, times: Draws, mid: float) -> tuple[Draws, float]:
         """Waiting for a disk that takes `times` as long: what of its work is hidden here still is.
@@ -179,7 +181,8 @@ class Scaled:
         the rest is: anything between is taken.
         """
         busy = self._disk_s(self.here, part, self.explained.counters.device_read_bytes or 0.0)
-        busy = max(busy, now_mid / _MOMENT)
+        # A disk that is faster here than its figures say works for no longer than the program runs.
+        busy = max(min(busy, self.explained.wall_s), now_mid / _MOMENT)
         longer: Draws = np.maximum(now + busy * (times - 1), 1e-9)
         longer_mid = max(now_mid + busy * (mid - 1), 0.0)
         if busy >= now_mid:
@@ -205,8 +208,7 @@ class Scaled:
         if (self.explained.counters.device_read_bytes or 0.0) <= 0 or any(map(_is_reading, self.pieces)):
             return
         part = "small" if _is_scattered(self.explained) else ""
-        nothing = Row("storage-wait", 0.0, 0.0, 0.0, 0.0, "modelled")
-        self._add(nothing, part, np.zeros(DRAWS), 0.0, (np.ones(DRAWS), 1.0))
+        self._add("storage-wait", part, np.zeros(DRAWS), 0.0, (np.ones(DRAWS), 1.0))
 
     def _uncached(self) -> None:
         """What it would take to bring into memory there what was in memory here."""
@@ -264,7 +266,7 @@ class Scaled:
             then: Draws = np.sum([piece.then_s for piece in own], axis=0)
             low, high = (float(end) for end in np.quantile(then, ((1 - LEVEL) / 2, (1 + LEVEL) / 2)))
             mid = sum(piece.then_mid_s for piece in own)
-            by = ", ".join(dict.fromkeys(piece.by for piece in own))
+            by = ", ".join(dict.fromkeys(each for piece in own for each in piece.by.split(", ")))
             now = sum(float(np.mean(piece.now_s)) for piece in own)
             found.append(Part(name, now, Answer(mid, low, high), by))
         return tuple(sorted(found, key=lambda part: -max(part.here_s, part.there.high)))
@@ -280,35 +282,44 @@ def _is_reading(piece: _Piece) -> bool:
     return piece.row == "storage-wait" and piece.part in {"", "small", "page fault"}
 
 
-def _parts(explained: Explained, row: Row) -> Iterator[tuple[str, float]]:
-    """The parts of a row that have figures of their own, each with its fraction of the row."""
-    if row.name == "storage-wait" and row.seconds > 0:
+def _parts(explained: Explained, row: Row) -> Iterator[tuple[str, str, float]]:
+    """Category and part that have figures of their own, each with its fraction of a row.
+
+    Of the kernel's work that is left whole, counts tell what some of it was.
+    """
+    if row.share <= 0:
+        yield row.name, "", 1.0
+        return
+    if row.name == "storage-wait":
         yield from _of_waits(explained, row)
         return
     left = 1.0
+    told = [(row.name, part.name, part.share) for part in row.parts if (row.name, part.name) in ratios.TABLE]
+    if row.name == "kernel-cpu":
+        told += [(each.name, "", each.share) for each in row.counted if (each.name, "") in ratios.TABLE]
+    for name, part, share in told:
+        fraction = min(share / row.share, left)
+        left -= fraction
+        yield name, part, fraction
+    if left > 0:
+        yield row.name, "", left
+
+
+def _of_waits(explained: Explained, row: Row) -> Iterator[tuple[str, str, float]]:
+    """Waits for a disk: reading in order or at random, writing, and the parts that the ledger tells apart."""
+    left = 1.0
     for part in row.parts:
-        if (row.name, part.name) in ratios.TABLE and row.share > 0:
+        if (row.name, part.name) in ratios.TABLE:
             fraction = min(part.share / row.share, left)
             left -= fraction
-            yield part.name, fraction
-    if left > 0:
-        yield "", left
-
-
-def _of_waits(explained: Explained, row: Row) -> Iterator[tuple[str, float]]:
-    """Waits for a disk: reading in order or at random, writing, and the parts that the ledger tells apart."""
-    told = {
-        part.name: part.share / row.share for part in row.parts if ("storage-wait", part.name) in ratios.TABLE
-    }
-    yield from told.items()
-    left = max(1.0 - sum(told.values()), 0.0)
+            yield row.name, part.name, fraction
     io = moved(explained, row)
     both = io.reading + io.writing
     reads = left * (io.reading / both if both > 0 else 1.0)
     if reads > 0:
-        yield ("small" if _is_scattered(explained) else ""), reads
+        yield row.name, ("small" if _is_scattered(explained) else ""), reads
     if left - reads > 0:
-        yield "writing", left - reads
+        yield row.name, "writing", left - reads
 
 
 def _is_scattered(explained: Explained) -> bool:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import msgspec
 import pytest
 from tests.calling import called
+from tests.conftest import Calibrated
 from tests.explain.ledgers import ledger
 from tests.predict.machines import HERE, machine
 
@@ -348,3 +351,17 @@ def test_a_mistake_is_one_line_and_2(words: list[str], says: str, tmp_path: Path
     assert says in told.stderr
     assert told.stdout == ""
     assert len(told.stderr.splitlines()) == 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="programs are explained on Linux")
+def test_what_the_program_writes_is_apart_from_the_answer(calibrated: Calibrated, own_home: Path) -> None:
+    calibrated(own_home / "data")
+    words = [sys.executable, "-m", "latlab", "predict", "--json", "--run", str(RUN), "--on", str(RUN)]
+    told = subprocess.run(
+        [*words, "--", "sh", "-c", "echo out of it"], capture_output=True, text=True, check=False
+    )
+    assert told.returncode in {0, 3}, told.stderr
+    assert "out of it" in told.stderr
+    found = json.loads(told.stdout)
+    assert found["job"] == "sh -c echo out of it"
+    assert (found["answer"] is None) == (found["refused"] is not None) == (told.returncode == 3)

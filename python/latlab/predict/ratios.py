@@ -1,8 +1,8 @@
 """How many times as long an operation takes on another machine, by the figures that both runs have.
 
 `TABLE` is the one place that says which figures speak for what a program does. A ratio is of the same point
-and method in both runs. Its uncertainty is that of both medians or means: their 95 % intervals where the runs
-know them, and 15 % for figures of one round (3 % of `cpu.mix`).
+and method in both runs. Its uncertainty is that of both figures: their 95 % intervals where the runs know
+them, and 15 % for figures of one round (3 % of `cpu.mix`).
 """
 
 from __future__ import annotations
@@ -240,33 +240,36 @@ def _ratio(mine: Record, theirs: Record) -> Ratio:
 
 
 def cost_ns(record: Record) -> float | None:
-    """What one operation takes, ns: of a disk the mean, for the slow ones count; else the median.
+    """What one operation takes, ns: the median; of a stream through the page cache all its time by its calls.
 
-    The mean of what no disk does is that of a few interrupted operations, which other programs decide. None
-    where the record has no figure, or one that a failed proof discards.
+    Most calls of such a stream are copies, and few wait for the disk. Of single operations the slow ones are
+    mostly kept by other programs, which a ledger has apart, as waiting for a CPU. None where the record has no
+    figure, or one that a failed proof discards.
     """
     value, rate = record.value, record.finding("bytes_per_s")
     if value is None or not math.isfinite(value) or value <= 0:
         return None
-    is_disk = record.probe.startswith("storage.") and record.point.path != "buffered-warm"
-    if is_disk and isinstance(rate, int | float) and rate > 0 and record.point.block_bytes:
+    if _is_stream(record) and isinstance(rate, int | float) and rate > 0 and record.point.block_bytes:
         return 1e9 * record.point.block_bytes / rate
-    if record.unit == "bytes_per_s":
-        return 1e9 / value
-    mean = record.summary.mean if is_disk and record.summary is not None else None
-    return mean if mean is not None and math.isfinite(mean) and mean > 0 else value
+    return 1e9 / value if record.unit == "bytes_per_s" else value
+
+
+def _is_stream(record: Record) -> bool:
+    """Through the page cache, to or from a disk."""
+    path = record.point.path or ""
+    return record.probe.endswith(".sequential") and path.startswith("buffered") and path != "buffered-warm"
 
 
 def deviation(record: Record) -> float:
     """Standard deviation of the logarithm of a record's figure."""
-    between = record.finding("bytes_per_s_between_blocks")
-    is_disk = record.point.path != "buffered-warm" and isinstance(between, list)
-    own = between if is_disk else record.interval
+    is_stream, between = _is_stream(record), record.finding("bytes_per_s_between_blocks")
+    own = between if is_stream and isinstance(between, list) else record.interval
     ends = [float(end) for end in own or () if isinstance(end, int | float) and end > 0]
     # Ends that are one: of a single block.
     if len(ends) < 2 or min(ends) == max(ends):  # noqa: PLR2004 - of a range
         # A core's own speed does not change from round to round as what others use does.
         return _OF_A_CORE if record.probe == MIX[0].probe else _ONCE
     own_deviation = math.log(max(ends) / min(ends)) / (2 * _TO_EITHER_SIDE)
-    # Of a disk's few blocks two may agree by chance.
-    return max(own_deviation, _ONCE / math.sqrt(max(len(record.rounds), 1)) if is_disk else _LEAST)
+    # Of the few blocks of a stream two may agree by chance.
+    least = _ONCE / math.sqrt(max(len(record.rounds), 1)) if is_stream else _LEAST
+    return max(own_deviation, least)

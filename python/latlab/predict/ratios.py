@@ -240,36 +240,39 @@ def _ratio(mine: Record, theirs: Record) -> Ratio:
 
 
 def cost_ns(record: Record) -> float | None:
-    """What one operation takes, ns: the median; of a stream through the page cache all its time by its calls.
+    """What one operation takes, ns: of a disk all time by all operations, else the median.
 
-    Most calls of such a stream are copies, and few wait for the disk. Of single operations the slow ones are
-    mostly kept by other programs, which a ledger has apart, as waiting for a CPU. None where the record has no
-    figure, or one that a failed proof discards.
+    A disk that is held to a rate serves most operations at once and keeps few for long: no median shows that.
+    Of what no disk does, the slow operations are mostly kept by other programs, which a ledger has apart. None
+    where the record has no figure, or one that a failed proof discards.
     """
     value, rate = record.value, record.finding("bytes_per_s")
     if value is None or not math.isfinite(value) or value <= 0:
         return None
-    if _is_stream(record) and isinstance(rate, int | float) and rate > 0 and record.point.block_bytes:
+    if not _is_disk(record):
+        return 1e9 / value if record.unit == "bytes_per_s" else value
+    if isinstance(rate, int | float) and rate > 0 and record.point.block_bytes:
         return 1e9 * record.point.block_bytes / rate
-    return 1e9 / value if record.unit == "bytes_per_s" else value
+    mean = record.summary.mean if record.summary is not None else None
+    return mean if mean is not None and math.isfinite(mean) and mean > 0 else value
 
 
-def _is_stream(record: Record) -> bool:
-    """Through the page cache, to or from a disk."""
-    path = record.point.path or ""
-    return record.probe.endswith(".sequential") and path.startswith("buffered") and path != "buffered-warm"
+def _is_disk(record: Record) -> bool:
+    """It waits for a disk."""
+    is_cached = record.point.path == "buffered-warm" or record.point.operation in {"stat", "read-warm"}
+    return record.probe.startswith("storage.") and not is_cached
 
 
 def deviation(record: Record) -> float:
     """Standard deviation of the logarithm of a record's figure."""
-    is_stream, between = _is_stream(record), record.finding("bytes_per_s_between_blocks")
-    own = between if is_stream and isinstance(between, list) else record.interval
+    is_disk, between = _is_disk(record), record.finding("bytes_per_s_between_blocks")
+    own = between if is_disk and isinstance(between, list) else record.interval
     ends = [float(end) for end in own or () if isinstance(end, int | float) and end > 0]
     # Ends that are one: of a single block.
     if len(ends) < 2 or min(ends) == max(ends):  # noqa: PLR2004 - of a range
         # A core's own speed does not change from round to round as what others use does.
         return _OF_A_CORE if record.probe == MIX[0].probe else _ONCE
     own_deviation = math.log(max(ends) / min(ends)) / (2 * _TO_EITHER_SIDE)
-    # Of the few blocks of a stream two may agree by chance.
-    least = _ONCE / math.sqrt(max(len(record.rounds), 1)) if is_stream else _LEAST
+    # Of the few blocks of a disk two may agree by chance.
+    least = _ONCE / math.sqrt(max(len(record.rounds), 1)) if is_disk else _LEAST
     return max(own_deviation, least)

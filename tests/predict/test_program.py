@@ -160,6 +160,14 @@ def test_a_figure_that_one_run_lacks_is_named_with_the_command_that_measures_it(
     assert elsewhere(ledger({"page-faults": 0.01}), HERE, machine(without="vm.fault")).answer
 
 
+def test_reads_that_were_hidden_here_are_not_left_out_there() -> None:
+    hidden = ledger({"sleep": 0.5}, counters=READS)
+    assert most_likely(elsewhere(hidden, HERE, machine(storage__read=4.0))) > 12.0
+    refused = elsewhere(hidden, HERE, machine(without="storage.read.sequential")).refused
+    assert refused is not None
+    assert "reading from the disk is hidden" in refused.why
+
+
 def test_without_a_mix_there_is_no_prediction() -> None:
     refused = elsewhere(ledger({"sleep": 0.5}), HERE, machine(without="cpu.mix")).refused
     assert refused is not None

@@ -243,8 +243,8 @@ def cost_ns(record: Record) -> float | None:
     """What one operation takes, ns: of a disk all time by all operations, else the median.
 
     A disk that is held to a rate serves most operations at once and keeps few for long: no median shows that.
-    Of what no disk does, the slow operations are mostly kept by other programs, which a ledger has apart. None
-    where the record has no figure, or one that a failed proof discards.
+    Of what no disk does, the slow operations are mostly kept by other programs, which a ledger has apart.
+    None where the record has no figure, or one that a failed proof discards.
     """
     value, rate = record.value, record.finding("bytes_per_s")
     if value is None or not math.isfinite(value) or value <= 0:

@@ -29,6 +29,8 @@ _LITTLE: Final = 1.5
 _MOMENT: Final = 2.0
 """How many times as long a disk may take at a moment as its figures say."""
 _PAGE: Final = 4096
+_WORTH_READING: Final = 16 << 20
+"""Bytes from a disk that are not left out where nothing waited for them."""
 _SMALL_READ: Final = 16 << 10
 """A read at a random place is a small one."""
 
@@ -81,6 +83,8 @@ class Scaled:
                     return
         self._hidden_reads()
         self._uncached()
+        if any(piece.row == "storage-wait" for piece in self.pieces):
+            self.notes.append("Its disks are taken to be those that the runs measured.")
 
     def _share(self, row: Row) -> Draws:
         """A share of wall time, within its interval: above and below apart, as intervals are lopsided."""
@@ -189,9 +193,8 @@ class Scaled:
             return longer, longer_mid
         scaled: Draws = np.maximum(now * times, 1e-9)
         share: Draws = self.rng.uniform(0.0, 1.0, DRAWS)
-        return np.exp(np.log(scaled) * share + np.log(longer) * (1 - share)), math.sqrt(
-            now_mid * mid * longer_mid
-        )
+        between: Draws = np.exp(np.log(scaled) * share + np.log(longer) * (1 - share))
+        return between, math.sqrt(now_mid * mid * longer_mid)
 
     def _disk_s(self, run: Run, part: str, size: float) -> float:
         """What a disk needs for so many bytes by a run's figures, seconds; 0 where it has none.
@@ -205,9 +208,14 @@ class Scaled:
 
     def _hidden_reads(self) -> None:
         """What a disk did wholly beside other work here, and may not there."""
-        if (self.explained.counters.device_read_bytes or 0.0) <= 0 or any(map(_is_reading, self.pieces)):
+        size = self.explained.counters.device_read_bytes or 0.0
+        if size <= 0 or any(map(_is_reading, self.pieces)):
             return
         part = "small" if _is_scattered(self.explained) else ""
+        found = ratios.ratios(self.here, self.there, ratios.TABLE["storage-wait", part])
+        if isinstance(found, Missing) and size >= _WORTH_READING:
+            self.refused = _no_figure(found, "reading from the disk", 0.0)
+            return
         self._add("storage-wait", part, np.zeros(DRAWS), 0.0, (np.ones(DRAWS), 1.0))
 
     def _uncached(self) -> None:
@@ -332,8 +340,9 @@ def _is_scattered(explained: Explained) -> bool:
 
 def _no_figure(missing: Missing, what: str, share: float) -> Refused:
     where, how = ("the other run", " there") if missing.there else ("this machine's run", "")
+    part = f"takes {percent(share)} of the time" if share > 0 else "is hidden behind other work here only"
     return Refused(
-        f"{where} has no figure of {missing.probe} to compare: {what} takes {percent(share)} of the time",
+        f"{where} has no figure of {missing.probe} to compare: {what} {part}",
         f"latlab measure --only {missing.probe}{how}",
     )
 

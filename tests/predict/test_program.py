@@ -23,6 +23,7 @@ from latlab.explain.words import CATEGORIES
 from latlab.predict import ratios, what_if
 from latlab.predict.prediction import Answer, Prediction, Refused
 from latlab.predict.program import Options, elsewhere, kept_ledger, lines, predicted, refusal
+from latlab.run.model import Record
 from latlab.run.run import Run
 
 RUN = Path(__file__).parents[1] / "data/run-small.latlab.jsonl"
@@ -226,6 +227,19 @@ def test_a_range_of_four_times_is_refused() -> None:
     assert refused is not None
     assert "the range would be" in refused.why
     assert refused.lifted_by == "latlab predict --runs 10"
+    # Where not the ledger but the figures are uncertain, it is they that are measured again.
+    disk = machine(storage__read=40.0)
+    mixed = Run(
+        disk.header, tuple(r for r in (*disk.select("storage*", path="direct"), *other_than_direct()))
+    )
+    refused = elsewhere(ledger(WAITS, counters=READS), HERE, mixed).refused
+    assert refused is not None
+    assert refused.lifted_by.startswith("latlab measure --only storage.read.sequential --profile thorough")
+
+
+def other_than_direct() -> list[Record]:
+    """The made-up run without transfers past the page cache."""
+    return [record for record in HERE.records if record.point.path != "direct"]
 
 
 def test_json_has_what_is_promised() -> None:

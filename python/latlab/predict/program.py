@@ -208,11 +208,7 @@ def elsewhere(explained: Explained, here: Run, there: Run) -> Prediction:
     if fits and _differ(warm, cached):
         branches.append(("what it reads is in the page cache there", warm))
     if answer.high > _WIDEST * answer.low:
-        refused = Refused(
-            f"the range would be {span(answer.low, answer.high)}, mostly from {scaled.widest}",
-            _once_more(explained),
-        )
-        return replace(whole, refused=refused, sources=scaled.sources)
+        return replace(whole, refused=scaled.too_wide(answer), sources=scaled.sources)
     return replace(
         whole,
         answer=answer,

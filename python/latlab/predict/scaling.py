@@ -14,7 +14,7 @@ from latlab.explain.file_io import moved
 from latlab.explain.model import WAITS, Explained, Row
 from latlab.explain.words import CATEGORIES
 from latlab.predict import ratios
-from latlab.predict.prediction import LEVEL, Answer, Part, Refused
+from latlab.predict.prediction import LEVEL, Answer, Part, Refused, span
 from latlab.predict.ratios import DRAWS, Draws, Missing, Ratio
 from latlab.run.run import Run
 
@@ -28,6 +28,8 @@ _LITTLE: Final = 1.5
 """Then it is taken as anything from as much less to as much more."""
 _MOMENT: Final = 2.0
 """How many times as long a disk may take at a moment as its figures say."""
+_ITS_OWN: Final = 0.2
+"""With a larger deviation, relative to itself, a share of a ledger is what makes a range wide."""
 _PAGE: Final = 4096
 _WORTH_READING: Final = 16 << 20
 """Bytes from a disk that are not left out where nothing waited for them."""
@@ -279,11 +281,19 @@ class Scaled:
             found.append(Part(name, now, Answer(mid, low, high), by))
         return tuple(sorted(found, key=lambda part: -max(part.here_s, part.there.high)))
 
-    @property
-    def widest(self) -> str:
-        """The category that most of the range comes from."""
+    def too_wide(self, answer: Answer) -> Refused:
+        """Why so wide a range is none, with what narrows the part that most of it comes from."""
         part = max(self.parts, key=lambda part: part.there.high - part.there.low)
-        return CATEGORIES[part.name][0]
+        own = [piece for piece in self.pieces if piece.row == part.name]
+        now: Draws = np.sum([piece.now_s for piece in own], axis=0)
+        by_ledger = part.here_s > 0 and float(np.std(now)) / part.here_s > _ITS_OWN
+        probe = part.by.partition(", ")[0]
+        again = f"latlab predict --runs {max(10, 10 * self.explained.runs)}"
+        known = probe in ratios.PROBES and not by_ledger
+        return Refused(
+            f"the range would be {span(answer.low, answer.high)}, mostly from {CATEGORIES[part.name][0]}",
+            f"latlab measure --only {probe} --profile thorough, here and there" if known else again,
+        )
 
 
 def _is_reading(piece: _Piece) -> bool:

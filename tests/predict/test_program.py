@@ -123,6 +123,14 @@ def test_the_network_is_taken_as_it_is_here_and_that_is_said() -> None:
     assert part(found, "network").startswith("as here")
 
 
+def test_what_others_took_is_taken_as_none_to_twice_as_much() -> None:
+    found = elsewhere(ledger({"run-queue-wait": 0.3, "sleep": 0.6}, width=0.0), HERE, HERE)
+    assert most_likely(found) == pytest.approx(10.0)
+    assert 7.0 < answer(found).low < 8.0
+    assert 12.0 < answer(found).high < 13.5
+    assert part(found, "run-queue-wait").startswith("from none to twice")
+
+
 def test_much_computing_has_a_bracket_only_where_kernels_of_the_mix_differ() -> None:
     faster = machine(cpu__mix=0.5)
     found = elsewhere(ledger({"sleep": 0.2}), HERE, mixed_with(faster, "float-chain"))

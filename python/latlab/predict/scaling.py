@@ -136,7 +136,7 @@ class Scaled:
         if name in ratios.UNSCALED:
             times, mid, how = np.ones(DRAWS), 1.0, "as here"
             if name == "run-queue-wait":
-                times, mid, how = self.rng.uniform(0.0, 1.0, DRAWS), 0.5, "from none to as here"
+                times, how = self.rng.uniform(0.0, 2.0, DRAWS), "from none to twice as much"
             by = f"{how}: {ratios.UNSCALED[name]}"
         else:
             found = self._times(name, part, now_mid)

@@ -19,6 +19,7 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -65,6 +66,9 @@ def programs(folder: Path) -> list[Program]:
     def shell(line: str) -> list[str]:
         return ["sh", "-c", f"exec {line}"]
 
+    def ten(line: str) -> list[str]:
+        return ["sh", "-c", f"for time in 0 1 2 3 4 5 6 7 8 9; do {line}; done"]
+
     def python(line: str) -> list[str]:
         program = line.format(big=str(big), tree=str(tree), pages=_STREAM >> 12)
         return [sys.executable, "-I", "-c", program]
@@ -80,9 +84,9 @@ def programs(folder: Path) -> list[Program]:
         Program("python, 4,000 files, cold", python(_READ_TREE), every),
         Program("python, 4,000 random reads, cold", python(_RANDOM), [big]),
         Program("sqlite3, 500 commits", ["sqlite3", str(folder / "db"), _COMMITS], []),
-        Program("cat, cached", shell(f"cat {big} >/dev/null"), [big], cached=True),
+        Program("cat 10 times, cached", ten(f"cat {big} >/dev/null"), [big], cached=True),
         Program("python, 4,000 files, cached", python(_READ_TREE), every, cached=True),
-        Program("find, cached", ["find", str(tree), "-size", "+5k"], every, cached=True),
+        Program("find 10 times, cached", ten(f"find {tree} -size +5k"), every, cached=True),
         Program(
             "tar | gzip, cached", ["sh", "-c", f"tar cf - {tree} | gzip -1 >/dev/null"], every, cached=True
         ),
@@ -200,16 +204,16 @@ def _run(words: list[str], enter: Callable[[], None]) -> float:
 
 @contextlib.contextmanager
 def _silenced() -> Iterator[None]:
-    """What a program writes goes nowhere."""
+    """What a program writes goes to a file that is removed: for /dev/null `grep` stops at the first match."""
     sys.stdout.flush()
-    own, nowhere = os.dup(1), os.open(os.devnull, os.O_WRONLY)
-    try:
-        os.dup2(nowhere, 1)
-        yield
-    finally:
-        os.dup2(own, 1)
-        os.close(own)
-        os.close(nowhere)
+    own = os.dup(1)
+    with tempfile.TemporaryFile() as file:
+        try:
+            os.dup2(file.fileno(), 1)
+            yield
+        finally:
+            os.dup2(own, 1)
+            os.close(own)
 
 
 def here(program: Program, times: int) -> Explained:

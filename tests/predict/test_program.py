@@ -21,7 +21,8 @@ from latlab.explain.limits import Curve, Limits, Speed
 from latlab.explain.model import Within
 from latlab.explain.words import CATEGORIES
 from latlab.predict import ratios, what_if
-from latlab.predict.prediction import Answer, Prediction, Refused
+from latlab.predict.answer import Refused
+from latlab.predict.prediction import Answer, Prediction
 from latlab.predict.program import Options, elsewhere, kept_ledger, lines, predicted, refusal
 from latlab.run.model import Record
 from latlab.run.run import Run
@@ -367,10 +368,10 @@ def test_the_command_predicts_a_kept_ledger_and_ends_with_3_where_it_cannot(tmp_
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ([], "name a program"),
-        (["./program"], "name one of"),
+        (["--"], "name a program"),
+        (["--", "./program"], "name one of"),
         (["--disk", "3 s", "./program"], "no rate"),
-        (["--block", "0", "./program"], "above zero"),
+        (["--block", "0", "--", "./program"], "above zero"),
         (["--on", "nowhere.jsonl", "./program"], "nowhere"),
         (["--if-cached", "missing.json"], "there is no file"),
     ],

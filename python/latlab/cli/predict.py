@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
 
@@ -14,7 +14,33 @@ if TYPE_CHECKING:
     from latlab.predict.job import Flush
 
 
-@click.command("predict")
+class _JobOrProgram(click.Command):
+    """A job in words; of a program another command is in charge."""
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,  # noqa: ANN401 - as click has it
+    ) -> click.Context:
+        """The context of the one that the words are for."""
+        if not _OF_PROGRAM.isdisjoint(args):
+            from latlab.cli.predict_program import command as of_program  # noqa: PLC0415 - only for programs
+
+            return of_program.make_context(info_name, args, parent, **extra)
+        return super().make_context(info_name, args, parent, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - as click has it
+        """Runs the one that the context was made by."""
+        return super().invoke(ctx) if ctx.command is self else ctx.command.invoke(ctx)
+
+
+#: What only a program has.
+_OF_PROGRAM: Final = frozenset({"--", "--on", "--if-cached", "--disk"})
+
+
+@click.command("predict", cls=_JobOrProgram)
 @click.argument("words", metavar="JOB...", nargs=-1, required=True)
 @click.option(
     "--run", "name", metavar="RUN", default="last", show_default=True, help="By the figures of this run."
@@ -63,6 +89,10 @@ def command(
       latlab predict files 100000 10KB --read --cold
       latlab predict transfers 500 1MB --rtt 80ms --rate 200 --at-once 6
       latlab predict list                               all jobs
+      latlab predict --on other.latlab.jsonl -- ./program
+      latlab predict --if-cached -- ./program           a program elsewhere, or otherwise
+
+    Options of programs: latlab predict --help --
     """
     from latlab.cli.terminal.predict_lines import list_lines, predict_lines  # noqa: PLC0415 - not for --help
     from latlab.cli.terminal.screen import say, screen_of  # noqa: PLC0415 - see above

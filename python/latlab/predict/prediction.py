@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
+from latlab.predict.answer import Refused
+from latlab.predict.model import LEVEL
 from latlab.units import format_ns, format_span
-
-LEVEL: Final = 0.9
-"""Of such times, so many lie within a range, as far as the model holds: nothing has calibrated it yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +35,6 @@ class Answer:
     def as_json(self) -> dict[str, float | None]:
         """Its fields."""
         return {"seconds": self.seconds, "low": self.low, "high": self.high, "level": self.level}
-
-
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """Why there is no answer, and the one command, or act, that lifts it."""
-
-    why: str
-    lifted_by: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,8 @@ from latlab.explain.model import Explained
 from latlab.explain.words import CATEGORIES
 from latlab.paths import checked_file
 from latlab.predict import what_if
-from latlab.predict.prediction import Answer, Prediction, Refused, span
+from latlab.predict.answer import Refused
+from latlab.predict.prediction import Answer, Prediction, span
 from latlab.predict.ratios import PROBES
 from latlab.predict.scaling import MATTERS, Scaled
 from latlab.run.core import describe

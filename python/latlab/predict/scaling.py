@@ -14,7 +14,9 @@ from latlab.explain.file_io import moved
 from latlab.explain.model import WAITS, Explained, Row
 from latlab.explain.words import CATEGORIES
 from latlab.predict import ratios
-from latlab.predict.prediction import LEVEL, Answer, Part, Refused, span
+from latlab.predict.answer import Refused
+from latlab.predict.model import LEVEL
+from latlab.predict.prediction import Answer, Part, span
 from latlab.predict.ratios import DRAWS, Draws, Missing, Ratio
 from latlab.run.run import Run
 

@@ -9,7 +9,8 @@ from latlab.explain.file_io import moved
 from latlab.explain.judge import judge
 from latlab.explain.limits import Limits, Speed
 from latlab.explain.model import Explained
-from latlab.predict.prediction import Answer, Refused
+from latlab.predict.answer import Refused
+from latlab.predict.prediction import Answer
 
 LIMITS: Final = ("read-memory", "read-disk")
 PROBES: Final = ("storage.read.sequential",)

@@ -212,8 +212,8 @@ def test_what_is_not_held_is_measured_twice_more_before_anything_is_said(
         ["memory.load.dependent"],
     ]
     assert told.stderr.splitlines() == [
-        "not held: measuring memory.load.dependent, storage.sync again (1 of 2 at most)",
-        "not held: measuring memory.load.dependent again (2 of 2 at most)",
+        "not all gates hold: measuring memory.load.dependent, storage.sync again (1 of 2 at most)",
+        "not all gates hold: measuring memory.load.dependent again (2 of 2 at most)",
     ]
     # Three runs that agree lie on one side of the limit.
     assert told.stdout.startswith("Not passed: 2 broken and 2 held.")
@@ -250,7 +250,7 @@ def test_a_gate_file_is_written_once_and_replaced_only_where_that_is_asked(
 ) -> None:
     told = called("gate", "--init")
     assert (told.returncode, told.stdout) == (0, "")
-    assert told.stderr == "latlab-gate.toml is written: run-4 beside 4 kept runs; latlab check reads it\n"
+    assert told.stderr == "wrote latlab-gate.toml, from run-4 and 4 kept runs; latlab check reads it\n"
     file = place / "latlab-gate.toml"
     assert tomllib.loads(file.read_text(encoding="utf-8"))["gate"]["RAM"]["change"].endswith(" %")
     assert called("check", "last", "--against", "run-0,run-1,run-2").returncode == 0
@@ -269,7 +269,7 @@ def test_a_gate_file_is_written_once_and_replaced_only_where_that_is_asked(
 def test_a_machine_is_held_against_itself(called: Command, own_home: Path) -> None:
     told = called("check", "--aa", "5")
     assert told.returncode == 0
-    assert told.stdout.startswith("24 comparisons of 5 runs of this machine with one another")
+    assert told.stdout.startswith("24 comparisons of 5 runs of this machine, assigned")
     assert "False alarms with 2 runs a side: 0 %" in told.stdout
     assert re.search(r"^ RAM +\d+ % +\d+ %$", told.stdout, re.MULTILINE)
     for number in (0, 1):
@@ -278,5 +278,5 @@ def test_a_machine_is_held_against_itself(called: Command, own_home: Path) -> No
     assert (few.returncode, few.stdout) == (2, "")
     assert few.stderr == (
         "latlab: --aa: 3 kept runs of this machine and profile, 4 are needed:"
-        " latlab measure --profile standard --no-report makes one more\n"
+        " latlab measure --profile standard --no-report adds one\n"
     )

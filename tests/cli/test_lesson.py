@@ -117,7 +117,7 @@ def test_the_first_picture_is_written_alone(called: Command, tmp_path: Path) -> 
         ("block-size --dir . --dir .", "both are on one file system"),
         ("block-size --dir . --dir . --dir .", "3 directories are too many"),
         ("block-size --dir . --dir nowhere", "no directory"),
-        ("list-cost --guess", "no guess"),
+        ("list-cost --guess", "no question to guess"),
     ],
 )
 def test_a_mistake_is_one_line_before_anything_runs(called: Command, arguments: str, said: str) -> None:

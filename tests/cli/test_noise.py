@@ -121,16 +121,16 @@ def test_what_the_flag_shows_is_told_apart_and_counts_are_charged_to_no_gap() ->
         "97 % have a cause, 60 % by their period (an interrupt of this kernel in 40 %),"
         " 35 % some interrupt by the interrupt flag alone, 2 % outside this kernel by the same flag" in told
     )
-    assert "counted on this CPU, a second: Rescheduling interrupts 320; which" in told
+    assert "counted on this CPU, per second: Rescheduling interrupts 320; it is unknown which" in told
     assert "Rescheduling" not in " ".join(shown(heard(counted=counted))), "no gap is only an interrupt"
 
 
 def test_what_is_missing_has_its_reason() -> None:
     assert "without tracepoints: needs root" in shown(heard())
     told = " ".join(shown(heard(pinned=False, lost_records=7, dropped_gaps=9)))
-    assert "could not be kept on one CPU" in told
-    assert "7 records of the kernel were lost" in told
-    assert "9 gaps found no room" in told
+    assert "could not be pinned to one CPU" in told
+    assert "7 kernel records were lost" in told
+    assert "9 gaps did not fit into memory" in told
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 120])
@@ -190,10 +190,10 @@ def test_what_was_tried_in_vain_is_told_with_its_reasons() -> None:
         "All of the disturbances made on CPU 2 were found with evidence of their cause (context switch)."
     )
     assert (
-        "not made: context switch: 111 of 201 that were tried (108 while the loop was still off its CPU after"
+        "not made: context switch: 111 of 201 that were tried (108 while the loop was still interrupted by"
         " the one before, 2 while latlab was not recording, 1 new-reason)" in told
     )
-    assert "not made: busy stall: 9 of 9 that were tried (9 due while the loop was off its CPU)" in told
+    assert "not made: busy stall: 9 of 9 that were tried (9 due while the loop was interrupted)" in told
     assert any(line.split() == ["busy", "stall", "0", "0*", "–", "–"] for line in told)
 
 
@@ -245,7 +245,7 @@ def test_ctrl_c_shows_what_was_heard_until_then(latlab: str, tmp_path: Path) -> 
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=30)
     assert process.returncode == 130
-    assert "interrupted; results until then" in err
+    assert "interrupted; partial results" in err
     assert "Traceback" not in err
     assert out.startswith("CPU ")
 

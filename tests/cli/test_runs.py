@@ -68,7 +68,7 @@ def test_filters_keep_runs_of_a_machine_a_label_and_a_time(called: Command, kept
     told = called("runs", "--since", "yesterday")
     assert (told.returncode, told.stderr) == (
         2,
-        "latlab: --since 'yesterday': a date such as 2026-11-01\n",
+        "latlab: --since: 'yesterday' is not a date such as 2026-11-01\n",
     )
 
 

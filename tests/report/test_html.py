@@ -127,7 +127,7 @@ def test_every_link_leads_to_a_place_in_the_page(page: Page) -> None:
 
 
 def test_without_scripts_the_page_says_so_and_shows_its_tables(source: str) -> None:
-    assert "Every chart's figures are in the table below its place." in source
+    assert "The table below each chart's place has its figures." in source
 
 
 def test_hostile_strings_of_a_run_file_are_text(hostile_document: Document, page: Page) -> None:

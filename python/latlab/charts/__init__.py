@@ -65,7 +65,7 @@ def named(name: str) -> Chart:
     for chart in CHARTS:
         if name == chart.id:
             return chart
-    raise UserError(f"there is no chart named {name!r}; there are {', '.join(chart.id for chart in CHARTS)}")
+    raise UserError(f"there is no chart named {name!r}; charts: {', '.join(chart.id for chart in CHARTS)}")
 
 
 def shown(name: str, run: Run) -> Chart:

@@ -61,10 +61,7 @@ def checked(name: str, machines: Sequence[Machine]) -> tuple[list[Machine], list
     """
     chart = named(name)
     if name not in NAMES:
-        raise UserError(
-            f"the chart {name} shows one run only: nothing in it can be laid over another machine's;"
-            f" several runs: {', '.join(NAMES)}"
-        )
+        raise UserError(f"the chart {name} shows one run only; charts of several runs: {', '.join(NAMES)}")
     found, notes = comparable(machines)
     without = [chart.absence(machine.run) for machine in found]
     present = [machine for machine, why in zip(found, without, strict=True) if why is None]
@@ -165,8 +162,9 @@ def standalone(name: str, machines: Sequence[Machine], kept: Sequence[Run] = ())
     title = alt.Title(
         f"{named(name).title.replace('this machine', f'{len(found)} machines')}",
         subtitle=[
-            f"{len(found)} runs, each figure with its own run's interval; a cross: disturbed, not judged.",
-            "Times: lowest to highest, with its interval. Cannot tell: a smaller difference may not show.",
+            f"{len(found)} runs; intervals are each run's own. Cross: disturbed, not judged.",
+            "Times: highest over lowest, with its interval. Cannot tell: smaller differences may go "
+            "undetected.",
         ],
     )
     titled: Picture = drawn.properties(title=title, description=alt_text(name, own))

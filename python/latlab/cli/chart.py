@@ -25,20 +25,20 @@ _ENDINGS = (".svg", ".png", ".pdf", ".csv")
 @click.option(
     "-o", "--out", metavar="FILE", help="FILE.svg, .png, .pdf or .csv; an existing one is replaced."
 )
-@click.option("--slide", is_flag=True, help="16 by 9, with machine, date and profile below the title.")
+@click.option("--slide", is_flag=True, help="Draw at 16:9, with machine, date and profile below the title.")
 @click.option(
-    "--anonymous", is_flag=True, help="Leave out host, user, paths and addresses: machines have numbers."
+    "--anonymous", is_flag=True, help="Leave out host, user, paths and addresses; machines get numbers."
 )
 def command(words: tuple[str, ...], out: str | None, *, slide: bool, anonymous: bool) -> None:
-    """Write one chart of a run as a picture, or of several runs laid over one another.
+    """Write one chart of a run, or of several runs overlaid, as a picture.
 
-    RUN is a file, an id, the beginning of one, or `last`; NAME, before or after, is the chart. Without NAME,
-    list the charts. Of several runs without -o, print what differs. CSV has the
+    RUN is a file, an id, the start of an id, or `last`. NAME is the chart; it may come first or last.
+    Without NAME, list the charts. With several runs and no -o, print what differs. A CSV file holds the
     figures. Pictures need latlab[export].
 
     \b
     Examples:
-      latlab chart last                            which charts there are
+      latlab chart last                            list the charts
       latlab chart last hierarchy -o curve.svg
       latlab chart ladder *.latlab.jsonl           how 2 to 30 machines differ
       latlab chart ladder *.latlab.jsonl -o class.pdf
@@ -58,8 +58,8 @@ def command(words: tuple[str, ...], out: str | None, *, slide: bool, anonymous: 
             from latlab.charts import overlay  # noqa: PLC0415 - only after a mistake
 
             raise UserError(
-                f"which chart of these {len(runs)} runs? Name it before them: latlab chart ladder {runs[0]}"
-                f" ...; there are {', '.join(overlay.NAMES)}"
+                f"which chart of these {len(runs)} runs? Name it first: latlab chart ladder "
+                f"{runs[0]} ...; charts: {', '.join(overlay.NAMES)}"
             )
         several = [loaded(run) for run in runs]
         if anonymous:
@@ -108,7 +108,7 @@ def _parted(words: Sequence[str], names: Sequence[str]) -> tuple[str | None, lis
 
     meant = words[0] if _is_run(words[-1]) else words[-1]
     guess = nearest(meant, names)
-    hint = f"did you mean {guess}?" if guess else f"there are {', '.join(names)}"
+    hint = f"did you mean {guess}?" if guess else f"charts: {', '.join(names)}"
     raise UserError(f"there is no chart {meant!r}; {hint}")
 
 

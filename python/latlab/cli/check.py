@@ -24,9 +24,13 @@ _AGAIN: Final = 2
 
 @click.command("check")
 @click.argument("run", metavar="[RUN]", default="last")
-@click.option("--against", metavar="RUNS", help="The runs that RUN is held against.")
+@click.option("--against", metavar="RUNS", help="The runs to compare RUN with.")
 @click.option(
-    "--gate", metavar="FILE", default="latlab-gate.toml", show_default=True, help="The limits, as TOML."
+    "--gate",
+    metavar="FILE",
+    default="latlab-gate.toml",
+    show_default=True,
+    help="The gate file, which holds the limits (TOML).",
 )
 @click.option(
     "--format",
@@ -34,21 +38,22 @@ _AGAIN: Final = 2
     type=click.Choice(["text", "github", "junit", "json"]),
     default="text",
     show_default=True,
-    help="For people, GitHub's annotations and step summary, JUnit XML, or JSON.",
+    help="Output for people, GitHub annotations and step summary, JUnit XML, or JSON.",
 )
 @click.option(
     "--aa",
     metavar="N",
     type=click.IntRange(4, 100),
-    help="Compare N kept runs of this machine with one another instead: false alarms, and what would show.",
+    help="Compare N kept runs of this machine with one another instead: shows false alarms and the "
+    "smallest visible changes.",
 )
 def command(run: str, against: str | None, gate: str, form: str, aa: int | None) -> int:
-    """Hold RUN (default: last) against other runs by the limits of a gate file.
+    """Check RUN (default: last) against other runs by the limits of a gate file.
 
     RUN and RUNS are sides as in latlab compare: a run, a folder, a quoted glob, or several with commas.
 
-    Exit codes: 0 all is held (warnings allowed), 1 a gate is broken, 2 a mistake in what was asked or
-    latlab failed, 3 a gate is undecided and the file says undecided = "fail".
+    Exit codes: 0 all gates hold (warnings allowed), 1 a gate is broken, 2 usage error or latlab
+    failed, 3 a gate is undecided and the file says undecided = "fail".
 
     \b
     Examples:
@@ -64,7 +69,7 @@ def command(run: str, against: str | None, gate: str, form: str, aa: int | None)
         _with_itself(run, aa)
         return 0
     if against is None:
-        raise UserError("--against: name the runs that RUN is held against: a folder, a glob, or last~1")
+        raise UserError("--against: name the runs to compare RUN with: a folder, a glob, or last~1")
     asked = gates.read(Path(gate))
     others, own = compare.both(against, run)
     kept = compare.stored(others, own)
@@ -90,7 +95,7 @@ def _measured_again(checked: Check, held_against: Callable[[Side], Check]) -> Ch
         probes = checked.to_measure
         if not probes:
             break
-        talk(f"not held: measuring {', '.join(probes)} again ({number} of {_AGAIN} at most)")
+        talk(f"not all gates hold: measuring {', '.join(probes)} again ({number} of {_AGAIN} at most)")
         try:
             own = Side(own.label, (*own.runs, measured_again(own.runs[0], probes)))
         except LatlabError as error:
@@ -112,7 +117,7 @@ def _with_itself(name: str, count: int) -> None:
         profile = runs[0].settings.profile
         raise UserError(
             f"--aa: {len(runs)} kept {'run' if len(runs) == 1 else 'runs'} of this machine and profile,"
-            f" {FEWEST} are needed: latlab measure --profile {profile} --no-report makes one more"
+            f" {FEWEST} are needed: latlab measure --profile {profile} --no-report adds one"
         )
     say(
         alarm_lines(

@@ -12,20 +12,20 @@ import click
 @click.argument("a", metavar="A")
 @click.argument("b", metavar="B")
 @click.option(
-    "--same", metavar="SHARE", default="10%", show_default=True, help="Which change does not matter."
+    "--same", metavar="SHARE", default="10%", show_default=True, help="Treat smaller changes as no change."
 )
-@click.option("--across", is_flag=True, help="The machines are what is compared: let them differ.")
-@click.option("--verbose", "-v", is_flag=True, help="Every figure, with its reason.")
+@click.option("--across", is_flag=True, help="Compare different machines.")
+@click.option("--verbose", "-v", is_flag=True, help="Show every figure, with its reason.")
 @click.option("--html", "page", metavar="FILE", help="Write a page with both sides in every chart to FILE.")
 @click.option("--json", "as_json", is_flag=True, help="Print every figure as JSON.")
 def command(
     a: str, b: str, *, same: str, across: bool, verbose: bool, page: str | None, as_json: bool
 ) -> None:
-    """Say what changed between two sides, how sure that is, and which change would have been seen.
+    """Show what changed between two sides, how certain that is, and which change would have been detected.
 
     A side is a run (a file, an id, `last`, `last~1`), a folder, a quoted glob, @LABEL of kept runs
-    (`latlab runs label`), or LABEL= and one of these; commas join several. Runs are the unit of variance:
-    five a side show much more than one.
+    (`latlab runs label`), or LABEL= and one of these; commas join several. Runs are the unit of
+    variance: five per side show much more than one.
 
     \b
     Examples:

@@ -25,19 +25,19 @@ _LISTEN_S = 2.0
     "--dir",
     "directory",
     metavar="DIR",
-    help="The directory whose file system is meant (default: the current one).",
+    help="Check the file system of this directory (default: the current one).",
 )
 @click.option(
     "--listen/--no-listen",
     default=True,
     show_default=True,
-    help="Measure for 2 seconds how often CPUs are interrupted, by what, and which is the quietest.",
+    help="Measure for 2 seconds how often CPUs are interrupted, by what, and which CPU is the quietest.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 def command(directory: str | None, *, listen: bool, as_json: bool) -> None:
-    """Say what on this machine distorts figures, by how much, and what would lift it.
+    """Report what distorts figures on this machine, by how much, and how to fix it.
 
-    Only measures what interrupts the CPUs, for two seconds; changes nothing.
+    Measures for two seconds what interrupts the CPUs; changes nothing.
 
     \b
     Examples:
@@ -75,7 +75,7 @@ def _heard() -> Survey | None:
     from latlab.run import noise  # noqa: PLC0415 - see above
 
     if sys.stderr.isatty():
-        talk(f"measuring what interrupts the CPUs for {_LISTEN_S:g} s (--no-listen leaves it out)")
+        talk(f"measuring for {_LISTEN_S:g} s what interrupts the CPUs (--no-listen skips this)")
     try:
         return noise.survey(_LISTEN_S)[0]
     except LatlabError as error:

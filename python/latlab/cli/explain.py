@@ -39,59 +39,57 @@ class _Sight(NamedTuple):
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
 @click.argument("program", nargs=-1, type=click.UNPROCESSED, metavar="[--] PROGRAM [ARGUMENTS]...")
-@click.option("--pid", metavar="PID", help="Watch a process that runs already, instead of starting one.")
-@click.option("--for", "duration", metavar="TIME", help="With --pid: for how long (default: 30s).")
+@click.option("--pid", metavar="PID", help="Watch a running process instead of starting one.")
+@click.option("--for", "duration", metavar="TIME", help="With --pid: how long to watch (default: 30s).")
 @click.option(
     "--level",
     type=click.Choice(["1", "2", "3"]),
-    help="Maximum tracing level: 1 kernel and user samples, 2 user samples, 3 /proc alone (default: the most"
-    " that this user may have).",
+    help="Maximum tracing level: 1 kernel and user samples, 2 user samples, 3 /proc only (default: "
+    "the most that this user is permitted).",
 )
 @click.option(
     "--overhead",
     metavar="SHARE",
-    help="What recording may cost, of the program's CPU time: 2%, 10%, or `unlimited` to record all of it,"
-    " and, as root, each system call. More gives narrower intervals (default: 5%).",
+    help="Limit recording to this share of the program's CPU time: 2%, 10%, or `unlimited` to record "
+    "all of it and, as root, each system call. More gives narrower intervals (default: 5%).",
 )
 @click.option(
     "--runs",
     metavar="N",
-    help="Run the program N times and combine the runs; only the first one's output is shown, a file on"
-    " its input is read again (default: once).",
+    help="Run the program N times and combine the runs (default: once). Only the first run's output "
+    "is shown; a file on standard input is read again each time.",
 )
 @click.option(
     "--run",
     "run_name",
     metavar="RUN",
-    help="Judge by the limits in this run: a file, an id or `last` (default: the newest of this machine that"
-    " has them; what none has is measured once, for 3 s at most).",
+    help="Judge by the machine limits in this run: a file, an id or `last` (default: this machine's "
+    "newest run that has them; missing limits are measured once, in at most 3 s).",
 )
-@click.option(
-    "--no-limits", is_flag=True, help="Do not judge by this machine's limits, and do not measure them."
-)
+@click.option("--no-limits", is_flag=True, help="Neither measure this machine's limits nor judge by them.")
 @click.option(
     "--prove",
     is_flag=True,
-    help="Then run the program again and again with one thing changed (input in memory, allocator settings,"
-    " ...), to see what it saves. It says before how often, and asks.",
+    help="Then rerun the program with one change at a time (input in memory, allocator settings, "
+    "...) to see what each saves. Shows the number of runs first, and asks.",
 )
 @click.option("--yes", is_flag=True, help="With --prove: do not ask.")
 @click.option(
     "--best-of",
     "best",
     metavar="N",
-    help="Run it N times and explain the fastest run; the first one's output is shown, a file on its input"
-    " is read again.",
+    help="Run it N times and explain the fastest run. Only the first run's output is shown; a file "
+    "on standard input is read again each time.",
 )
 @click.option(
     "--by",
     "by_what",
     type=click.Choice(["symbol", "line"]),
-    help="Also list where the CPU time went by function or by source line: of the program, its libraries, the"
-    " kernel where it is seen, and of Python code.",
+    help="Also list the CPU time by function or by source line: of the program, its libraries, "
+    "Python code, and the kernel where it is visible.",
 )
-@click.option("--json", "json_file", metavar="FILE", help="Write everything to FILE as JSON, too.")
-@click.option("--html", "html_file", metavar="FILE", help="Write a page with pictures to FILE, too.")
+@click.option("--json", "json_file", metavar="FILE", help="Also write everything to FILE as JSON.")
+@click.option("--html", "html_file", metavar="FILE", help="Also write an HTML page with charts to FILE.")
 @click.option(
     "--trace",
     "trace_file",
@@ -131,12 +129,12 @@ def command(
     firefox_file: str | None,
     anonymous: bool,
 ) -> None:
-    """Run PROGRAM and say where its wall time goes.
+    """Run PROGRAM and show where its wall time goes.
 
-    Each instant goes to one category: what the running threads do, waiting for a CPU, or what all of them
-    wait for. They sum to 100 %. Needs no root and no rebuild; root sees more. The program's output and exit
-    code are its own; what was found is written to standard error. Stages that the program marks itself
-    (`latlab stages`; in Python `with latlab.stage("read"):`) are listed with what their time went to.
+    Each instant belongs to one category: what the running threads do, waiting for a CPU, or what
+    all threads wait for. The categories sum to 100 %. Needs no root and no rebuild; root sees more. The
+    program keeps its output and exit code; results go to standard error. Stages that the program marks itself
+    (`latlab stages`; in Python `with latlab.stage("read"):`) are listed with where their time goes.
     Passwords and tokens in its command line are shown as ***.
 
     \b
@@ -148,24 +146,26 @@ def command(
       latlab explain --runs 100 -- ./short-program
       latlab explain --best-of 3 -- ./count-words < book.txt
       latlab explain --pid 4711 --for 10s
-      latlab explain --prove -- ./program     what would help, by trying it
+      latlab explain --prove -- ./program     tries what would help
     """
     files = _Files.checked(json_file, html_file, trace_file, firefox_file)
     sight = _Sight(int(level or 1), _overhead(overhead))
     if best is not None and (runs is not None or pid is not None or prove):
-        raise UserError("--best-of: runs the program itself, so --runs, --pid and --prove do not go with it")
+        raise UserError("--best-of: cannot be combined with --runs, --pid or --prove")
     if yes and not prove:
-        raise UserError("--yes: agrees to what --prove does; without that there is nothing to agree to")
+        raise UserError("--yes: answers the question that --prove asks; add --prove")
     by = _limits_of(run_name, no_limits=no_limits)
     proof = None
     if pid is not None:
         if prove:
-            raise UserError("--prove: a process that runs already cannot be run again")
+            raise UserError(
+                "--prove: a running process cannot be started again; name a program instead of --pid"
+            )
         explained, plain = _process(program, pid, duration, runs, sight)
         judgement = _judged(explained, (), by, wanted=not no_limits)
     else:
         if duration is not None:
-            raise UserError("--for: says how long --pid watches; a program is watched until it ends")
+            raise UserError("--for: needs --pid; a program is watched until it ends")
         if not program:
             raise UserError("explain: name a program to run, as in: latlab explain -- ./program")
         count = _runs(runs)
@@ -197,7 +197,7 @@ def _limits_of(name: str | None, *, no_limits: bool) -> Run | None:
     if name is None:
         return None
     if no_limits:
-        raise UserError("--run: names limits that --no-limits leaves out")
+        raise UserError("--run: cannot be combined with --no-limits")
     from latlab.run.run import load  # noqa: PLC0415 - not needed for --help
 
     return load(name)
@@ -224,8 +224,8 @@ def _provable(program: Sequence[str], *, yes: bool) -> Streams:
 
     if not yes and not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UserError(
-            "--prove: runs the program again, and what it changes it changes each time: add --yes, or run it"
-            " on a terminal to be asked"
+            "--prove: reruns the program, with its side effects each time: add --yes, or use a "
+            "terminal to be asked"
         )
     return check(program)
 
@@ -245,11 +245,11 @@ def _proved(
 
     reason = reason_not_to(explained)
     if reason is not None:
-        talk(f"latlab: --prove: not run again, as {reason}")
+        talk(f"latlab: --prove: not run again because {reason}")
         return None
     what = agenda(explained, program, files)
     if not what.planned.experiments:
-        talk("latlab: --prove: the ledger suggests no experiment")
+        talk("latlab: --prove: the results suggest no experiment")
         for text in what.planned.left_out:
             talk(f"latlab: {text}")
         return None
@@ -299,7 +299,7 @@ class _Files(NamedTuple):
         targets = [None if name is None else checked_output(name) for name in names]
         named = [target.absolute() for target in targets if target is not None]
         if len(set(named)) < len(named):
-            raise UserError("explain: --json, --html, --trace and --firefox: name a file of its own for each")
+            raise UserError("explain: --json, --html, --trace and --firefox: name a different file for each")
         return cls(*targets)
 
     def write(self, explained: Explained, plain: bytes, judgement: Judgement, proof: Proof | None) -> None:
@@ -349,9 +349,9 @@ def _process(
     if program:
         raise UserError("--pid: either a process or a program to start, not both")
     if runs is not None:
-        raise UserError("--runs: a process that runs already cannot be run again")
+        raise UserError("--runs: a running process cannot be started again; name a program instead of --pid")
     if not pid.isdecimal() or int(pid) == 0:
-        raise UserError(f"--pid: {pid!r} is no process id")
+        raise UserError(f"--pid: {pid!r} is not a process id")
     try:
         seconds = parse_seconds(duration or "30s")
     except UserError as error:
@@ -378,7 +378,7 @@ def _runs(text: str | None, option: str = "--runs") -> int | None:
     if text is None:
         return None
     if not text.isdecimal() or not 1 <= int(text) <= _MOST_RUNS:
-        raise UserError(f"{option}: {text!r} is no number from 1 to {_MOST_RUNS:,}")
+        raise UserError(f"{option}: {text!r} is not a number from 1 to {_MOST_RUNS:,}")
     return int(text)
 
 

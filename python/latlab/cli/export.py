@@ -30,8 +30,8 @@ _ENDINGS = (".csv", ".npz", ".json", ".jsonl", ".parquet")
 def command(run: str, out: str, *, anonymous: bool) -> None:
     """Write the data of a run for other programs.
 
-    RUN is a file, an id, the beginning of one, or `last` (the default). CSV and Parquet have one row a
-    record; NPZ has all values and histograms; JSON has everything, as one object; JSONL is a run file.
+    RUN is a file, an id, the start of an id, or `last` (the default). CSV and Parquet have one row
+    per record; NPZ has all values and histograms; JSON has everything, as one object; JSONL is a run file.
 
     \b
     Examples:

@@ -12,25 +12,25 @@ from latlab.errors import UserError
 
 @click.group("fleet")
 def command() -> None:
-    """Say which machine of many is slow, by how much, and what distinguishes it.
+    """Find the slow machines of many, by how much they are slow, and what distinguishes them.
 
     \b
     Examples:
-      latlab fleet merge runs/                   one run file a host, gathered in a folder
+      latlab fleet merge runs/                   one run file per host, in a folder
       latlab fleet merge 'node*.latlab.jsonl' --json
     """
 
 
 @command.command("merge")
 @click.argument("files", metavar="FILE|FOLDER...", nargs=-1, required=True)
-@click.option("--json", "as_json", is_flag=True, help="Print every host as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print all hosts as JSON.")
 @click.option("-v", "--verbose", is_flag=True, help="List every host.")
 def merge(files: tuple[str, ...], *, as_json: bool, verbose: bool) -> None:
     """Find the slow hosts among those whose run files are given.
 
-    Hosts with the same CPU, memory, disk and kernel form a class. Each host's headline figures are compared
-    with those of its class; five hosts are the least. Of 1,000 fleets without a slow host, one has a host
-    named. Several runs of one host are its repeats.
+    Hosts with the same CPU, memory, disk and kernel form a class. Each host's headline figures are
+    compared with those of its class, which needs at least five hosts. One in 1,000 fleets without a
+    slow host gets a false alarm. Several runs of one host count as repeats.
 
     \b
     Examples:

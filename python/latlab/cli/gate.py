@@ -12,13 +12,15 @@ from latlab.text import clean
 
 @click.command("gate")
 @click.option("--init", is_flag=True, help="Write a gate file from the newest run.")
-@click.option("--out", metavar="FILE", default="latlab-gate.toml", show_default=True, help="The file.")
-@click.option("--force", is_flag=True, help="Replace the file if there is one.")
+@click.option(
+    "--out", metavar="FILE", default="latlab-gate.toml", show_default=True, help="The file to write."
+)
+@click.option("--force", is_flag=True, help="Replace an existing file.")
 def command(out: str, *, init: bool, force: bool) -> None:
-    """Write limits for latlab check: up to ten headline figures of the newest run, to be edited.
+    """Write limits for latlab check: up to ten headline figures of the newest run. Edit them as needed.
 
-    A figure may change by the smallest change that one run shows against kept runs of this machine. Five
-    kept runs show much less than none.
+    Each limit is the smallest change that one run can show against the kept runs of this machine.
+    With five kept runs, limits are much tighter than with none.
 
     \b
     Example:
@@ -38,4 +40,4 @@ def command(out: str, *, init: bool, force: bool) -> None:
     own = compare.side("last")
     kept = compare.stored(own, own)
     target.write_text(first(own.runs[0], kept), encoding="utf-8")
-    talk(f"{shown} is written: {own.runs[0].id} beside {len(kept)} kept runs; latlab check reads it")
+    talk(f"wrote {shown}, from {own.runs[0].id} and {len(kept)} kept runs; latlab check reads it")

@@ -14,10 +14,13 @@ from latlab.errors import UserError
 @click.command("history")
 @click.argument("runs", metavar="[RUN|FOLDER]...", nargs=-1)
 @click.option(
-    "--figure", metavar="GLOB", default="", help="Figures by PROBE:POINT instead of the headline figures."
+    "--figure",
+    metavar="GLOB",
+    default="",
+    help="Show figures by PROBE:POINT instead of the headline figures.",
 )
 @click.option(
-    "--same", metavar="SHARE", default="10%", show_default=True, help="Which change does not matter."
+    "--same", metavar="SHARE", default="10%", show_default=True, help="Treat smaller changes as no change."
 )
 @click.option(
     "-o",
@@ -25,7 +28,7 @@ from latlab.errors import UserError
     metavar="FILE",
     help="Write a picture of at most 20 figures: .svg, .png or .pdf ([export]).",
 )
-@click.option("--html", "html_file", metavar="FILE", help="Write a page with pictures to FILE, too.")
+@click.option("--html", "html_file", metavar="FILE", help="Also write an HTML page with charts to FILE.")
 @click.option("--json", "as_json", is_flag=True, help="Print all points and changes as JSON.")
 def command(
     runs: tuple[str, ...],
@@ -38,9 +41,9 @@ def command(
 ) -> None:
     """Show how this machine's headline figures changed over its kept runs, and when.
 
-    Without RUN: all kept runs of the machine of the newest one. A change has at least three runs before and
+    Without RUN: all kept runs of the newest run's machine. A change has at least three runs before and
     after it. A single run that departs and returns is a spike, never a change. What changed in the
-    environment at the same time (kernel, C library, latlab, profile) is named, and marked on the axis.
+    environment at the same time (kernel, C library, latlab, profile) is listed and marked on the axis.
 
     \b
     Examples:

@@ -21,24 +21,26 @@ _PACKAGES = {".pdf": ("typst", "vl_convert"), ".svg": ("vl_convert",)}
 @click.command("lesson")
 @click.argument("name", metavar="[NAME]", required=False)
 @click.argument("files", metavar="[--compare FILE...]", nargs=-1)
-@click.option("--original", is_flag=True, help="The published sizes; prints first how long they take.")
-@click.option("--small", is_flag=True, help="The smallest sizes: a few seconds.")
+@click.option("--original", is_flag=True, help="Use the published sizes; prints first how long they take.")
+@click.option("--small", is_flag=True, help="Use the smallest sizes: a few seconds.")
 @click.option(
-    "--plain", is_flag=True, help="Only the plain-Python program, without the Rust probe: less evidence."
+    "--plain", is_flag=True, help="Run only the plain-Python program, without the Rust probe: less evidence."
 )
 @click.option("--full", is_flag=True, help="Show all tables, pictures, programs and reasons.")
-@click.option("--guess", is_flag=True, help="Ask for your guess first; show guess, yours and the textbook's.")
+@click.option("--guess", is_flag=True, help="Ask for your guess first; then show guess, result and textbook.")
 @click.option(
     "-o",
     "--out",
     "outs",
     metavar="FILE",
     multiple=True,
-    help="Also write it to FILE.html, .md, .pdf, .svg (its first picture), .ipynb (a notebook) or .json"
-    " (every figure, for --compare); again for each. PDF and SVG need latlab[export].",
+    help="Also write it to FILE.html, .md, .pdf, .svg (its first picture), .ipynb (a notebook) or "
+    ".json (every figure, for --compare); repeatable. PDF and SVG need latlab[export].",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print every figure as JSON instead of the text.")
-@click.option("--compare", is_flag=True, help="Show results of many machines together: their .json files.")
+@click.option(
+    "--compare", is_flag=True, help="Show results of many machines together, from their .json files."
+)
 @click.option(
     "--dir",
     "directories",
@@ -51,13 +53,13 @@ _PACKAGES = {".pdf": ("typst", "vl_convert"), ".svg": ("vl_convert",)}
     "urls",
     metavar="URL",
     multiple=True,
-    help="Also download this (lesson downloads; again for each file). Ask only servers whose owner agrees.",
+    help="Also download this URL (lesson downloads; repeatable). Use only servers whose owner agrees.",
 )
 @click.option(
     "--file",
     "file",
     metavar="FILE",
-    help="Use your own file, where a lesson takes one: the text of io-bottleneck.",
+    help="Use your own file where a lesson takes one (io-bottleneck: the text).",
 )
 def command(
     name: str | None,
@@ -67,14 +69,14 @@ def command(
     urls: tuple[str, ...],
     **asked: Any,  # noqa: ANN401 - click hands over one dict
 ) -> None:
-    """Run an experiment of a textbook here; without NAME, list them.
+    """Run a textbook experiment on this machine; without NAME, list them.
 
     Each shows the question, the program, this machine's figures beside the
     published ones, the reason, and where the original misleads.
 
     \b
     Examples:
-      latlab lesson                                   which lessons there are
+      latlab lesson                                   list the lessons
       latlab lesson small-files                       in under a minute
       latlab lesson small-files --guess -o lesson.html
       latlab lesson small-files --original --dir /data
@@ -115,7 +117,7 @@ def command(
         return
     if files:
         shown = clean(files[0], most=200)
-        raise UserError(f"{shown!r}: results to be shown together come after --compare; -o FILE writes one")
+        raise UserError(f"{shown!r}: list result files after --compare; to write one, use -o FILE")
     if urls:
         hosts = dict.fromkeys(urlsplit(url).netloc.rpartition("@")[2] for url in urls)
         talk(f" asks {', '.join(clean(host, most=80) for host in hosts)}, four times for each URL")
@@ -179,7 +181,7 @@ def _target(path: str) -> Path:
 def _asked(lesson: Lesson) -> str:
     """The reader's guess, from standard input; the prompt goes to standard error, as all talk does."""
     if lesson.GUESS is None:
-        raise UserError("this lesson asks for no guess: run it without --guess")
+        raise UserError("this lesson has no question to guess: run it without --guess")
     hint = f"Published: {lesson.GUESS.textbook.text}."
     sys.stderr.write(f"{lesson.GUESS.question}\n{hint}\nyour guess: ")
     sys.stderr.flush()

@@ -26,28 +26,28 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "list": ("latlab.cli.list", "List every probe, and what it touches and needs."),
     "doctor": (
         "latlab.cli.doctor",
-        "Say what on this machine distorts figures.",
+        "Report what distorts figures on this machine.",
     ),
     "noise": (
         "latlab.cli.noise",
         "Measure what interrupts a CPU, how often and for how long.",
     ),
-    "explain": ("latlab.cli.explain", "Run a program and say where its wall time goes."),
-    "duet": ("latlab.cli.duet", "Run two programs in turn and say which is faster, and how sure."),
-    "show": ("latlab.cli.show", "Show a run again; -v: with all details."),
+    "explain": ("latlab.cli.explain", "Run a program and show where its wall time goes."),
+    "duet": ("latlab.cli.duet", "Run two programs in turn and show which is faster, and how certain that is."),
+    "show": ("latlab.cli.show", "Show a saved run; -v shows all details."),
     "report": ("latlab.cli.report", "Write a run as one HTML, PDF or Markdown file."),
     "chart": ("latlab.cli.chart", "Write one chart of a run as SVG, PNG or PDF."),
-    "compare": ("latlab.cli.compare", "Say what changed between two sides, and how sure that is."),
-    "check": ("latlab.cli.check", "Hold a run against others by a gate file, for CI."),
+    "compare": ("latlab.cli.compare", "Show what changed between two sides, and how certain that is."),
+    "check": ("latlab.cli.check", "Check a run against others by a gate file, for CI."),
     "gate": ("latlab.cli.gate", "Write a gate file with limits from this machine's runs."),
     "runs": ("latlab.cli.runs", "List the kept runs; label and remove them."),
-    "fleet": ("latlab.cli.fleet", "Say which machine of many is slow."),
-    "predict": ("latlab.cli.predict", "Say how long a job takes here, as a range."),
+    "fleet": ("latlab.cli.fleet", "Find the slow machines of many."),
+    "predict": ("latlab.cli.predict", "Predict how long a job takes here, as a range."),
     "history": ("latlab.cli.history", "Show headline figures over the kept runs, and when they changed."),
     "export": ("latlab.cli.export", "Write a run as CSV, NPZ, JSON or Parquet."),
-    "lesson": ("latlab.cli.lesson", "Run an experiment of a textbook here, beside its figures."),
+    "lesson": ("latlab.cli.lesson", "Run a textbook experiment here, beside its published figures."),
     "serve": ("latlab.cli.serve", "Run a server for another latlab's network tests."),
-    "stages": ("latlab.cli.stages", "Print the file by which a program of yours marks its stages."),
+    "stages": ("latlab.cli.stages", "Print the file with which your program marks its stages."),
     "completion": ("latlab.cli.completion", "Print the shell's completion script."),
 }
 
@@ -62,16 +62,16 @@ Examples:
   latlab --profile quick                      the same in half a minute
   latlab measure --only 'memory.load.*'       one question only
   latlab measure --dry-run                    what would be run, read and written
-  latlab doctor                               what on this machine distorts figures
+  latlab doctor                               what distorts figures on this machine
   latlab noise                                what interrupts a CPU here, in ten seconds
   latlab explain -- ./program                 where a program's wall time goes
   latlab duet -- ./old --vs ./new             which of two programs is faster
   latlab show last -v                         the newest run, with details of its figures
-  latlab compare last~1 last                  what changed between two runs, and how sure
+  latlab compare last~1 last                  what changed between two runs, and how certain
   latlab lesson                               the lessons, by the question that each answers
   latlab report last -o report.html           one file, opens without a network
 
-RUN is a file, an id, the beginning of an id, or `last`."""
+RUN is a file, an id, the start of an id, or `last`."""
 
 
 class Commands(click.Group):
@@ -240,7 +240,7 @@ def _internal(error: Exception) -> int:
 
     where = keep_details(error)
     shown = f"details are in {where}" if where else "set LATLAB_DEBUG=1 to see the details"
-    return _say(f"this is a fault of latlab's own ({type(error).__name__}: {error}); {shown}", 1)
+    return _say(f"this is a bug in latlab ({type(error).__name__}: {error}); {shown}", 1)
 
 
 if __name__ == "__main__":

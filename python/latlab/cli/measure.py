@@ -27,9 +27,9 @@ Examples:
   latlab measure --profile quick                    coarser, at most 30 seconds
   latlab measure --only 'memory.load.*' --budget 30s
   latlab measure --skip memory.poke,memory.stride
-  latlab measure --cpu 2 --gentle                   on a machine that is serving
+  latlab measure --cpu 2 --gentle                   on a machine in production
   latlab measure --only 'storage.*' --dir /data     the disk behind /data
-  latlab measure --only 'network.*' --delay 20      a path of 20 ms, there and back
+  latlab measure --only 'network.*' --delay 20      a path with a round trip of 20 ms
   latlab measure --only network.http --url https://example.org/
   latlab measure --dry-run                          what would be run, read and written
   latlab measure --json | jq '.records | length'
@@ -56,13 +56,13 @@ class Wishes:
     type=click.Choice(["quick", "standard", "thorough"]),
     default="standard",
     show_default=True,
-    help="How long it may take: about 30 s, 90 s, 10 min.",
+    help="How much to measure: about 30 s, 90 s or 10 min.",
 )
 @click.option(
     "--only",
     metavar="GLOBS",
     multiple=True,
-    help="Only these probes: 'memory.*', ids, or several with commas.",
+    help="Run only these probes: 'memory.*', ids, or several with commas.",
 )
 @click.option("--skip", metavar="GLOBS", multiple=True, help="Leave these probes out.")
 @click.option(
@@ -77,7 +77,7 @@ class Wishes:
 @click.option(
     "--first-touch",
     metavar="DIR",
-    help="Also read files that are in DIR already: the first time, and again.",
+    help="Also read the files already in DIR: a first time, and again.",
 )
 @click.option(
     "--drop-caches",
@@ -101,13 +101,13 @@ class Wishes:
 @click.option(
     "--distance",
     type=click.Choice(DISTANCES),
-    help="A named round-trip delay: 0.1, 2 or 140 ms.",
+    help="Add a named round-trip delay: 0.1, 2 or 140 ms.",
 )
 @click.option(
     "--url",
     metavar="URL",
-    help="Let network.http, .connect and .transfer ask this HTTP or HTTPS URL;"
-    " only then does anything leave this machine.",
+    help="Let network.http, .connect and .transfer request this HTTP or HTTPS URL; without it, "
+    "nothing leaves this machine.",
 )
 @click.option(
     "--secret-file",
@@ -119,7 +119,7 @@ class Wishes:
     "requests_per_s",
     metavar="N",
     type=int,
-    help="Requests a second of network.http. [default: 10 to a URL, 2,000 without one]",
+    help="Requests per second of network.http. [default: 10 to a URL, 2,000 without one]",
 )
 @click.option("--budget", metavar="SECONDS", help="Wall time for the whole run, instead of the profile's.")
 @click.option(
@@ -143,14 +143,14 @@ class Wishes:
 @click.option(
     "--beside",
     is_flag=True,
-    help="Do not wait for another latlab measure of yours; the run is marked if there is one.",
+    help="Do not wait for your other latlab measure; the run is marked if one is running.",
 )
 @click.option("--no-report", is_flag=True, help="Do not write the HTML report.")
-@click.option("--quiet", "-q", is_flag=True, help="Say nothing on stderr but errors.")
+@click.option("--quiet", "-q", is_flag=True, help="Print only errors to stderr.")
 @click.option(
     "--gentle",
     is_flag=True,
-    help="One CPU, no saturating probes, idle I/O class: for machines that are serving.",
+    help="Use one CPU, no saturating probes and idle I/O class: for machines in production.",
 )
 @click.option(
     "--anonymous",
@@ -160,7 +160,7 @@ class Wishes:
 @click.option(
     "--dry-run",
     is_flag=True,
-    help="Print what would be run, read and written, and for how long; run nothing.",
+    help="Print what would be run, read and written, and how long it would take; run nothing.",
 )
 @click.pass_context
 def command(context: click.Context, /, **asked: Any) -> int:  # noqa: ANN401 - click hands over one dict

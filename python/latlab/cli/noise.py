@@ -32,12 +32,12 @@ _THRESHOLDS_NS = (100, 1e9)
 @click.option(
     "--level",
     type=click.Choice(_LEVELS),
-    help="Use at most this evidence (default: all that this user may have).",
+    help="Use at most this evidence (default: all that this user is permitted).",
 )
 @click.option(
     "--self-test",
     is_flag=True,
-    help="Make known disturbances, SECONDS for each of four kinds (default: 2), and say which are found.",
+    help="Make known disturbances, SECONDS for each of four kinds (default: 2), and report which are found.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print all results as JSON.")
 @click.pass_context
@@ -53,8 +53,8 @@ def command(
 ) -> None:
     """Measure for SECONDS (default: 10) what interrupts one CPU.
 
-    A thread that only reads the clock notices every gap. Each gap gets its cause from the evidence that this
-    user may have; a gap without a cause is shown as unexplained. Needs no root; root sees more.
+    A thread that only reads the clock notices every gap. Each gap gets its cause from the evidence
+    that this user is permitted; a gap without a cause is shown as unexplained. Needs no root; root sees more.
 
     \b
     Examples:
@@ -70,7 +70,7 @@ def command(
     from latlab.run import noise  # noqa: PLC0415 - not needed for --help
 
     if sys.stderr.isatty():
-        what = "making disturbances and looking for them" if self_test else "measuring"
+        what = "making known disturbances and detecting them" if self_test else "measuring"
         talk(f"{what} for {(4 if self_test else 1) * duration:g} s (Ctrl-C ends it)")
     screen = screen_of(sys.stdout)
     interrupted = False
@@ -87,7 +87,7 @@ def command(
     else:
         say(lines)
     if interrupted:
-        talk("latlab: interrupted; results until then")
+        talk("latlab: interrupted; partial results")
         context.exit(130)
 
 
@@ -124,7 +124,9 @@ def _threshold_ns(text: str) -> float:
     threshold_ns = named("--threshold", parse_seconds, text) * 1e9
     least, most = _THRESHOLDS_NS
     if not least <= threshold_ns <= most:
-        raise UserError(f"--threshold: {text!r} is not between 100 ns, near what looking takes, and 1 s")
+        raise UserError(
+            f"--threshold: {text!r} is not between 100 ns, about the cost of a clock read, and 1 s"
+        )
     return threshold_ns
 
 

@@ -26,8 +26,7 @@ _ENDINGS = (".html", ".pdf", ".md")
 def command(run: str, out: str) -> None:
     """Write a run as one self-contained file.
 
-    RUN is a file, an id, the beginning of one, or `last` (the
-    default).
+    RUN is a file, an id, the start of an id, or `last` (the default).
 
     \b
     Examples:

@@ -46,7 +46,7 @@ def command(context: click.Context, *, machine: str, label: str, since: str | No
     """
     if context.invoked_subcommand is not None:
         if machine or label or since or as_json:
-            raise UserError(f"latlab runs {context.invoked_subcommand} takes no option before it")
+            raise UserError(f"latlab runs {context.invoked_subcommand} takes no options before its name")
         return
     start = _instant(since) if since else 0.0
     from latlab.run.store import Store  # noqa: PLC0415 - not needed for --help
@@ -72,7 +72,7 @@ def command(context: click.Context, *, machine: str, label: str, since: str | No
 @click.argument("run")
 @click.argument("text")
 def label_command(run: str, text: str) -> None:
-    """Give RUN a label, or take it away with an empty TEXT. The run file does not change.
+    """Label RUN; an empty TEXT removes the label. The run file does not change.
 
     \b
     Examples:
@@ -199,4 +199,4 @@ def _instant(text: str) -> float:
     try:
         return datetime.fromisoformat(text).astimezone().timestamp()
     except (ValueError, OverflowError, OSError):
-        raise UserError(f"--since {text!r}: a date such as 2026-11-01") from None
+        raise UserError(f"--since: {text!r} is not a date such as 2026-11-01") from None

@@ -21,19 +21,20 @@ _HIGHEST_PORT = 65535
 @click.option(
     "--bind",
     metavar="ADDR[:PORT]",
-    help="Where to listen (default: the loopback, at a free port). 0.0.0.0 and [::] are all addresses.",
+    help="Address and port to listen on (default: loopback, a free port). 0.0.0.0 and [::] mean all "
+    "addresses.",
 )
 @click.option(
     "--secret-file",
     metavar="FILE",
-    help="Serve only clients with the shared secret in FILE. Required except on the loopback.",
+    help="Serve only clients with the shared secret in FILE. Required except on loopback.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print where it listens as JSON.")
 def command(bind: str | None, secret_file: str | None, *, as_json: bool) -> None:
     """Run a server for another latlab's network tests, until Ctrl-C.
 
-    GET /bytes/N and POST /sink, by HTTP/1.1 and HTTP/2, with TLS and without, all at one port. Nothing is
-    read from this computer's files. The secret never crosses the network: each request proves
+    GET /bytes/N and POST /sink, by HTTP/1.1 and HTTP/2, with TLS and without, all on one port. The
+    server reads no files of this computer. The secret never crosses the network: each request proves
     that it knows the secret (HMAC-SHA256 over a challenge).
 
     \b
@@ -103,7 +104,7 @@ def _checked_address(text: str) -> str:
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
-        raise UserError(f"--bind: {clean(host, most=100)!r} is no address") from None
+        raise UserError(f"--bind: {clean(host, most=100)!r} is not an IP address") from None
     if not (port.isascii() and port.isdigit() and int(port[:6]) <= _HIGHEST_PORT):
-        raise UserError(f"--bind: {clean(port, most=100)!r} is no port")
+        raise UserError(f"--bind: {clean(port, most=100)!r} is not a port")
     return f"{address}:{int(port)}" if address.version == 4 else f"[{address}]:{int(port)}"  # noqa: PLR2004 - IPv4

@@ -13,12 +13,12 @@ import click
     "--verbose",
     "-v",
     is_flag=True,
-    help="All details: samples, paths, intervals, checks, findings.",
+    help="Show all details: samples, paths, intervals, checks, findings.",
 )
 def command(run: str, *, verbose: bool) -> None:
-    """Show a run again on one page.
+    """Show a saved run on one page.
 
-    RUN is a file, an id, the beginning of one, or `last` (the default).
+    RUN is a file, an id, the start of an id, or `last` (the default).
 
     \b
     Examples:

@@ -12,11 +12,12 @@ LANGUAGES = ("c", "rust", "go", "lines")
 @click.command("stages")
 @click.argument("language", type=click.Choice(LANGUAGES))
 def command(language: str) -> None:
-    """Print the file by which a program in another language marks its stages.
+    """Print the file with which a program in another language marks its stages.
 
-    One file without dependencies, to be copied beside the sources: a header for C and C++, a module for Rust,
-    a package for Go; `lines` says how any other language does it by appending to a file. The marks cost tens
-    of nanoseconds with a listener, next to nothing without. Python: with latlab.stage("read"): ...
+    It is one file without dependencies, to copy next to your sources: a header for C and C++, a module
+    for Rust, a package for Go; `lines` shows how any other language does it by appending to a file. A mark
+    costs tens of nanoseconds with a listener, and next to nothing without one.
+    Python: with latlab.stage("read"): ...
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""What on this machine distorts figures, by how much, and what would lift it.
+"""What distorts figures on this machine, by how much, and how to fix it.
 
 Each rule is one file in `rules/`. A rule says nothing when what it looks at is unknown. To add one: a new
 file there and its line here.

@@ -57,7 +57,7 @@ def _notices(run: Run) -> tuple[Notice, ...]:
             Notice(
                 "caution",
                 f"This run is not complete: {run.stopped_by}",
-                "What was measured before is shown; what is missing is listed below.",
+                "The report shows what was measured, and lists below what is missing.",
             )
         )
     if run.write_error:

@@ -31,8 +31,8 @@ _MOST_TAILS: Final = 8
 _SHORT: Final = 16
 #: How to read a picture of ratios.
 _ABOUT_RATIOS: Final = (
-    "The second side over the first, with the corrected interval; the shaded band is what counts as the same."
-    " An interval that reaches the edge goes on beyond it. Of bytes a second more is better."
+    "The second side over the first, with the corrected interval; the shaded band counts as the "
+    "same. An interval that reaches the edge continues beyond it. For bytes a second, more is better."
 )
 _TIERS: Final = {
     "clock": "Clock",
@@ -126,8 +126,9 @@ def _verdict(found: Comparison) -> Iterator[tuple[Section, ...]]:
         title="The headline figures, in numbers",
         listings=(Listing("The headline figures", _table(found.headline, found)),) if found.headline else (),
         evidence=(
-            "Headline figures are corrected together: one of twenty comparisons of a machine with itself"
-            " calls one changed. All others are exploratory: of those that are called changed, 5 % did not.",
+            "Headline figures are corrected together: one in twenty comparisons of a machine with "
+            "itself reports a change. All others are exploratory: 5 % of those reported as changed "
+            "did not change.",
         ),
     )
     yield headlines, table
@@ -199,9 +200,7 @@ def _not_comparable(found: Comparison) -> Section:
     return Section(
         id="not-comparable",
         title="What cannot be compared",
-        sentences=(
-            f"{counts.total()} figures cannot be compared: that is no finding on whether they changed.",
-        )
+        sentences=(f"{counts.total()} figures cannot be compared: whether they changed is unknown.",)
         if counts
         else ("Every figure can be compared.",),
         listings=(Listing("Figures that cannot be compared", table),) if counts else (),
@@ -252,9 +251,9 @@ def _charts(found: Comparison) -> Iterator[Section]:
 
 
 _CAPTION: Final = {
-    False: "A figure's bar or band is its own run's interval; a cross: disturbed, not judged.",
-    True: "Of several runs the median, with the lowest and the highest; of distributions the run with the"
-    " middle median. A cross: disturbed, not judged.",
+    False: "Bars and bands are the interval of the figure's own run. Cross: disturbed, not judged.",
+    True: "Several runs: the median, the lowest and the highest; for distributions, the run with the "
+    "middle median. Cross: disturbed, not judged.",
 }
 
 

@@ -37,7 +37,9 @@ def document(found: History) -> Document:
     if len(changed[:MOST]) + len(shown) < len(found.figures):
         notices.append(
             Notice(
-                "note", "Not all figures", f"{MOST} of {len(found.figures)} figures are drawn: --json has all"
+                "note",
+                "Not all figures",
+                f"{MOST} of {len(found.figures)} figures are drawn: --json lists all",
             )
         )
     sections = (

@@ -46,7 +46,7 @@ def _front(front: Front) -> Iterator[str]:
     yield ""
     yield escaped(" ".join(filter(None, (*front.trust, front.beside))))
     yield ""
-    yield "| figure | median | range | beside the textbook | what it means |"
+    yield "| figure | median | range | against the textbook | what it means |"
     yield "| --- | ---: | --- | --- | --- |"
     for card in front.cards:
         cells = (card.title, card.figure, card.ends, card.beside, card.meaning)
@@ -123,7 +123,7 @@ def _notices(notices: tuple[Notice, ...]) -> Iterator[str]:
         yield ""
     for notice in notices:
         text = f"{notice.title}: {notice.text}" if notice.text else notice.title
-        remedy = f" To lift it: {notice.remedy}" if notice.remedy else ""
+        remedy = f" Remedy: {notice.remedy}" if notice.remedy else ""
         yield f"- **{notice.severity}**: {escaped(text + remedy)}"
 
 

@@ -12,7 +12,7 @@ from latlab.view.drawing import inline, layered
 from latlab.view.plot import Dots
 
 _ROW_PIXELS: Final = 23
-_TAIL: Final = "slow end of single operations (p99, or p90 of few)"
+_TAIL: Final = "slow end of single operations (p99; p90 where there are few)"
 
 
 def drawn(picture: Dots) -> alt.LayerChart | None:

@@ -44,7 +44,7 @@ def _samples(records: list[Record], kind: str) -> str:
     points = f"{format_count(len(chosen))} point{'' if len(chosen) == 1 else 's'}"
     steps = [record.resolution_ns for record in chosen if record.resolution_ns and record.unit == "ns"]
     resolution = (
-        f"; the coarsest resolves {format_ns(max(steps), digits=2)}"
+        f"; coarsest resolution: {format_ns(max(steps), digits=2)}"
         if steps and max(steps) >= _FINEST_NS
         else ""
     )
@@ -69,7 +69,7 @@ def _checks(records: list[Record]) -> str:
             f"Proof of work: {listed}; {format_count(len(failed))} failed ({failed[0].detail}) and"
             " give no figure."
         )
-    return f"Proof of work, all held: {listed}."
+    return f"Proof of work, all passed: {listed}."
 
 
 def _slow(records: list[Record]) -> list[str]:
@@ -84,7 +84,7 @@ def _slow(records: list[Record]) -> list[str]:
     if causes is not None:
         lines.append(
             f"Causes of {format_count(causes.samples)} slow operations: {causes.shares()}."
-            f" What could be seen here: {causes.level}. A cause is named where an event or a period accounts"
+            f" Available evidence: {causes.level}. A cause is named where an event or a period accounts"
             " for it; the rest is unexplained."
         )
     return lines

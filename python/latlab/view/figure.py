@@ -79,7 +79,7 @@ class Measured:
 
     def __truediv__(self, other: Figure) -> Figure:
         if isinstance(other, Measured) and other.low <= 0 <= other.high:
-            return Absent("it would be divided by what may be zero")
+            return Absent("its divisor may be zero")
         return self._with(other, operator.truediv, "ratio")
 
     def __add__(self, other: Figure) -> Figure:

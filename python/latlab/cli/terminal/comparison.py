@@ -45,7 +45,7 @@ def comparison_lines(found: Comparison, screen: Screen, *, verbose: bool = False
     hidden = 0 if verbose else len(others) - _MOST
     untold = 0 if verbose else len(found.tails) - _TAILS
     if hidden > 0:
-        lines += screen.wrapped(f"{hidden} more figures changed: -v has them.", rest="  ")
+        lines += screen.wrapped(f"{hidden} more figures changed: -v lists them.", rest="  ")
     if untold > 0:
         lines += screen.wrapped(f"The slow operations of {untold} more p99: -v has them.", rest="  ")
     for text in _rest(found, verbose=verbose):
@@ -90,5 +90,5 @@ def _rest(found: Comparison, *, verbose: bool) -> Iterator[str]:
     others = Counter(each.kind for each in found.figures if not each.headline)
     if others:
         parts = ", ".join(f"{count} {words.KINDS[kind]}" for kind, count in sorted(others.items()))
-        yield f"Other figures: {parts}.{'' if verbose else ' -v has each.'}"
+        yield f"Other figures: {parts}.{'' if verbose else ' -v lists each.'}"
     yield from words.more_runs(found)

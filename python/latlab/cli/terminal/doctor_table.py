@@ -1,4 +1,4 @@
-"""The doctor's findings as a list: what it is, what it does to figures, what would lift it."""
+"""The doctor's findings as a list: what it is, what it does to figures, how to fix it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def doctor_lines(findings: Sequence[Finding], screen: Screen, *, verbose: bool =
         verbose: With effect and remedy, not the titles only.
     """
     if not findings:
-        return [Line(screen.fit("nothing is known that would distort figures on this machine"))]
+        return [Line(screen.fit("no known cause distorts figures on this machine"))]
     lines: list[Line] = []
     for finding in findings:
         sign, style = _SIGNS.get(finding.severity, _SIGNS["note"])

@@ -42,7 +42,7 @@ def fleet_lines(survey: Survey, screen: Screen, *, verbose: bool = False) -> lis
 _WORDS: Final = {
     "slow": "slow",
     "suspect": "suspect; measure it again",
-    "ok": "as its peers",
+    "ok": "like its peers",
     "no-peers": f"no peers ({LEAST_HOSTS} hosts of one class are needed)",
 }
 
@@ -61,7 +61,7 @@ def _verdict(survey: Survey) -> str:
     if not named:
         suspects = [own.host.name for own in survey.standings if own.kind == "suspect"]
         if suspects:
-            return f"No host is slow beyond doubt; measure again: {_names(suspects)}."
+            return f"No host is clearly slow; measure again: {_names(suspects)}."
         return "No host is slow." if survey.tests else "Nothing to compare: no class has enough hosts."
     if len(named) == 1:
         return f"{named[0].host.name} is slow: {reason(named[0].because[0])}."
@@ -81,7 +81,7 @@ def _basis(survey: Survey) -> Iterator[str]:
     if survey.visible is not None:
         shown = format_factor(survey.visible, 3)
         yield (
-            f"In half of the figures, {shown} times slower would have shown."
+            f"A host {shown} times slower would have shown in half of the figures."
             f" False alarms: one fleet in {1 / ALARMS:,.0f}."
         )
     alone = [own for own in survey.standings if own.kind == "no-peers"]

@@ -45,7 +45,7 @@ def alarm_lines(runs: int, found: Sequence[Alarms], screen: Screen) -> list[Line
         found: With few and with many runs a side.
         screen: Where it is shown.
     """
-    first = f"{TIMES} comparisons of {runs} runs of this machine with one another, dealt out at random."
+    first = f"{TIMES} comparisons of {runs} runs of this machine, assigned to sides at random."
     lines = [styled(line.text, "bold") for line in screen.wrapped(first, rest="  ")]
     sides = [f"{each.runs} {'run' if each.runs == 1 else 'runs'} a side" for each in found]
     for side, each in zip(sides, found, strict=True):

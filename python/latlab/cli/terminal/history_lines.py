@@ -101,7 +101,7 @@ def _ends(found: History) -> Iterator[tuple[str, str]]:
     for mark in moments[-_MOST:]:
         yield "  ", f"{mark.sign}  {mark.text}"
     if len(moments) > _MOST:
-        yield "  ", f"and {len(moments) - _MOST} earlier changes: --json has all"
+        yield "  ", f"and {len(moments) - _MOST} earlier changes: --json lists all"
     kinds = {each.kind for figure in found.figures for each in figure.points}
     signs = [f"{_UP} {_DOWN} spike, not a change"] if "spike" in kinds else []
     signs += [f"{_DISTURBED} disturbed, not judged"] if "disturbed" in kinds else []

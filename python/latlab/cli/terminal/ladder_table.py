@@ -249,7 +249,7 @@ def _notes(rungs: Sequence[Rung], screen: Screen) -> list[Line]:
     ]
     if singles:
         single = "accesses" if all(rung.group == "levels" for rung in rungs) else "operations"
-        notes.append(f"A worst case without a mark is of individual {single}; it {singles[0].note}.")
+        notes.append(f"Worst cases without a mark are of individual {single}; each {singles[0].note}.")
     notes += [f"{rung.short}: {rung.note}" for rung in rungs if rung.measured and rung.note]
     conventions = sorted(
         {

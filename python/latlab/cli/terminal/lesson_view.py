@@ -30,8 +30,8 @@ def list_lines(lessons: Sequence[tuple[str, Lesson]], screen: Screen) -> list[Li
         lines.append(styled(screen.fit(name), "bold"))
         lines += screen.wrapped(lesson.QUESTION, first="    ", rest="    ")
     told = (
-        "latlab lesson NAME runs one, in under a minute; with --guess it asks first what you expect. With"
-        " --original it has the published sizes, and prints first how long they take."
+        "latlab lesson NAME runs one, in under a minute; --guess asks first what you expect. "
+        "--original uses the published sizes, and prints first how long they take."
     )
     return [*lines, Line(), *screen.wrapped(told)]
 
@@ -124,8 +124,8 @@ def _rest(result: Result) -> str:
     missing = len(result.missing)
     told = f"{missing} of its parts could not be measured. " if missing else ""
     return (
-        f"{told}Run with --full, it shows all tables and pictures, the programs, every reason, what was not"
-        " measured, and exercises; with -o FILE.html it writes them as a page."
+        f"{told}--full shows all tables and pictures, the programs, every reason, what was not "
+        "measured, and exercises; -o FILE.html writes them as a page."
     )
 
 

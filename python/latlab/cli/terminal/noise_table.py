@@ -15,11 +15,11 @@ from latlab.text import clean
 _COUNTED = 5
 #: Why a disturbance that was tried is none that could be found.
 _NOT_MADE = {
-    "still-away": "while the loop was still off its CPU after the one before",
-    "off-cpu": "due while the loop was off its CPU",
+    "still-away": "while the loop was still interrupted by the one before",
+    "off-cpu": "due while the loop was interrupted",
     "nobody-listened": "while latlab was not recording",
-    "not-interrupted": "while the CPU ran another program, which is not interrupted",
-    "same-gap": "in a gap with another, of which the interrupt flag tells one",
+    "not-interrupted": "while the CPU ran another program, which this interrupt does not reach",
+    "same-gap": "in the same gap as another: the interrupt flag shows only one",
 }
 
 
@@ -43,7 +43,7 @@ def self_test_lines(found: Confusion, screen: Screen) -> list[Line]:
     seen = list(found.causes)
     worst = min((score.recall for score in found.causes.values()), default=None)
     if worst is None:
-        verdict = f"No cause of a gap can be seen on CPU {found.cpu} with this permission but by its period."
+        verdict = f"With this permission, only periodic causes of gaps can be found on CPU {found.cpu}."
     else:
         found_of = "All" if worst == 1 else f"At least {percent(worst, down=True)}"
         verdict = (
@@ -72,12 +72,12 @@ def self_test_lines(found: Confusion, screen: Screen) -> list[Line]:
         )
     )
     lines = [*_bold(screen.wrapped(verdict)), Line(), *_table(rows, screen)]
-    lines += screen.wrapped("* nothing explains a busy stall: it must come out unexplained, and so many did")
+    lines += screen.wrapped("* no evidence names a busy stall: these came out unexplained, as they must")
     made: dict[str, Score | Stalls] = {**found.causes, "busy-stall": found.stalls}
     for name, tried in made.items():
         if tried.not_injected:
             lines += screen.wrapped(_not_made(name, tried))
-    lines += [Line(), styled(screen.fit("taken for"), "bold")]
+    lines += [Line(), styled(screen.fit("attributed to"), "bold")]
     for name, row in found.matrix.items():
         taken = ", ".join(
             f"{cause_name(cause)} {count:,}"
@@ -87,7 +87,7 @@ def self_test_lines(found: Confusion, screen: Screen) -> list[Line]:
     for name in found.unseen:
         lines += screen.wrapped(f"not seen here: {cause_name(name)}: {found.unseen_because.get(name, '')}")
     if found.lost_records:
-        lines += screen.wrapped(f"{found.lost_records:,} of the kernel's records were lost for want of room")
+        lines += screen.wrapped(f"{found.lost_records:,} kernel records were lost because buffers were full")
     return [*lines, Line(), *_levels(found.levels, screen)]
 
 
@@ -148,15 +148,16 @@ def _shares(noise: Noise) -> list[str]:
         if ticks is not None:
             said.append(
                 f"timer ticks by their period alone, against tracepoints: {percent(ticks.recall, down=True)}"
-                f" of {ticks.truly:,} found, {percent(ticks.precision, down=True)} of {ticks.found:,} right"
+                f" of {ticks.truly:,} found, {percent(ticks.precision, down=True)} of "
+                f"{ticks.found:,} correct"
             )
     causes = {row.cause for row in noise.causes}
     if "interrupt" in causes and noise.counted.interrupts:
         said.append(_counted(noise))
     if "outside" in causes:
         said.append(
-            "outside this kernel: it was not entered, and the loop does nothing but look; the host, the"
-            " firmware or the hardware took that time"
+            "outside this kernel: the kernel was not entered and the loop only reads the clock; the "
+            "host, the firmware or the hardware took that time"
         )
     return said
 
@@ -167,20 +168,23 @@ def _counted(noise: Noise) -> str:
         f"{clean(one.what, most=40)} {rate(one.count / noise.seconds)}"
         for one in noise.counted.interrupts[:_COUNTED]
     )
-    return f"counted on this CPU, a second: {most}; which of them those gaps had was not seen"
+    return f"counted on this CPU, per second: {most}; it is unknown which of these caused the gaps"
 
 
 def _doubts(noise: Noise) -> list[str]:
     doubts = []
     if not noise.pinned:
-        doubts.append("the thread could not be kept on one CPU: what moved it is among the unexplained")
+        doubts.append(
+            "the thread could not be pinned to one CPU: its migrations are among the unexplained gaps"
+        )
     if noise.lost_records:
         doubts.append(
-            f"{noise.lost_records:,} records of the kernel were lost for want of room: some causes with them"
+            f"{noise.lost_records:,} kernel records were lost because buffers were full: some causes "
+            "are missing"
         )
     if noise.dropped_gaps:
         doubts.append(
-            f"{noise.dropped_gaps:,} gaps found no room and are missing: listen with a higher --threshold"
+            f"{noise.dropped_gaps:,} gaps did not fit into memory and are missing: use a higher --threshold"
         )
     if noise.stopped_by == "interrupted":
         doubts.append(f"interrupted after {units.format_seconds(noise.seconds)}")

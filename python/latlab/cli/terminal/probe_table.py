@@ -26,7 +26,7 @@ def probe_lines(probes: Sequence[ProbeInfo], screen: Screen) -> list[Line]:
                     styled(line.text, "dim") for line in screen.wrapped(words, first="    ", rest="      ")
                 ]
         if probe.saturates:
-            note = "saturates what other programs share: left out by --gentle"
+            note = "saturates shared resources: left out by --gentle"
             lines += [styled(line.text, "dim") for line in screen.wrapped(note, first="    ", rest="      ")]
     return lines
 

@@ -61,9 +61,9 @@ def state_lines(run: Run, screen: Screen) -> list[Line]:
     started = run.header.started[:16].replace("T", " ")
     text = f"measured {started} · profile {run.header.settings.profile} · {run.made_of}"
     if run.footer is None:
-        return screen.wrapped(f"{text} · cut short: what was saved until then", rest="  ")
+        return screen.wrapped(f"{text} · cut short: shows what was saved", rest="  ")
     if run.footer.stopped_by == "interrupted":
-        text += " · interrupted: what was done until then"
+        text += " · interrupted: shows what was finished"
     elif run.footer.stopped_by.startswith("failed"):
         text += f" · {run.footer.stopped_by}"
     return screen.wrapped(text, rest="  ")

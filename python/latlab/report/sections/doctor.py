@@ -15,7 +15,7 @@ def section(run: Run) -> Section:
     notices = tuple(Notice(f.severity, f.title, sentence(f.effect), f.remedy or "") for f in findings)
     return Section(
         id="doctor",
-        title="What on this machine distorts these figures?",
-        sentences=() if notices else ("Nothing was found that would.",),
+        title="What distorts these figures on this machine?",
+        sentences=() if notices else ("Nothing was found that distorts them.",),
         notices=notices,
     )

@@ -20,7 +20,7 @@ def section(run: Run) -> Section:
     unknown = tuple((item.text("what"), item.text("why")) for item in machine.sections("unknown"))
     if unknown:
         columns = (Column("what"), Column("why"))
-        listings.append(Listing("Could not be learnt", Table(columns, unknown)))
+        listings.append(Listing("Not available", Table(columns, unknown)))
     return Section(id="machine", title="Which machine is this?", listings=tuple(listings))
 
 
@@ -67,7 +67,7 @@ def _cpus(cpu: Machine) -> str | None:
     text = f"{logical}"
     if cores is not None:
         text += f" on {cores} core{'' if cores == 1 else 's'}"
-    return text + (f", {threads} threads a core" if threads and threads > 1 else "")
+    return text + (f", {threads} threads per core" if threads and threads > 1 else "")
 
 
 def _clocks(cpu: Machine) -> str | None:

@@ -31,11 +31,11 @@ def section(run: Run, probes: Probes) -> Section:
         for name in record.summary.refused
     )
     if refused:
-        sentences.append(f"{format_count(refused)} quantiles are not given because they had too few samples.")
+        sentences.append(f"{format_count(refused)} quantiles are missing because they had too few samples.")
     listings = [Listing("Not measured", Table(_COLUMNS, tuple(rows)))] if rows else []
     if disks:
         columns = (Column("mounted at"), Column("file system"), Column("device"), Column("size", "bytes"))
-        listings.append(Listing("Mounted and not measured", Table(columns, tuple(disks))))
+        listings.append(Listing("Mounted but not measured", Table(columns, tuple(disks))))
     return Section(
         id="unmeasured",
         title="What was not measured, and why?",

@@ -31,8 +31,8 @@ def known(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Path:
 
 
 def said(*words: str | Path) -> dict[str, Any]:
-    told = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True)
-    parts: dict[str, Any] = json.loads(told.stdout)
+    result = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True)
+    parts: dict[str, Any] = json.loads(result.stdout)
     return parts
 
 

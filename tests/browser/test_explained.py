@@ -38,8 +38,8 @@ def test_every_picture_is_drawn_in_light_and_dark_and_nothing_is_asked_for(
 ) -> None:
     page_file, program = tmp_path / "where.html", tmp_path / "program.py"
     program.write_text(PROGRAM, encoding="utf-8")
-    told = explain("--no-limits", "--html", str(page_file), "--", sys.executable, str(program))
-    assert told.returncode == 0, told.stderr
+    result = explain("--no-limits", "--html", str(page_file), "--", sys.executable, str(program))
+    assert result.returncode == 0, result.stderr
     complaints: list[Any] = []
     for scheme in ("light", "dark"):
         page = browser.new_page(color_scheme="dark" if scheme == "dark" else "light")

@@ -10,8 +10,8 @@ from tests import calling
 
 from latlab.run.run import Run, load
 
-Told = subprocess.CompletedProcess[str]
-Command = Callable[..., Told]
+Reported = subprocess.CompletedProcess[str]
+Command = Callable[..., Reported]
 
 
 @pytest.fixture(scope="session")
@@ -50,7 +50,7 @@ def environment(own_home: Path) -> dict[str, str]:
 def command(latlab: str, place: Path, environment: dict[str, str]) -> Command:
     """Runs the installed command in an empty folder, as a program without a terminal would."""
 
-    def call(*arguments: str, **more: str) -> Told:
+    def call(*arguments: str, **more: str) -> Reported:
         return subprocess.run(
             [latlab, *arguments],
             cwd=place,
@@ -70,7 +70,7 @@ def command(latlab: str, place: Path, environment: dict[str, str]) -> Command:
 def called(place: Path, environment: dict[str, str]) -> Command:
     """The same without a process of its own."""
 
-    def call(*arguments: str, **more: str) -> Told:
+    def call(*arguments: str, **more: str) -> Reported:
         return calling.called(arguments, place, environment | more)
 
     return call

@@ -61,7 +61,7 @@ def test_every_command_of_the_page_runs(tmp_path: Path, own_home: Path, root: Pa
     steps = [step["run"] for job in workflow["jobs"].values() for step in job["steps"] if "run" in step]
     assert len(steps) == 2
     for command in (*shell_blocks(PAGE), *steps):
-        told = subprocess.run(
+        result = subprocess.run(
             ["bash", "-e", "-o", "pipefail", "-c", command],
             cwd=place,
             env=known,
@@ -71,8 +71,8 @@ def test_every_command_of_the_page_runs(tmp_path: Path, own_home: Path, root: Pa
             check=False,
             timeout=120,
         )
-        assert told.returncode == 0, told.stderr[-2000:]
-    assert re.match(r"Passed: \d+ held\.\n", told.stdout)
+        assert result.returncode == 0, result.stderr[-2000:]
+    assert re.match(r"Passed: \d+ held\.\n", result.stdout)
     assert summary.read_text(encoding="utf-8").count("| held |") >= 5
 
 

@@ -143,5 +143,5 @@ def test_how_far_to_trust_a_run_follows_its_ranges_and_what_disturbed_it(
         )
         for record in run.records
     )
-    told = page_lines(Run(run.header, records, run.footer), rungs, Screen(width=200), 2012)[0].text
-    assert told.startswith(f"Trust: {verdict}. Ranges are ")
+    reported = page_lines(Run(run.header, records, run.footer), rungs, Screen(width=200), 2012)[0].text
+    assert reported.startswith(f"Trust: {verdict}. Ranges are ")

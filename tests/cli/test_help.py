@@ -19,18 +19,18 @@ Command = Callable[..., CompletedProcess[str]]
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_help_with_an_example(called: Command, name: str) -> None:
-    told = called(name, "--help")
-    assert told.returncode == 0
-    assert told.stdout.startswith(f"Usage: latlab {name}")
-    assert f"latlab {name}" in told.stdout.partition("\n")[2]
-    assert max(map(len, told.stdout.splitlines())) <= 100
+    result = called(name, "--help")
+    assert result.returncode == 0
+    assert result.stdout.startswith(f"Usage: latlab {name}")
+    assert f"latlab {name}" in result.stdout.partition("\n")[2]
+    assert max(map(len, result.stdout.splitlines())) <= 100
 
 
 def test_help_lists_all_commands_on_lines_that_are_not_wrapped(called: Command) -> None:
-    told = called("--help")
-    assert told.returncode == 0
+    result = called("--help")
+    assert result.returncode == 0
     for name, (_, line) in COMMANDS.items():
-        assert re.search(rf"^  {name} +{re.escape(line)}$", told.stdout, re.MULTILINE)
+        assert re.search(rf"^  {name} +{re.escape(line)}$", result.stdout, re.MULTILINE)
 
 
 def test_help_loads_no_command_and_nothing_that_is_slow() -> None:
@@ -40,8 +40,8 @@ def test_help_loads_no_command_and_nothing_that_is_slow() -> None:
         "run(['--help'])\n"
         "print('loaded:', *sorted(sys.modules), file=sys.stderr)\n"
     )
-    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    loaded = told.stderr.split()
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    loaded = result.stderr.split()
     slow = {"rich", "numpy", "msgspec", "altair", "sqlite3", "latlab._core", "latlab.run.model"}
     assert not slow & set(loaded)
     assert not {module for module, _ in COMMANDS.values()} & set(loaded)
@@ -61,8 +61,8 @@ def test_the_examples_name_commands_that_exist() -> None:
 
 
 def test_options_without_a_command_are_those_of_measure(called: Command) -> None:
-    told = called("--only", "nope")
-    assert "--only: 'nope'" in told.stderr
+    result = called("--only", "nope")
+    assert "--only: 'nope'" in result.stderr
 
 
 def test_the_version_is_printed(called: Command) -> None:
@@ -71,11 +71,11 @@ def test_the_version_is_printed(called: Command) -> None:
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_a_shell_gets_its_completion_script(called: Command, shell: str) -> None:
-    told = called("completion", shell)
-    assert told.returncode == 0
-    assert "_LATLAB_COMPLETE" in told.stdout
+    result = called("completion", shell)
+    assert result.returncode == 0
+    assert "_LATLAB_COMPLETE" in result.stdout
 
 
 def test_completion_knows_the_commands(command: Command) -> None:
-    told = command(_LATLAB_COMPLETE="bash_complete", COMP_WORDS="latlab d", COMP_CWORD="1")
-    assert "plain,doctor" in told.stdout
+    result = command(_LATLAB_COMPLETE="bash_complete", COMP_WORDS="latlab d", COMP_CWORD="1")
+    assert "plain,doctor" in result.stdout

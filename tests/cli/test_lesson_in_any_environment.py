@@ -37,7 +37,7 @@ def test_a_lesson_that_is_ended_leaves_nothing(name: str, number: signal.Signals
 
 def lesson(tmp_path: Path, **more: str) -> tuple[dict[str, Any], str]:
     """What `latlab lesson list-cost` found with these variables, and what it said meanwhile."""
-    told = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "latlab", "lesson", "list-cost", "--small", "--plain", "--json"],
         env={**os.environ, "XDG_CACHE_HOME": str(tmp_path), **more},
         capture_output=True,
@@ -45,8 +45,8 @@ def lesson(tmp_path: Path, **more: str) -> tuple[dict[str, Any], str]:
         check=False,
         timeout=60,
     )
-    assert told.returncode == 0, told.stderr
-    return json.loads(told.stdout), told.stderr
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout), result.stderr
 
 
 def test_what_changes_programs_is_left_out_and_that_is_said(tmp_path: Path) -> None:

@@ -17,10 +17,10 @@ Command = Callable[..., CompletedProcess[str]]
 
 
 def test_show_prints_the_ladder(called: Command, file: str) -> None:
-    told = called("show", file)
-    assert told.returncode == 0
-    assert "L3 10–14 of 32 MiB" in told.stdout
-    assert told.stderr == ""
+    result = called("show", file)
+    assert result.returncode == 0
+    assert "L3 10–14 of 32 MiB" in result.stdout
+    assert result.stderr == ""
 
 
 def test_show_is_as_wide_as_it_is_told(called: Command, file: str) -> None:
@@ -29,15 +29,15 @@ def test_show_is_as_wide_as_it_is_told(called: Command, file: str) -> None:
 
 
 def test_show_v_tells_samples_paths_intervals_checks_and_findings(called: Command, file: str) -> None:
-    told = called("show", file, "-v")
+    result = called("show", file, "-v")
     for words in (
         "30 windows of 4,096 accesses",
         "95 % interval",
         "check held: single cycle",
         "poke 1 MB, read",
     ):
-        assert words in told.stdout
-    assert "what distorted figures" in told.stdout
+        assert words in result.stdout
+    assert "what distorted figures" in result.stdout
 
 
 def test_a_hostile_run_file_does_not_write_to_the_terminal(called: Command, file: str, place: Path) -> None:
@@ -47,9 +47,9 @@ def test_a_hostile_run_file_does_not_write_to_the_terminal(called: Command, file
     header["doctor"][0]["title"] = "\x1b[2Jnothing to see"
     lines[0] = json.dumps(header)
     (place / "hostile.latlab.jsonl").write_text("\n".join(lines), encoding="utf-8")
-    told = called("show", "hostile.latlab.jsonl", "-v")
-    assert told.returncode == 0
-    assert not {"\x1b", "\x07", "\u202e"} & set(told.stdout)
+    result = called("show", "hostile.latlab.jsonl", "-v")
+    assert result.returncode == 0
+    assert not {"\x1b", "\x07", "\u202e"} & set(result.stdout)
 
 
 @pytest.fixture
@@ -61,23 +61,23 @@ def part(rounds: str, place: Path) -> str:
 
 
 def test_a_run_that_was_cut_short_says_so(called: Command, part: str) -> None:
-    told = called("show", part)
-    assert told.returncode == 0
-    assert "cut short" in told.stdout
+    result = called("show", part)
+    assert result.returncode == 0
+    assert "cut short" in result.stdout
 
 
 def test_a_run_of_an_older_latlab_is_shown_as_measured_once(called: Command, root: Path) -> None:
-    told = called("show", str(root / "tests/data/run-v1.latlab.jsonl"))
-    assert told.returncode == 0, told.stderr
-    assert "profile standard · one round" in told.stdout
-    assert "measured once" in told.stdout
-    assert "Range:" not in told.stdout, "one round says nothing of others"
+    result = called("show", str(root / "tests/data/run-v1.latlab.jsonl"))
+    assert result.returncode == 0, result.stderr
+    assert "profile standard · one round" in result.stdout
+    assert "measured once" in result.stdout
+    assert "Range:" not in result.stdout, "one round says nothing of others"
 
 
 def test_charts_are_listed_without_a_name(called: Command, file: str) -> None:
-    told = called("chart", file)
-    assert told.returncode == 0
-    assert [line.split()[0] for line in told.stdout.splitlines() if line[0] != " "][:2] == [
+    result = called("chart", file)
+    assert result.returncode == 0
+    assert [line.split()[0] for line in result.stdout.splitlines() if line[0] != " "][:2] == [
         "hierarchy",
         "ladder",
     ]
@@ -87,9 +87,9 @@ def test_charts_are_listed_without_a_name(called: Command, file: str) -> None:
 def test_a_report_is_written_under_the_name_given(
     called: Command, part: str, place: Path, ending: str
 ) -> None:
-    told = called("report", part, "-o", f"report.{ending}")
-    assert told.returncode == 0, told.stderr
-    assert told.stdout == ""
+    result = called("report", part, "-o", f"report.{ending}")
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == ""
     assert (place / f"report.{ending}").stat().st_size > 1000
 
 
@@ -132,9 +132,9 @@ def test_the_list_of_probes_has_the_fields_that_programs_rely_on(called: Command
 
 @pytest.mark.slow
 def test_the_doctor_works_without_a_run(called: Command) -> None:
-    told = called("doctor", "--no-listen")
-    assert told.returncode == 0, told.stderr
-    assert told.stdout.startswith("latlab ")
+    result = called("doctor", "--no-listen")
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.startswith("latlab ")
     quick = json.loads(called("doctor", "--no-listen", "--json").stdout)
     findings = json.loads(called("doctor", "--json").stdout)
     assert all({"id", "severity", "title", "effect"} <= set(finding) for finding in findings)

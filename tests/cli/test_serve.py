@@ -84,8 +84,8 @@ def test_silent_connections_lock_out_nobody_who_knows_the_secret(latlab: str, tm
         connection = http.client.HTTPConnection(host, port, timeout=BOUND_S)
         connection.request("GET", "/challenge")
         challenge = connection.getresponse().read().decode()
-        told = f"latlab serve 1\n{challenge}\n0\nGET\n/bytes/1000"
-        signature = hmac.digest(b"a secret of this test", told.encode(), "sha256").hex()
+        reported = f"latlab serve 1\n{challenge}\n0\nGET\n/bytes/1000"
+        signature = hmac.digest(b"a secret of this test", reported.encode(), "sha256").hex()
         connection.request(
             "GET", "/bytes/1000", headers={"Authorization": f"latlab {challenge} 0 {signature}"}
         )

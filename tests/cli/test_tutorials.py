@@ -67,7 +67,7 @@ def test_every_command_of_a_tutorial_runs(
     commands = "\n".join(shell_blocks(page))
     for shown, smaller in {"256M": "64M", "--runtime=5": "--runtime=1", "00_000": "0_000"}.items():
         commands = commands.replace(shown, smaller)
-    told = subprocess.run(
+    result = subprocess.run(
         ["bash", "-euc", commands],
         cwd=place,
         # The interpreter that has latlab is the first python3.
@@ -78,4 +78,4 @@ def test_every_command_of_a_tutorial_runs(
         check=False,
         timeout=120,
     )
-    assert told.returncode == 0, told.stderr[-2000:]
+    assert result.returncode == 0, result.stderr[-2000:]

@@ -23,13 +23,13 @@ def explain(*arguments: str, stdin: int | None = None) -> CompletedProcess[str]:
             given = null.fileno() if stdin is None else stdin
             for stream, descriptor in enumerate((given, out.fileno(), error.fileno())):
                 os.dup2(descriptor, stream)
-            told = called(["explain", *arguments], Path.cwd(), os.environ)
+            result = called(["explain", *arguments], Path.cwd(), os.environ)
         finally:
             for stream, was in enumerate(kept):
                 os.dup2(was, stream)
                 os.close(was)
         out.seek(0)
         error.seek(0)
-        told.stdout = out.read().decode() + told.stdout
-        told.stderr = error.read().decode() + told.stderr
-        return told
+        result.stdout = out.read().decode() + result.stdout
+        result.stderr = error.read().decode() + result.stderr
+        return result

@@ -13,12 +13,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-Told = dict[str, dict[str, Any]]
+Reported = dict[str, dict[str, Any]]
 
 
 def explained(
     folder: Path, level: int, programs: Mapping[str, Sequence[str]], *, memory_bytes: int | None = None
-) -> Told:
+) -> Reported:
     """What became of each program: its exit code, what was said and written, and whether anything changed.
 
     Args:
@@ -75,12 +75,12 @@ def main(level: str, programs: str, answer: str) -> None:
         ledger.unlink(missing_ok=True)
         before = state()
         options = ["--no-limits", "--level", level, "--json", str(ledger)]
-        told = called(["explain", *options, "--", *arguments], Path.cwd(), os.environ)
+        result = called(["explain", *options, "--", *arguments], Path.cwd(), os.environ)
         ended, after = time.time(), state()
         each = {
             "name": name,
-            "exit_code": told.returncode,
-            "said": told.stderr,
+            "exit_code": result.returncode,
+            "said": result.stderr,
             "ended": ended,
             "ledger": json.loads(ledger.read_text(encoding="utf-8")) if ledger.exists() else None,
             "changed": {key: (before[key], after[key]) for key in before if before[key] != after[key]},

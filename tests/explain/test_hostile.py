@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from tests.explain.one_process import Told, explained
+from tests.explain.one_process import Reported, explained
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="explain reads /proc"),
@@ -120,7 +120,7 @@ def command(name: str, folder: Path) -> list[str]:
 
 
 @pytest.fixture(scope="module", params=[1, 3])
-def told(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Told:
+def reported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Reported:
     """What became of each, and how long explain went on when the program was over."""
     whole = tmp_path_factory.mktemp(f"hostile-{request.param}")
     folders = {name: whole / str(number) for number, name in enumerate(ALL)}
@@ -141,11 +141,11 @@ def told(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_a_report_comes_of_a_program_that(name: str, told: Told) -> None:
-    assert told[name]["exit_code"] == EXIT_CODE, told[name]["said"]
-    assert told[name]["after_s"] < REPORT_S
-    assert told[name]["changed"] == {}
-    ledger = told[name]["ledger"]
+def test_a_report_comes_of_a_program_that(name: str, reported: Reported) -> None:
+    assert reported[name]["exit_code"] == EXIT_CODE, reported[name]["said"]
+    assert reported[name]["after_s"] < REPORT_S
+    assert reported[name]["changed"] == {}
+    ledger = reported[name]["ledger"]
     assert ledger["program"]["exit_code"] == EXIT_CODE
     assert sum(row["share"] for row in ledger["categories"]) == pytest.approx(1.0, abs=1e-9)
     # 257 of the ring, as many of lines, and what is outside of all.
@@ -153,13 +153,13 @@ def test_a_report_comes_of_a_program_that(name: str, told: Told) -> None:
 
 
 @pytest.mark.parametrize("name", ["makes its lines terabytes", "writes lines faster than they are read"])
-def test_lines_that_came_too_fast_are_said_to_be_left_out(name: str, told: Told) -> None:
-    notes = told[name]["ledger"]["notes"]
+def test_lines_that_came_too_fast_are_said_to_be_left_out(name: str, reported: Reported) -> None:
+    notes = reported[name]["ledger"]["notes"]
     assert any("left out: they came faster" in note for note in notes), notes
 
 
-def test_a_process_that_stays_behind_is_counted(told: Told) -> None:
-    assert told[STAYS]["ledger"]["program"]["left_running"] == 1
+def test_a_process_that_stays_behind_is_counted(reported: Reported) -> None:
+    assert reported[STAYS]["ledger"]["program"]["left_running"] == 1
 
 
 def started(folder: Path, script: str) -> subprocess.Popen[bytes]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from tests.explain.one_process import Told, explained
+from tests.explain.one_process import Reported, explained
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="explain reads /proc"),
@@ -148,7 +148,7 @@ HARMS: Final[dict[str, tuple[Callable[[Elf], None], str]]] = {
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
+def reported(tmp_path_factory: pytest.TempPathFactory) -> Reported:
     """What explain tells of each program in a gigabyte of addresses."""
     whole = tmp_path_factory.mktemp("symbols")
     programs = {"whole": compiled(whole / "whole")}
@@ -165,10 +165,10 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
     return found
 
 
-def functions(told: Told, name: str) -> dict[str, float]:
+def functions(reported: Reported, name: str) -> dict[str, float]:
     """The shares of the functions of the program itself."""
-    assert told[name]["exit_code"] == EXIT_CODE, told[name]["said"]
-    ledger: dict[str, Any] = told[name]["ledger"]
+    assert reported[name]["exit_code"] == EXIT_CODE, reported[name]["said"]
+    ledger: dict[str, Any] = reported[name]["ledger"]
     assert len(json.dumps(ledger)) < 4 << 20
     assert ledger["program"]["exit_code"] == EXIT_CODE
     assert sum(row["share"] for row in ledger["categories"]) == pytest.approx(1.0, abs=1e-9)
@@ -182,13 +182,13 @@ def functions(told: Told, name: str) -> dict[str, float]:
     SHOWN,
     ids=["as the linker has it where it stands for megabytes", "as in the source", "as it is"],
 )
-def test_a_name_is_shown(told: Told, symbol: str) -> None:
-    assert functions(told, "whole")[SHOWN[symbol]] > 0
+def test_a_name_is_shown(reported: Reported, symbol: str) -> None:
+    assert functions(reported, "whole")[SHOWN[symbol]] > 0
 
 
 @pytest.mark.skipif(platform.machine() not in {"x86_64", "aarch64"}, reason="the programs are little-endian")
 @pytest.mark.parametrize("name", HARMS)
-def test_a_program_with_sections_that_exhaust_memory_is_explained(told: Told, name: str) -> None:
-    assert sum(functions(told, name).values()) > 0
-    ledger = told[name]["ledger"]
+def test_a_program_with_sections_that_exhaust_memory_is_explained(reported: Reported, name: str) -> None:
+    assert sum(functions(reported, name).values()) > 0
+    ledger = reported[name]["ledger"]
     assert HARMS[name][1] in ledger["about_symbols"] + ledger["about_lines"]

@@ -204,11 +204,11 @@ def test_two_at_once_do_not_damage_it(file: Path) -> None:
 def test_the_next_program_is_explained_by_what_was_kept(tmp_path: Path, own_home: Path, level: str) -> None:
     def ledger() -> dict[str, Any]:
         where = tmp_path / "where.json"
-        told = explain("--no-limits", "--level", level, "--json", str(where), "--", "true")
-        assert told.returncode == 0, told.stderr
+        result = explain("--no-limits", "--level", level, "--json", str(where), "--", "true")
+        assert result.returncode == 0, result.stderr
         found: dict[str, Any] = json.loads(where.read_bytes())
         since = "measured" if found["calibration_kept"] else "measured now"
-        assert f"costs of kernel work and of recording: {since}" in told.stderr
+        assert f"costs of kernel work and of recording: {since}" in result.stderr
         return found
 
     first, second = ledger(), ledger()

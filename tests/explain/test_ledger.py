@@ -69,7 +69,7 @@ def sleeper(
     """A program that sleeps, explained at the level that everybody may have."""
     file = tmp_path_factory.mktemp("sleeper") / "ledger.json"
     command = [sys.executable, "-m", "latlab", "explain", "--level", "3", "--json", str(file)]
-    told = subprocess.run(
+    result = subprocess.run(
         [*command, "--", sys.executable, "-I", "-S", "-c", SLEEPS],
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -77,16 +77,16 @@ def sleeper(
         timeout=60,
         check=False,
     )
-    return told, json.loads(file.read_text(encoding="utf-8"))
+    return result, json.loads(file.read_text(encoding="utf-8"))
 
 
 def test_the_programs_output_and_exit_code_are_its_own(
     sleeper: tuple[subprocess.CompletedProcess[str], dict[str, Any]],
 ) -> None:
-    told, ledger = sleeper
-    assert told.returncode == 7
-    assert told.stdout == "to standard output\n"
-    own, _, rest = told.stderr.partition("\n\n")
+    result, ledger = sleeper
+    assert result.returncode == 7
+    assert result.stdout == "to standard output\n"
+    own, _, rest = result.stderr.partition("\n\n")
     assert own.splitlines()[0] == "to standard error"
     assert " spends " in rest
     assert ledger["program"]["exit_code"] == 7
@@ -108,10 +108,10 @@ def test_shares_of_wall_time_sum_to_one_and_each_lies_in_its_interval(
 def test_a_sleep_is_a_sleep_and_user_code_is_not_guessed_at(
     sleeper: tuple[subprocess.CompletedProcess[str], dict[str, Any]],
 ) -> None:
-    told, ledger = sleeper
+    result, ledger = sleeper
     shares = {row["name"]: row for row in ledger["categories"]}
     # A busy machine wakes a sleeper late, which its own clock has too.
-    slept = float(told.stderr.splitlines()[1])
+    slept = float(result.stderr.splitlines()[1])
     wall_s, sleep = ledger["wall_s"], shares["sleep"]
     # By looks, of which there are few then: the truth is in the interval that is stated.
     assert sleep["high"] * wall_s >= 0.4 - 0.05, sleep
@@ -138,18 +138,18 @@ def test_the_ledger_decodes_as_its_model_and_says_something(
 
 
 def test_a_program_that_is_killed_ends_with_the_shells_code() -> None:
-    told = explain("--level", "3", "--", "sh", "-c", "kill -9 $$")
-    assert told.returncode == 128 + signal.SIGKILL
+    result = explain("--level", "3", "--", "sh", "-c", "kill -9 $$")
+    assert result.returncode == 128 + signal.SIGKILL
 
 
 def test_a_program_that_has_read_its_pipe_is_not_run_again_and_that_is_said() -> None:
     reading, writing = os.pipe()
     os.write(writing, b"once\n")
     os.close(writing)
-    told = explain("--level", "3", "--runs", "5", "--", "cat", stdin=reading)
+    result = explain("--level", "3", "--runs", "5", "--", "cat", stdin=reading)
     os.close(reading)
-    assert told.stdout == "once\n"
-    assert "Of 5 runs 1 could be made: the first run has read its input" in told.stderr.replace("\n  ", " ")
+    assert result.stdout == "once\n"
+    assert "Of 5 runs 1 could be made: the first run has read its input" in result.stderr.replace("\n  ", " ")
 
 
 @pytest.mark.parametrize(
@@ -162,29 +162,29 @@ def test_what_a_program_changes_it_changes_as_often_as_was_asked_for(
     tmp_path: Path, level: str, asked: tuple[str, ...], times: int
 ) -> None:
     count = tmp_path / "count"
-    told = explain("--level", level, *asked, "--", "sh", "-c", f"echo x; echo x >> '{count}'; sleep 0.01")
-    assert told.returncode == 0, told.stderr
+    result = explain("--level", level, *asked, "--", "sh", "-c", f"echo x; echo x >> '{count}'; sleep 0.01")
+    assert result.returncode == 0, result.stderr
     assert count.read_text(encoding="ascii") == "x\n" * times
-    assert told.stdout == "x\n"
+    assert result.stdout == "x\n"
 
 
 def test_a_program_may_leave_others_running_and_that_is_said(tmp_path: Path) -> None:
     file = tmp_path / "ledger.json"
     # It goes on until it is looked at: of a program that no look has met, nobody knows what it started.
     daemons = "for i in 1 2 3 4 5; do setsid sleep 9 < /dev/null > /dev/null 2> /dev/null & done; sleep 1"
-    told = explain("--level", "3", "--json", str(file), "--", "sh", "-c", daemons)
+    result = explain("--level", "3", "--json", str(file), "--", "sh", "-c", daemons)
     ledger = json.loads(file.read_text(encoding="utf-8"))
-    assert (ledger["runs"], ledger["program"]["left_running"]) == (1, 5), told.stderr
-    assert "5 of its processes went on when it had ended" in told.stderr
+    assert (ledger["runs"], ledger["program"]["left_running"]) == (1, 5), result.stderr
+    assert "5 of its processes went on when it had ended" in result.stderr
 
 
 def test_a_script_without_its_interpreter_says_which_is_missing(tmp_path: Path) -> None:
     script = tmp_path / "script"
     script.write_text("#!/nowhere/bin/interpreter -x\n", encoding="ascii")
     script.chmod(0o755)
-    told = explain("--", str(script))
-    assert told.returncode == 127
-    assert told.stderr == f"latlab: {script}: its interpreter /nowhere/bin/interpreter does not exist\n"
+    result = explain("--", str(script))
+    assert result.returncode == 127
+    assert result.stderr == f"latlab: {script}: its interpreter /nowhere/bin/interpreter does not exist\n"
 
 
 @pytest.mark.parametrize(
@@ -205,11 +205,11 @@ def test_a_script_without_its_interpreter_says_which_is_missing(tmp_path: Path) 
     ],
 )
 def test_a_mistake_is_one_line(arguments: list[str], code: int, says: str) -> None:
-    told = explain(*arguments)
-    assert told.returncode == code
-    assert told.stderr.startswith("latlab: ")
-    assert says in told.stderr
-    assert len(told.stderr.splitlines()) == 1
+    result = explain(*arguments)
+    assert result.returncode == code
+    assert result.stderr.startswith("latlab: ")
+    assert says in result.stderr
+    assert len(result.stderr.splitlines()) == 1
 
 
 @pytest.mark.parametrize("level", ["1", "2", "3"])
@@ -219,8 +219,8 @@ def test_no_more_runs_at_once_than_there_are_cpus_nor_longer_than_the_kernel_cou
     file = tmp_path / "ledger.json"
     hashes = "import hashlib; [hashlib.sha256(bytes(2_000_000)).hexdigest() for _ in range(8)]"
     script = f"seq 6 | xargs -P 6 -I{{}} '{sys.executable}' -I -S -c '{hashes}'"
-    told = explain("--no-limits", "--level", level, "--json", str(file), "--", "sh", "-c", script)
-    assert told.returncode == 0, told.stderr
+    result = explain("--no-limits", "--level", level, "--json", str(file), "--", "sh", "-c", script)
+    assert result.returncode == 0, result.stderr
     ledger = json.loads(file.read_text())
     cpu_s = ledger["counters"]["user_s"] + ledger["counters"]["system_s"]
     assert 1 <= ledger["threads"]["parallelism"] <= len(os.sched_getaffinity(0)) + 1e-9

@@ -141,8 +141,8 @@ def test_who_waits_for_the_disk_is_named_with_its_caller() -> None:
         code,
         stacks=(PythonStack(("main", "load"), 0.3, 0.0), PythonStack(("main",), 0.7, 0.7)),
     )
-    told = verdict(msgspec.structs.replace(ledger({"storage-wait": 0.3}), python=little))
-    assert "the disk 30 % of the time (29–31 %), in load at app.py:17, called from main." in " ".join(told)
+    says = verdict(msgspec.structs.replace(ledger({"storage-wait": 0.3}), python=little))
+    assert "the disk 30 % of the time (29–31 %), in load at app.py:17, called from main." in " ".join(says)
     # It waits longer than anything waits for the disk, so for something else.
     short = msgspec.structs.replace(ledger({"storage-wait": 0.4, "sleep": 0.35}), python=code)
     assert "in load" not in verdict(short)[0]
@@ -175,8 +175,8 @@ def test_a_file_with_little_of_what_was_read_in_all_is_not_named() -> None:
     explained = using(library, file("pipe:[7]", "pipe", 500_000, None))
     for chars, named in ((3_000_000, False), (501_000, True)):
         counters = msgspec.structs.replace(explained.counters, read_chars=chars, written_chars=0)
-        told = most_of(msgspec.structs.replace(explained, counters=counters), group("storage"))
-        assert bool(told) == named, told
+        reported = most_of(msgspec.structs.replace(explained, counters=counters), group("storage"))
+        assert bool(reported) == named, reported
 
 
 def test_the_lock_that_is_waited_for_most_is_named_with_who_has_it() -> None:

@@ -94,9 +94,9 @@ def explained(
     folder: Path, level: str, *program: str, by: str
 ) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:
     file = folder / "ledger.json"
-    told = explain("--no-limits", "--level", level, "--by", by, "--json", str(file), "--", *program)
-    assert told.returncode == 0, told.stderr
-    return told, json.loads(file.read_text(encoding="utf-8"))
+    result = explain("--no-limits", "--level", level, "--by", by, "--json", str(file), "--", *program)
+    assert result.returncode == 0, result.stderr
+    return result, json.loads(file.read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="module")
@@ -114,12 +114,12 @@ def compiled(
     request: pytest.FixtureRequest, two_functions: Path
 ) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:
     """A C program with line tables, with the kernel and without."""
-    told, ledger = explained(two_functions, request.param, str(two_functions / "two"), by="line")
+    result, ledger = explained(two_functions, request.param, str(two_functions / "two"), by="line")
     seen = {level["level"]: level for level in ledger["levels"]}[int(request.param)]
     if not seen["available"]:
         pytest.skip(f"nothing may be sampled here: {seen['reason']}")
     assert ledger["observer"]["samples"] >= FEW, ledger["observer"]
-    return told, ledger
+    return result, ledger
 
 
 def test_functions_and_lines_sum_to_the_time_on_the_cpu(
@@ -140,8 +140,8 @@ def test_functions_and_lines_sum_to_the_time_on_the_cpu(
 def test_functions_are_in_the_order_that_the_programs_own_clock_gives(
     compiled: tuple[subprocess.CompletedProcess[str], dict[str, Any]],
 ) -> None:
-    told, ledger = compiled
-    own = json.loads(told.stdout)
+    result, ledger = compiled
+    own = json.loads(result.stdout)
     rows = {row["name"]: row for row in ledger["symbols"] if row["object"] == "two"}
     assert set(rows) >= {"heavy", "light"}
     more, less = sorted(("heavy", "light"), key=lambda name: -own[name])
@@ -152,23 +152,23 @@ def test_functions_are_in_the_order_that_the_programs_own_clock_gives(
 def test_lines_are_those_of_the_loops(
     compiled: tuple[subprocess.CompletedProcess[str], dict[str, Any]],
 ) -> None:
-    told, ledger = compiled
+    result, ledger = compiled
     found = {
         (row["function"], row["line"]) for row in ledger["lines"] if row.get("file", "").endswith("two.c")
     }
     assert {line for function, line in found if function == "heavy"} & set(HEAVY)
     assert {line for function, line in found if function == "light"} & set(LIGHT)
     assert not {line for function, line in found if function == "heavy"} - set(HEAVY)
-    assert "two.c:" in told.stderr
-    assert "line tables" in told.stderr
+    assert "two.c:" in result.stderr
+    assert "line tables" in result.stderr
 
 
 def test_without_samples_no_function_is_named_and_it_is_said_and_nothing_of_python(tmp_path: Path) -> None:
-    told, ledger = explained(tmp_path, "3", "sleep", "0.1", by="symbol")
+    result, ledger = explained(tmp_path, "3", "sleep", "0.1", by="symbol")
     assert "symbols" not in ledger
     assert "python" not in ledger
-    assert "nothing was sampled" in told.stderr
-    assert "Python" not in told.stderr
+    assert "nothing was sampled" in result.stderr
+    assert "Python" not in result.stderr
     decoded = msgspec.json.decode(json.dumps(ledger), type=Explained)
     assert places(decoded, None) == []
 
@@ -181,17 +181,17 @@ def interpreted(
     folder = tmp_path_factory.mktemp("python")
     script = folder / "two.py"
     script.write_text(PYTHON_PROGRAM, encoding="utf-8")
-    told, ledger = explained(folder, request.param, sys.executable, "-I", "-S", str(script), by="line")
+    result, ledger = explained(folder, request.param, sys.executable, "-I", "-S", str(script), by="line")
     if ledger["python"].get("refused"):
         pytest.skip(f"no memory may be read here: {ledger['python']['refused']}")
     assert ledger["python"]["reads"] >= FEW, ledger["python"]
-    return told, ledger
+    return result, ledger
 
 
 def test_python_functions_and_lines_are_found_and_sum_to_wall_time(
     interpreted: tuple[subprocess.CompletedProcess[str], dict[str, Any]],
 ) -> None:
-    told, ledger = interpreted
+    result, ledger = interpreted
     python = ledger["python"]
     for table in ("functions", "lines"):
         assert sum(row["share"] for row in python[table]) == pytest.approx(1.0, abs=1e-6)
@@ -207,7 +207,7 @@ def test_python_functions_and_lines_are_found_and_sum_to_wall_time(
         found = [row for row in python["lines"] if row["name"] == name]
         assert set(lines) & {row["line"] for row in found}
         assert all(row["file"].endswith("two.py") for row in some(found))
-    assert "two.py:" in told.stderr
+    assert "two.py:" in result.stderr
 
 
 def test_what_calls_is_told_from_what_runs(

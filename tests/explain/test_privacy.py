@@ -121,12 +121,12 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, SimpleNamespac
         done = explain(*options, "--", *program)
         assert done.returncode == 0, done.stderr
         texts = {kind: path.read_text(encoding="utf-8") for kind, path in names.items()}
-        out[hidden] = SimpleNamespace(told=done.stderr, folder=folder, **texts)
+        out[hidden] = SimpleNamespace(reported=done.stderr, folder=folder, **texts)
     return out
 
 
 @pytest.mark.parametrize("hidden", [False, True])
-@pytest.mark.parametrize("form", ["told", "json", "html", "trace", "firefox"])
+@pytest.mark.parametrize("form", ["reported", "json", "html", "trace", "firefox"])
 def test_a_password_on_the_command_line_is_nowhere(
     shown: dict[bool, SimpleNamespace], form: str, *, hidden: bool
 ) -> None:
@@ -141,7 +141,7 @@ def test_a_masked_option_keeps_its_name(shown: dict[bool, SimpleNamespace]) -> N
     assert arguments[3:] == ["sh", file, "--password", "***", "--token=***", "https://u:***@h/"]
 
 
-@pytest.mark.parametrize("form", ["told", "json", "html", "trace", "firefox"])
+@pytest.mark.parametrize("form", ["reported", "json", "html", "trace", "firefox"])
 def test_an_anonymous_explanation_names_no_file_of_the_user(
     shown: dict[bool, SimpleNamespace], form: str
 ) -> None:

@@ -7,7 +7,7 @@ import signal
 import sys
 
 import pytest
-from tests.explain.one_process import Told, explained
+from tests.explain.one_process import Reported, explained
 from tests.some import some
 
 pytestmark = [
@@ -64,50 +64,50 @@ if os.geteuid() == 0:
 
 
 @pytest.fixture(scope="module", params=[1, 3], ids=["as much as is allowed", "from /proc alone"])
-def told(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Told:
+def reported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Reported:
     """What became of each program."""
     return explained(tmp_path_factory.mktemp("robust"), request.param, PROGRAMS)
 
 
-def test_the_exit_code_is_the_programs(told: Told) -> None:
-    assert {name: each["exit_code"] for name, each in told.items()} == CODES
+def test_the_exit_code_is_the_programs(reported: Reported) -> None:
+    assert {name: each["exit_code"] for name, each in reported.items()} == CODES
 
 
-def test_the_signal_that_ended_a_program_is_told(told: Told) -> None:
-    assert told["is killed"]["ledger"]["program"]["signal"] == signal.SIGKILL
-    assert told["crashes"]["ledger"]["program"]["signal"] == signal.SIGSEGV
-    assert "It was ended by signal 11 (SIGSEGV)." in told["crashes"]["said"].replace("\n", " ")
-    assert "It was ended by signal 11 (SIGSEGV)." in told["crashes"]["ledger"]["verdict"]["says"]
+def test_the_signal_that_ended_a_program_is_told(reported: Reported) -> None:
+    assert reported["is killed"]["ledger"]["program"]["signal"] == signal.SIGKILL
+    assert reported["crashes"]["ledger"]["program"]["signal"] == signal.SIGSEGV
+    assert "It was ended by signal 11 (SIGSEGV)." in reported["crashes"]["said"].replace("\n", " ")
+    assert "It was ended by signal 11 (SIGSEGV)." in reported["crashes"]["ledger"]["verdict"]["says"]
 
 
-def test_a_program_that_cannot_be_started_is_told_in_one_line(told: Told) -> None:
+def test_a_program_that_cannot_be_started_is_told_in_one_line(reported: Reported) -> None:
     for name, says in (
         ("does not exist", "no such program"),
         ("cannot be executed", "may not be executed"),
     ):
-        assert says in told[name]["said"]
-        assert told[name]["said"].startswith("latlab: ")
-        assert len(told[name]["said"].splitlines()) == 1
-        assert told[name]["ledger"] is None
+        assert says in reported[name]["said"]
+        assert reported[name]["said"].startswith("latlab: ")
+        assert len(reported[name]["said"].splitlines()) == 1
+        assert reported[name]["ledger"] is None
 
 
-def test_the_books_close_whatever_the_program_does(told: Told) -> None:
-    ledgers = [each["ledger"] for each in told.values() if each["ledger"] is not None]
+def test_the_books_close_whatever_the_program_does(reported: Reported) -> None:
+    ledgers = [each["ledger"] for each in reported.values() if each["ledger"] is not None]
     for ledger in some(ledgers, least=len(PROGRAMS) - 2):
         assert sum(row["share"] for row in ledger["categories"]) == pytest.approx(1.0, abs=1e-9), ledger
         assert ledger["closure"]["holds"], ledger
 
 
-def test_nothing_is_left_behind_and_nothing_changed(told: Told) -> None:
-    for each in some(told.values(), least=len(PROGRAMS)):
+def test_nothing_is_left_behind_and_nothing_changed(reported: Reported) -> None:
+    for each in some(reported.values(), least=len(PROGRAMS)):
         assert each["changed"] == {}, each
 
 
-def test_all_threads_are_followed(told: Told) -> None:
-    assert told["starts 500 threads"]["ledger"]["threads"]["most"] >= 500
+def test_all_threads_are_followed(reported: Reported) -> None:
+    assert reported["starts 500 threads"]["ledger"]["threads"]["most"] >= 500
 
 
-def test_a_process_that_goes_on_is_counted_and_left_alone(told: Told) -> None:
-    ledger = told["leaves a child running"]["ledger"]
+def test_a_process_that_goes_on_is_counted_and_left_alone(reported: Reported) -> None:
+    ledger = reported["leaves a child running"]["ledger"]
     assert ledger["program"]["left_running"] == 1
     assert ledger["wall_s"] < 4

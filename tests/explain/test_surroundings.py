@@ -63,7 +63,7 @@ def started(
     by = [sys.executable, "-P", "-m", "latlab", "explain", "--no-limits", "--"] if explained else []
     output = tmp_path / "output"
     with output.open("wb") as out, (tmp_path / "said").open("wb") as said:
-        told = subprocess.run(
+        result = subprocess.run(
             [sys.executable, "-I", "-S", STARTER, str(closed), *user, *by, *words],
             input=b"".join(entry + b"\0" for entry in entries),
             stdout=out,
@@ -72,7 +72,7 @@ def started(
             timeout=100,
             check=False,
         )
-    assert told.returncode == 0, (tmp_path / "said").read_text(encoding="utf-8", errors="replace")
+    assert result.returncode == 0, (tmp_path / "said").read_text(encoding="utf-8", errors="replace")
     return output.read_bytes()
 
 
@@ -105,15 +105,15 @@ def user(request: pytest.FixtureRequest) -> tuple[str, ...]:
         return ()
     if os.geteuid() != 0 or not Path(NOBODY[0]).exists():
         pytest.skip("only root can become another user, by setpriv")
-    told = subprocess.run(
+    result = subprocess.run(
         [*NOBODY, sys.executable, "-P", "-c", "import latlab._core"],
         capture_output=True,
         text=True,
         cwd="/",
         check=False,
     )
-    if told.returncode:
-        pytest.skip(f"that user cannot run latlab here: {told.stderr.strip()[-200:]}")
+    if result.returncode:
+        pytest.skip(f"that user cannot run latlab here: {result.stderr.strip()[-200:]}")
     return NOBODY
 
 

@@ -69,7 +69,7 @@ def test_what_is_as_its_name_says_has_no_arguments_which_would_be_part_of_it(
 ) -> None:
     names = {(event["name"], str(event.get("args"))) for event in of(written, "X")}
     assert {("read", "None"), ("work", "None"), ("write", "None")} <= names
-    of_threads = {(name, told) for name, told in names if name not in {"read", "work", "part", "write"}}
+    of_threads = {(name, args) for name, args in names if name not in {"read", "work", "part", "write"}}
     assert len(of_threads) <= 11 * len({name for name, _ in of_threads})
 
 

@@ -152,8 +152,8 @@ time.sleep({SLEPT})
 def explained(folder: Path, *program: str, level: str, overhead: str = "5%") -> dict[str, Any]:
     file = folder / "where.json"
     options = ("--no-limits", "--level", level, "--overhead", overhead)
-    told = explain(*options, "--json", str(file), "--", *program)
-    assert told.returncode == 0, told.stderr
+    result = explain(*options, "--json", str(file), "--", *program)
+    assert result.returncode == 0, result.stderr
     ledger: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     return ledger
 
@@ -232,8 +232,8 @@ def test_pauses_of_java_are_those_of_its_own_log(tmp_path: Path, level: str) -> 
     options = ("-XX:+UsePerfData", "-XX:+UseSerialGC", "-Xmx64m", f"-Xlog:gc:file={log}")
     ledger = explained(tmp_path, "java", *options, str(source), level=level)
     logged = [line for line in log.read_text(encoding="utf-8").splitlines() if "Pause" in line]
-    told = {each["kind"]: each for each in ledger["pauses"]}
-    collected = [each for kind, each in told.items() if "collection pauses" in kind]
+    result = {each["kind"]: each for each in ledger["pauses"]}
+    collected = [each for kind, each in result.items() if "collection pauses" in kind]
     assert len(logged) > 1
     assert sum(each["times"] for each in collected) == len(logged)
     logged_s = sum(float(line.rsplit(" ", 1)[1].removesuffix("ms")) / 1e3 for line in logged)
@@ -265,14 +265,14 @@ def test_pauses_of_go_are_those_that_the_program_reads_itself(
     answer = tmp_path / "own"
     ledger = explained(tmp_path, str(collected_by_go / name), str(answer), level=level)
     times, total_ns, longest_ns, _ = map(int, answer.read_text(encoding="utf-8").split())
-    (told,) = ledger["pauses"]
-    assert (told["runtime"], told["kind"]) == ("Go", "garbage collection pauses")
-    assert told["is_least"], "its memory is gone with it"
+    (result,) = ledger["pauses"]
+    assert (result["runtime"], result["kind"]) == ("Go", "garbage collection pauses")
+    assert result["is_least"], "its memory is gone with it"
     assert 20 <= times <= 256
     # It sleeps when it has counted, so that the last look comes after that.
-    assert told["times"] == times
-    assert told["seconds"] == pytest.approx(total_ns / 1e9)
-    assert told["longest_s"] == pytest.approx(longest_ns / 1e9)
+    assert result["times"] == times
+    assert result["seconds"] == pytest.approx(total_ns / 1e9)
+    assert result["longest_s"] == pytest.approx(longest_ns / 1e9)
 
 
 def test_pauses_of_a_go_program_without_types_are_not_told(tmp_path: Path, collected_by_go: Path) -> None:
@@ -294,16 +294,16 @@ def test_pauses_of_node_are_those_that_it_lists_in_all_its_threads(tmp_path: Pat
     assert ledger["program"]["exit_code"] == 0
     lines = re.findall(r"(Scavenge|Mark-Compact).* MB, ([\d.]+) / ", listed.read_text(encoding="utf-8"))
     pauses_s = [float(ms) / 1e3 for _, ms in lines]
-    (told,) = ledger["pauses"]
-    assert (told["runtime"], told["kind"]) == ("V8", "garbage collection pauses")
-    assert told["is_least"], "the first ones came before the functions were watched"
+    (result,) = ledger["pauses"]
+    assert (result["runtime"], result["kind"]) == ("V8", "garbage collection pauses")
+    assert result["is_least"], "the first ones came before the functions were watched"
     # Two threads collect, after a second in which nothing does.
-    assert len(pauses_s) - 3 <= told["times"] <= len(pauses_s)
+    assert len(pauses_s) - 3 <= result["times"] <= len(pauses_s)
     assert len(pauses_s) >= 40
     # A thread that loses its CPU as it calls a function reads its own clock later.
-    assert told["seconds"] >= 0.8 * sum(sorted(pauses_s)[: told["times"]])
-    assert told["seconds"] <= 1.5 * sum(pauses_s) + 0.2
-    assert told["longest_s"] <= 1.5 * max(pauses_s) + 0.1
+    assert result["seconds"] >= 0.8 * sum(sorted(pauses_s)[: result["times"]])
+    assert result["seconds"] <= 1.5 * sum(pauses_s) + 0.2
+    assert result["longest_s"] <= 1.5 * max(pauses_s) + 0.1
 
 
 def test_the_end_of_a_program_hangs_on_the_child_that_sleeps(tmp_path: Path) -> None:

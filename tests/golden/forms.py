@@ -124,15 +124,15 @@ def same_words(run: Run) -> Iterator[None]:
         yield
 
 
-def _told(folder: Path, *arguments: str) -> str:
+def _reported(folder: Path, *arguments: str) -> str:
     """What a command prints, on both streams."""
-    told = called(arguments, folder, _COLOURLESS)
-    return told.stdout + (f"--- stderr, {told.returncode}\n{told.stderr}" if told.stderr else "")
+    result = called(arguments, folder, _COLOURLESS)
+    return result.stdout + (f"--- stderr, {result.returncode}\n{result.stderr}" if result.stderr else "")
 
 
 def _written(folder: Path, *arguments: str) -> bytes:
     """What a command writes to the file that its last argument names."""
-    _told(folder, *arguments)
+    _reported(folder, *arguments)
     return (folder / arguments[-1]).read_bytes()
 
 
@@ -141,11 +141,11 @@ def as_seen_first(file: Path, folder: Path) -> Forms:
     run = load(file)
     with same_words(run):
         return {
-            "show.txt": _told(folder, "show", str(file)),
-            "show-v.txt": _told(folder, "show", str(file), "-v"),
+            "show.txt": _reported(folder, "show", str(file)),
+            "show-v.txt": _reported(folder, "show", str(file), "-v"),
             "report.md": _written(folder, "report", str(file), "-o", "report.md"),
             "report.html.sha256": _written(folder, "report", str(file), "-o", "report.html"),
-            "charts.txt": _told(folder, "chart", str(file)),
+            "charts.txt": _reported(folder, "chart", str(file)),
             "surprises.txt": _surprises(run),
             "notebook.html": display.run_html(run),
         }
@@ -168,9 +168,9 @@ def of_run(file: Path, folder: Path) -> Forms:
     )
     for width in ("140", "60"):
         with mock.patch.dict(_COLOURLESS, {"COLUMNS": width}):
-            forms[f"show-{width}.txt"] = _told(folder, "show", str(file))
+            forms[f"show-{width}.txt"] = _reported(folder, "show", str(file))
     with mock.patch.dict(_COLOURLESS, {"LC_ALL": "C"}):
-        forms["show-ascii.txt"] = _told(folder, "show", str(file), "-v")
+        forms["show-ascii.txt"] = _reported(folder, "show", str(file), "-v")
     for ending in ("csv", "json", "jsonl"):
         forms[f"export.{ending}"] = _written(folder, "export", str(file), "-o", f"export.{ending}")
     forms["shared.jsonl"] = _written(folder, "export", str(file), "--anonymous", "-o", "shared.jsonl")
@@ -238,7 +238,7 @@ def of_several(files: Mapping[str, Path], folder: Path) -> Forms:
     machines = machines_of([load(file) for file in files.values()])
     forms: Forms = {}
     for name in overlay.NAMES:
-        forms[f"{name}.txt"] = _told(folder, "chart", name, *names)
+        forms[f"{name}.txt"] = _reported(folder, "chart", name, *names)
         with contextlib.suppress(UserError):  # as just said
             some, _ = overlay.checked(name, machines)
             forms[f"{name}.json"] = json.dumps(overlay.standalone(name, some).to_dict(validate=False))
@@ -321,8 +321,8 @@ def of_ledger(name: str, folder: Path) -> Forms:
         for place, stand_in in stand_ins.items():
             stack.enter_context(mock.patch(place, stand_in))
         words = [word for option, file in outputs.items() for word in (f"--{option}", file)]
-        said = _told(folder, "explain", "--by", "symbol", *words, "--", "true")
-        lines = _told(folder, "explain", "--by", "line", "--", "true")
+        said = _reported(folder, "explain", "--by", "symbol", *words, "--", "true")
+        lines = _reported(folder, "explain", "--by", "line", "--", "true")
     written = {name: (folder / name).read_bytes() for name in outputs.values()}
     page, data = page_and_data(written["where.html"].decode())
     return {

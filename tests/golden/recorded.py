@@ -146,13 +146,13 @@ class Recording(benches.Bench):
     kept: dict[str, list[Plain]]
     depth = 0
 
-    def attempt(self, what: str, work: Callable[[], T], *, told: bool = True) -> T | None:
+    def attempt(self, what: str, work: Callable[[], T], *, reported: bool = True) -> T | None:
         if self.depth:
-            return super().attempt(what, work, told=told)
+            return super().attempt(what, work, reported=reported)
         before, reasons, run = len(self.missing), dict(self._reasons), self.run
         type(self).depth += 1
         try:
-            found = super().attempt(what, work, told=told)
+            found = super().attempt(what, work, reported=reported)
         finally:
             type(self).depth -= 1
         new = {name: why for name, why in self._reasons.items() if reasons.get(name) != why}
@@ -238,7 +238,7 @@ class Playing(benches.Bench):
     def scratch(self) -> Iterator[Path]:
         yield self.folder
 
-    def attempt(self, what: str, work: Callable[[], T], *, told: bool = True) -> T | None:
+    def attempt(self, what: str, work: Callable[[], T], *, reported: bool = True) -> T | None:
         left = self._left.get(what, [])
         if what in self.without or not left:
             self.lacks(what, "it cannot be had here" if what in self.without else "nobody has recorded it")

@@ -187,16 +187,16 @@ def test_a_file_is_created_in_the_phase_of_that_name(run: Run) -> None:
     assert value(rung) < (record.value or 0.0)
 
 
-@pytest.mark.parametrize(("times", "told"), [(1.5, True), (0.7, True), (1.02, False)])
+@pytest.mark.parametrize(("times", "reported"), [(1.5, True), (0.7, True), (1.02, False)])
 def test_first_reads_that_take_another_time_are_told_beside_the_figure(
-    changed: Change, run: Run, times: float, told: bool
+    changed: Change, run: Run, times: float, reported: bool
 ) -> None:
     (record,) = run.select("storage.read.random", block_bytes=4096, queue_depth=1, path="direct")
     first = {"first_reads_ns": times * (record.value or 0.0)}
     rung = rungs(changed(lambda own: own is record, findings=first))["disk-read"]
     assert value(rung) == record.value
     assert rung.note == (
-        f"{format_ns(times * value(rung))} for the first reads after other work" if told else ""
+        f"{format_ns(times * value(rung))} for the first reads after other work" if reported else ""
     )
 
 

@@ -45,13 +45,13 @@ def test_an_empty_run_surprises_nobody(run: Run) -> None:
 
 
 def test_a_figure_of_a_disturbance_surprises_nobody(run: Run, changed: Change) -> None:
-    def told(flags: tuple[str, ...]) -> bool:
+    def reported(flags: tuple[str, ...]) -> bool:
         probes = {"alloc.nodes", "memory.load.dependent"}
         noisy = changed(lambda record: record.probe in probes, flags=flags)
         return any(named(noisy, name) for name in ("touched-memory-beats-malloc", "translation-costs"))
 
-    assert told(())
-    assert not told(("disturbed",))
+    assert reported(())
+    assert not reported(("disturbed",))
 
 
 @pytest.mark.parametrize(
@@ -193,5 +193,5 @@ def test_load_is_told_from_half_as_long_again(changed: Change) -> None:
 )
 def test_findings_of_another_shape_surprise_nobody(changed: Change, findings: object) -> None:
     run = changed(lambda record: record.kind == "derived", findings=findings)
-    told = {surprise.id for surprise in surprises(run, len(RULES))}
-    assert not told & {"faults-have-two-prices", "false-sharing-costs", "load-makes-memory-slow"}
+    reported = {surprise.id for surprise in surprises(run, len(RULES))}
+    assert not reported & {"faults-have-two-prices", "false-sharing-costs", "load-makes-memory-slow"}

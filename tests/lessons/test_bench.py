@@ -72,7 +72,7 @@ def test_who_waits_is_told_how_far_it_is_where_nothing_was_said_for_long(
 ) -> None:
     now = [0.0]
     monkeypatch.setattr(benches, "time", SimpleNamespace(perf_counter=lambda: now[0]))
-    for round_s, told in (
+    for round_s, reported in (
         (2.0, []),
         (20.0, ["round 2 of 3, about 40 s left", "round 3 of 3, about 20 s left"]),
     ):
@@ -80,7 +80,7 @@ def test_who_waits_is_told_how_far_it_is_where_nothing_was_said_for_long(
         with Bench(directory=tmp_path, say=said.append) as bench:
             for _ in bench.turns("ab", 3):
                 now[0] += round_s / 2
-        assert said == told
+        assert said == reported
 
 
 def test_a_rate_is_fastest_where_the_time_is_shortest() -> None:
@@ -205,10 +205,10 @@ def test_folders_of_a_lesson_have_names_of_their_own_and_ext4_is_asked_to_keep_t
         assert len({folder.name for folder in made}) == 3
         (made[0] / "small_0.bin").write_bytes(b"x")
         if file_system(tmp_path).startswith("ext4"):
-            told = subprocess.run(
+            reported = subprocess.run(
                 ["lsattr", "-d", bench.folder], capture_output=True, check=True, text=True, timeout=60
             ).stdout
-            assert "T" in told.split()[0]
+            assert "T" in reported.split()[0]
     assert not list(tmp_path.iterdir())
 
 

@@ -21,14 +21,14 @@ class Core:
 def test_transfers_take_from_the_first_begin_to_the_last_byte() -> None:
     core = cast(Helper, Core())
     way = Way("loopback", "the loopback", core, native=core)
-    seconds, told = way.by_core(1000, 2, 2, kept=False)
+    seconds, reported = way.by_core(1000, 2, 2, kept=False)
     assert seconds == pytest.approx(2.5)
-    assert len(told) == 2
+    assert len(reported) == 2
     with pytest.raises(Cannot, match="reported 2 transfers, not 3"):
         way.by_core(1000, 3, 2, kept=False)
 
 
 def test_the_cores_own_client_transfers_over_the_loopback() -> None:
     with distance.loopback(0.0, core=True) as way:
-        _, told = way.by_core(1000, 3, 2, kept=False)
-    assert [each["last_byte"] >= each["begun"] for each in told] == [True, True, True]
+        _, reported = way.by_core(1000, 3, 2, kept=False)
+    assert [each["last_byte"] >= each["begun"] for each in reported] == [True, True, True]

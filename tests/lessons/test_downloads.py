@@ -116,11 +116,11 @@ def test_an_overtaken_file_is_one_that_a_later_one_was_done_before() -> None:
 
 
 def test_each_failure_stands_at_its_file_and_the_others_come(result: Result) -> None:
-    told = {row.name: str(row.cells["urllib"].value) for row in result.table("errors").rows[:10]}
-    assert "404" in told["file_12"]
-    assert "ConnectionResetError" in told["file_15"]
-    assert "imeout" in told["file_17"]
-    assert sum("compared" in text for text in told.values()) == 7
+    reported = {row.name: str(row.cells["urllib"].value) for row in result.table("errors").rows[:10]}
+    assert "404" in reported["file_12"]
+    assert "ConnectionResetError" in reported["file_15"]
+    assert "imeout" in reported["file_17"]
+    assert sum("compared" in text for text in reported.values()) == 7
 
 
 def test_a_404_that_nobody_asks_about_becomes_a_file(result: Result) -> None:
@@ -174,8 +174,8 @@ def test_a_download_that_is_not_what_the_server_has_is_noticed(
     server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     end, urls = End(), {"a": f"{server}/bytes/1000", "b": f"{server}/bytes/1000"}
-    told = end.transfer(urls, "urllib", 5.0, workers=2, folder=str(tmp_path), file_bytes=1000)
-    assert [each["size"] for each in told["done"]] == [1000, 1000]
+    reported = end.transfer(urls, "urllib", 5.0, workers=2, folder=str(tmp_path), file_bytes=1000)
+    assert [each["size"] for each in reported["done"]] == [1000, 1000]
     assert not list(tmp_path.iterdir())
     with pytest.raises(ValueError, match="not what the server has"):
         end.transfer(urls, "urllib", 5.0, file_bytes=999)
@@ -258,10 +258,10 @@ def test_downloads_are_said_to_be_written_only_where_they_are(
     def full(_bench: Bench, _needed: int) -> None:
         raise Cannot("the disk has no room")
 
-    told: list[str] = []
-    with Bench("small", directory=tmp_path, say=told.append) as bench:
+    reported: list[str] = []
+    with Bench("small", directory=tmp_path, say=reported.append) as bench:
         assert Path(str(lesson._folder(bench))).is_dir()
-        assert not any("memory" in text for text in told)
+        assert not any("memory" in text for text in reported)
         monkeypatch.setattr(Bench, "room", full)
         assert lesson._folder(bench) is None
         why = bench.why("a folder for the downloads")
@@ -320,7 +320,7 @@ with distance.loopback(0.0, core=True, wait_s=0.005) as way, Bench() as bench:
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux" or UNSHARE < 0, reason="namespaces are Linux's")
 def test_where_no_namespace_is_allowed_the_server_waits_and_every_figure_says_so() -> None:
-    told = subprocess.run(
+    reported = subprocess.run(
         [sys.executable, "-c", _NO_NAMESPACE],
         env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
@@ -329,11 +329,11 @@ def test_where_no_namespace_is_allowed_the_server_waits_and_every_figure_says_so
         timeout=60,
         preexec_fn=lambda: refuse(UNSHARE, errno.EPERM),
     )
-    assert told.returncode == 0, told.stderr
-    assert "no private network namespace" in told.stdout
-    assert "True emulated: the server waits 5 ms" in told.stdout
-    assert "valid for time to first byte only" in told.stdout
-    assert "waits in place of a distance" in told.stdout
+    assert reported.returncode == 0, reported.stderr
+    assert "no private network namespace" in reported.stdout
+    assert "True emulated: the server waits 5 ms" in reported.stdout
+    assert "valid for time to first byte only" in reported.stdout
+    assert "waits in place of a distance" in reported.stdout
 
 
 def _alone() -> None:
@@ -349,7 +349,7 @@ def _alone() -> None:
 )
 def test_without_any_network_each_part_is_named_and_nothing_breaks(tmp_path: Path) -> None:
     words = [*(sys.executable, "-m", "latlab", "lesson", "downloads", "--small"), "--dir", str(tmp_path)]
-    told = subprocess.run(
+    reported = subprocess.run(
         [*words, "--json", "--plain"],
         env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "LC_ALL": "C.UTF-8"},
         capture_output=True,
@@ -358,7 +358,7 @@ def test_without_any_network_each_part_is_named_and_nothing_breaks(tmp_path: Pat
         timeout=60,
         preexec_fn=_alone,
     )
-    assert told.returncode == 0, told.stderr
-    named = {part["what"] for part in json.loads(told.stdout)["missing"]}
+    assert reported.returncode == 0, reported.stderr
+    named = {part["what"] for part in json.loads(reported.stdout)["missing"]}
     assert {"ten files", "files that fail", "the loopback (the control)"} <= named
     assert not list(tmp_path.iterdir())

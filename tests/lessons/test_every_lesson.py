@@ -226,7 +226,7 @@ def test_its_programs_run_by_themselves(name: str, tmp_path: Path) -> None:
     for program in some(program for program in programs if "__main__" in program.text):
         file = tmp_path / program.name
         file.write_text(program.text, encoding="utf-8")
-        told = subprocess.run(
+        reported = subprocess.run(
             [sys.executable, "-I", file, "--small"],
             cwd=tmp_path,
             capture_output=True,
@@ -234,8 +234,8 @@ def test_its_programs_run_by_themselves(name: str, tmp_path: Path) -> None:
             check=False,
             timeout=60,
         )
-        assert told.returncode == 0, f"{program.name}: {told.stderr}"
-        assert told.stdout.strip(), program.name
+        assert reported.returncode == 0, f"{program.name}: {reported.stderr}"
+        assert reported.stdout.strip(), program.name
 
 
 @every_lesson
@@ -291,9 +291,9 @@ def test_a_reader_of_its_notebook_guesses_before_the_answer(found: Found, name: 
     cells = ["".join(cell["source"]) for cell in json.loads(notebook(found(name)))["cells"]]
     guess = lessons.named(name).GUESS
     asked = next((at for at, text in enumerate(cells) if guess and guess.question in text), None)
-    told = next(at for at, text in enumerate(cells) if text.startswith("On the machine where"))
+    reported = next(at for at, text in enumerate(cells) if text.startswith("On the machine where"))
     assert (asked is None) is (guess is None)
-    assert guess is None or (asked is not None and asked < told and guess.textbook.text in cells[asked])
+    assert guess is None or (asked is not None and asked < reported and guess.textbook.text in cells[asked])
 
 
 @every_lesson

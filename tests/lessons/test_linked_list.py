@@ -169,12 +169,12 @@ def test_the_parts_sum_to_the_whole_run_at_every_level(level: int) -> None:
 
 
 def test_page_faults_of_work_that_is_left_whole_are_a_range() -> None:
-    told = explained(2)
-    rows = {row.name: row for row in told.categories}
+    reported = explained(2)
+    rows = {row.name: row for row in reported.categories}
     faults = rows.pop("page-faults")
     within = (Within("page-faults", 0.1, 0.3, share=0.2),)
     kernel = msgspec.structs.replace(faults, name="kernel-cpu", within=within)
-    whole = msgspec.structs.replace(told, categories=(*rows.values(), kernel))
+    whole = msgspec.structs.replace(reported, categories=(*rows.values(), kernel))
     cells = profile.part_cells(whole)
     assert cells["page_faults"].value is None
     assert "10 % to 30 %" in cells["page_faults"].why
@@ -237,10 +237,10 @@ def test_what_the_document_does_not_list_is_listed_by_its_name_here() -> None:
 @needs_a_compiler
 def test_a_list_that_is_not_whole_is_no_figure(compiler: compiled.Compiler) -> None:
     own = compiler.program("list_ways")
-    told = compiled.told(own, "linear", 1000)
-    assert ways.whole(lambda: told, 1000) is told
+    reported = compiled.reported(own, "linear", 1000)
+    assert ways.whole(lambda: reported, 1000) is reported
     with pytest.raises(Cannot, match="1000 of 1001"):
-        ways.whole(lambda: told, 1001)
+        ways.whole(lambda: reported, 1001)
 
 
 @needs_a_compiler
@@ -249,16 +249,16 @@ def test_a_way_that_fails_in_a_later_round_is_named_and_the_lesson_goes_on(
     compiler: compiled.Compiler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     tried: list[str] = []
-    really = compiled.told
+    really = compiled.reported
 
-    def told(program: Path, *words: object, **options: dict[str, str]) -> dict[str, str]:
+    def reported(program: Path, *words: object, **options: dict[str, str]) -> dict[str, str]:
         name = str(words[0]) if program.name == "list_ways" else "malloc" if not options else "set"
         tried.append(name)
         if name == way and tried.count(way) > 1:
             raise subprocess.CalledProcessError(3, program.name, stderr="out of nodes\n")
         return really(program, *words, environment=options.get("environment"))
 
-    monkeypatch.setattr(compiled, "told", told)
+    monkeypatch.setattr(compiled, "reported", reported)
     listed = compiler.program("linked_list", libraries=("-ldl",))
     plan = replace(ways.PLANS["small"], nodes=1000, rounds=3, turns_s=math.inf)
     with Bench("small", directory=tmp_path) as bench:
@@ -291,7 +291,7 @@ def test_a_setting_of_malloc_outside_does_not_reach_the_programs(
 ) -> None:
     monkeypatch.setenv("GLIBC_TUNABLES", ways.TUNABLES["top_pad"])
     listed = compiler.program("linked_list", libraries=("-ldl",))
-    assert int(compiled.told(listed, 1000, "proof")["ahead"]) < ways.PAD
+    assert int(compiled.reported(listed, 1000, "proof")["ahead"]) < ways.PAD
 
 
 @needs_a_compiler
@@ -312,7 +312,7 @@ def test_a_program_that_fails_or_does_not_compile_is_named(
     with pytest.raises(Cannot, match="does not compile"):
         compiler.program("list_walk", "-no-such-flag", tag="-none")
     with pytest.raises(subprocess.CalledProcessError):
-        compiled.told(Path(sys.executable), "-c", "raise SystemExit(3)")
+        compiled.reported(Path(sys.executable), "-c", "raise SystemExit(3)")
 
 
 @pytest.mark.slow

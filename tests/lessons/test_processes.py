@@ -42,10 +42,10 @@ def test_what_takes_too_long_is_ended_with_what_it_started(
 def gone(process: int) -> bool:
     """Whether it has ended within ten seconds; one that nobody has asked for yet counts as that."""
     for _ in range(1000):
-        told = subprocess.run(
+        result = subprocess.run(
             ["ps", "-o", "stat=", "-p", str(process)], capture_output=True, text=True, check=False
         )
-        if not told.stdout.strip() or told.stdout.startswith("Z"):
+        if not result.stdout.strip() or result.stdout.startswith("Z"):
             return True
         time.sleep(0.01)
     return False

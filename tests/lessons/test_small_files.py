@@ -65,11 +65,11 @@ def test_a_reason_or_unknown_is_given_where_the_published_ratio_is_far_away() ->
 def test_a_price_of_a_file_is_told_only_where_it_is_more_than_the_rounds_differ() -> None:
     pairs = small_files.PAIRS["default"]
     found = {name: Times((0.03, 0.004)) for name in ("write_one", "read_one", "read_many")}
-    for many, told in (((0.031, 0.03), True), ((0.031, 0.003), False)):
+    for many, reported in (((0.031, 0.03), True), ((0.031, 0.003), False)):
         said = " ".join(
             small_files.say(small_files.Found(pairs, Arms(found | {"write_many": Times(many)}))).answer
         )
-        assert ("beyond the writing of its bytes" in said) is told
+        assert ("beyond the writing of its bytes" in said) is reported
 
 
 SLOW, FAST = Times((0.05, 0.06)), Times((0.01, 0.011))
@@ -93,20 +93,20 @@ def test_a_premise_that_is_reversed_is_called_so(
 ) -> None:
     names = ("write_one", "write_many", "read_one", "read_many")
     question = Arms(dict(zip(names, (*write, *read), strict=True)) | {"read_kept": FAST})
-    told = small_files.say(small_files.Found(small_files.PAIRS["default"], question, question=question))
-    assert said in next(each.found for each in told.misled if "asks why" in each.says)
-    reversed_read = any("For reading it is the other way round" in line for line in told.answer)
+    reported = small_files.say(small_files.Found(small_files.PAIRS["default"], question, question=question))
+    assert said in next(each.found for each in reported.misled if "asks why" in each.says)
+    reversed_read = any("For reading it is the other way round" in line for line in reported.answer)
     assert reversed_read is (read == (SLOW, FAST))
 
 
 def test_memory_that_has_to_be_found_is_named_where_it_costs() -> None:
     names = ("write_one", "write_many", "new_many")
-    for new, told in ((SLOW, True), (FAST, False)):
+    for new, reported in ((SLOW, True), (FAST, False)):
         question = Arms(dict.fromkeys(names, FAST) | {"new_one": new})
         said = small_files.say(
             small_files.Found(small_files.PAIRS["default"], question, question=question)
         ).reasons
-        assert any("a page that nobody used lately" in line for line in said) is told
+        assert any("a page that nobody used lately" in line for line in said) is reported
 
 
 @pytest.mark.parametrize(
@@ -114,10 +114,10 @@ def test_memory_that_has_to_be_found_is_named_where_it_costs() -> None:
 )
 def test_what_is_flushed_is_called_slower_only_where_it_is(flushed: Times, said: str) -> None:
     found = Arms({"write_one": FAST, "write_many": SLOW})
-    told = small_files.say(
+    reported = small_files.say(
         small_files.Found(small_files.PAIRS["default"], found, durable=Arms({"one": flushed}))
     )
-    assert said in next(each.found for each in told.misled if "without flushing" in each.says)
+    assert said in next(each.found for each in reported.misled if "without flushing" in each.says)
 
 
 def test_each_read_is_timed_in_a_program_of_its_own(

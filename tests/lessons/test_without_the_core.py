@@ -38,14 +38,14 @@ for name in names:
 def answers(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with what each lesson found."""
     measured, answers = tmp_path_factory.mktemp("measured"), tmp_path_factory.mktemp("answers")
-    told = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(measured), str(answers), *lessons.LESSONS],
         capture_output=True,
         text=True,
         check=False,
         timeout=240,
     )
-    assert told.returncode == 0, told.stderr
+    assert result.returncode == 0, result.stderr
     assert not list(measured.iterdir())
     return answers
 

@@ -31,7 +31,7 @@ def address(latlab: str) -> Iterator[str]:
             process.kill()
 
 
-def told(*requests: dict[str, Any], packages: str) -> list[dict[str, Any]]:
+def reported(*requests: dict[str, Any], packages: str) -> list[dict[str, Any]]:
     """What the program answers, started as the probe starts it."""
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-c", PROGRAM.read_text(), packages],
@@ -62,7 +62,7 @@ def work(library: str, address: str, **changes: Any) -> dict[str, Any]:  # noqa:
 def test_a_library_fetches_ten_files_whose_bytes_are_compared(library: str, address: str) -> None:
     module = pytest.importorskip(LIBRARIES[library])
     packages = str(Path(module.__file__).parents[1])
-    warm, new, kept_warm, kept, again, shorter = told(
+    warm, new, kept_warm, kept, again, shorter = reported(
         *(work(library, address), {"count": FILES}),
         *(work(library, address, kept=True), {"count": FILES}),
         work(library, address),

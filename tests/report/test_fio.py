@@ -109,5 +109,5 @@ def test_fio_itself_understands_every_command(run: Run, tmp_path: Path) -> None:
             *options,
             *(word for job in own for word in job if word != "--readonly"),
         ]
-        told = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
-        assert (told.returncode, told.stderr) == (0, ""), told.stderr
+        result = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert (result.returncode, result.stderr) == (0, ""), result.stderr

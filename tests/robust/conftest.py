@@ -158,23 +158,23 @@ class Place:
         process = self.start(*arguments, **more)
         self.until(process, lambda: process.poll() is not None or (self.run_files and enough(self.lines())))
         process.send_signal(signal.SIGINT)
-        told = self.ended(process)
-        assert told.returncode in {0, 130}, told.stderr
-        assert self.lines()[-1]["stopped_by"] == ("interrupted" if told.returncode else "completed")
-        assert enough(self.lines()), told.stderr
-        return told
+        result = self.ended(process)
+        assert result.returncode in {0, 130}, result.stderr
+        assert self.lines()[-1]["stopped_by"] == ("interrupted" if result.returncode else "completed")
+        assert enough(self.lines()), result.stderr
+        return result
 
     def shown(self) -> str:
         """The one run as `show` and `show -v` print it."""
         (file,) = self.run_files
         parts = []
         for arguments in (("show", str(file)), ("show", "-v", str(file))):
-            told = self.called(*arguments)
-            assert (told.returncode, told.stderr) in {
+            result = self.called(*arguments)
+            assert (result.returncode, result.stderr) in {
                 (0, ""),
                 (0, "latlab: the last line was cut short and is left out\n"),
             }
-            parts.append(told.stdout)
+            parts.append(result.stdout)
         return "".join(parts)
 
     def lines(self, file: Path | None = None) -> list[dict[str, Any]]:
@@ -318,9 +318,9 @@ def disks(tmp_path: Path) -> Iterator[Callable[..., Disk]]:
         eager = ("-E", "lazy_itable_init=0,lazy_journal_init=0", "-m", "0")
         subprocess.run(["mkfs.ext4", "-q", "-F", *eager, *made_with, str(image)], check=True)
         words = ["mount", "-o", options, str(image), str(path)]
-        told = subprocess.run(words, capture_output=True, text=True, check=False)
-        if told.returncode != 0:
-            pytest.skip(f"no loop device can be mounted here: {told.stderr.strip()}")
+        result = subprocess.run(words, capture_output=True, text=True, check=False)
+        if result.returncode != 0:
+            pytest.skip(f"no loop device can be mounted here: {result.stderr.strip()}")
         mounted.append(path)
         return Disk(image, path)
 

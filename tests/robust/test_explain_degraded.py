@@ -53,7 +53,7 @@ def explained(
 ) -> dict[str, Any]:
     file = place.root / "here/ledger.json"
     words = place.started_as("explain", "--level", level, "--runs", "1", "--json", str(file), "--", *program)
-    told = subprocess.run(
+    result = subprocess.run(
         [*inside, *words],
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -64,8 +64,8 @@ def explained(
         check=False,
         **more,
     )
-    assert told.returncode == code, told.stderr
-    assert " spends " in told.stderr
+    assert result.returncode == code, result.stderr
+    assert " spends " in result.stderr
     ledger: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     assert sum(row["share"] for row in ledger["categories"]) == pytest.approx(1.0, abs=1e-9)
     assert ledger["closure"]["holds"]
@@ -84,9 +84,9 @@ def allowed(*inside: str) -> tuple[str, ...]:
     """The words before a command, or a skip where they cannot be had."""
     if shutil.which(inside[0]) is None:
         pytest.skip(f"{inside[0]} is not installed")
-    told = subprocess.run([*inside, "true"], capture_output=True, text=True, check=False)
-    if told.returncode:
-        pytest.skip(f"{' '.join(inside)}: {told.stderr.strip()}")
+    result = subprocess.run([*inside, "true"], capture_output=True, text=True, check=False)
+    if result.returncode:
+        pytest.skip(f"{' '.join(inside)}: {result.stderr.strip()}")
     return inside
 
 
@@ -173,7 +173,7 @@ def test_where_nothing_takes_the_output_of_a_further_run_there_is_none(
     user = () if os.geteuid() == 0 else ("--user", "--map-root-user")
     inside = allowed("unshare", *user, "--mount", "sh", "-c", WITHOUT_DEVICES, "sh")
     words = place.started_as("explain", "--level", "3", *asked, "--", "sh", "-c", "echo shown; exit 5")
-    told = subprocess.run(
+    result = subprocess.run(
         [*inside, *words],
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -182,8 +182,8 @@ def test_where_nothing_takes_the_output_of_a_further_run_there_is_none(
         timeout=60,
         check=False,
     )
-    assert (told.returncode, told.stdout) == (code, output), told.stderr
-    assert says in " ".join(told.stderr.split())
+    assert (result.returncode, result.stdout) == (code, output), result.stderr
+    assert says in " ".join(result.stderr.split())
 
 
 SHARED = """

@@ -99,19 +99,19 @@ def test_what_is_no_run_is_one_line_and_code_2_and_leaves_nothing(
 ) -> None:
     file = made(name, small_run.read_bytes(), tmp_path)
     for command, *options in READERS:
-        told = place.called(command, str(file), *options)
-        assert (told.returncode, told.stdout) == (2, ""), told.stderr
-        assert told.stderr.count("\n") == 1
-        assert told.stderr.startswith("latlab: ")
-        assert told.stderr[:-1].isprintable()
+        result = place.called(command, str(file), *options)
+        assert (result.returncode, result.stdout) == (2, ""), result.stderr
+        assert result.stderr.count("\n") == 1
+        assert result.stderr.startswith("latlab: ")
+        assert result.stderr[:-1].isprintable()
     assert place.left() == []
 
 
 @pytest.mark.parametrize("device", ["/dev/zero", "/dev/null", "/dev/tty", "/proc/self/mem"])
 def test_a_device_is_not_read(place: Place, device: str) -> None:
-    told = place.called("show", device)
-    assert (told.returncode, told.stdout) == (2, "")
-    assert told.stderr.count("\n") == 1
+    result = place.called("show", device)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.count("\n") == 1
 
 
 def test_a_run_that_was_cut_short_is_shown_with_a_word_about_it(
@@ -119,9 +119,9 @@ def test_a_run_that_was_cut_short_is_shown_with_a_word_about_it(
 ) -> None:
     whole = small_run.read_bytes()
     (tmp_path / "part.latlab.jsonl").write_bytes(whole[: len(whole) // 2])
-    told = place.called("show", str(tmp_path / "part.latlab.jsonl"))
-    assert told.returncode == 0
-    assert told.stderr == "latlab: the last line was cut short and is left out\n"
+    result = place.called("show", str(tmp_path / "part.latlab.jsonl"))
+    assert result.returncode == 0
+    assert result.stderr == "latlab: the last line was cut short and is left out\n"
 
 
 @pytest.fixture
@@ -144,9 +144,9 @@ def test_what_a_terminal_or_a_browser_would_obey_is_shown_as_text(
     evil = (f"{EVIL}{number}" for number in itertools.count())
     file = as_file([poisoned(line, evil, _MEANT) for line in few(1000)])
     for command, *options in READERS:
-        told = place.called(command, str(file), *options)
-        assert told.returncode == 0, told.stderr
-        shown = told.stdout + told.stderr
+        result = place.called(command, str(file), *options)
+        assert result.returncode == 0, result.stderr
+        shown = result.stdout + result.stderr
         assert all(character.isprintable() or character == "\n" for character in shown)
     for name in ("out.md", "out.csv", "out.html"):
         text = (place.root / "here" / name).read_text(encoding="utf-8")

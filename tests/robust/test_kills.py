@@ -54,17 +54,17 @@ def test_each_death_of_the_measuring_process_leaves_a_record_and_the_run_goes_on
     kill_the_next_worker(place, process, killed)
     for _ in range(2):
         kill_a_worker_that_has_measured(place, process, killed)
-    told = place.ended(process)
+    result = place.ended(process)
     # Where two of them fall into one probe, a record says that the rest of it is left out. That of a worker
     # which has said all is none.
     deaths = sum("SIGKILL" in death for death in place.deaths())
     assert 1 <= deaths <= 3
-    assert told.returncode == 0
+    assert result.returncode == 0
     footer = place.lines()[-1]
     assert footer["stopped_by"] == "completed"
     assert footer["totals"]["worker_restarts"] == deaths
-    assert "SIGKILL" in " ".join(told.stderr.split()), "it is said when it happens"
-    assert told.stderr.count("(latlab doctor)") == 1, "the header is not printed again"
+    assert "SIGKILL" in " ".join(result.stderr.split()), "it is said when it happens"
+    assert result.stderr.count("(latlab doctor)") == 1, "the header is not printed again"
     assert "SIGKILL" in place.shown()
     assert place.no_worker_is_left(process)
     assert place.left() == []
@@ -111,10 +111,10 @@ def test_a_measuring_process_that_is_killed_again_and_again_ends_the_run_with_wh
             os.kill(worker, signal.SIGKILL)
             killed.add(worker)
         time.sleep(0.01)
-    told = place.ended(process)
-    assert told.returncode == 1
-    assert "SIGKILL" in " ".join(told.stderr.split())
-    assert "fault" not in told.stderr
+    result = place.ended(process)
+    assert result.returncode == 1
+    assert "SIGKILL" in " ".join(result.stderr.split())
+    assert "fault" not in result.stderr
     deaths = sum("SIGKILL" in death for death in place.deaths())
     assert 2 <= deaths <= MOST_DEATHS
     assert place.lines()[-1]["stopped_by"] == f"failed: the measuring process died {deaths} times"
@@ -131,17 +131,17 @@ def test_a_measuring_process_that_is_killed_before_it_says_anything_is_started_o
     killed: set[int] = set()
     for _ in range(2):
         kill_the_next_worker(place, process, killed)
-    told = place.ended(process)
-    assert told.returncode == 1
-    assert "SIGKILL" in " ".join(told.stderr.split())
-    assert "before it measured anything" in " ".join(told.stderr.split())
+    result = place.ended(process)
+    assert result.returncode == 1
+    assert "SIGKILL" in " ".join(result.stderr.split())
+    assert "before it measured anything" in " ".join(result.stderr.split())
     assert place.run_files == []
     assert place.left() == []
 
 
 def test_a_run_that_is_done_leaves_its_file_and_its_report(place: Place) -> None:
     place.plant()
-    told = place.called("measure", "--only", "clock.read", "--budget", "0.1")
-    assert told.returncode == 0, told.stderr
+    result = place.called("measure", "--only", "clock.read", "--budget", "0.1")
+    assert result.returncode == 0, result.stderr
     assert place.left() == []
     assert len(place.run_files) == len(list((place.root / "data").rglob("*.html"))) == 1

@@ -289,8 +289,8 @@ def kill_at(place: Place, moment: Moment, whom: Whom, delay_s: float) -> None:
     sockets |= more_sockets
     others |= more_others
     assert is_killed(place, process, whom)
-    told = place.ended(process)
-    assert told.returncode == (0 if whom == "the measuring process" else -signal.SIGKILL), told.stderr
+    reported = place.ended(process)
+    assert reported.returncode == (0 if whom == "the measuring process" else -signal.SIGKILL), reported.stderr
     # The program that is explained is the user's: it goes on to its end.
     assert soon(lambda: is_over(place)), (processes(place), exiting())
     assert soon(lambda: not sockets & open_sockets())
@@ -389,10 +389,10 @@ def test_a_run_that_is_killed_at_any_moment_folds_into_what_its_rounds_had(
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(delay_s)
         was_killed = is_killed(place, process, whom)
-        told = place.ended(process)
+        reported = place.ended(process)
         code = -signal.SIGKILL if was_killed and whom != "the measuring process" else 0
-        assert told.returncode == code, told.stderr
-        assert "Traceback" not in told.stderr
+        assert reported.returncode == code, reported.stderr
+        assert "Traceback" not in reported.stderr
         assert soon(lambda: is_over(place)), (processes(place), exiting())
         if code and not place.called(*NEXT_START, "--dir", ".").returncode:
             (place.root / "here/next.latlab.jsonl").unlink()

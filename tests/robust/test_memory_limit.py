@@ -90,9 +90,9 @@ def test_a_measuring_process_ended_by_the_limit_is_a_record_and_the_run_goes_on(
     with subprocess.Popen(words, preexec_fn=enter) as greedy:  # noqa: PLW1509 - there are no threads here
         place.until(process, place.deaths)
         greedy.kill()
-    told = place.ended(process)
-    assert told.returncode == 0, told.stderr
-    title = calling.warning(told, place.lines()[0]["doctor"], "memory-limit")
+    result = place.ended(process)
+    assert result.returncode == 0, result.stderr
+    title = calling.warning(result, place.lines()[0]["doctor"], "memory-limit")
     assert "may be used (the control group's limit)" in title
     assert place.lines()[-1]["stopped_by"] == "completed"
     # Its successor may be ended too.
@@ -106,9 +106,9 @@ def test_within_the_limit_nothing_dies_and_the_limit_is_named(place: Place, grou
         (group / "cgroup.procs").write_text(str(os.getpid()))
 
     arguments = ("--only", "memory.load.dependent,memory.poke", "--budget", "3", "--no-report")
-    told = place.run("measure", *arguments, preexec_fn=enter)
-    assert told.returncode == 0, told.stderr
-    title = calling.warning(told, place.lines()[0]["doctor"], "memory-limit")
+    result = place.run("measure", *arguments, preexec_fn=enter)
+    assert result.returncode == 0, result.stderr
+    title = calling.warning(result, place.lines()[0]["doctor"], "memory-limit")
     assert "of memory may be used (the control group's limit)" in title
     assert not place.deaths()
     peak = next(
@@ -135,8 +135,8 @@ def test_the_disk_is_measured_within_the_limit_and_nothing_dies(
         "--budget",
         "4",
     )
-    told = place.run("measure", *words, preexec_fn=enter)
-    assert told.returncode == 0, told.stderr
+    result = place.run("measure", *words, preexec_fn=enter)
+    assert result.returncode == 0, result.stderr
     assert place.lines()[-1]["stopped_by"] == "completed"
     assert not place.deaths()
     if "tmpfs" not in place.shown():

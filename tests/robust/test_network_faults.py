@@ -142,10 +142,10 @@ class Asked:
         """The one record; everything else about the end of the run is asserted here."""
         try:
             # The time-out is a small part of it; the rest is for starting on a machine busy with other tests.
-            out, told = self.process.communicate(timeout=PATIENCE_S)
+            out, result = self.process.communicate(timeout=PATIENCE_S)
         finally:
             self.process.kill()
-        assert "Traceback" not in told
+        assert "Traceback" not in result
         with pytest.raises(ProcessLookupError):
             os.killpg(self.process.pid, 0)
         (record,) = (own for own in json.loads(out)["records"] if own["kind"] != "derived")
@@ -173,12 +173,12 @@ def reasons(tmp_path_factory: pytest.TempPathFactory, latlab: str) -> Iterator[d
         for name, url in urls.items()
     }
     try:
-        told = {name: run.reason() for name, run in runs.items()}
+        result = {name: run.reason() for name, run in runs.items()}
     finally:
         for run in runs.values():
             run.end()
     assert all(server.is_left_alone() for server in servers.values()), "a connection is left"
-    yield told
+    yield result
     silent.close()
     for server in servers.values():
         server.listener.close()
@@ -266,8 +266,8 @@ def test_every_network_probe_works_on_one_cpu_with_nothing_but_ipv6(place: Place
     inside = in_a_namespace("ip link set lo up; ip address delete 127.0.0.1/8 dev lo")
     cpu = min(os.sched_getaffinity(0))
     options = ("--profile", "quick", "--no-report", "--cpu", str(cpu), "--budget", "4")
-    told = place.run("measure", "--only", "network.*", *options, inside=inside)
-    assert told.returncode == 0, told.stderr
+    result = place.run("measure", "--only", "network.*", *options, inside=inside)
+    assert result.returncode == 0, result.stderr
     records = [line for line in place.lines() if line["line"] == "record"]
     failed = {"failed", "proof_failed", "worker_died"}
     wrong = [record for record in records if record["stopped_by"] in failed]
@@ -322,8 +322,8 @@ def test_a_guarded_server_is_measured_by_who_shares_its_secret(place: Place, tmp
     with serving(place, "--secret-file", str(secret)) as (_, address):
         url = f"http://{address}/bytes/1024"
         assert "--secret-file" in Asked(place, url).reason()
-        told = place.called(*options(url), "--secret-file", str(secret))
-        (record, _) = json.loads(told.stdout)["records"]
+        result = place.called(*options(url), "--secret-file", str(secret))
+        (record, _) = json.loads(result.stdout)["records"]
         assert record["summary"]["p50"] > 0
     # Neither is in a run that is passed on.
     (*_, run) = place.run_files

@@ -65,8 +65,8 @@ def not_reached(place: Place) -> set[str]:
 def measured(place: Place, **more: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - Popen's own
     """What was measured over the path; nothing runs any longer."""
     place.wanted = [{"path": "emulated"}]
-    told = place.run(*ASKED, **more)
-    assert told.returncode == 0, told.stderr
+    result = place.run(*ASKED, **more)
+    assert result.returncode == 0, result.stderr
     assert place.lines()[0]["settings"]["delay_ms"] == 5
     assert not children(place)
     return [

@@ -109,14 +109,14 @@ def run_against(server: Server, place: Place, *probes: str) -> list[dict[str, An
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory, latlab: str) -> dict[str, Any]:
-    told = {}
+    reported = {}
     for name, answer in ANSWERS.items():
         server, place = Server(answer), Place(tmp_path_factory.mktemp("url") / "place", latlab)
         probes = ("network.connect", "network.transfer") if name == "right" else ("network.transfer",)
         place.wanted = [{"path": "url"}, {"path": "loopback", "concurrency": 1, "connections": "new"}]
         with server.listener:
-            told[name] = server, run_against(server, place, *probes), place.figures()
-    return told
+            reported[name] = server, run_against(server, place, *probes), place.figures()
+    return reported
 
 
 def of_the_url(records: list[dict[str, Any]], probe: str) -> list[dict[str, Any]]:
@@ -159,9 +159,9 @@ def test_a_server_that_keeps_no_connection_is_said_to_close_it(runs: dict[str, A
 
 def test_an_answer_that_is_cut_off_is_no_connection_that_was_closed_before(runs: dict[str, Any]) -> None:
     _, records, _ = runs["later cut off"]
-    told = {r["point"]["connections"]: r for r in of_the_url(records, "network.transfer")}
-    assert told["new"].get("summary"), told["new"].get("error")
-    assert "before the answer did" in told["kept"]["error"]["text"]
+    reported = {r["point"]["connections"]: r for r in of_the_url(records, "network.transfer")}
+    assert reported["new"].get("summary"), reported["new"].get("error")
+    assert "before the answer did" in reported["kept"]["error"]["text"]
 
 
 @pytest.mark.parametrize(

@@ -61,11 +61,11 @@ def heard(
     before: Callable[[], None] | None = None,
     environment: dict[str, str] | None = None,
 ) -> dict[str, Any]:
-    told = place.run(
+    result = place.run(
         "noise", *arguments, "--json", preexec_fn=before, env={**place.environment, **(environment or {})}
     )
-    assert told.returncode == 0, told.stderr
-    said: dict[str, Any] = json.loads(told.stdout)
+    assert result.returncode == 0, result.stderr
+    said: dict[str, Any] = json.loads(result.stdout)
     available = [rung["level"] for rung in said["levels"] if rung["available"]]
     assert said["level"] == max(available, key=LEVELS.index), "the level is the highest that was there"
     assert all(rung["available"] or rung["reason"] for rung in said["levels"])

@@ -102,15 +102,15 @@ def storage(
     before = names_in(directory)
     asked = (*QUICK, *(LONG if enough else SHORT), "--only", only, "--dir", str(directory), *words)
     if enough:
-        told = place.run_until(lambda _: enough(), *asked, **more)
+        result = place.run_until(lambda _: enough(), *asked, **more)
     else:
-        told = place.run(*asked, **more) if more else place.called(*asked)
-    assert told.returncode in ({0, 130} if enough else {0}), told.stderr
-    assert "fault" not in told.stderr
-    assert place.lines()[-1]["stopped_by"] == ("interrupted" if told.returncode else "completed")
+        result = place.run(*asked, **more) if more else place.called(*asked)
+    assert result.returncode in ({0, 130} if enough else {0}), result.stderr
+    assert "fault" not in result.stderr
+    assert place.lines()[-1]["stopped_by"] == ("interrupted" if result.returncode else "completed")
     assert not place.deaths()
     assert names_in(directory) == before
-    return told.stderr
+    return result.stderr
 
 
 def records(place: Place, probe: str = "storage.") -> list[dict[str, Any]]:
@@ -143,10 +143,10 @@ def directory(place: Place) -> Path:
     """An ordinary directory, on a disk."""
     here = place.root / "here"
     if not _ON_A_DISK:
-        told = place.called(*QUICK, "--only", "storage.poke", "--budget", "1", "--dir", str(here))
+        result = place.called(*QUICK, "--only", "storage.poke", "--budget", "1", "--dir", str(here))
         shown = place.shown()
         place.forget_runs()
-        _ON_A_DISK.append(told.returncode == 0 and "tmpfs" not in shown and "stay free" not in shown)
+        _ON_A_DISK.append(result.returncode == 0 and "tmpfs" not in shown and "stay free" not in shown)
     if not _ON_A_DISK[0]:
         pytest.skip("no disk can be measured where temporary files are")
     return here
@@ -192,8 +192,8 @@ def test_a_disk_that_somebody_else_fills_meanwhile_ends_figures_and_no_run(
         lambda: any("free" in reason or "No space" in reason for reason in reasons(place)),
     )
     process.send_signal(signal.SIGINT)
-    told = place.ended(process)
-    assert told.returncode == 130, told.stderr
+    result = place.ended(process)
+    assert result.returncode == 130, result.stderr
     assert not place.deaths()
     assert len(records(place)) > before
     assert disk.entries() == ["others"]
@@ -396,12 +396,12 @@ def test_a_device_that_fails_is_a_reason_and_what_was_measured_before_stays(
 ) -> None:
     """The file under a loop device is cut off: what lay behind is an input/output error."""
     disk = disks(3 * GIB, "loop")
-    told = subprocess.run(
+    result = subprocess.run(
         ["losetup", "--direct-io=on", f"/dev/{disk.device().resolve().name}"],
         capture_output=True,
         check=False,
     )
-    if told.returncode != 0:
+    if result.returncode != 0:
         pytest.skip("this loop device has no direct I/O: it would read zeros behind the end")
     process = place.start(*QUICK, *LONG, "--only", "storage.*", "--dir", str(disk.path))
     place.until(process, lambda: place.run_files and measured(place))
@@ -412,8 +412,8 @@ def test_a_device_that_fails_is_a_reason_and_what_was_measured_before_stays(
         lambda: any("Input/output error" in reason or "zeros" in reason for reason in reasons(place)),
     )
     process.send_signal(signal.SIGINT)
-    told_of = place.ended(process)
-    assert told_of.returncode == 130, told_of.stderr
+    result_of = place.ended(process)
+    assert result_of.returncode == 130, result_of.stderr
     assert place.lines()[-1]["stopped_by"] == "interrupted"
     assert not place.deaths()
     assert len(records(place)) > before

@@ -78,16 +78,16 @@ def killed_at(place: Place, directory: Path, moment: str, check: Callable[[], bo
         else:
             place.until_lines(process, 3)
         kill(place, process, whom)
-        told = place.ended(process)
-        assert told.returncode == (0 if whom == "the measuring process" else -signal.SIGKILL), told.stderr
+        result = place.ended(process)
+        assert result.returncode == (0 if whom == "the measuring process" else -signal.SIGKILL), result.stderr
         assert no_process_is_left(process.pid), whom
         if whom == "the measuring process":
             # Whoever watched it is alive: it has swept, and the run went on.
             assert len(place.deaths()) == 1
-            assert "fault" not in told.stderr
+            assert "fault" not in result.stderr
         else:
-            told = place.called(*BRIEF, "--dir", str(directory), "--out", "next.latlab.jsonl")
-            assert told.returncode == 0, told.stderr
+            result = place.called(*BRIEF, "--dir", str(directory), "--out", "next.latlab.jsonl")
+            assert result.returncode == 0, result.stderr
             (place.root / "here/next.latlab.jsonl").unlink()
         assert check(), f"{whom}: {names_in(directory)}"
         assert place.left() == []
@@ -107,8 +107,8 @@ def test_kill_9_leaves_no_file_no_block_and_no_inode_on_a_file_system(
 def test_kill_9_leaves_what_was_there_in_a_directory_of_the_users(place: Place) -> None:
     directory = place.root / "here"
     words = ("measure", "--only", "storage.poke", "--budget", "1", "--no-report")
-    told = place.called(*words, "--dir", str(directory))
-    if told.returncode != 0 or "tmpfs" in place.shown():
+    result = place.called(*words, "--dir", str(directory))
+    if result.returncode != 0 or "tmpfs" in place.shown():
         pytest.skip("no disk can be measured where temporary files are")
     place.forget_runs()
     place.plant()

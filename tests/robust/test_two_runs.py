@@ -73,9 +73,9 @@ def test_the_second_waits_until_the_first_ends(place: Place, first: subprocess.P
 
 @pytest.mark.parametrize("how", ["--beside", "--budget"])
 def test_beside_the_first_the_second_is_marked(place: Place, first: subprocess.Popen[str], how: str) -> None:
-    told = place.called(*SECOND, "--budget", "0.3", *(["--beside"] if how == "--beside" else []))
-    assert told.returncode == 0
-    words = " ".join(told.stderr.split())
+    result = place.called(*SECOND, "--budget", "0.3", *(["--beside"] if how == "--beside" else []))
+    assert result.returncode == 0
+    words = " ".join(result.stderr.split())
     assert ("waiting for another latlab measure" in words) == (how == "--budget")
     assert f"measuring beside another latlab measure (process {first.pid}, latlab measure" in words
     assert marks(place) == ["another-run"]
@@ -100,6 +100,6 @@ def test_ctrl_c_ends_one_that_waits(place: Place) -> None:
 def test_nothing_else_waits(place: Place, words: tuple[str, ...], calibrated: Calibrated) -> None:
     calibrated(place.root / "data")
     with held_by_this_process(place):
-        told = place.called(*words)
-    assert told.returncode == 0, told.stderr
-    assert "another latlab" not in told.stderr
+        result = place.called(*words)
+    assert result.returncode == 0, result.stderr
+    assert "another latlab" not in result.stderr

@@ -188,8 +188,8 @@ def test_the_table_says_how_often_and_how_long() -> None:
 
 def test_the_table_says_what_was_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     row = dict.fromkeys(("count", "cut", "seconds", "self_seconds", "bytes", "min_ns", "max_ns"), 1)
-    told = json.dumps({"stages": [{**row, "name": "fast"}], "lost": 123_456})
-    monkeypatch.setattr(_core, "stages_heard", lambda: told)
+    reported = json.dumps({"stages": [{**row, "name": "fast"}], "lost": 123_456})
+    monkeypatch.setattr(_core, "stages_heard", lambda: reported)
     assert stages.table().splitlines()[-1].startswith("123,456 marks were lost")
 
 

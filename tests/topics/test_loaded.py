@@ -85,9 +85,9 @@ def test_windows_that_lost_their_cpu_do_not_press_the_curves_flat(run: Run) -> N
 
 
 def test_without_a_knee_nothing_is_said_of_one(run: Run) -> None:
-    told, alone = (loaded.prose(found).sentences for found in (of(run), of(run)._replace(knees={})))
-    assert len(told) == 2
-    assert alone == told[:1]
+    reported, alone = (loaded.prose(found).sentences for found in (of(run), of(run)._replace(knees={})))
+    assert len(reported) == 2
+    assert alone == reported[:1]
 
 
 def test_what_is_not_known_idle_is_not_compared(run: Run) -> None:
@@ -118,14 +118,14 @@ def curve(idle_ns: float | None, saturated_ns: float, threads: int = 3) -> Memor
 
 
 @pytest.mark.parametrize(
-    ("idle_ns", "saturated_ns", "told"),
+    ("idle_ns", "saturated_ns", "reported"),
     [(100.0, 149.0, None), (100.0, 150.0, "1.5"), (None, 342.0, None), (0.0, 342.0, None)],
 )
 def test_load_is_told_from_half_as_long_again(
-    idle_ns: float | None, saturated_ns: float, told: str | None
+    idle_ns: float | None, saturated_ns: float, reported: str | None
 ) -> None:
     found = loaded.surprise(MemoryLoaded(curves=(curve(idle_ns, saturated_ns),)))
-    assert (found and re.findall(r"([\d.]+) times as long", found.text)) == (told and [told])
+    assert (found and re.findall(r"([\d.]+) times as long", found.text)) == (reported and [reported])
 
 
 def test_the_slowest_of_several_curves_is_told_and_each_note_once(run: Run) -> None:

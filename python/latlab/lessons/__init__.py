@@ -53,7 +53,7 @@ from latlab.errors import UserError
 from latlab.installed import version
 from latlab.lessons.bench import Bench
 from latlab.lessons.machine import machine
-from latlab.lessons.model import SIZES, Asked, Guess, Original, Program, Result, Size, Told
+from latlab.lessons.model import SIZES, Asked, Guess, Original, Program, Reported, Result, Size
 from latlab.paths import checked_folder
 from latlab.text import clean
 
@@ -85,7 +85,7 @@ class Lesson(Protocol):
     GUESS: Guess | None
     ORIGINAL_TAKES: Original
 
-    def run(self, bench: Bench) -> Told:
+    def run(self, bench: Bench) -> Reported:
         """The experiment."""
 
 
@@ -154,7 +154,7 @@ def run(
             say(f"not installed, {line}")
     first, second, *_ = *directories, None, None
     with Bench(size, plain=plain, directory=first, second=second, file=file, urls=asked, say=say) as bench:
-        told = lesson.run(bench)
+        reported = lesson.run(bench)
         missing, found, facts = tuple(bench.missing), bench.run, machine(bench.directory)
     result = Result(
         name=name,
@@ -170,7 +170,7 @@ def run(
         missing=missing,
         doubts=() if found is None else tuple(_doubts(found)),
         run=found,
-        **vars(told),
+        **vars(reported),
     )
     return result if lesson.GUESS is None else _beside(result, lesson.GUESS, guess)
 
@@ -244,8 +244,8 @@ def _beside(result: Result, asked: Guess, guess: str | None) -> Result:
     here = result[asked.cell]
     if guess is None and here.value is None:
         return result
-    told = "" if guess is None else clean(guess, most=40)
-    return replace(result, asked=Asked(asked.question, told, here.shown, asked.textbook.text))
+    reported = "" if guess is None else clean(guess, most=40)
+    return replace(result, asked=Asked(asked.question, reported, here.shown, asked.textbook.text))
 
 
 def __getattr__(name: str) -> Callable[..., Result]:

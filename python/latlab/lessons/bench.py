@@ -185,7 +185,7 @@ class Bench:
         self._held = contextlib.ExitStack()
         self._reasons: dict[str, str] = {}
         self._say = say
-        self._told = time.perf_counter()
+        self._reported_at = time.perf_counter()
 
     def __enter__(self) -> Bench:
         return self
@@ -218,19 +218,19 @@ class Bench:
 
     def tell(self, text: str) -> None:
         """What is being done now, for a waiting user."""
-        self._told = time.perf_counter()
+        self._reported_at = time.perf_counter()
         if self._say is not None:
             self._say(text)
 
-    def attempt(self, what: str, work: Callable[[], T], *, told: bool = True) -> T | None:
+    def attempt(self, what: str, work: Callable[[], T], *, reported: bool = True) -> T | None:
         """Does some work; where this machine does not let it, the reason is kept and the rest goes on.
 
         Args:
             what: What is being measured, for the list of what is missing.
             work: Raises `Cannot`, `OSError`, `MemoryError`, a failed program's or latlab's own error.
-            told: Whether it is said that this is done now.
+            reported: Whether it is said that this is done now.
         """
-        if told:
+        if reported:
             self.tell(what)
         try:
             return work()
@@ -347,7 +347,7 @@ class Bench:
         rounds: int,
         within: float = math.inf,
         *,
-        told: bool = False,
+        reported: bool = False,
     ) -> dict[K, list[T]]:
         """Each variant once a round, alternately, with its name; one that fails has no further round.
 
@@ -355,13 +355,13 @@ class Bench:
             arms: What each is, for the list of what is missing, and its work: see `attempt`.
             rounds: How many at most.
             within: Seconds; see `in_turns`.
-            told: Whether to print when a variant begins.
+            reported: Whether to print when a variant begins.
         """
         kept: dict[K, list[T]] = {name: [] for name in arms}
         for name in self.turns(arms, rounds, within):
             if name in kept:
                 what, work = arms[name]
-                found = self.attempt(what, work, told=told and not kept[name])
+                found = self.attempt(what, work, reported=reported and not kept[name])
                 if found is None:
                     del kept[name]
                 else:
@@ -373,7 +373,7 @@ class Bench:
         kept, begun = list(items), time.perf_counter()
         for number, item in enumerate(in_turns(kept, rounds, within)):
             done, rest = divmod(number, len(kept))
-            if done and not rest and time.perf_counter() - self._told > _SILENT_S:
+            if done and not rest and time.perf_counter() - self._reported_at > _SILENT_S:
                 left = (time.perf_counter() - begun) / done * (rounds - done)
                 self.tell(f"round {done + 1} of {rounds}, about {format_seconds(left)} left")
             yield item

@@ -71,14 +71,14 @@ class Compiler:
         text = resources.files("latlab.lessons").joinpath("programs", f"{name}.c").read_text(encoding="utf-8")
         source.write_text(text, encoding="utf-8")
         target = self._folder / f"{name}{tag}"
-        told = subprocess.run(  # noqa: S603 - a compiler on a program of ours
+        result = subprocess.run(  # noqa: S603 - a compiler on a program of ours
             [self._command, *(flags or FLAGS), "-o", target, source, *libraries],
             capture_output=True,
             check=False,
             timeout=_COMPILES_S,
         )
-        if told.returncode != 0:
-            said = clean(told.stderr.decode("utf-8", "replace").strip().partition("\n")[0], most=200)
+        if result.returncode != 0:
+            said = clean(result.stderr.decode("utf-8", "replace").strip().partition("\n")[0], most=200)
             raise Cannot(f"{Path(self._command).name} does not compile {name}.c here: {said}")
         return target
 
@@ -123,7 +123,7 @@ def lines_of(program: Path, *words: object, environment: Mapping[str, str] | Non
     return done.stdout.splitlines()
 
 
-def told(program: Path, *words: object, environment: Mapping[str, str] | None = None) -> dict[str, str]:
+def reported(program: Path, *words: object, environment: Mapping[str, str] | None = None) -> dict[str, str]:
     """The same of one that says lines of a name and a value."""
     return dict(line.partition(" ")[::2] for line in lines_of(program, *words, environment=environment))
 

@@ -79,10 +79,10 @@ class Helper:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(1.0)
             raise Cannot(f"a process that takes part in it ended, or did not answer within {patience:.0f} s")
-        told = json.loads(line)
-        if "failed" in told:
-            raise Cannot(clean(told["failed"], most=300))
-        return told["ok"]
+        reported = json.loads(line)
+        if "failed" in reported:
+            raise Cannot(clean(reported["failed"], most=300))
+        return reported["ok"]
 
     def _line(self, request: str) -> str:
         pipes: tuple[IO[str] | None, IO[str] | None] = (self._process.stdin, self._process.stdout)
@@ -156,8 +156,8 @@ class Way:
             "folder": folder,
             "patience": patience,
         }
-        told = self.client.ask({"transfer": asked}, _PATIENCE_S + patience * len(urls))
-        return told["seconds"], told["done"]
+        reported = self.client.ask({"transfer": asked}, _PATIENCE_S + patience * len(urls))
+        return reported["seconds"], reported["done"]
 
     def must(self, urls: Mapping[str, str], **asked: Any) -> tuple[float, list[Done]]:  # noqa: ANN401 - those of transfer
         """The same, where none may fail.
@@ -198,11 +198,11 @@ class Way:
         }
         # What an earlier set kept is closed: opening belongs to the time.
         self.native.ask({"Prepare": work | {"kept": False}})
-        told: list[Stamps] = self.native.ask({"Transfer": work | {"kept": kept}})["stamped"]
-        if len(told) != count:
-            raise Cannot(f"the core's client reported {len(told)} transfers, not {count}")
-        begun, ended = min(each["begun"] for each in told), max(each["last_byte"] for each in told)
-        return (ended - begun) * 1e-9, told
+        reported: list[Stamps] = self.native.ask({"Transfer": work | {"kept": kept}})["stamped"]
+        if len(reported) != count:
+            raise Cannot(f"the core's client reported {len(reported)} transfers, not {count}")
+        begun, ended = min(each["begun"] for each in reported), max(each["last_byte"] for each in reported)
+        return (ended - begun) * 1e-9, reported
 
 
 @contextlib.contextmanager

@@ -44,10 +44,10 @@ def main() -> None:
     for line in sys.stdin:
         try:
             ((what, asked),) = json.loads(line).items()
-            told: dict[str, Any] = {"ok": getattr(end, what)(**asked)}
+            reported: dict[str, Any] = {"ok": getattr(end, what)(**asked)}
         except Exception as error:
-            told = {"failed": f"{type(error).__name__}: {error}"}
-        answers.write(json.dumps(told) + "\n")
+            reported = {"failed": f"{type(error).__name__}: {error}"}
+        answers.write(json.dumps(reported) + "\n")
         answers.flush()
     # Threads of a server may still wait for somebody.
     os._exit(0)

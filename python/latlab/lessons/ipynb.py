@@ -17,8 +17,8 @@ def notebook(result: Result) -> str:
     guess = []
     if asked is not None:
         options += ", guess=guess"
-        told = f"{asked.question} (Published: {asked.textbook.text}.)"
-        guess = [_markdown(f"What do you expect? {told}"), _code('guess = None  # a number, as in "12"')]
+        reported = f"{asked.question} (Published: {asked.textbook.text}.)"
+        guess = [_markdown(f"What do you expect? {reported}"), _code('guess = None  # a number, as in "12"')]
     cells = [
         _markdown(f"# {result.question}\n\nLesson `{result.name}` of latlab, after {result.origin}."),
         *guess,

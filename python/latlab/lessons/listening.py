@@ -28,14 +28,14 @@ def main(kind: str, answer: str, *program: str) -> int:
     with subprocess.Popen(program, env=environment) as child:  # noqa: S603 - what the lesson asked for
         code, peak = _ended(child)
         seconds = time.perf_counter() - begun
-    told: dict[str, Any] = {"code": code, "seconds": seconds, "peak_bytes": peak, "stages": {}}
+    reported: dict[str, Any] = {"code": code, "seconds": seconds, "peak_bytes": peak, "stages": {}}
     if kind == "marks":
         heard = json.loads(_core.stages_heard() or "{}")
-        told["stages"] = {row["name"]: row["self_seconds"] for row in heard["stages"]}
+        reported["stages"] = {row["name"]: row["self_seconds"] for row in heard["stages"]}
         # Marks that are missing would make a stage shorter than it was.
-        told["missed"] = heard["lost"] + heard["unmatched"] + sum(row["cut"] for row in heard["stages"])
+        reported["missed"] = heard["lost"] + heard["unmatched"] + sum(row["cut"] for row in heard["stages"])
     with open(answer, "w", encoding="utf-8") as file:  # noqa: PTH123 - importing pathlib takes longer than this
-        json.dump(told, file)
+        json.dump(reported, file)
     return 0
 
 

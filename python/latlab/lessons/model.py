@@ -117,7 +117,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Told:
+class Reported:
     """What a lesson's own function returns: everything but what the framework knows by itself."""
 
     answer: tuple[str, ...]

@@ -49,7 +49,7 @@ import jinja2.meta
 from latlab.lessons import words
 from latlab.lessons.bench import Times, nothing
 from latlab.lessons.figures import Cell, Column, Mark, Picture, Published, Row, Series, Table
-from latlab.lessons.model import Answer, Exercise, Misled, Told
+from latlab.lessons.model import Answer, Exercise, Misled, Reported
 from latlab.units import format_bytes, format_count, format_ns, format_percent
 
 _ABSENT: Final = "\0"
@@ -72,7 +72,7 @@ class Absent(jinja2.ChainableUndefined):
     __truediv__ = __rtruediv__ = __pow__ = __neg__ = __lt__ = __le__ = __gt__ = __ge__ = _same
 
 
-def told(lesson: str, series: tuple[Series, ...] = (), /, **values: object) -> Told:
+def reported(lesson: str, series: tuple[Series, ...] = (), /, **values: object) -> Reported:
     """What a lesson says.
 
     Args:
@@ -109,7 +109,7 @@ def told(lesson: str, series: tuple[Series, ...] = (), /, **values: object) -> T
 
     tables = (_table(*part, figures) for part in _parts(parts.get("Tables", ""), "### ") if part[0])
     pictures = (_picture(*part, figures) for part in _parts(parts.get("Pictures", ""), "### ") if part[0])
-    return Told(
+    return Reported(
         answer=tuple(_sentences(parts[""].split("\n\n"), figures)),
         tables=tuple(table for table in tables if table is not None),
         pictures=tuple(picture for picture in pictures if picture.marks),

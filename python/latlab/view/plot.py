@@ -175,10 +175,10 @@ class Plane:
         parts = []
         for name, curve in self.lines.items():
             spots = [curve[0], curve[-1]] if len(curve) > 1 else curve
-            parts.append(f"{name}: {' to '.join(map(self._told, spots))}")
+            parts.append(f"{name}: {' to '.join(map(self._reported, spots))}")
         return "; ".join(parts)
 
-    def _told(self, spot: Spot) -> str:
+    def _reported(self, spot: Spot) -> str:
         plural = "" if spot.x == 1 else "s"
         return self.said.format(x=self.x.write(spot.x), y=self.y.write(spot.value), s=plural)
 

@@ -27,7 +27,7 @@ from latlab.installed import version
 from latlab.lessons import named
 from latlab.lessons.figures import Cell, Published, written
 from latlab.lessons.model import SCHEMA, Result
-from latlab.lessons.template import told
+from latlab.lessons.template import reported
 from latlab.text import clean
 from latlab.units import format_factor
 
@@ -182,7 +182,7 @@ def together(results: Sequence[Result], same: int = 0, sizes: int = 0) -> Result
     if key is None:
         raise UserError(f"--compare: no figure of {first.name} is in two of the results")
     apart = key.apart()
-    said = told(
+    said = reported(
         __name__,
         key=key,
         here={place: replace(cell, published=None) for place, cell in key.cells.items()},

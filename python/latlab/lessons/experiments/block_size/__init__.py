@@ -26,10 +26,10 @@ from latlab.lessons.experiments.block_size.disks import (
 from latlab.lessons.figures import Cell, Published
 from latlab.lessons.folder import fresh_folder, own_folder
 from latlab.lessons.machine import file_system
-from latlab.lessons.model import Guess, Original, Size, Told
+from latlab.lessons.model import Guess, Original, Reported, Size
 from latlab.lessons.native import findings, probed, records, why_not
 from latlab.lessons.programs import block_size
-from latlab.lessons.template import told
+from latlab.lessons.template import reported
 from latlab.units import format_bytes, format_seconds
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ _WRITE: Final = "storage.write.sequential"
 NO_WHY: Final = MappingProxyType(dict.fromkeys(("files", "blocks", "read", "write", "two"), ""))
 
 
-def run(bench: Bench) -> Told:
+def run(bench: Bench) -> Reported:
     """One file a size, blocks within a file, a column of a table; then the probes."""
     of_files, of_blocks = "one flushed file of each size", "blocks within one file"
     files = bench.attempt(of_files, lambda: by_file(bench)) or {}
@@ -118,7 +118,7 @@ def say(
     asked: Size = "default",
     two: Sequence[Curve] = (),
     systems: Sequence[str] = ("",),
-) -> Told:
+) -> Reported:
     """What these figures say.
 
     Args:
@@ -139,7 +139,7 @@ def say(
         for curve, system, reason in zip(two, systems, never, strict=False)
     ]
     solid = by_two(*disks) if disks else by_the_published(one)
-    return told(
+    return reported(
         __name__,
         asked=asked,
         files=every,

@@ -33,9 +33,9 @@ from latlab.lessons.experiments.downloads.transfers import (
     ten_files,
 )
 from latlab.lessons.figures import Cell, Published, Unit
-from latlab.lessons.model import Guess, Original, Told
+from latlab.lessons.model import Guess, Original, Reported
 from latlab.lessons.native import probed, records
-from latlab.lessons.template import told
+from latlab.lessons.template import reported
 from latlab.text import clean
 from latlab.units import format_bytes
 
@@ -81,7 +81,7 @@ def wanted() -> Iterator[str]:
         yield "for the rows of the published program: pip install 'latlab[lessons]'"
 
 
-def run(bench: Bench) -> Told:
+def run(bench: Bench) -> Reported:
     """Ten files in every way, then how many workers, how many files, which order, and what fails."""
     plan = PLANS[bench.size]
     with contextlib.ExitStack() as stack:
@@ -166,10 +166,10 @@ class Found:
         return cell if self.far is None or cell.value is None else replace(cell, why=self.far.label)
 
 
-def say(found: Found) -> Told:
+def say(found: Found) -> Reported:
     """What these figures say."""
     label = found.why(_PATH) if found.far is None else found.far.label
-    return told(__name__, label=label, emulated=found.emulated, **vars(found))
+    return reported(__name__, label=label, emulated=found.emulated, **vars(found))
 
 
 # ----------------------------------------------------------------------------------------------------------

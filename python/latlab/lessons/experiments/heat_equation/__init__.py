@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Final
 from latlab.lessons.bench import NOT_TIMED, Arms, Bench, Cannot, Times, counting, nothing
 from latlab.lessons.figures import Cell, Published
 from latlab.lessons.memory import free_below
-from latlab.lessons.model import Guess, Original, Told
+from latlab.lessons.model import Guess, Original, Reported
 from latlab.lessons.native import probed, records
 from latlab.lessons.programs import heat_equation, heat_lines
-from latlab.lessons.template import told
+from latlab.lessons.template import reported
 from latlab.units import format_bytes
 
 if TYPE_CHECKING:
@@ -100,12 +100,12 @@ class Arm:
     faults: float | None = None
 
 
-def run(bench: Bench) -> Told:
+def run(bench: Bench) -> Reported:
     """The three variants, the share of each line, the same in NumPy, and below Python."""
     plan = PLANS[bench.size]
     what = {name: f"{text} ({plan.n} x {plan.n})" for name, text in ARMS.items()}
     asked = {name: (text, functools.partial(stepped, name, plan)) for name, text in what.items()}
-    kept = bench.rounds(asked, plan.rounds, told=True)
+    kept = bench.rounds(asked, plan.rounds, reported=True)
     # What swapping saves of grids of the right size is little: it takes more rounds to tell.
     more = bench.rounds({name: asked[name] for name in kept if name != "published"}, plan.more)
     arms = {
@@ -127,12 +127,12 @@ def say(
     arrays: Arms[str] = NOT_TIMED,
     ratios: Sequence[tuple[int, float, float]] = (),
     why_native: str = "",
-) -> Told:
+) -> Reported:
     """What these figures say."""
     of_lines = {name: times for name, times in lines.items() if name != "step"}
     making = arms["published"].making
     of_published = of_lines | {"allocate": making} if making else {}
-    return told(
+    return reported(
         __name__,
         plan=plan,
         arms=arms,

@@ -23,10 +23,10 @@ from latlab.lessons.experiments.io_bottleneck.workshop import (
     of_sorting,
 )
 from latlab.lessons.figures import Published, Series
-from latlab.lessons.model import Guess, Original, Told
+from latlab.lessons.model import Guess, Original, Reported
 from latlab.lessons.native import PLAIN_BLOCK, disk_rate, nearest_block
 from latlab.lessons.programs import disk_speed
-from latlab.lessons.template import told
+from latlab.lessons.template import reported
 
 if TYPE_CHECKING:
     from latlab.run.run import Run
@@ -91,7 +91,7 @@ _NOT_RUN: Final = "it was not run"
 _SORT: Final = "sorting, by the number of different words"
 
 
-def run(bench: Bench) -> Told:
+def run(bench: Bench) -> Reported:
     """The disk, the text, the programs, sorting, the ledgers; then the probes."""
     plan = PLANS[bench.size]
     with Workshop(bench) as shop:
@@ -149,7 +149,7 @@ def say(
     ledgers: Mapping[str, Ledger] | None = None,
     native: Run | None = None,
     why_native: str = "",
-) -> Told:
+) -> Reported:
     """What these figures say.
 
     Args:
@@ -178,7 +178,7 @@ def say(
         for name in SORTERS
         if name in names
     }
-    return told(
+    return reported(
         __name__,
         tuple(series(sorts)),
         text=text,

@@ -280,7 +280,7 @@ class Workshop:
                 for name, arm in compiled.items()
             }
         for name, future in building.items():
-            program = self.bench.attempt(ARMS[name].title, future.result, told=False)
+            program = self.bench.attempt(ARMS[name].title, future.result, reported=False)
             if program is not None:
                 commands[name] = [str(program)]
         return commands
@@ -305,7 +305,7 @@ class Workshop:
             },
             self.plan.rounds,
             self.plan.counting_s,
-            told=text.size >= _LONG_TEXT,
+            reported=text.size >= _LONG_TEXT,
         )
         return {each: tuple(heard) for each, heard in found.items()}
 
@@ -450,8 +450,8 @@ def check_output(arm: Arm, output: bytes, text: Text) -> None:
     lines = output.splitlines()
     if arm in OF_LINES.values():
         if lines != [b"lines %d" % text.lines]:
-            told = clean(output[:60].decode("utf-8", "replace"))
-            raise Cannot(f"its counts are wrong: {told!r} for {text.lines:,} lines")
+            reported = clean(output[:60].decode("utf-8", "replace"))
+            raise Cannot(f"its counts are wrong: {reported!r} for {text.lines:,} lines")
         return
     if checksum(lines) != text.check:
         raise Cannot(

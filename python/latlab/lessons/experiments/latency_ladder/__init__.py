@@ -16,10 +16,10 @@ from latlab.lessons.cache import brought_in, why_not_cold
 from latlab.lessons.figures import Cell, Published
 from latlab.lessons.machine import cache_sizes
 from latlab.lessons.memory import free_below
-from latlab.lessons.model import Guess, Original, Told
+from latlab.lessons.model import Guess, Original, Reported
 from latlab.lessons.native import disk_rate, why_not
 from latlab.lessons.programs import ladder
-from latlab.lessons.template import told
+from latlab.lessons.template import reported
 from latlab.run.distance import DISTANCE_M as DISTANCE_M  # for the template
 from latlab.run.distance import FLOOR_NS
 from latlab.units import format_bytes
@@ -80,7 +80,7 @@ _FILE, _COLD = "reading a file", "reading a file past the page cache"
 _FILE_BYTES: Final = {"small": 1 << 24, "default": 1 << 28, "original": 1 << 30}
 
 
-def run(bench: Bench) -> Told:
+def run(bench: Bench) -> Reported:
     """As Python sees it; then the probes' ladder; references where there is no such level."""
     chased = bench.arms("chasing through memory of each size", lambda: chases(bench))
     what = "copying within memory"
@@ -115,7 +115,7 @@ def say(
     *,
     called_spinning: bool | None = None,
     largest_cache: int = 0,
-) -> Told:
+) -> Reported:
     """What these figures say.
 
     Args:
@@ -140,7 +140,7 @@ def say(
         }
         for key in LEVELS
     }
-    return told(
+    return reported(
         __name__,
         levels=levels,
         rates={

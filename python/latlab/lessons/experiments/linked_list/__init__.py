@@ -36,10 +36,10 @@ from latlab.lessons.experiments.linked_list.ways import (
 )
 from latlab.lessons.figures import Cell, Published
 from latlab.lessons.memory import enough_memory
-from latlab.lessons.model import Guess, Original, Told
+from latlab.lessons.model import Guess, Original, Reported
 from latlab.lessons.native import cell_of, findings, probed, records
 from latlab.lessons.programs import linked_list as program
-from latlab.lessons.template import told
+from latlab.lessons.template import reported
 from latlab.units import format_count
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ InPython = tuple[Times, Times, Times, float]
 class Overflow:
     """What the published copy does: figures of the program, and what AddressSanitizer says of both nodes."""
 
-    told: Mapping[str, str]
+    reported: Mapping[str, str]
     sanitized: str
     exact: str
     why: str
@@ -115,7 +115,7 @@ def wanted() -> Iterator[str]:
         yield f"for the rows of other allocators (Debian): apt install {' '.join(packages)}"
 
 
-def run(bench: Bench) -> Told:
+def run(bench: Bench) -> Reported:
     """The published program, its profile, each improvement, and the same in Python."""
     plan = PLANS[bench.size]
     lists, programs = "linked lists in Python", "the C programs"
@@ -132,7 +132,7 @@ def run(bench: Bench) -> Told:
     )
     why = {name: bench.why(what) or bench.why(programs) for name, what in (WAYS | _PARTS).items()}
     explained = c.explained
-    return told(
+    return reported(
         __name__,
         **{name: getattr(c, name) for name in InC.__slots__},
         plan=plan,
@@ -193,7 +193,7 @@ def walked(bench: Bench, compiler: Compiler, plan: Plan) -> dict[str, dict[str, 
     kept: dict[str, list[Words]] = {name: [] for name in LAYOUTS}
     for name in bench.turns(LAYOUTS, plan.rounds, plan.turns_s):
         _, apart, start = LAYOUTS[name]
-        found = compiled.told(walker, plan.nodes, apart, start)
+        found = compiled.reported(walker, plan.nodes, apart, start)
         if any(found[f"{order}_whole"] != str(plan.nodes) for order in ORDERS):
             raise Cannot("a proof failed: a walk did not meet each node")
         kept[name].append(found)
@@ -207,7 +207,7 @@ def walked(bench: Bench, compiler: Compiler, plan: Plan) -> dict[str, dict[str, 
 
 def overflowing(compiler: Compiler) -> Overflow:
     """The published copy, plainly and under AddressSanitizer."""
-    found = compiled.told(compiler.program("list_overflow"))
+    found = compiled.reported(compiler.program("list_overflow"))
     said, why = [], ""
     for tag, flags in (("-asan", ()), ("-exact", ("-DEXACT",))):
         try:

@@ -207,8 +207,8 @@ def part_cells(explained: Explained) -> dict[str, Cell]:
         kernel = explained.row("kernel-cpu")
         for part in kernel.counted if kernel else ():
             if part.name == name:
-                told = f"{format_percent(part.low)} to {format_percent(part.high)}"
-                return nothing("share", f"the kernel's work is not divided: {told} of the time")
+                reported = f"{format_percent(part.low)} to {format_percent(part.high)}"
+                return nothing("share", f"the kernel's work is not divided: {reported} of the time")
         return of(name)
 
     cells: dict[str, Cell] = {}
@@ -220,8 +220,8 @@ def part_cells(explained: Explained) -> dict[str, Cell]:
         within = {each.name: each for each in (own.within if own else ())}
         for name, category in (("allocator", "allocator"), ("main", "compute")):
             each = within.get(category)
-            told = f": between {format_percent(each.low)} and {format_percent(each.high)}" if each else ""
-            cells[name] = nothing("share", f"{_SIGHT[3]}{told}")
+            reported = f": between {format_percent(each.low)} and {format_percent(each.high)}" if each else ""
+            cells[name] = nothing("share", f"{_SIGHT[3]}{reported}")
         cells["user_cpu"] = of("user-cpu", "allocator", *_OWN_CODE)
     faults = explained.row("page-faults")
     clearing = sum(each.share for each in (faults.functions if faults else ()) if _is("clear_page", each))

@@ -114,9 +114,9 @@ class Made:
 def created(bench: Bench, plan: Plan, listed: Path, own: Path | None) -> dict[str, Made]:
     """Every way that this machine has, alternately; without malloc's list none, as all are compared with it."""
     nodes = plan.nodes
-    asked: dict[str, Callable[[], Words]] = {"malloc": lambda: compiled.told(listed, nodes, "proof")}
+    asked: dict[str, Callable[[], Words]] = {"malloc": lambda: compiled.reported(listed, nodes, "proof")}
     if own is not None:
-        asked |= {name: functools.partial(compiled.told, own, name, nodes) for name in _OWN}
+        asked |= {name: functools.partial(compiled.reported, own, name, nodes) for name in _OWN}
     asked |= {name: functools.partial(tuned, listed, nodes, name) for name in TUNABLES}
     asked |= {name: functools.partial(preloaded, listed, nodes, name) for name in ALLOCATORS}
     arms = {name: (WAYS[name], functools.partial(whole, work, nodes)) for name, work in asked.items()}
@@ -181,7 +181,7 @@ def tuned(listed: Path, nodes: int, name: str) -> Words:
     """
     if platform.libc_ver()[0] != "glibc":
         raise Cannot("these settings are of glibc, which is not the C library here")
-    found = compiled.told(listed, nodes, "proof", environment={"GLIBC_TUNABLES": TUNABLES[name]})
+    found = compiled.reported(listed, nodes, "proof", environment={"GLIBC_TUNABLES": TUNABLES[name]})
     if name == "top_pad" and int(found["ahead"]) < PAD:
         raise Cannot("the setting had no effect: the heap was not grown by 64 MiB")
     return found
@@ -196,7 +196,7 @@ def preloaded(listed: Path, nodes: int, name: str) -> Words:
     library = library_of(name)
     if library is None:
         raise Cannot(f"it is not installed (Debian: apt install {ALLOCATORS[name][1]})")
-    found = compiled.told(listed, nodes, "proof", environment={"LD_PRELOAD": str(library)})
+    found = compiled.reported(listed, nodes, "proof", environment={"LD_PRELOAD": str(library)})
     if name not in Path(found["library"]).name:
         raise Cannot(f"{library} was preloaded, but malloc is that of {found['library']}")
     return found

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final
 
 from latlab.lessons.bench import Arms, Bench, Times
 from latlab.lessons.figures import Cell
-from latlab.lessons.model import Guess, Original, Told
+from latlab.lessons.model import Guess, Original, Reported
 from latlab.lessons.native import probed, records
 from latlab.lessons.programs import list_cost
-from latlab.lessons.template import told
+from latlab.lessons.template import reported
 
 if TYPE_CHECKING:
     from latlab.run.run import Run
@@ -51,7 +51,7 @@ TOLD: Final = 100_000
 Key = tuple[str, int]
 
 
-def run(bench: Bench) -> Told:
+def run(bench: Bench) -> Reported:
     """Every way at every size; then reusing, the collector, and the pages behind it."""
     sizes, rounds = SIZES[bench.size], _ROUNDS[bench.size]
     creating = "creating and freeing lists"
@@ -64,7 +64,7 @@ def run(bench: Bench) -> Told:
     native, why_native = probed(
         bench, "python.object", profile="quick" if small else "standard", budget=1.2 if small else 8.0
     )
-    return told(
+    return reported(
         __name__,
         create=Arms({key: made for key, (made, _) in grid.items()}, bench.why(creating)),
         free=Arms({key: freed for key, (_, freed) in grid.items()}, bench.why(creating)),

@@ -30,9 +30,9 @@ from latlab.lessons.experiments.random_pokes.timed import (
 )
 from latlab.lessons.figures import Cell, Column, Published, Row, Series, Table
 from latlab.lessons.machine import cache_sizes, cpu_facts, machine
-from latlab.lessons.model import Guess, Original, Size, Told
+from latlab.lessons.model import Guess, Original, Reported, Size
 from latlab.lessons.native import cell_of, findings, records, why_not
-from latlab.lessons.template import told
+from latlab.lessons.template import reported
 from latlab.units import format_bytes, format_count, format_ns, format_seconds
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ class Found:
     asked: Size = "default"
 
 
-def run(bench: Bench) -> Told:
+def run(bench: Bench) -> Reported:
     """The notebook from its first cell to its last, and its sequel."""
     found: dict[tuple[str, int], Poked] = {}
     created: dict[int, tuple[float, float]] = {}
@@ -141,13 +141,13 @@ def run(bench: Bench) -> Told:
     return replace(said, tables=(*said.tables, system()))
 
 
-def say(found: Found) -> Told:
+def say(found: Found) -> Reported:
     """What these figures say."""
     native, why, asked = found.native, found.why, found.asked
     found_causes = causes(records(native, "memory.poke", "per_op"))
     large_file = warm(native)
     integers = f"{format_count(10**9)} integers in memory"
-    return told(
+    return reported(
         __name__,
         tuple(
             Series(f"{place}_largest_{size}", "s", poked.seconds[-KEPT:])

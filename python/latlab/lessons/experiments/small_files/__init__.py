@@ -18,10 +18,10 @@ from latlab.lessons.cache import again, why_not_cold
 from latlab.lessons.figures import Cell, Published
 from latlab.lessons.folder import fresh_folder
 from latlab.lessons.memory import enough_memory
-from latlab.lessons.model import Guess, Original, Told
+from latlab.lessons.model import Guess, Original, Reported
 from latlab.lessons.native import probed, records
 from latlab.lessons.programs import file_steps, small_files
-from latlab.lessons.template import told
+from latlab.lessons.template import reported
 from latlab.units import format_bytes, format_count
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ PAIRS: Final = {
 _ROUNDS_KEPT: Final = 4
 
 
-def run(bench: Bench) -> Told:
+def run(bench: Bench) -> Reported:
     """Both pairs, then where the time of a small file goes."""
     first, second = PAIRS[bench.size]
     found = bench.arms(f"{first.one_name} against {first.many_name}", lambda: passes(bench, first))
@@ -127,10 +127,10 @@ class Found:
     why_native: str = ""
 
 
-def say(found: Found) -> Told:
+def say(found: Found) -> Reported:
     """What these figures say."""
     pair, second = found.pairs
-    return told(__name__, pair=pair, second=second, part=part_of(pair), **vars(found))
+    return reported(__name__, pair=pair, second=second, part=part_of(pair), **vars(found))
 
 
 def passes(bench: Bench, pair: Pair) -> dict[str, Times]:
@@ -176,7 +176,7 @@ def read(way: str, folder: Path, data: bytes, pair: Pair) -> float:
     """
     program = Path(small_files.__file__)
     words = ("read", way, folder, zlib.crc32(data), pair.each, pair.files)
-    return float(compiled.told(Path(sys.executable), program, *words)["seconds"])
+    return float(compiled.reported(Path(sys.executable), program, *words)["seconds"])
 
 
 def by_step(bench: Bench, pair: Pair) -> dict[str, Times]:

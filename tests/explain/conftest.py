@@ -57,7 +57,7 @@ def has_the_calibration(request: pytest.FixtureRequest, calibrated: Calibrated, 
 
 @pytest.fixture(scope="session", params=[pytest.param(level, marks=pytest.mark.slow) for level in "13"])
 def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
-    """A program that reads, works and writes in stages, at the most sight that there is, and the least."""
+    """A program that reads, works and writes in stages, at the highest tracing level and at the lowest."""
     folder = tmp_path_factory.mktemp(f"explained-{request.param}")
     names = {kind: folder / f"where.{kind}" for kind in ("json", "html", "trace", "firefox")}
     source, target = folder / "input data", folder / "output <data>"

@@ -23,7 +23,7 @@ def explained(
 
     Args:
         folder: Where the answer is written.
-        level: At most this sight.
+        level: The highest tracing level to use.
         programs: The arguments of each, by name.
         memory_bytes: Of address space, for explain and the programs.
     """

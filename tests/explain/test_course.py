@@ -44,7 +44,7 @@ def test_a_thread_that_only_sleeps_is_shown_asleep(written: SimpleNamespace) -> 
     sleeper = next(lane for lane in timeline.threads if lane.thread != lane.process)
     asleep = sum(span[1] * span[3] for span in sleeper.spans if timeline.thread_names[span[2]] == "sleep")
     seen = sum(span[1] for span in sleeper.spans)
-    # Of its 0.6 s, what lies before the first look at it and after the last is not known.
+    # Of its 0.6 s, what lies before the first scan of it and after the last is not known.
     assert 0.3 <= seen <= timeline.end_s
     # Being started and waking up may take long on a busy machine.
     assert 0.3 <= asleep >= 0.5 * seen

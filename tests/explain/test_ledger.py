@@ -1,4 +1,4 @@
-"""`latlab explain`: the program untouched, the books closed, bad input one line."""
+"""`latlab explain`: the program untouched, the accounting check holds, bad input one line."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_a_sleep_is_a_sleep_and_user_code_is_not_guessed_at(
     # A busy machine wakes a sleeper late, which its own clock has too.
     slept = float(result.stderr.splitlines()[1])
     wall_s, sleep = ledger["wall_s"], shares["sleep"]
-    # By looks, of which there are few then: the truth is in the interval that is stated.
+    # By scans, of which there are few then: the truth is in the interval that is stated.
     assert sleep["high"] * wall_s >= 0.4 - 0.05, sleep
     assert sleep["low"] * wall_s <= slept + 0.05 * wall_s, sleep
     assert not {"compute", "allocator", "memory-copy", "garbage-collection"} & set(shares)

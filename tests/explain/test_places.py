@@ -82,7 +82,7 @@ class Waiter:
     def wait(self):
         time.sleep(0.3)
 
-# On a busy machine the first look comes late, and what was before it is in no share.
+# On a busy machine the first scan comes late, and what was before it is in no share.
 time.sleep(0.3)
 f()
 Waiter().wait()
@@ -177,7 +177,7 @@ def test_without_samples_no_function_is_named_and_it_is_said_and_nothing_of_pyth
 def interpreted(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:
-    """A Python program, at the most sight that there is here, and at the least."""
+    """A Python program, at the highest tracing level here and at the lowest."""
     folder = tmp_path_factory.mktemp("python")
     script = folder / "two.py"
     script.write_text(PYTHON_PROGRAM, encoding="utf-8")

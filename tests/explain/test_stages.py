@@ -36,7 +36,7 @@ time.sleep(0.1)
 
 @pytest.fixture(scope="module", params=["1", "3"])
 def ledger(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """At the most sight that there is here, and at the least."""
+    """At the highest tracing level here and at the lowest."""
     file = tmp_path_factory.mktemp("stages") / "ledger.json"
     done = explain(
         "--no-limits", "--level", request.param, "--json", str(file), "--", sys.executable, "-c", PROGRAM
@@ -71,7 +71,7 @@ def test_a_stage_that_sleeps_slept_and_one_that_works_was_on_the_cpu(ledger: dic
     assert waits["seconds"] == pytest.approx(waits["thread_s"], abs=max(0.1, 5 * between_samples))
     others = {part["name"] for part in waits["categories"]} - {"sleep", "run-queue-wait"}
     assert all(share(waits, "sleep") > share(waits, name) for name in others), waits
-    # What fell between two looks, or was over before its reason was read, is said to be that.
+    # What fell between two scans, or was over before its reason was read, is said to be that.
     assert share(waits, "sleep", "run-queue-wait", "unexplained") >= 0.5 * waits["share"], waits
     # What it did on the CPU is known from samples, of which a slow machine allows few: the kernel's part may
     # be that of the whole program. That it waited for nothing but a CPU is known from its states.
@@ -102,7 +102,7 @@ def test_a_shell_script_marks_by_lines(tmp_path: Path) -> None:
     done = explain("--no-limits", "--json", str(file), "--", "sh", "-c", script)
     assert done.returncode == 0, done.stderr
     nap = stage(json.loads(file.read_text(encoding="utf-8")), "nap")
-    # The lines got the time at which they were seen: looks are a tenth of a second apart at most.
+    # The lines got the time at which they were seen: scans are a tenth of a second apart at most.
     assert nap["seconds"] >= 0.3
     # The rest is the start of a process, which takes as long as the machine likes, and waiting for a CPU.
     assert share(nap, "sleep", "waiting-for-children") >= 0.5 * nap["share"], nap

@@ -269,7 +269,7 @@ def test_pauses_of_go_are_those_that_the_program_reads_itself(
     assert (result["runtime"], result["kind"]) == ("Go", "garbage collection pauses")
     assert result["is_least"], "its memory is gone with it"
     assert 20 <= times <= 256
-    # It sleeps when it has counted, so that the last look comes after that.
+    # It sleeps when it has counted, so that the last scan comes after that.
     assert result["times"] == times
     assert result["seconds"] == pytest.approx(total_ns / 1e9)
     assert result["longest_s"] == pytest.approx(longest_ns / 1e9)

@@ -23,7 +23,7 @@ PATIENCE_S = 60.0
 """Only what hangs waits so long: no test passes or fails by how fast something is."""
 
 PAUSE_S = 0.03
-"""Between two looks at what a command does: looking takes CPU time too."""
+"""Between two checks of what a command does: a check takes CPU time too."""
 
 BRIEF = ("measure", "--only", "clock.read", "--budget", "0.1", "--no-report")
 """The shortest run, where what is measured does not matter."""

@@ -1,4 +1,4 @@
-"""Explaining where much is refused or hidden: exit code and books are right, what is not seen is said."""
+"""Explaining where much is refused or hidden: exit code and accounting check are right, gaps are named."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_where_nobody_may_attach_waits_are_told_by_the_kernels_function_and_pyth
         pytest.skip("needs a way to be without capabilities, and root has it")
     inside = allowed(*WITHOUT_CAPABILITIES)
     python = (sys.executable, "-I", "-S", "-c", "import sys, time; time.sleep(6); sys.exit(5)")
-    # Each file that a look opens is asked of this process: looks are dear, and the sleep is long.
+    # Each file that a scan opens is asked of this process: scans are slow, and the sleep is long.
     with attaching.refused() as before:
         ledger = explained(place, *python, inside=inside, level="3", preexec_fn=before)
     assert is_what_it_waited_for(ledger, "sleep"), ledger["categories"]

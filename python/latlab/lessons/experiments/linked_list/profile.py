@@ -62,7 +62,7 @@ _WAITS: Final = (
 )
 _OWN_CODE: Final = ("compute", "memory-copy", "garbage-collection")
 #: What `explain` knows at each level.
-_SIGHT: Final = {
+_LEVEL: Final = {
     1: "no sample fell into it",
     2: "at level 2 only the program's own code is sampled, the kernel's is counted",
     3: "at level 3 latlab cannot sample a program's code; the kernel's work is counted and priced",
@@ -175,7 +175,7 @@ def _is(name: str, function: Function) -> bool:
 def _no_share(explained: Explained, name: str) -> str:
     if not _sees(explained, name):
         raised = f"; to see more: {explained.raise_}" if explained.raise_ else ""
-        return f"{_SIGHT[explained.level]}{raised}"
+        return f"{_LEVEL[explained.level]}{raised}"
     if name in {"unmap_page_range", "free_unref_page_list"}:
         return "the end of a program, where its memory goes back, is counted as a whole by latlab explain: see the next table"
     return "no or few samples fell into a function of that name"
@@ -221,7 +221,7 @@ def part_cells(explained: Explained) -> dict[str, Cell]:
         for name, category in (("allocator", "allocator"), ("main", "compute")):
             each = within.get(category)
             reported = f": between {format_percent(each.low)} and {format_percent(each.high)}" if each else ""
-            cells[name] = nothing("share", f"{_SIGHT[3]}{reported}")
+            cells[name] = nothing("share", f"{_LEVEL[3]}{reported}")
         cells["user_cpu"] = of("user-cpu", "allocator", *_OWN_CODE)
     faults = explained.row("page-faults")
     clearing = sum(each.share for each in (faults.functions if faults else ()) if _is("clear_page", each))
@@ -230,7 +230,7 @@ def part_cells(explained: Explained) -> dict[str, Cell]:
         cells["page_clearing"] = sampled(explained, clearing)
         cells["page_faults"] = sampled(explained, max(faults.share - clearing, 0.0))
     else:
-        cells["page_clearing"] = nothing("share", _SIGHT[explained.level])
+        cells["page_clearing"] = nothing("share", _LEVEL[explained.level])
         cells["page_faults"] = in_the_kernel("page-faults")
     cells["start_and_exit"] = in_the_kernel("start-and-exit")
     cells["waiting"] = of("run-queue-wait")

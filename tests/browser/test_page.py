@@ -325,7 +325,7 @@ def test_without_scripts_the_tables_are_there(browser: Browser, page_file: Path,
     plain.write_text(re.sub(r"<script.*?</script>", "", source, flags=re.DOTALL), encoding="utf-8")
     page = browser.new_page()
     page.goto(plain.as_uri())
-    assert page.get_by_text("The charts are drawn by this page's script").is_visible()
+    assert page.get_by_text("The charts need JavaScript, which is off").is_visible()
     assert page.locator("#hierarchy details.data tbody tr").first.is_visible()
     assert not page.locator("[data-chart]").first.is_visible()
     page.close()

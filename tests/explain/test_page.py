@@ -193,4 +193,4 @@ def test_two_outputs_cannot_be_one_file(tmp_path: Path) -> None:
     same = str(tmp_path / "same")
     result = CliRunner().invoke(command, ["--html", same, "--trace", same, "--", "true"])
     assert isinstance(result.exception, UserError)
-    assert "of its own" in str(result.exception)
+    assert "a different file for each" in str(result.exception)

@@ -555,4 +555,4 @@ def test_an_input_that_can_be_read_only_once_is_no_input_of_experiments() -> Non
 def test_what_fails_is_explained_and_not_run_again() -> None:
     told = explain("--prove", "--yes", "--no-limits", "--level", "3", "--", "sh", "-c", "exit 4")
     assert told.returncode == 4
-    assert "not run again, as it ended with 4" in told.stderr
+    assert "not run again because it ended with 4" in told.stderr

@@ -214,7 +214,7 @@ def test_its_first_screen_has_the_answer_the_documents_figure_a_table_and_reason
     assert result.leading[0].title in said
     assert result.pictures[0].title in said
     assert "Why" in lines
-    assert "Run with --full" in said
+    assert "--full shows all tables" in said
 
 
 @pytest.mark.slow

@@ -91,7 +91,7 @@ InPython = tuple[Times, Times, Times, float]
 class Overflow:
     """What the published copy does: figures of the program, and what AddressSanitizer says of both nodes."""
 
-    reported: Mapping[str, str]
+    told: Mapping[str, str]
     sanitized: str
     exact: str
     why: str

@@ -902,12 +902,15 @@ mod tests {
         let mut scanner = Scanner::at(Rules::built_in(), pid);
         let mut states = Vec::new();
         scanner.scan(&mut states);
+        // An emulator has threads of its own.
+        let threads = states.len();
+        assert!(threads > 0, "it waits for input");
         scanner.read_calls(u64::MAX);
         drop(child.stdin.take());
         child.wait().unwrap();
         states.clear();
         scanner.scan_process(0, u64::MAX, &mut states);
-        assert_eq!(states.len(), 1, "it has ended only since");
+        assert_eq!(states.len(), threads, "it has ended only since");
         scanner.scan(&mut states);
         assert!(states.is_empty(), "{states:?}");
     }

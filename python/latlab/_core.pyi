@@ -173,3 +173,9 @@ def t_quantile(p: float, df: float) -> float:
 
 def t_tail(t: float, df: float) -> float:
     """How often Student's t with `df` degrees of freedom lies beyond `t`, on either side."""
+
+def digamma(x: float) -> float:
+    """First derivative of the logarithm of the gamma function, for x > 0."""
+
+def trigamma_inverse(v: float) -> float:
+    """The x > 0 at which its second derivative is `v`, for v > 0."""

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import special
 
+from latlab import _core
 from latlab.fleet import naming
 
 HOSTS, FIGURES = 20, 12
@@ -99,5 +100,5 @@ def test_the_variance_of_the_closest_is_scaled_to_that_of_all() -> None:
 
 @pytest.mark.parametrize("x", [0.1, 1.0, 2.5, 7.9, 8.0, 40.0])
 def test_the_derivatives_of_the_gamma_function_are_those_of_scipy(x: float) -> None:
-    assert naming._digamma(x) == pytest.approx(special.digamma(x), rel=1e-6, abs=1e-6)
-    assert naming._trigamma(x) == pytest.approx(special.polygamma(1, x), rel=1e-6)
+    assert _core.digamma(x) == pytest.approx(special.digamma(x), rel=1e-6, abs=1e-6)
+    assert _core.trigamma_inverse(special.polygamma(1, x)) == pytest.approx(x, rel=1e-6)

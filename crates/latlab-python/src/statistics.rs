@@ -73,3 +73,15 @@ pub(crate) fn t_quantile(p: f64, df: f64) -> f64 {
 pub(crate) fn t_tail(t: f64, df: f64) -> f64 {
     latlab_stats::t_tail(t, df)
 }
+
+/// First derivative of the logarithm of the gamma function, for x > 0.
+#[pyfunction]
+pub(crate) fn digamma(x: f64) -> f64 {
+    latlab_stats::digamma(x)
+}
+
+/// The x > 0 at which its second derivative is `v`, for v > 0.
+#[pyfunction]
+pub(crate) fn trigamma_inverse(v: f64) -> f64 {
+    latlab_stats::trigamma_inverse(v)
+}

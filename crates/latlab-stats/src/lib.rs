@@ -39,4 +39,4 @@ pub use quantile::{median, median_of, quantile};
 pub use refusal::Refusal;
 pub use rounds::{Contrast, Folded, contrast_groups, fold_rounds};
 pub use seek::{Medium, Seeking, seeking};
-pub use special::{t_quantile, t_tail};
+pub use special::{digamma, t_quantile, t_tail, trigamma_inverse};

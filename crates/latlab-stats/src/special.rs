@@ -142,7 +142,7 @@ fn carried_up(x: f64, step: impl Fn(f64) -> f64) -> (f64, f64) {
 }
 
 /// First derivative of ln Gamma, for x > 0 (Abramowitz and Stegun 6.3.5, 6.3.18).
-pub(crate) fn digamma(x: f64) -> f64 {
+pub fn digamma(x: f64) -> f64 {
     let (y, below) = carried_up(x, |y| -1.0 / y);
     let r = 1.0 / (y * y);
     let rest = r * (1.0 / 12.0 - r * (1.0 / 120.0 - r * (1.0 / 252.0 - r * (1.0 / 240.0 - r / 132.0))));
@@ -166,7 +166,7 @@ fn tetragamma(x: f64) -> f64 {
 }
 
 /// The x > 0 with trigamma(x) = v, for v > 0: Newton's steps on 1 / trigamma, which is convex (Smyth 2004, appendix).
-pub(crate) fn trigamma_inverse(v: f64) -> f64 {
+pub fn trigamma_inverse(v: f64) -> f64 {
     let mut x = 0.5 + 1.0 / v;
     for _ in 0..50 {
         let t = trigamma(x);

@@ -115,32 +115,6 @@ def _of_normals(size: int) -> tuple[float, float]:
     draws = np.random.default_rng(size).standard_normal((_DRAWS, size))
     logs = np.log(np.var(_closest(draws), axis=-1))
     # Of the logarithm of chi² with ν degrees the variance is ψ'(ν/2), and its mean ψ(ν/2) + log(2/ν).
-    degrees = _degrees(float(np.var(logs)))
-    bias = _digamma(degrees / 2) - math.log(degrees / 2)
+    degrees = 2 * _core.trigamma_inverse(float(np.var(logs)))
+    bias = _core.digamma(degrees / 2) - math.log(degrees / 2)
     return math.exp(bias - float(np.mean(logs))), degrees
-
-
-def _degrees(variance: float) -> float:
-    low, high = 0.2, 1e5
-    for _ in range(60):
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if _trigamma(middle / 2) > variance else (low, middle)
-    return low
-
-
-def _digamma(x: float) -> float:
-    """By its recurrence and its asymptotic series (Abramowitz and Stegun 6.3.5 and 6.3.18)."""
-    shift = 0.0
-    while x < 8:  # noqa: PLR2004 - from here the series has seven digits
-        shift -= 1 / x
-        x += 1
-    return shift + math.log(x) - 1 / (2 * x) - 1 / (12 * x**2) + 1 / (120 * x**4) - 1 / (252 * x**6)
-
-
-def _trigamma(x: float) -> float:
-    """By its recurrence and its asymptotic series (Abramowitz and Stegun 6.4.6 and 6.4.12)."""
-    shift = 0.0
-    while x < 8:  # noqa: PLR2004 - from here the series has seven digits
-        shift += 1 / x**2
-        x += 1
-    return shift + 1 / x + 1 / (2 * x**2) + 1 / (6 * x**3) - 1 / (30 * x**5) + 1 / (42 * x**7)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from latlab import _core
 from latlab.compare.verdict import Contrast
+from latlab.run.samples import NORMAL
 
 if TYPE_CHECKING:
     from latlab.run.samples import Sample
@@ -35,8 +36,6 @@ _USUAL_DEGREES: Final = 4.0
 #: So many runs a side say by themselves how far they lie apart. With fewer, what each says of its own
 #: precision bounds that from below: kin may lie closer together than a figure's own runs.
 _SEVERAL: Final = 3
-#: Half of a 95 % interval, in standard errors.
-_NORMAL: Final = 1.96
 
 
 def contrasts(figures: Sequence[Sequence[Sequence[Sample]]]) -> list[Contrast]:
@@ -81,11 +80,7 @@ def _contrast(
 
 def _own_error(samples: Sequence[Sample]) -> float:
     """What the runs of a side say of their own precision: the standard error of their mean's logarithm."""
-    errors = [
-        math.log(sample.ends[1] / sample.ends[0]) / (2 * _NORMAL)
-        for sample in samples
-        if sample.ends is not None and 0 < sample.ends[0] <= sample.ends[1]
-    ]
+    errors = [error for sample in samples if (error := sample.error) is not None]
     if not errors:
         return _step(samples)
     # A side is the median of its runs: one that is not precise does not move it.
@@ -93,6 +88,6 @@ def _own_error(samples: Sequence[Sample]) -> float:
 
 
 def _step(samples: Sequence[Sample]) -> float:
-    """Sides that differ by no more than a step of the instrument are not told apart by more runs either."""
+    """The error that one step of the instrument adds; more runs do not reduce it."""
     steps = statistics.fmean(math.log1p(sample.step / sample.value) for sample in samples)
-    return steps / (_NORMAL * math.sqrt(2))
+    return steps / (NORMAL * math.sqrt(2))

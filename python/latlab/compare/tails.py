@@ -19,7 +19,7 @@ from latlab.compare.verdict import factor, verdicts
 from latlab.run.causes import LEVELS
 from latlab.run.disturbances import PROBE as LISTENING
 from latlab.run.disturbances import UNEXPLAINED, cause_name
-from latlab.run.samples import Key, Sample
+from latlab.run.samples import NORMAL, Key, Sample
 from latlab.text import listed
 from latlab.units import format_digits, format_factor, format_ns, format_span
 
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 #: Of what damage says took no time.
 _LEAST: Final = 1e-9
 _MILLION: Final = 1e6
-#: Half of a 95 % interval, in standard errors.
-_NORMAL: Final = 1.96
 #: A cause with fewer operations over all runs of both sides is one of the others.
 _FEWEST: Final = 10
 OTHERS: Final = "other causes"
@@ -156,7 +154,7 @@ class _Counted:
     def sample(self, key: Key, names: Sequence[str]) -> Sample:
         """Their rate as a figure of the run."""
         count = sum(self.counts[name] for name in names) + 0.5
-        value, reach = count / max(self.exposure, _LEAST), math.exp(_NORMAL / math.sqrt(count))
+        value, reach = count / max(self.exposure, _LEAST), math.exp(NORMAL / math.sqrt(count))
         return Sample(key, "ns", 1, value, (value / reach, value * reach), disturbed=False)
 
 

@@ -29,8 +29,6 @@ HARDWARE: Final = {
 }
 #: Hosts with the same memory modules differ by what their firmware keeps: a class has steps of a tenth.
 _MEMORY_STEPS: Final = 1 / math.log(1.1)
-#: Half the width of a 95 % interval in standard errors.
-_HALF: Final = 1.96
 
 
 class Key(NamedTuple):
@@ -148,9 +146,8 @@ def _host(name: str, which: Class, runs: list[Brief]) -> Host:
         if median.disturbed:
             disturbed += 1
             continue
-        error = None if median.ends is None else _error(*median.ends)
         values.setdefault(Key(median.key.probe, median.key.point), []).append(
-            Value(median.value, error, median.unit)
+            Value(median.value, median.error, median.unit)
         )
     return Host(
         name,
@@ -160,10 +157,6 @@ def _host(name: str, which: Class, runs: list[Brief]) -> Host:
         disturbed,
         len(runs),
     )
-
-
-def _error(low: float, high: float) -> float | None:
-    return math.log(high / low) / 2 / _HALF if 0 < low <= high else None
 
 
 def _together(values: list[Value]) -> Value:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from latlab.run.run import Run
 
 Quantile: TypeAlias = Literal["p50", "p99"]
+#: Half of a 95 % interval, in standard errors.
+NORMAL: Final = 1.96
 _QUANTILES: Final[tuple[Quantile, ...]] = ("p50", "p99")
 
 
@@ -47,6 +50,13 @@ class Sample:
     ends: tuple[float, float] | None
     disturbed: bool
     step: float = 0.0
+
+    @property
+    def error(self) -> float | None:
+        """Standard error of the value's logarithm, by the interval; None where nothing tells it."""
+        if self.ends is None or not 0 < self.ends[0] <= self.ends[1]:
+            return None
+        return math.log(self.ends[1] / self.ends[0]) / (2 * NORMAL)
 
 
 def samples(run: Run) -> tuple[Sample, ...]:

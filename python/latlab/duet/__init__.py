@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Final
 from latlab import signals
 from latlab.compare.verdict import SHOWN
 from latlab.duet.judge import Figure, Itself, figures, itself
-from latlab.duet.runs import Runner, on_cpus, orders, pairs, sides
+from latlab.duet.runs import Runner, orders, pairs, sides
 from latlab.errors import UserError
+from latlab.explain.program import on_cpus
 from latlab.units import format_change, format_cpus, format_factor, format_ns, format_percent, format_span
 
 if TYPE_CHECKING:

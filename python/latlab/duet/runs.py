@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import random
 import resource
 import shlex
@@ -19,7 +18,7 @@ from latlab.explain.experiments import given_environment
 from latlab.explain.program import ProgramError, run
 from latlab.masking import masked
 from latlab.text import clean
-from latlab.units import format_cpus, format_seconds
+from latlab.units import format_seconds
 
 #: Characters of a command that stands for itself in a sentence.
 _SHORT = 24
@@ -162,25 +161,3 @@ def pairs(runner: Runner, a: Side, b: Side, a_first: Sequence[bool]) -> Iterator
         else:
             second = runner.once(b)
             yield runner.once(a), second
-
-
-@contextlib.contextmanager
-def on_cpus(cpus: Sequence[int] | None) -> Iterator[tuple[int, ...]]:
-    """These CPUs for all that this thread starts meanwhile; those that it has where none are named.
-
-    Raises:
-        UserError: it may not run on one of them.
-    """
-    before = os.sched_getaffinity(0)
-    if cpus is None:
-        yield tuple(sorted(before))
-        return
-    if not set(cpus) <= before:
-        raise UserError(
-            f"--cpus: {format_cpus(set(cpus) - before)} cannot be used here; allowed: {format_cpus(before)}"
-        )
-    os.sched_setaffinity(0, cpus)
-    try:
-        yield tuple(cpus)
-    finally:
-        os.sched_setaffinity(0, before)

@@ -18,7 +18,7 @@ from latlab import signals
 from latlab.explain import inputs
 from latlab.explain.experiments import Experiment, Planned, environment_of, given_environment
 from latlab.explain.model import Explained
-from latlab.explain.program import ProgramError, run
+from latlab.explain.program import ProgramError, on_cpus, run
 from latlab.text import clean
 
 CONTROL: Final = "itself-again"
@@ -130,7 +130,7 @@ class Bench:
         with contextlib.ExitStack() as stack:
             out = stack.enter_context(self._output(variant))
             source = stack.enter_context(self._input())
-            stack.enter_context(_on_cpus(variant.cpus))
+            stack.enter_context(on_cpus(_last(variant.cpus)))
             ran = run(
                 arguments,
                 environment_of(variant, given_environment()),
@@ -225,15 +225,6 @@ class _Drain:
             os.close(end)
 
 
-@contextlib.contextmanager
-def _on_cpus(count: int | None) -> Iterator[None]:
-    """A program inherits the CPUs of the thread that starts it."""
-    if count is None:
-        yield
-        return
-    before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, sorted(before)[-count:])
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, before)
+def _last(count: int | None) -> list[int] | None:
+    """The last so many of the CPUs that this thread may use; None for all."""
+    return None if count is None else sorted(os.sched_getaffinity(0))[-count:]

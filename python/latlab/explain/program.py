@@ -8,11 +8,13 @@ import select
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from latlab.errors import UserError
 from latlab.text import clean
+from latlab.units import format_cpus
 
 #: Bytes of its standard error that are kept, the last ones.
 _KEPT: Final = 8 << 10
@@ -119,6 +121,28 @@ def run(
         usage.ru_maxrss << 10,
         waited_s,
     )
+
+
+@contextlib.contextmanager
+def on_cpus(cpus: Sequence[int] | None) -> Iterator[tuple[int, ...]]:
+    """These CPUs for all that this thread starts meanwhile; those that it has where none are named.
+
+    Raises:
+        UserError: it may not run on one of them.
+    """
+    before = os.sched_getaffinity(0)
+    if cpus is None:
+        yield tuple(sorted(before))
+        return
+    if not set(cpus) <= before:
+        raise UserError(
+            f"--cpus: {format_cpus(set(cpus) - before)} cannot be used here; allowed: {format_cpus(before)}"
+        )
+    os.sched_setaffinity(0, cpus)
+    try:
+        yield tuple(cpus)
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 def ending(code: int) -> str:

@@ -10,8 +10,8 @@ from itertools import pairwise
 import pytest
 
 from latlab.compare.verdict import SHOWN
-from latlab.duet import FEWEST, PAIRS
-from latlab.duet.judge import Figure, Pair, Taken, figures, itself
+from latlab.duet import PAIRS
+from latlab.duet.judge import FEWEST, Figure, Pair, Taken, figures, itself
 from latlab.duet.runs import orders
 
 SAME = 0.05

@@ -27,7 +27,7 @@ _POWER: Final = 0.9
 #: What more runs are said to show, in units of what counts as the same: that itself is never called changed.
 SHOWN: Final = 1.5
 #: More runs than so many a side are no advice.
-_MOST_RUNS: Final = 50
+MOST_RUNS: Final = 50
 #: Variance of the median of many normals, in units of their mean's.
 _MEDIAN: Final = math.pi / 2
 
@@ -127,7 +127,7 @@ def _more_runs(contrast: Contrast, limit: float, level: float) -> int | None:
         return reach * contrast.between * math.sqrt(variance / runs) <= limit
 
     # More runs always show more.
-    most = max(_MOST_RUNS, contrast.runs)
+    most = max(MOST_RUNS, contrast.runs)
     more = bisect_left(range(contrast.runs, most + 1), 1, key=enough)
     return more if contrast.runs + more <= most else None
 

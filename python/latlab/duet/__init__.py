@@ -15,8 +15,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Final
 
 from latlab import signals
-from latlab.compare.verdict import SHOWN
-from latlab.duet.judge import Figure, Itself, figures, itself
+from latlab.compare.verdict import MOST_RUNS, SHOWN
+from latlab.duet.judge import FEWEST, Figure, Itself, figures, itself
 from latlab.duet.runs import Runner, orders, pairs, sides
 from latlab.errors import UserError
 from latlab.explain.program import on_cpus
@@ -33,13 +33,10 @@ __all__ = ["SAME", "Duet", "duet"]
 SAME: Final = 0.05
 #: Pairs, unless something else is asked for; of an even number each program is first in half.
 PAIRS: Final = 10
-FEWEST: Final = 3
 #: Starting a program, or waiting for a CPU, is reported where it is more of wall time.
 _MUCH: Final = 0.05
 #: From here on nobody thinks in percent.
 _TIMES: Final = 2.0
-#: Pairs up to which it is said how many more would show a change (`compare.verdict`).
-_ADVISED: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +271,7 @@ def _notes(found: Duet) -> Iterator[str]:
         if more:
             yield f"{more} more {'pair' if more == 1 else 'pairs'} would show a change of {limit}."
         elif more is None:
-            most = max(_ADVISED, len(found.pairs))
+            most = max(MOST_RUNS, len(found.pairs))
             yield f"{most} pairs would not show a change of {limit}: make runs longer or the machine quieter."
     for side, own in zip((found.a, found.b), found.itself, strict=True):
         if own is not None and own.verdict.kind == "changed":

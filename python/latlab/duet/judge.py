@@ -31,7 +31,7 @@ _LEAST: Final = 0.01
 #: No category takes away all of wall time; rounding may.
 _LEFT: Final = 1e-3
 #: The interval of two is of no use: Student's t is 12.7.
-_FEWEST: Final = 3
+FEWEST: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ def itself(pairs: Sequence[Pair], side: int, same: float) -> Itself | None:
         math.log(later / earlier) * (1 if turn % 2 == 0 else -1)
         for turn, (earlier, later) in enumerate(zip(walls[::2], walls[1::2], strict=False))
     ]
-    if len(logs) < _FEWEST:
+    if len(logs) < FEWEST:
         return None
     contrast = _paired(logs, 1e-6 / min(walls))
     (verdict,) = verdicts([contrast], same, together=True)

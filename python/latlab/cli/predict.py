@@ -75,7 +75,7 @@ def command(
     rate: float | None,
     at_once: int,
     as_json: bool,
-) -> None:
+) -> int:
     """Say how long a job takes on this machine, as a range, or why that cannot be known.
 
     The range holds nine of ten times. It comes from the figures of a run and what they differ by from repeat
@@ -99,7 +99,7 @@ def command(
 
     if words == ("list",):
         say(list_lines(screen_of(sys.stdout)))
-        return
+        return 0
     from latlab.predict import Options, asked  # noqa: PLC0415 - see above
     from latlab.run.run import load  # noqa: PLC0415 - see above
     from latlab.units import parse_seconds, parse_size  # noqa: PLC0415 - see above
@@ -127,5 +127,4 @@ def command(
         sys.stdout.write(json.dumps(found.as_json(), ensure_ascii=False, allow_nan=False, indent=1) + "\n")
     else:
         say(predict_lines(found, run, screen_of(sys.stdout)))
-    if found.refused is not None:
-        sys.exit(3)
+    return 3 if found.refused is not None else 0

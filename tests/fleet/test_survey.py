@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import random
 import re
 import shlex
@@ -15,11 +16,12 @@ from typing import Any
 
 import pytest
 import zstandard
+from tests.calling import called
+from tests.pages import ROOT
 
-from latlab.cli.main import main
 from latlab.fleet import merge
 
-PAGE = Path(__file__).parent.parent.parent / "docs/how-to/find-a-slow-host.md"
+PAGE = ROOT / "docs/how-to/find-a-slow-host.md"
 QUICK = Path(__file__).parent.parent / "golden/inputs/quick.latlab.jsonl.zst"
 RAM = ("memory.load.dependent", "16 KiB, 4k pages, page-local")
 
@@ -28,17 +30,12 @@ Change = Callable[[dict[str, Any]], None]
 
 
 @pytest.fixture
-def printed(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str]]:
+def printed(tmp_path: Path) -> Callable[..., tuple[int, str]]:
     """`printed("merge", folder)` is the exit code of the command, and what it says."""
 
     def run(*arguments: object) -> tuple[int, str]:
-        code = 0
-        try:
-            main(["fleet", *map(str, arguments)])
-        except SystemExit as end:
-            code = int(end.code or 0)
-        said = capsys.readouterr()
-        return code, said.out + said.err
+        done = called(["fleet", *map(str, arguments)], tmp_path, os.environ)
+        return done.returncode, done.stdout + done.stderr
 
     return run
 

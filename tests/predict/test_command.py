@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 from collections.abc import Callable
@@ -10,31 +11,27 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from tests.calling import called
 from tests.golden.cases import FILES
+from tests.pages import ROOT, shell_blocks
 
 import latlab.predict
-from latlab.cli.main import main
 from latlab.run.run import load
 
-PAGE = Path(__file__).parent.parent.parent / "docs/how-to/predict.md"
+PAGE = ROOT / "docs/how-to/predict.md"
 
 Printed = Callable[..., tuple[int, str]]
 
 
 @pytest.fixture
-def printed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Printed:
+def printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Printed:
     """`printed("read", "30GB")` is the exit code and the words, on the machine of a kept run."""
     run = load(FILES["standard"])
     monkeypatch.setattr(latlab.predict, "describe", lambda _: SimpleNamespace(machine=run.machine))
 
     def call(*words: str) -> tuple[int, str]:
-        code = 0
-        try:
-            main(["predict", *words, "--run", str(FILES["standard"])])
-        except SystemExit as end:
-            code = int(end.code or 0)
-        said = capsys.readouterr()
-        return code, said.out + said.err
+        done = called(["predict", *words, "--run", str(FILES["standard"])], tmp_path, os.environ)
+        return done.returncode, done.stdout + done.stderr
 
     return call
 
@@ -78,7 +75,7 @@ def test_a_mistake_is_one_line(printed: Printed, words: list[str], said: str) ->
 
 
 def test_the_how_to_works_with_its_commands_as_they_stand(printed: Printed) -> None:
-    (block,) = re.findall(r"```sh\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    (block,) = shell_blocks(PAGE)
     commands = [shlex.split(line) for line in block.splitlines()]
     assert len(commands) > 5
     for _, name, *words in commands:

@@ -15,7 +15,7 @@ from latlab.errors import UserError
 from latlab.text import clean
 
 _KINDS: Final = (
-    (stat.S_ISLNK, "a symbolic link: name the file that it leads to"),
+    (stat.S_ISLNK, "a symbolic link: name the file that it points to"),
     (stat.S_ISDIR, "a directory: name a file in it, or measure its disk with --dir"),
     (stat.S_ISBLK, "a device: only regular files are read"),
     (stat.S_ISCHR, "a device: only regular files are read"),
@@ -32,7 +32,7 @@ def checked_file(value: str | os.PathLike[str]) -> str:
     """
     shown = clean(os.fspath(value), most=300)
     if not os.fspath(value):
-        raise UserError("an empty name is no file")
+        raise UserError("the file name is empty")
     path = Path(value).absolute()
     try:
         found = path.lstat()
@@ -44,11 +44,11 @@ def checked_file(value: str | os.PathLike[str]) -> str:
         if is_kind(found.st_mode):
             raise UserError(f"{shown!r} is {what}")
     if not stat.S_ISREG(found.st_mode):
-        raise UserError(f"{shown!r} is no regular file")
+        raise UserError(f"{shown!r} is not a regular file")
     if not found.st_size:
         raise UserError(f"{shown!r} is empty: there is nothing to read")
     if not os.access(path, os.R_OK):
-        raise UserError(f"{shown!r} may not be read by this user")
+        raise UserError(f"{shown!r} cannot be read by this user")
     return os.fspath(path)
 
 
@@ -59,7 +59,7 @@ def checked_folder(value: str | os.PathLike[str]) -> str:
         UserError: it is none.
     """
     if not os.fspath(value):
-        raise UserError("an empty name is no directory; . is the current one")
+        raise UserError("the directory name is empty; use . for the current one")
     shown = clean(os.fspath(value), most=200)
     try:
         path = Path(value)
@@ -83,13 +83,13 @@ def checked_output(
     target = Path(value)
     shown = clean(os.fspath(value), most=200)
     if endings and not target.name.lower().endswith(tuple(endings)):
-        raise UserError(f"{shown!r}: write a name that ends in {' or '.join(endings)}")
+        raise UserError(f"{shown!r}: use a name that ends in {' or '.join(endings)}")
     try:
         if target.is_dir():
             raise UserError(f"{shown!r} is a directory; name a file in it")
         if target.exists():
             if not may_exist:
-                raise UserError(f"{shown!r} exists already: name another file, or remove it first")
+                raise UserError(f"{shown!r} already exists: name another file, or remove it first")
             if not os.access(target, os.W_OK):
                 raise UserError(f"{shown!r} cannot be written: {os.strerror(errno.EACCES)}")
         folder = target.parent

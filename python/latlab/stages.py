@@ -85,7 +85,7 @@ def table() -> str:
 
     rows, lost = _heard()
     if not rows:
-        return "no stage was recorded; call latlab.stages.start() before the first"
+        return "no stage was recorded; call latlab.stages.start() before the first one"
     width = max(len("stage"), *(len(row.name) for row in rows))
     lines = [f"{'stage':<{width}}  {'times':>9}  {'total':>9}  {'own':>9}  {'each':>9}  {'bytes':>9}"]
     for row in rows:
@@ -97,7 +97,7 @@ def table() -> str:
         )
     if lost:
         lines.append(
-            f"{lost:,} marks were lost: they came faster than they could be read, and stages are missing"
+            f"{lost:,} marks were lost: they came faster than they could be read, so stages are missing"
         )
     return "\n".join(lines)
 

@@ -81,7 +81,9 @@ def parse_size(text: str | float) -> int:
     number, unit = _split(text, "a size", "such as 64KiB, 1.5GB or 4096")
     factor = _SIZES.get(unit.lower())
     if factor is None:
-        raise UserError(f"{_quoted(text)}: {unit!r} is no unit of size; use B, KiB, MiB, GiB, kB, MB or GB")
+        raise UserError(
+            f"{_quoted(text)}: {unit!r} is not a unit of size; use B, KiB, MiB, GiB, kB, MB or GB"
+        )
     size = number * factor
     if size > _MOST_BYTES:
         raise UserError(f"{_quoted(text)} is more bytes than a computer can address")
@@ -100,10 +102,10 @@ def parse_seconds(text: str | float) -> float:
     number, unit = _split(text, "a time", "such as 30s, 2min or 90")
     factor = _SECONDS.get(unit) or _SECONDS.get(unit.lower())
     if factor is None:
-        raise UserError(f"{_quoted(text)}: {unit!r} is no unit of time; use ms, s, min or h")
+        raise UserError(f"{_quoted(text)}: {unit!r} is not a unit of time; use ms, s, min or h")
     seconds = number * factor
     if not 0 < seconds <= _LONGEST_SECONDS:
-        raise UserError(f"{_quoted(text)} is no time to wait for: give more than 0 s and at most a week")
+        raise UserError(f"{_quoted(text)} is out of range: give more than 0 s and at most a week")
     return seconds
 
 
@@ -115,7 +117,7 @@ def parse_share(text: str, *, most: float = 1.0) -> float:
     """
     number, unit = _split(text, "a share", "such as 5%")
     if unit != "%":
-        raise UserError(f"{_quoted(text)} is no share; write it in percent, such as 5%")
+        raise UserError(f"{_quoted(text)} is not a percentage; write it as 5%")
     share = number / 100
     if not 0 < share <= most:
         raise UserError(f"{_quoted(text)} is not above 0 % and at most {format_percent(most)}")
@@ -131,7 +133,7 @@ def parse_value(text: str) -> tuple[float, _Unit]:
     number, unit = _split(text, "a time or a rate", "such as 130 ns or 1 GB/s")
     factor, kind = _VALUES.get(unit, (0.0, "ns"))
     if not factor:
-        raise UserError(f"{_quoted(text)}: {unit!r} is no unit; use {', '.join(_VALUES)}")
+        raise UserError(f"{_quoted(text)}: {unit!r} is not a unit; use {', '.join(_VALUES)}")
     if not number:
         raise UserError(f"{_quoted(text)} is not above zero")
     return number * factor, kind
@@ -146,10 +148,10 @@ def parse_count(text: str | float) -> int:
     number, unit = _split(text, "a number", "such as 4 or 1e6")
     factor = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}.get(unit.lower())
     if factor is None:
-        raise UserError(f"{_quoted(text)}: {unit!r} is no unit of a count; use k, M or G")
+        raise UserError(f"{_quoted(text)}: {unit!r} is not a unit of a count; use k, M or G")
     value = number * factor
     if value > _MOST_BYTES or not math.isclose(value, round(value), abs_tol=1e-9):
-        raise UserError(f"{_quoted(text)} is not a whole number that can be counted to")
+        raise UserError(f"{_quoted(text)} is not a whole number in range")
     return round(value)
 
 
@@ -160,7 +162,7 @@ def parse_cpus(text: str) -> tuple[int, ...]:
         UserError: it is not such a list.
     """
     cpus: set[int] = set()
-    wrong = UserError(f"{_quoted(text)} is no list of CPUs; write it as 0,2-3")
+    wrong = UserError(f"{_quoted(text)} is not a list of CPUs; write it as 0,2-3")
     for part in str(text)[:4096].split(","):
         match = re.fullmatch(r"\s*(\d{1,6})\s*(?:-\s*(\d{1,6})\s*)?", part, re.ASCII)
         if match is None:

@@ -101,7 +101,7 @@ def _core() -> ModuleType:
             module = loader.create_module(importlib.machinery.ModuleSpec("_core", loader, origin=path))
             loader.exec_module(module)
             return module
-    raise ImportError(f"the measuring core is missing in {folder}: install latlab again, or run `make build`")
+    raise ImportError(f"the measuring core is missing in {folder}: reinstall latlab, or run `make build`")
 
 
 def _be_first_to_go() -> None:

@@ -94,7 +94,7 @@ def test_slow_operations_that_took_no_time_have_no_picture() -> None:
     zeros = tuple(msgspec.structs.replace(sample, value=0.0) for sample in run.records[0].tail)
     nothing = Run(run.header, [msgspec.structs.replace(run.records[0], tail=zeros)], run.footer)
     assert named("over_time").chart(nothing) is None
-    assert named("over_time").absence(nothing) == "no operation was slow enough to keep its time"
+    assert named("over_time").absence(nothing) == "no operation was slow enough for its time to be kept"
 
 
 def test_where_no_cause_was_looked_for_none_is_said() -> None:

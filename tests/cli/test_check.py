@@ -228,7 +228,7 @@ def test_what_is_held_is_not_measured_again(check: Command, measuring: list[dict
 def test_a_run_of_another_machine_is_not_measured_here(check: Command) -> None:
     told = check('undecided = "measure"\n[gate]\n"RAM" = { max = "113.86 ns" }')
     assert told.returncode == 0
-    assert told.stderr.splitlines()[1] == "not measured again: the run is of another machine than this one"
+    assert told.stderr.splitlines()[1] == "not measured again: the run was measured on another machine"
 
 
 # ------------------------------------------------------------------------------------------- of kept runs

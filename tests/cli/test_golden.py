@@ -81,7 +81,7 @@ def test_page_one_has_at_most_45_lines_and_300_words(run: Run, *, seen: bool) ->
     assert len(said.split()) <= 300
     for part in (
         "Trust: good.",
-        "Beside the textbook of 2012: ",
+        "Compared with the textbook of 2012: ",
         "Unusual here: ",
         "typical",
         "Bandwidth, one thread: RAM",

@@ -303,7 +303,7 @@ def test_disturbed_runs_are_shown_and_not_judged(called: Command, folder: Path) 
         "run-04"
     ]
     text = called("history").stdout
-    assert "not judged: 0 undisturbed runs, 6 are needed" in text
+    assert "not judged: 0 undisturbed runs, at least 6 needed" in text
     assert "xxxxxxxx" in text
 
 
@@ -346,7 +346,7 @@ def test_without_runs_that_is_said(called: Command) -> None:
     answer = called("history")
     assert (answer.returncode, answer.stderr) == (
         2,
-        "latlab: there is no kept run yet: `latlab measure` makes one\n",
+        "latlab: there are no kept runs yet: `latlab measure` makes one\n",
     )
 
 
@@ -355,7 +355,7 @@ def test_a_file_that_is_no_run_is_said_and_left_out(called: Command, folder: Pat
     (place / "other.latlab.jsonl").write_text("{}\n", encoding="utf-8")
     answer = called("history", "--json", ".")
     assert len(told(answer)["runs"]) == 1
-    assert answer.stderr == "latlab: other.latlab.jsonl does not begin as a run does\n"
+    assert answer.stderr == "latlab: other.latlab.jsonl does not begin like a run file\n"
 
 
 def test_only_the_newest_run_is_read_whole(called: Command, folder: Path) -> None:

@@ -140,7 +140,7 @@ def test_json_is_one_object_and_nothing_else(confined: Measured) -> None:
 def test_one_allowed_cpu_is_enough_and_is_said(confined: Measured) -> None:
     (file,) = confined.home.rglob("*.latlab.jsonl")
     doctor = json.loads(file.read_bytes().splitlines()[0])["doctor"]
-    assert calling.warning(confined.told, doctor, "one-cpu") == "one CPU may be used"
+    assert calling.warning(confined.told, doctor, "one-cpu") == "only one CPU may be used"
 
 
 def test_few_probes_have_the_whole_time_until_figures_agree(called: Command) -> None:
@@ -170,7 +170,7 @@ def test_dropping_caches_is_refused_to_all_but_root_and_said_to_root(
         assert told.stderr.count("\n") == 1
     else:
         assert told.returncode == 2
-    assert "every program of this machine reads from the disk again" in told.stderr
+    assert "every program on this machine reads from the disk again" in told.stderr
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(UserError, match="only root may empty"):
         may_drop_caches(True)
@@ -188,7 +188,7 @@ def test_a_file_is_asked_for_by_its_absolute_path(called: Command, place: Path) 
     [
         (["--delay", "0"], "--delay: 0 ms cannot be emulated"),
         (["--delay", "nan"], "--delay: nan ms cannot be emulated"),
-        (["--delay", "20", "--distance", "same-city"], "--delay: a distance is a delay too"),
+        (["--delay", "20", "--distance", "same-city"], "--delay: a distance is also a delay"),
         (["--rate", "-1"], "--rate: -1 Mbit/s cannot be emulated"),
         (["--distance", "the-moon"], "'the-moon' is not one of"),
         (["--delay", "20 miles"], "'20 miles' is not a valid float"),
@@ -214,15 +214,15 @@ def test_a_distance_is_in_the_settings_of_the_run() -> None:
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        (["--url", "example.org"], "--url: 'example.org' begins neither with http:// nor with https://"),
-        (["--url", "ftp://example.org/"], "begins neither with http:// nor with https://"),
+        (["--url", "example.org"], "--url: 'example.org' does not start with http:// or https://"),
+        (["--url", "ftp://example.org/"], "does not start with http:// or https://"),
         (["--url", "http://"], "has no host"),
-        (["--url", "http://example.org:99999/"], "is no URL"),
-        (["--url", "http://me:word@example.org/"], "a URL that names a user is not asked"),
-        (["--url", "http://example.org/a b"], "a character that a URL cannot have"),
-        (["--secret-file", "x"], "--secret-file: there is no server that wants a secret"),
+        (["--url", "http://example.org:99999/"], "is not a URL"),
+        (["--url", "http://me:word@example.org/"], "the URL names a user"),
+        (["--url", "http://example.org/a b"], "a character that a URL cannot contain"),
+        (["--secret-file", "x"], "--secret-file: needs the server's --url"),
         (["--url", "http://example.org/", "--secret-file", "/nonexistent"], "--secret-file: '/nonexistent'"),
-        (["--requests", "0"], "--requests: 0 requests a second cannot be sent"),
+        (["--requests", "0"], "--requests: 0 requests per second cannot be sent"),
     ],
 )
 def test_a_server_that_cannot_be_asked_is_refused_in_one_line(
@@ -239,7 +239,7 @@ def test_what_leaves_the_machine_is_said_beforehand(called: Command) -> None:
     assert (told.returncode, told.stderr.count("\n")) == (0, 1)
     assert "sends requests to example.org, port 443; nothing else leaves this machine" in told.stderr
     here = called("measure", "--dry-run", "--only", "network.http", "--url", "http://[::1]:8600/")
-    assert "asks ::1, port 8600, on this machine" in here.stderr
+    assert "sends requests to ::1, port 8600, on this machine" in here.stderr
 
 
 def test_a_dry_run_is_json_for_a_program(called: Command) -> None:

@@ -286,5 +286,5 @@ def test_a_listening_process_that_dies_is_said_to_have_died() -> None:
 
 
 def test_a_listening_process_that_talks_nonsense_is_not_believed() -> None:
-    with pytest.raises(WorkerError, match="cannot be read"):
+    with pytest.raises(WorkerError, match="unreadable message"):
         noise.listen(1.0, command=[sys.executable, "-c", "print('{}')"])

@@ -278,7 +278,7 @@ def test_kept_runs_are_those_of_the_same_machine_and_profile_on_neither_side(fol
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("last~9", "there are 3 runs in "),
+        ("last~9", "there are only 3 runs in "),
         ("nothing*", "no run in 'nothing*'"),
         ("label=", "no run in 'label='"),
         ("unknown-run", "no run 'unknown-run'"),

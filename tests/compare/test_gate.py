@@ -135,23 +135,26 @@ def test_a_key_is_two_globs_or_a_headline_figure(made: Made, written: Written) -
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("= 3", "is no TOML file: Invalid"),
-        ("[" * 5000, "is no TOML file: "),
+        ("= 3", "is not a TOML file: Invalid"),
+        ("[" * 5000, "is not a TOML file: "),
         ("", "no gates: write [gate]"),
         ("gate = 3", "no gates: write [gate]"),
-        ("sam = '5 %'\n", "'sam' is no key here; did you mean same?"),
-        ("same = 5\n", "same: '5' is no share; write it as"),
-        ("same = '5'\n", "same: '5' is no share; write it in percent"),
+        ("sam = '5 %'\n", "'sam' is not a known key; did you mean same?"),
+        ("same = 5\n", "same: '5' is not a percentage; write it as"),
+        ("same = '5'\n", "same: '5' is not a percentage; write it as 5%"),
         (
             "undecided = 'skip'\n[gate]\nRAM = { max = '1 s' }",
             'undecided: \'skip\': write "pass" or "fail" or',
         ),
         ("[gate]\nRAM = 3", "[gate] 'RAM': write { change = \"25 %\" }"),
         ("[gate]\nRAM = { }", "[gate] 'RAM': no limit: write max ="),
-        ("[gate]\nRAM = { mx = '1 s' }", "[gate] 'RAM': 'mx' is no key here; did you mean max?"),
+        ("[gate]\nRAM = { mx = '1 s' }", "[gate] 'RAM': 'mx' is not a known key; did you mean max?"),
         ("[gate]\nRAM = { max = 130 }", "[gate] 'RAM': max: '130' has no unit: write it as"),
-        ("[gate]\nRAM = { max = '130' }", "[gate] 'RAM': max: '130': '' is no unit; use ps, ns, us, µs, ms"),
-        ("[gate]\nRAM = { max = '1 GiB/s' }", "[gate] 'RAM': max: '1 GiB/s': 'GiB/s' is no unit"),
+        (
+            "[gate]\nRAM = { max = '130' }",
+            "[gate] 'RAM': max: '130': '' is not a unit; use ps, ns, us, µs, ms",
+        ),
+        ("[gate]\nRAM = { max = '1 GiB/s' }", "[gate] 'RAM': max: '1 GiB/s': 'GiB/s' is not a unit"),
         ("[gate]\nRAM = { min = '0 ns' }", "[gate] 'RAM': min: '0 ns' is not above zero"),
         (
             "[gate]\nRAM = { change = '9000 %' }",
@@ -195,7 +198,7 @@ def test_a_file_that_is_none_is_said(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="directory"):
         read(tmp_path)
     (tmp_path / "binary").write_bytes(b"\xff\xfe" * 9)
-    with pytest.raises(UserError, match="is no TOML file"):
+    with pytest.raises(UserError, match="is not a TOML file"):
         read(tmp_path / "binary")
     (tmp_path / "large").write_bytes(b"#" * (1 << 21))
     with pytest.raises(UserError, match="larger than 1 MiB"):

@@ -339,9 +339,9 @@ def test_a_run_in_which_the_worker_dies_everywhere_ends_in_bounded_time(tmp_path
     ("before", "now", "said"),
     [
         ((1, 7), (2, 8), "at the memory limit"),
-        ((1, 7), (1, 8), "for want of memory: give"),
-        ((None, 7), (None, 7), "or by somebody"),
-        ((None, None), (None, None), "or by somebody"),
+        ((1, 7), (1, 8), "processes to free memory: give"),
+        ((None, 7), (None, 7), "or by another process"),
+        ((None, None), (None, None), "or by another process"),
     ],
 )
 def test_a_kill_for_want_of_memory_is_told_from_others_by_the_kernels_counts(
@@ -374,7 +374,7 @@ def test_a_worker_that_dies_once_before_it_says_anything_is_started_again_and_a_
     (dead,) = run.absent
     assert dead.error is not None
     assert "code 3" in dead.error.text
-    assert "started again" in dead.error.text
+    assert "restarted" in dead.error.text
     assert len(run.records.measured()) == 6
     assert run.footer is not None
     assert run.footer.totals.worker_restarts == 1
@@ -397,12 +397,12 @@ def test_a_worker_that_hangs_is_ended_and_the_run_goes_on(tmp_path: Path) -> Non
     run = conducted(tmp_path, hang="fake.one/2", hang_s=5.0)
     (dead,) = run.absent
     assert dead.error is not None
-    assert "said nothing" in dead.error.text
+    assert "sent nothing" in dead.error.text
     assert len(run.records.measured()) == 5
 
 
 def test_a_worker_that_hangs_at_the_start_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(WorkerError, match="said nothing"):
+    with pytest.raises(WorkerError, match="sent nothing"):
         conducted(tmp_path, hang="hello", hang_s=0.7)
 
 
@@ -410,7 +410,7 @@ def test_lines_that_are_no_events_are_passed_over_and_told(tmp_path: Path) -> No
     run = conducted(tmp_path, garbage="fake.one/2")
     assert run.stopped_by == "completed"
     assert len(run.records.measured()) == 6
-    assert "no event" in run.notes[0]
+    assert "invalid event" in run.notes[0]
 
 
 @pytest.mark.parametrize("trouble", ["flood", "endless"])
@@ -596,7 +596,7 @@ def test_kill_9_of_the_worker_at_any_moment_leaves_a_complete_run(tmp_path: Path
 def test_a_file_that_exists_is_refused_before_anything_is_started(tmp_path: Path) -> None:
     (tmp_path / "run.latlab.jsonl").write_text("mine")
     requests = tmp_path / "requests"
-    with pytest.raises(RunFileError, match="exists already"):
+    with pytest.raises(RunFileError, match="already exists"):
         conduct.conduct(
             model.Settings(), out=tmp_path / "run.latlab.jsonl", command=fake(requests=str(requests))
         )

@@ -14,7 +14,7 @@ def test_what_the_last_run_found_is_said_with_what_to_do(host: Callable[..., Hos
     assert found.severity == "note"
     assert found.title == "times depend on the CPU: 1 µs on CPU 1, 2 µs on CPU 0 (a file; 2 more)"
     assert (found.effect, found.remedy) == (
-        "It rains; a program that is not pinned takes either time",
+        "It rains; a program that is not pinned may take either time",
         "wait",
     )
 

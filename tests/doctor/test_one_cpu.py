@@ -15,7 +15,7 @@ def test_one_allowed_cpu_of_four_can_be_lifted(host: Maker) -> None:
     found = finding(host({"cpu": {"logical_cpus": 4}, "limits": {"allowed_cpus": [1]}}))
     assert found is not None
     assert found.severity == "caution"
-    assert "one CPU may be used" in f"{found.title} {found.effect} {found.remedy}"
+    assert "only one CPU may be used" in f"{found.title} {found.effect} {found.remedy}"
     assert "taskset" in f"{found.title} {found.effect} {found.remedy}"
 
 

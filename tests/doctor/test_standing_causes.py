@@ -18,7 +18,7 @@ def test_each_standing_cause_is_told_with_what_it_does_to_figures(
     assert found is not None
     assert "host's tick (100 a second) and timer tick (250 a second)" in found.title
     assert "1 in 40,000 operations of 100 ns" in found.effect
-    assert "the p99.9 of whatever takes 4.0 µs or more" in found.effect
+    assert "the p99.9 of operations of 4.0 µs or more" in found.effect
     assert "1 in 200 windows of 20 µs" in found.effect
     assert "nohz_full" in (found.remedy or "")
 

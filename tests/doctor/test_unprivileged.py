@@ -14,7 +14,7 @@ def test_the_figures_are_the_same(host: Maker) -> None:
     found = finding(host({"limits": {"root": False}}))
     assert found is not None
     assert found.severity == "note"
-    assert "all memory figures are the same" in f"{found.title} {found.effect} {found.remedy}"
+    assert "memory figures are not affected" in f"{found.title} {found.effect} {found.remedy}"
 
 
 def test_the_superuser_is_no_finding(host: Maker) -> None:

@@ -50,7 +50,7 @@ def test_what_the_kernel_does_uncounted_may_be_any_of_its_work() -> None:
     found = rows(("kernel-cpu", 0.6, 0.5, 0.7), *others)
     uncounted = msgspec.structs.replace(found.categories[0], within=(Within("file-io-cpu", 0.0, 0.7),))
     sentences = verdict(msgspec.structs.replace(found, categories=(uncounted, *found.categories[1:])))
-    assert "spends 60 % of 300 ms on undivided work of the kernel (50–70 %)." in sentences[0]
+    assert "spends 60 % of 300 ms on unclassified kernel work (50–70 %)." in sentences[0]
     assert not any("Ruled out" in sentence for sentence in sentences)
     sentences = verdict(rows(*others))
     assert any("Ruled out: the kernel's work on files" in sentence for sentence in sentences)
@@ -65,9 +65,9 @@ def test_of_the_kernels_work_that_is_left_whole_counts_say_what_it_was_for() -> 
     whole = msgspec.structs.replace(found.categories[0], within=within)
     told = msgspec.structs.replace(found, categories=(whole, *found.categories[1:]))
     sentences = verdict(told)
-    assert sentences[0].endswith("work of the kernel (55–65 %); most of that on files.")
+    assert sentences[0].endswith("kernel work (55–65 %); most of that on files.")
     assert any(
-        "known by counts alone: the kernel's work on files 50 % (40.0–60.0 %);" in each for each in sentences
+        "known only from counts: the kernel's work on files 50 % (40.0–60.0 %);" in each for each in sentences
     )
     assert not any("Ruled out" in each for each in sentences), "the network may have a tenth"
     assert told.share("file-io-cpu", "network") == pytest.approx(0.501)
@@ -82,7 +82,7 @@ def test_a_program_that_waited_for_what_cannot_be_read_is_said_to_have_waited() 
     waited = rows(("unexplained", 0.99, 0.97, 1.0))
     idle = msgspec.structs.replace(waited.threads, cpu_s=0.001, parallelism=1.0)
     sentence = verdict(msgspec.structs.replace(waited, threads=idle))[0]
-    assert "spends 99 % of 300 ms waiting for what could not be read (97–100 %)" in sentence
+    assert "spends 99 % of 300 ms waiting for an unknown cause (97–100 %)" in sentence
 
 
 def test_one_run_that_may_cost_more_is_named_beside_several_runs() -> None:
@@ -184,21 +184,21 @@ def test_a_group_that_leads_for_sure_may_be_of_categories_that_are_not_told_apar
 @pytest.mark.parametrize(
     ("level", "rung", "raised", "says"),
     [
-        (3, Rung(2, "x", available=False, reason="refused"), "sudo x", "tells more of them apart: sudo x."),
+        (3, Rung(2, "x", available=False, reason="refused"), "sudo x", "distinguishes more of them: sudo x."),
         (3, Rung(2, "x", available=False, reason="not asked for"), None, "leave out --level."),
         (
             3,
             Rung(2, "x", available=True),
             None,
-            "Next: run it more often, so that some of it can be recorded: --runs 10.",
+            "Next: run it more times, so that some of it can be recorded: --runs 10.",
         ),
         (
             2,
             Rung(1, "x", available=False),
             None,
-            "look at each of them, as nothing here tells which is more.",
+            "look at each of them: their order is unknown here.",
         ),
-        (1, Rung(1, "x", available=True), None, "in 1 min; the program does all it does each time."),
+        (1, Rung(1, "x", available=True), None, "in 1 min; the program's effects happen each time."),
     ],
 )
 def test_what_a_model_leaves_open_is_told_by_a_higher_level_if_there_is_one(
@@ -214,9 +214,17 @@ def test_what_a_model_leaves_open_is_told_by_a_higher_level_if_there_is_one(
 @pytest.mark.parametrize(
     ("rung", "raised", "says"),
     [
-        (Rung(2, "x", available=False, reason="refused"), "sudo x", "raise the level to see what its own"),
-        (Rung(2, "x", available=False, reason="not asked for"), None, "raise the level to see what its own"),
-        (Rung(2, "x", available=True), None, "run it more often, so that some of it can be recorded: --runs"),
+        (
+            Rung(2, "x", available=False, reason="refused"),
+            "sudo x",
+            "raise the tracing level to see what its",
+        ),
+        (
+            Rung(2, "x", available=False, reason="not asked for"),
+            None,
+            "raise the tracing level to see what its",
+        ),
+        (Rung(2, "x", available=True), None, "run it more times, so that some of it can be recorded: --runs"),
     ],
 )
 def test_only_what_raises_the_level_is_said_to(rung: Rung, raised: str | None, says: str) -> None:
@@ -236,8 +244,8 @@ def test_one_short_run_says_how_many_would_narrow_its_shares() -> None:
     # Four times as wide as two points on either side.
     (line,) = said()
     assert line == (
-        "More runs: --runs 20 narrows computing from 2.0–18 % to about 8.2–12 % in 0.1 s; the program does"
-        " all it does each time."
+        "More runs: --runs 20 narrows computing from 2.0–18 % to about 8.2–12 % in 0.1 s; the program's"
+        " effects happen each time."
     )
     # Over before anybody looked.
     assert "--runs 1000 " in said(width=0.0, looks=0)[0]
@@ -287,13 +295,13 @@ def test_the_nearer_two_are_the_more_runs_it_takes() -> None:
             "network",
             "readiness of sockets",
             "waiting for sockets (poll, select, epoll)",
-            "look at who is at the other end of its sockets",
+            "look at the other end of its sockets",
         ),
         (
             "pipe",
             "readiness of pipes",
             "waiting for pipes (poll, select, epoll)",
-            "look at who is at the other end of its pipes",
+            "look at the other end of its pipes",
         ),
         (
             "locks",
@@ -304,7 +312,7 @@ def test_the_nearer_two_are_the_more_runs_it_takes() -> None:
         ("network", "socket", "on the network", "make fewer round trips"),
         ("sleep", "terminal", "waiting for a terminal", "give it its input beforehand"),
         ("storage-wait", "flushing", "waiting until data is safe on the disk", "flush less often"),
-        ("file-io-cpu", "names and metadata", "on the kernel's work on names of files", "open, look up"),
+        ("file-io-cpu", "names and metadata", "on the kernel's work on file names", "open, look up"),
         ("file-io-cpu", "reading", "on the kernel's work on files", "use larger blocks"),
         ("storage-wait", "page fault", "waiting for the disk", "read ahead"),
     ],
@@ -324,7 +332,7 @@ def test_who_waits_for_a_disk_to_write_is_not_told_to_read_ahead() -> None:
 
 def test_without_a_share_nothing_leads() -> None:
     assert leading([Share("sleeping", 0.0, 0.0, 1.0)]).of == ()
-    assert "nothing was seen of what it did" in verdict(rows())[0]
+    assert "no sample shows what it did" in verdict(rows())[0]
 
 
 def test_the_written_file_says_what_the_sentences_say() -> None:

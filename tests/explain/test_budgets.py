@@ -65,7 +65,7 @@ def test_every_category_of_a_ledger_is_a_budget() -> None:
         ("wait_dsk", "5 %", "wait_dsk: is no budget; did you mean wait_disk? There are: wall, cpu,"),
         ("\x1b", "5 %", "is no budget; There are: wall"),
         ("wall", 2, '''wall: 2 has no unit: write it as "2 s"'''),
-        ("wall", "5 %", "wall: '5 %': '%' is no unit"),
+        ("wall", "5 %", "wall: '5 %': '%' is not a unit"),
         ("wall", "2 GB/s", '''wall: '2 GB/s' is no limit of it: write it as "2 s"'''),
         ("sleep", 0.05, '''sleep: 0.05 has no unit: write it as "5 %" or "20 ms"'''),
         ("sleep", True, "sleep: 'True' is not a time or a rate"),
@@ -73,7 +73,7 @@ def test_every_category_of_a_ledger_is_a_budget() -> None:
         ("page_faults", "-3", "page_faults: '-3' is negative"),
         ("page_faults", 1.5, "page_faults: '1.5' is not a whole number"),
         ("page_faults", "200 %", "page_faults: '200 %' is not above 0 % and at most 100 %"),
-        ("read_bytes", "5 s", "read_bytes: '5 s': 's' is no unit of size"),
+        ("read_bytes", "5 s", "read_bytes: '5 s': 's' is not a unit of size"),
     ],
 )  # fmt: skip
 def test_what_is_no_budget_says_what_to_write(name: str, limit: object, words: str) -> None:

@@ -147,7 +147,7 @@ def test_where_no_folder_can_be_written_one_sentence_says_so(monkeypatch: pytest
     kept = Kept()
     kept.keep(measured())
     assert kept.notice.count("cannot be kept") == 1
-    assert "no folder" in kept.notice
+    assert "no writable folder" in kept.notice
 
 
 def test_without_a_home_it_is_kept_where_runs_would_be(

@@ -175,7 +175,7 @@ def test_a_program_may_leave_others_running_and_that_is_said(tmp_path: Path) -> 
     result = explain("--level", "3", "--json", str(file), "--", "sh", "-c", daemons)
     ledger = json.loads(file.read_text(encoding="utf-8"))
     assert (ledger["runs"], ledger["program"]["left_running"]) == (1, 5), result.stderr
-    assert "5 of its processes went on when it had ended" in result.stderr
+    assert "5 of its processes outlived it" in result.stderr
 
 
 def test_a_script_without_its_interpreter_says_which_is_missing(tmp_path: Path) -> None:

@@ -184,9 +184,7 @@ def test_the_lock_that_is_waited_for_most_is_named_with_who_has_it() -> None:
     first = Lock("server", "0x4040", 1, 6.0, 3, 40, "table_lock", holders)
     other = Lock("[heap]", "0x55d0", 1, 3.0, 2, 20)
     explained = msgspec.structs.replace(ledger({"locks": 0.8}), locks=(first, other))
-    assert verdict(explained)[0].endswith(
-        "; most at table_lock of server, which writer (12) had most of the time."
-    )
+    assert verdict(explained)[0].endswith("; most at table_lock of server, mostly held by writer (12).")
     assert (
         most_of(msgspec.structs.replace(explained, locks=(other,)), group("locks"))
         == "; most at 0x55d0 in [heap]"
@@ -212,7 +210,7 @@ def test_calls_are_listed_with_their_errors_and_what_was_lost() -> None:
     assert " ".join(first.split()) == "openat 1,400 700 ms 500 µs 200 ms 1,200 ENOENT, 3 EACCES"
     assert rows[0].endswith("–")
     assert rows[-2] == "  and 3 more kinds, 3 calls, 3.00 ms"
-    assert rows[-1] == "  12 records were lost: as many more may have begun or come back"
+    assert rows[-1] == "  12 records were lost: up to as many more calls may have begun or returned"
     assert [len(row) for row in tables.calls(explained).rows] == [6] * 11
     assert calls(ledger({"compute": 0.8})) == []
 

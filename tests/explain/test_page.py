@@ -75,11 +75,11 @@ def test_what_its_end_waited_for_is_on_the_page(written: SimpleNamespace) -> Non
     waits = (EndedWait("tr", "pipe", 7.0, 12, 21, 20, "sort"),)
     path = CriticalPath(0.9, steps, waits)
     page = rendered(changed(written.explained, path=path, about_path="By records."))
-    assert "What did its end wait for?" in page
+    assert "What determined its end?" in page
     for shown in ("The critical path", "sort (20)", "80 %", "by who ended them", "By records."):
         assert shown in page
     little = rendered(changed(written.explained, path=CriticalPath(0.4, steps, waits)))
-    assert "What did its end wait for?" not in little
+    assert "What determined its end?" not in little
 
 
 def test_hostile_names_are_text(written: SimpleNamespace) -> None:
@@ -118,7 +118,7 @@ def test_without_files_stages_or_stacks_the_page_says_why(written: SimpleNamespa
         timeline=changed(explained.timeline, stages=(), threads=(), bins=(), thread_names=()),
     )
     page = rendered(bare)
-    assert "No figure: no file, pipe or socket was found open long enough" in page
+    assert "No figure: no file, pipe or socket was open long enough" in page
     assert '<section id="timeline"' not in page
     assert verdict(bare)[0].split(" (")[0] in page.replace("\u00a0", " ")
 
@@ -132,7 +132,7 @@ def test_what_no_file_is_known_for_is_said_and_how_often_was_looked(written: Sim
     assert "60 % of what was read has no file here" in said
     assert "of what was written" not in said
     about = " ".join(files_statements(changed(written.explained, files=changed(partly, by_position=True))))
-    assert ", every 12.0 ms on average: a file" in about
+    assert ", every 12.0 ms on average. Files" in about
     assert "kcmp is refused" in about
 
 

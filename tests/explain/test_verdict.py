@@ -48,9 +48,10 @@ def test_the_slow_stage_is_the_one_that_waits_least_at_its_pipes(slow: int) -> N
     least = 60 if slow == 0 else 50
     told = said(pipeline(*shares))
     assert (
-        f"The slow stage of its pipeline is stage-{slow} ({20 + slow}): it waits at its pipes 2.0 %" in told
+        f"The slow stage of its pipeline is stage-{slow} ({20 + slow}): it waits at its pipes for 2.0 %"
+        in told
     )
-    assert f"of its time, every other at least {least} %." in told
+    assert f"of its time, every other stage for at least {least} %." in told
 
 
 def test_a_stage_that_waits_for_something_else_holds_up_the_others_too() -> None:
@@ -68,7 +69,10 @@ def test_a_few_looks_do_not_tell_which_stage_is_slow() -> None:
 
 
 def test_stages_that_wait_about_as_long_are_not_told_apart() -> None:
-    assert "No stage of its pipeline is much slower than the next: 40 % and 45 %" in said(pipeline(0.45, 0.4))
+    assert (
+        "No stage of its pipeline is much slower than the next: they wait at their pipes for 40 % and 45 %"
+        in said(pipeline(0.45, 0.4))
+    )
 
 
 @pytest.mark.parametrize(("number", "name"), [(11, "signal 11 (SIGSEGV)"), (99, "signal 99")])
@@ -104,7 +108,7 @@ REST = PathStep("others", 0.14, 1.4)
 
 def test_the_critical_path_is_said_instead_of_the_slow_stage() -> None:
     told = verdict(hung_on(SORT, TR, REST, OTHER_SORT, DISK))
-    assert "On a CPU while the end waited for it, of the 9.20 s recorded: sort 61 %, tr 20 %." in told
+    assert "CPU time on the critical path, of the 9.20 s recorded: sort 61 %, tr 20 %." in told
     assert "its pipeline" not in " ".join(told)
 
 
@@ -135,7 +139,7 @@ def test_the_path_and_who_ended_waits_are_tables() -> None:
     assert ended_waits(explained) == [
         "waits of     time  times           for  ended by",
         "tr (21)    7.00 s  1,200          pipe  sort (20)",
-        "sort (20)  500 ms      3  storage-wait  nobody of the program",
+        "sort (20)  500 ms      3  storage-wait  no thread of the program",
     ]
     alone = msgspec.structs.replace(explained, path=Path(0.92, (SORT, TR), waits[1:2]))
     assert ended_waits(alone) == []

@@ -92,7 +92,7 @@ def test_the_shells_of_a_shim_are_said_with_their_time() -> None:
     shells = [process(at, 1, "bash", 0.1, wall_s=0.4) for at in (2, 3)]
     explained = started(("python3", "app.py"), process(1, 0, "python3", 0.9), *shells)
     assert worker(explained).says == (
-        "The work was done by python3; shells below it ran 8.0 % of the time, as those of pyenv's shims do."
+        "The work was done by python3; shells below it ran 8.0 % of the time, such as those of pyenv's shims."
     )
 
 
@@ -132,7 +132,7 @@ def test_the_sleep_of_a_wrapper_is_what_its_child_waits_for() -> None:
     assert whole["timeline"]["names"] == ["compute", "sleep", "storage-wait"]
     assert whole["timeline"]["bins"][0] == pytest.approx([0.6, 0.1, 0.3])
     assert sum(map(sum, whole["timeline"]["bins"])) == pytest.approx(10.0)
-    assert whole["notes"] == ["While timeout slept, what dd waited for counts."]
+    assert whole["notes"] == ["While timeout slept, the waits of dd count instead."]
 
 
 @pytest.mark.parametrize(

@@ -220,7 +220,7 @@ def test_a_curve_that_only_climbs_contradicts_no_reported_size(run: Run, changed
     levels[1] |= {"end_bytes": between(3 << 20, 24 << 20), "to_bytes": 1 << 20, "upper_end_bytes": 24 << 20}
     found = rungs(changed(is_derived, findings={**findings, "levels": levels}))["L2"]
     assert found.size_text == "1 MiB"
-    assert "where it ends was not found: the curve climbs from 3 MiB to 24 MiB" in found.note
+    assert "its end was not found: the curve climbs from 3 MiB to 24 MiB" in found.note
 
 
 def test_random_accesses_to_little_are_not_called_ram_where_the_time_ran_out(
@@ -288,7 +288,7 @@ def test_a_poke_without_batches_that_is_as_short_as_the_instrument_has_no_figure
     run = without(lambda record: record.probe == "memory.poke" and record.kind == "batch_mean")
     short, far = (rungs(run)[f"poke:{size}:read"] for size in (1_000, 1_000_000_000))
     assert not short.measured
-    assert "shorter than the instrument" in short.note
+    assert "shorter than the timer overhead" in short.note
     assert far.measured, "one that is far above it has"
 
 

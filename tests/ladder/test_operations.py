@@ -87,7 +87,7 @@ def test_a_switch_is_half_of_the_fastest_way_there_and_back_on_one_cpu(run: Run)
     assert value(rung) == trip / 2
     assert rung.tail is not None
     assert value(rung) <= rung.tail.value_ns < trip
-    assert "half of there and back on one CPU (futex, threads)" in rung.note
+    assert "half of a round trip on one CPU (futex, threads)" in rung.note
 
 
 def test_a_line_of_another_core_is_the_middle_of_all_pairs_and_shows_their_spread(run: Run) -> None:
@@ -144,7 +144,7 @@ def test_a_round_trip_knows_what_a_stream_carries_and_what_it_takes_beside_strea
     assert found["loopback"].bandwidth == stream
     loaded = found["loopback-loaded"]
     assert value(loaded) == p50(run, "network.loaded", path="loopback", streams=4)
-    assert loaded.note.startswith("TCP, 4 streams beside it carry ")
+    assert loaded.note.startswith("TCP; 4 other streams carry ")
     assert loaded.note.endswith(" without them")
 
 

@@ -93,7 +93,7 @@ def test_the_share_of_translation_follows_from_the_two_ram_rungs(run: Run) -> No
 
 
 def test_random_order_is_compared_with_sequential_order_of_the_same_array(run: Run) -> None:
-    assert text_of(run, "order-matters").startswith("In 256 MiB, random order costs 150 times")
+    assert text_of(run, "order-matters").startswith("In 256 MiB, an access in random order costs 150 times")
 
 
 def test_the_tail_of_pokes_leaves_out_the_empty_ones(run: Run) -> None:

@@ -41,7 +41,7 @@ def test_a_record_that_is_absent_is_shown_with_its_reason(run: Run) -> None:
 def test_many_records_are_shown_as_their_first_ones(run: Run) -> None:
     html = display.records_html(run.records)
     assert f"{len(run.records)} records" in html
-    assert "more: .to_pandas() has all" in html
+    assert "more: .to_pandas() returns all" in html
 
 
 @pytest.mark.parametrize("kind", ["batch_mean", "absent"])

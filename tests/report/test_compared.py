@@ -114,7 +114,7 @@ def test_machines_that_differ_are_said_with_the_field(made: Made) -> None:
     plain["cpu"]["model_name"] = "Another CPU"
     header = msgspec.structs.replace(other.header, machine=type(other.header.machine)(plain))
     document = page([made(1)], [Run(header, other.records, other.footer)])
-    assert document.title == "Not comparable: no figure was measured alike on both sides."
+    assert document.title == "Not comparable: no figure was measured the same way on both sides."
     (notice,) = section(document, "headlines").notices
     assert "CPU: AMD EPYC against Another CPU" in notice.text
     assert section(document, "not-comparable").listings[0].table.rows[0][0] == notice.text
@@ -143,5 +143,5 @@ def test_the_command_writes_the_page_and_says_so(made: Made, tmp_path: Path) -> 
     assert "<!doctype html>" in (tmp_path / "page.html").read_text(encoding="utf-8")
     wrong = called(["compare", *files, "--html", "page.pdf"], tmp_path, plain)
     assert wrong.returncode == 2
-    assert "write a name that ends in .html" in wrong.stderr
+    assert "use a name that ends in .html" in wrong.stderr
     assert not (tmp_path / "page.pdf").exists()

@@ -265,7 +265,7 @@ def test_a_section_without_its_probe_says_why_and_nothing_else(
 def test_the_parts_of_a_node_are_added_up_and_compared_with_the_whole(document: Document) -> None:
     text = " ".join(section(document, "nodes").evidence)
     assert "allocator 10.6 ns + page faults 14.9 ns + stores 6.20 ns = 31.7 ns" in text
-    assert "the whole with malloc is 32.4 ns, so they explain 98 % (95–101 %) of it" in text
+    assert "the whole with malloc takes 32.4 ns, so they explain 98 % (95–101 %) of it" in text
 
 
 def test_the_loopback_round_trip_is_three_figures_and_waking_up_is_named(document: Document) -> None:
@@ -286,7 +286,7 @@ def test_coordinated_omission_is_named_with_its_factor(document: Document) -> No
     assert first.startswith(
         "At 1,000 requests a second latlab's own server, on this machine, answers with p99 40"
     )
-    assert "times less: it asks nothing while the server stalls" in second
+    assert "times less: it sends nothing while the server stalls" in second
 
 
 def test_without_a_stall_both_views_agree(run: Run, described: Probes) -> None:
@@ -302,8 +302,8 @@ def test_several_streams_are_compared_with_one_and_placement_is_named(document: 
     assert re.search(r" together, 2\.\d times", text)
     one_cpu = r"both ends on one CPU a stream carries 2\.\d+ GB/s \([^)]+\), on two CPUs 1\.\d+ GB/s"
     assert re.search(one_cpu, text)
-    assert "past the network's layers" in own.evidence[0]
-    assert "room at the receiver for 75%" in own.evidence[1]
+    assert "bypasses the network layers" in own.evidence[0]
+    assert "the receiver's window 75%" in own.evidence[1]
     rows = own.listings[0].table.rows
     assert [row[0] for row in rows][-1] == "Unix socket"
 
@@ -339,10 +339,10 @@ def test_an_access_across_lines_is_named_as_that(document: Document) -> None:
     [
         ((190, 210), (380, 420), "A power law is possible: p99 is 2.0 times p90, p99.9 is 4.0 times p99"),
         ((190, 210), (700, 900), "No power law fits"),
-        ((190, 210), (380, 420), "Averages settle as far as p99.9: the last ratio is below 3.2."),
+        ((190, 210), (380, 420), "Averages settle up to p99.9: the last ratio is below 3.2."),
         ((380, 420), (1500, 1600), "Averages depend on the slowest few: the last ratio is above 3.2."),
-        ((100, 300), (700, 900), "Too few operations are this slow to tell whether averages settle."),
-        ((100, 101), (100, 101), "Whether a power law fits is not known"),
+        ((100, 300), (700, 900), "Too few operations are this slow to know whether averages settle."),
+        ((100, 101), (100, 101), "Whether a power law fits is unknown"),
         ((100, 101), (100, 101), " of all time."),
     ],
 )
@@ -434,7 +434,7 @@ def test_what_30_gb_would_take_has_the_spread_of_the_repeats(document: Document)
         r"At these rates reading 30 GB would take 7 min \d+ s \([^)]+\) in blocks of 4 KiB"
         r" and \d+ s \([^)]+\) in blocks of 64 MiB,"
         r" through an empty page cache \d+ s \([^)]+\) in blocks of \d+ [KM]iB;"
-        r" in brackets the fastest and the slowest repeat\.",
+        r" brackets give the fastest and the slowest repeat\.",
         job,
     )
 
@@ -462,7 +462,7 @@ def test_the_depth_that_is_told_is_the_least_with_nearly_the_highest_rate(
 
     records = [at(1, 1e4), at(4, 9.6e4), at(16, 1e5)]
     sentences = of_topic(storage_random.TOPIC, Run(run.header, records), described).sentences
-    assert "With 4 under way the disk reads 96,000 a second instead of 10,000" in sentences[1]
+    assert "With 4 in flight the disk reads 96,000 a second instead of 10,000" in sentences[1]
 
 
 def test_a_queue_that_needs_the_deepest_that_was_tried_is_not_called_saturated(
@@ -488,7 +488,7 @@ def test_a_disk_sleeps_only_where_intervals_say_so(
 
     records = [of(10, 1.3), of(100, 1.0)]
     sentences = of_topic(storage_rate.TOPIC, Run(run.header, records), described).sentences
-    assert any("falls asleep" in text for text in sentences) is sleeps
+    assert any("sleeps between" in text for text in sentences) is sleeps
 
 
 def test_how_many_times_as_long_small_files_take_has_its_spread(run: Run, described: Probes) -> None:
@@ -579,8 +579,8 @@ def test_figures_that_break_a_rule_are_no_headline(run: Run, described: Probes) 
             "storage_reread",
             "storage.reread",
             {"file_bytes": 10_000_000, "operation": "kept"},
-            "Going through 10 MB",
-            "Going through 1 MB",
+            "Scanning 10 MB",
+            "Scanning 1 MB",
         ),
     ],
 )
@@ -622,9 +622,9 @@ def test_the_measured_disk_is_not_listed_as_unmeasured(document: Document) -> No
 def test_a_stream_is_called_sustained_only_where_it_is(document: Document) -> None:
     written, read = section(document, "storage_steady").sentences
     assert written.startswith(
-        "Written: first 11.9 GB at 1.99 GB/s, then 516 MB/s; not to be called sustained: the five parts"
+        "Written: first 11.9 GB at 1.99 GB/s, then 516 MB/s; not proven sustained: the five parts"
     )
-    assert "sustained as far as was measured: the last 23 s" in read
+    assert "sustained for as long as was measured: the last 23 s" in read
     (step,) = section(document, "storage_steady").statements
     assert step.startswith("written: after 12.0 GB (6.0 s) from 2000 to 520 MB/s")
 
@@ -638,7 +638,7 @@ def test_what_a_first_reading_cannot_know_is_said(document: Document) -> None:
         "whether something else has read these blocks since the machine was started is not known"
         in own.evidence[0]
     )
-    assert "200 regions (3 GiB) that could be read first are left" in own.evidence[1]
+    assert "200 regions (3 GiB) are left" in own.evidence[1]
 
 
 def test_points_that_one_record_stands_for_are_counted_among_what_was_not_measured(

@@ -41,13 +41,13 @@ def of(run: Run, described: Probes, *rows: dict[str, object], **findings: object
         ({}, "1.60 times as fast (95 % interval 1.50 to 1.70), where ten files allow 5."),
         (
             {"speed_up": {"value": 1.6, "low": 0.5, "high": 10.7}},
-            "is not known (95 % interval 0.5 to 11), because the sets differ too much among themselves;",
+            "is unknown (95 % interval 0.5 to 11), because the sets differ too much from one another;",
         ),
         (
             {"speed_up": {"value": 7.1, "low": 6.6, "high": 7.4}},
-            "is not known (95 % interval 6.6 to 7.4), because 7.1 is more than ten files allow:",
+            "is unknown (95 % interval 6.6 to 7.4), because 7.1 is more than ten files allow:",
         ),
-        ({"speed_up": {"value": 1.6}}, "is not known, because it was measured once; ten files allow 5."),
+        ({"speed_up": {"value": 1.6}}, "is unknown, because it was measured once; ten files allow 5."),
     ],
 )
 def test_a_speed_up_is_told_or_why_it_is_not(

@@ -47,6 +47,6 @@ def test_a_file_of_the_users_beside_the_run_is_not_replaced_by_a_report(place: P
     (here / "mine.html").write_text("three years")
     told = place.called("measure", "--only", "clock.read", "--budget", "0.1", "--out", "mine.latlab.jsonl")
     assert told.returncode == 0, told.stderr
-    assert "no report was written: mine.html exists already" in told.stderr
+    assert "no report was written: mine.html already exists" in told.stderr
     assert (here / "mine.html").read_text() == "three years"
     assert sorted(contents(here)) == ["mine.html", "mine.latlab.jsonl"]

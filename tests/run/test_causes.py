@@ -89,8 +89,8 @@ def test_the_time_of_what_waits_is_split_and_the_rest_stays_unexplained() -> Non
     assert parts is not None
     assert parts.text == (
         "The slowest 10 of 1,000 took 1.00 ms or longer; of their time: 70 % the disk, 20 % waiting for a"
-        " CPU, 0 % first touch of memory, 10 % own work or unexplained (seen by perf records); how much"
-        " of the disk's part was the device, and how much the way to it and back, was not seen."
+        " CPU, 0 % first touch of memory, 10 % own work or unexplained (seen by perf records); the "
+        "disk's part could not be divided into device and path."
     )
 
 
@@ -99,14 +99,14 @@ def test_where_requests_were_recorded_the_device_is_told_apart_from_the_way_to_i
     parts = slow_parts([waited(device, way), waited(DISK)])
     assert parts is not None
     assert "of their time: 55 % the disk, 0 % waiting for a CPU" in parts.text
-    told = "where requests were recorded, 75 % was the device and 25 % the way to it and back."
+    told = "where requests were recorded, 75 % was the device and 25 % the path to it and back."
     assert parts.text.endswith(told)
 
 
 def test_what_only_a_counter_of_all_knows_is_a_bound() -> None:
     parts = slow_parts([waited(DISK, TailPart(cause="run-queue-delay", ns=0, at_most_more_ns=3e6))])
     assert parts is not None
-    assert "; at most 30 % more of it was waiting for a CPU (seen by" in parts.text
+    assert "; up to 30 % more of it was waiting for a CPU (seen by" in parts.text
 
 
 def test_parts_of_several_records_are_added_and_the_least_that_was_seen_is_said() -> None:

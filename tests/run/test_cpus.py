@@ -115,12 +115,12 @@ def test_without_evidence_only_what_was_measured_is_said(handlers: list[int] | N
     assert found is not None
     assert found.figures == "130 µs on CPU 1, 182 µs on CPU 0"
     assert (found.why, found.remedy) == (
-        "The reason is not known",
+        "The reason is unknown",
         "repeat the run before pinning the program to CPU 1",
     )
     users = differing(a_run(handlers=[1], file="/a/file/on/another/disk"))
     assert users is not None
-    assert users.why == "The reason is not known"
+    assert users.why == "The reason is unknown"
 
 
 def test_nothing_is_told_where_cpus_are_alike_or_there_is_one_or_nobody_knows() -> None:
@@ -150,7 +150,7 @@ def test_a_reason_that_this_version_does_not_know_is_none() -> None:
     ]
     found = differing(Run(run.header, newer))
     assert found is not None
-    assert found.why == "The reason is not known"
+    assert found.why == "The reason is unknown"
 
 
 def test_an_operation_that_is_half_of_what_was_measured_has_half_of_each_cpus_time() -> None:

@@ -46,7 +46,7 @@ def test_a_tick_of_250_hz_is_in_one_of_40_000_pokes_and_in_the_p999_from_4_us_on
     assert tick.share == pytest.approx(0.005)
     said = disturbances.effect(tick)
     assert "1 in 40,000 operations of 100 ns" in said
-    assert "the p99.9 of whatever takes 4.0 µs or more" in said
+    assert "the p99.9 of operations of 4.0 µs or more" in said
     assert "0.5 % of every mean" in said
 
 

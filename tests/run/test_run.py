@@ -202,7 +202,7 @@ def test_json_keeps_every_field_of_the_lines() -> None:
 def test_a_saved_run_is_the_same_run_and_never_replaces_another(tmp_path: Path) -> None:
     path = ROUNDS.save(tmp_path / "copy.latlab.jsonl")
     assert load(path) == ROUNDS
-    with pytest.raises(RunFileError, match="exists already"):
+    with pytest.raises(RunFileError, match="already exists"):
         RUN.save(path)
 
 

@@ -85,7 +85,7 @@ def test_what_is_not_to_be_replaced_stays(
     if kind != "file":
         target.unlink()
         target.symlink_to(other) if kind == "link" else os.mkfifo(target)
-    with pytest.raises(UserError, match=r"report\.html exists already"):
+    with pytest.raises(UserError, match=r"report\.html already exists"):
         save(target, b"second", replace=False)
     assert kind != "file" or target.read_bytes() == b"first"
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]

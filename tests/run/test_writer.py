@@ -46,13 +46,13 @@ def test_another_file_is_never_replaced(tmp_path: Path) -> None:
     path = tmp_path / "run.latlab.jsonl"
     late = RunWriter(path)
     path.write_text("mine")
-    with pytest.raises(RunFileError, match="exists already"):
+    with pytest.raises(RunFileError, match="already exists"):
         RunWriter(path)
-    with late, pytest.raises(RunFileError, match="exists already"):
+    with late, pytest.raises(RunFileError, match="already exists"):
         late.header(ROUNDS.header)
     assert path.read_text() == "mine"
     (tmp_path / "dangling").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(RunFileError, match="exists already"):
+    with pytest.raises(RunFileError, match="already exists"):
         RunWriter(tmp_path / "dangling")
 
 

@@ -1,4 +1,4 @@
-"""One picture of several runs: ladders, curves and staircases laid over one another, with what differs.
+"""One picture of several runs: ladders, curves and staircases overlaid, with what differs.
 
 Each kind of picture has one outline: a panel a curve (reading, writing, ...), a line a machine. Charts of
 what happened when, of one machine's own CPUs or of causes say nothing side by side and are not in the lists.

@@ -35,7 +35,7 @@ def command(out: str, *, init: bool, force: bool) -> None:
         raise UserError("latlab gate --init writes a gate file; latlab check reads it")
     shown = clean(out, most=200)
     if Path(out).is_file() and not force:
-        raise UserError(f"{shown!r} exists already: --force replaces it, --out names another file")
+        raise UserError(f"{shown!r} already exists: --force replaces it, --out names another file")
     target = checked_output(out)
     own = compare.side("last")
     kept = compare.stored(own, own)

@@ -138,7 +138,7 @@ class Comparison:
     Attributes:
         a: The first side.
         b: The second.
-        same: Which change does not matter, as a share.
+        same: Changes up to this share count as none.
         figures: Headline figures first; of each kind those that changed most first.
         kept: So many kept runs of the machine helped to say how far its runs lie apart.
         tails: What the slow operations of each p99 that changed are made of.
@@ -243,8 +243,8 @@ def compare(
 
     Args:
         a: The first.
-        b: The second, whose figures are held against the first's.
-        same: Which change does not matter, as a share: 0.1 is 10 %.
+        b: The second, whose figures are compared with the first's.
+        same: Changes up to this share count as none: 0.1 is 10 %.
         across: The machines are what is compared.
         kept: Other runs of the same machine, which say how far its runs lie apart.
     """

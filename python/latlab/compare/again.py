@@ -26,10 +26,10 @@ def measured_again(run: Run, probes: Iterable[str]) -> Run:
     """
     settings = run.settings
     if not is_like(describe(settings.dir).machine, run.machine):
-        raise UserError("the run is of another machine than this one")
+        raise UserError("the run was measured on another machine")
     place = Store().beside()
     if place is None:
-        raise UserError("no folder can be written to keep the run in")
+        raise UserError("no writable folder to keep the run in")
     folder = place / "again"
     folder.mkdir(exist_ok=True)
     again = measure(

@@ -52,7 +52,7 @@ def alarms(runs: Sequence[Run], a_side: int, same: float = SAME) -> Alarms:
         runs: Of one machine and profile, :data:`FEWEST` or more.
         a_side: So many on each side, half of the runs at most. With one a side, others say how far runs lie
             apart.
-        same: Which change does not matter, as a share.
+        same: Changes up to this share count as none.
     """
     dice = random.Random(1)  # noqa: S311 - deals runs out
     others = min(len(runs) - 2, KEPT) if a_side == 1 else 0

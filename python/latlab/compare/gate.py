@@ -101,7 +101,7 @@ class Gate:
     def _none(self, of: Sequence[Figure], *, named: bool) -> str:
         """Why no figure was found, and what to write."""
         if named:
-            return f"no such figure has a {self.quantile}: write p50, or leave quantile out"
+            return f"no such figure has a {self.quantile}: write p50, or omit quantile"
         probe, colon, _ = self.key.partition(":")
         if any(fnmatchcase(each.probe, probe) for each in of):
             rest = "that point" if colon else "that name"
@@ -118,7 +118,7 @@ class Gates:
 
     Attributes:
         file: As it was named.
-        same: Which change does not matter, as a share.
+        same: Changes up to this share count as none.
         undecided: What follows where a gate is neither held nor broken.
         gates: At least one.
     """
@@ -152,12 +152,12 @@ def read(file: Path) -> Gates:
     except (OSError, ValueError) as error:
         raise UserError(f"{shown!r}: {clean(getattr(error, 'strerror', None) or error)}") from None
     if len(data) > _MOST_BYTES:
-        raise UserError(f"{shown!r} is no gate file: it is larger than 1 MiB")
+        raise UserError(f"{shown!r} is not a gate file: it is larger than 1 MiB")
     try:
         whole = tomllib.loads(data.decode("utf-8"))
     except (ValueError, RecursionError) as error:
         reason = clean(error, most=200) or "nested too deeply"
-        raise UserError(f"{shown!r} is no TOML file: {reason}") from None
+        raise UserError(f"{shown!r} is not a TOML file: {reason}") from None
     return named(shown, partial(_gates, shown), whole)
 
 
@@ -178,7 +178,7 @@ def _gates(file: str, whole: Mapping[str, object]) -> Gates:
 def _gate(key: str, same: float, entry: object) -> Gate:
     """One entry of `[gate]`."""
     if not isinstance(entry, dict):
-        raise UserError('write { change = "25 %" } behind it')
+        raise UserError('write { change = "25 %" } after it')
     _known(entry, (*_LIMITS, "quantile", "level"))
     if not any(limit in entry for limit in _LIMITS):
         raise UserError('no limit: write max = "130 ns", min = "1 GB/s" or change = "25 %"')
@@ -205,7 +205,7 @@ def _known(entry: Mapping[str, object], keys: Sequence[str]) -> None:
         if key not in keys:
             guess = nearest(key, keys)
             wish = f"did you mean {guess}?" if guess else f"write {' or '.join(keys)}"
-            raise UserError(f"{clean(key, most=60)!r} is no key here; {wish}")
+            raise UserError(f"{clean(key, most=60)!r} is not a known key; {wish}")
 
 
 def _choice(entry: Mapping[str, object], key: str, default: str) -> str:
@@ -224,7 +224,7 @@ def _quantity(value: object) -> tuple[float, Unit]:
 
 def _share(value: object) -> float:
     if not isinstance(value, str):
-        raise UserError(f'{clean(value, most=60)!r} is no share; write it as "25 %"')
+        raise UserError(f'{clean(value, most=60)!r} is not a percentage; write it as "25 %"')
     return parse_share(value, most=MOST_CHANGE)
 
 
@@ -247,12 +247,12 @@ def first(run: Run, kept: Sequence[Run]) -> str:
     seen = {each: each.verdict.smallest_visible for each in found.headline if each.verdict and each.b}
     best = sorted((each for each in seen if seen[each] <= MOST_CHANGE), key=seen.__getitem__)[:_MOST_GATES]
     if not best:
-        raise UserError(f"the run {clean(run.id, most=80)} has no headline figure that a gate could hold")
+        raise UserError(f"the run {clean(run.id, most=80)} has no headline figure that a gate can limit")
     others = f"{len(kept)} kept runs of its machine" if kept else "what runs of one machine usually differ by"
     lines = [
         f"# Limits for latlab check, from the run {clean(run.id, most=80)} and {others}.",
         "# A key is the name of a headline figure, or probe:point; * stands for anything in both.",
-        f'same = "{format_percent(found.same)}"  # which change does not matter',
+        f'same = "{format_percent(found.same)}"  # smaller changes count as no change',
         'undecided = "pass"  # or "fail", or "measure": measure again first',
         "",
         "[gate]",

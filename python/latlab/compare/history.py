@@ -143,7 +143,7 @@ class History:
     Attributes:
         runs: In the order of time.
         figures: Headline figures in the order of page one, or those that were asked for.
-        same: Which change does not matter, as a share.
+        same: Changes up to this share count as none.
         notes: What could not be read, each one sentence.
     """
 
@@ -225,7 +225,7 @@ def found(names: Sequence[str], store: Store | None = None) -> list[Path]:
         return list(dict.fromkeys(file for name in names for file in files(name, known)))
     entries = known.entries()
     if not entries:
-        raise UserError("there is no kept run yet: `latlab measure` makes one")
+        raise UserError("there are no kept runs yet: `latlab measure` makes one")
     heads = _heads([entry.path for entry in entries], [])
     return [path for own, path in heads if is_like(own.machine, heads[-1][0].machine)]
 
@@ -236,7 +236,7 @@ def history(paths: Sequence[Path], *, figure: str = "", same: float = SAME) -> H
     Args:
         paths: Run files, in any order; the newest 1,000 runs are looked at.
         figure: A glob for `PROBE:POINT`; headline figures where it is empty.
-        same: Which change does not matter, as a share: 0.1 is 10 %.
+        same: Changes up to this share count as none: 0.1 is 10 %.
 
     Raises:
         UserError: no run can be read, or none has such a figure.
@@ -251,7 +251,7 @@ def history(paths: Sequence[Path], *, figure: str = "", same: float = SAME) -> H
     every = dict.fromkeys(each.key for run in runs for each in run.medians)
     if not every:
         what = (
-            f"figure {figure!r}: `latlab list` has the probes"
+            f"figure {figure!r}: `latlab list` shows the probes"
             if figure
             else "headline figure: try --figure '*'"
         )

@@ -72,7 +72,8 @@ def details(figure: Figure, found: History) -> Iterator[str]:
         yield f"{found.runs[run].date} {text}"
     sound = sum(each.kind != "disturbed" for each in figure.points)
     if sound < 2 * LEAST:
-        yield f"not judged: {sound} undisturbed {'run' if sound == 1 else 'runs'}, {2 * LEAST} are needed"
+        noun = "run" if sound == 1 else "runs"
+        yield f"not judged: {sound} undisturbed {noun}, at least {2 * LEAST} needed"
     spikes = [each for each in figure.points if each.kind == "spike"]
     if spikes:
         shown = [

@@ -72,7 +72,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A run held against others by a gate file.
+    """A run compared with others by a gate file.
 
     Attributes:
         gates: The file.

@@ -38,10 +38,10 @@ _ROLES: Final = ("measured", "change", "spike")
 
 #: How each panel is read.
 KEY: Final = (
-    "A point is a run, with its 95 % interval; the horizontal line is the level between changes.",
-    "A solid line is a change; a dashed one: earlier runs are not comparable; a dotted one with a number:"
-    " the environment changed.",
-    "A triangle on a stem is a spike, a cross a disturbed run: neither is judged.",
+    "Each point is a run, with its 95 % interval. Horizontal lines: the level between changes.",
+    "Solid line: a change. Dashed: earlier runs are not comparable. Dotted, with a number: the "
+    "environment changed.",
+    "Triangle on a stem: a spike. Cross: a disturbed run. Neither is judged.",
 )
 
 

@@ -167,7 +167,7 @@ def tails(
         figures: All of a comparison, the most important first.
         sides: The first side, the second, and kept runs of the machine.
         labels: What the two sides are called.
-        same: Which change does not matter, as a share.
+        same: Changes up to this share count as none.
     """
     wanted = {
         (each.probe, each.point): each

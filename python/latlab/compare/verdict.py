@@ -81,7 +81,7 @@ def verdicts(contrasts: Sequence[Contrast], same: float, *, together: bool) -> l
 
     Args:
         contrasts: One a figure.
-        same: Which change does not matter, as a share: 0.1.
+        same: Changes up to this share count as none: 0.1.
         together: Whether any false alarm among them counts (headline figures), or their share.
     """
     level = ALARMS / max(len(contrasts), 1)

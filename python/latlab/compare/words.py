@@ -29,11 +29,11 @@ def verdict(found: Comparison) -> str:
     counts = Counter(each.kind for each in headline or found.figures)
     what = "headline figures" if headline else "figures"
     if found.kind == "not-comparable":
-        return "Not comparable: no figure was measured alike on both sides."
+        return "Not comparable: no figure was measured the same way on both sides."
     seen = ""
     if found.visible is not None:
         half, most = map(format_change, found.visible)
-        seen = f"a change of {half} would have shown in half of them"
+        seen = f"a change of {half} would have been detected in half of them"
         seen += f", of {most} in all" if most != half else ""
     if found.kind == "changed":
         return (
@@ -57,7 +57,7 @@ def circumstances(found: Comparison) -> Iterator[str]:
     if found.environment:
         yield f"What else differs: {'; '.join(found.environment)}."
     if found.machines:
-        yield f"The machines differ ({'; '.join(found.machines[:3])}): --across compares them nevertheless."
+        yield f"The machines differ ({'; '.join(found.machines[:3])}): --across compares them anyway."
 
 
 def of_figure(figure: Figure) -> str:
@@ -79,6 +79,6 @@ def more_runs(found: Comparison) -> Iterator[str]:
     if known:
         more = known[len(known) // 2]
         yield (
-            f"To see a change of {format_percent(SHOWN * found.same)} in half of these headline figures,"
-            f" measure {more} more {'run' if more == 1 else 'runs'} a side."
+            f"To detect a change of {format_percent(SHOWN * found.same)} in half of these headline "
+            f"figures, measure {more} more {'run' if more == 1 else 'runs'} per side."
         )

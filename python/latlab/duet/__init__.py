@@ -45,8 +45,8 @@ class Duet:
 
     Attributes:
         a: The first program.
-        b: The second, whose figures are held against the first's.
-        same: Which change does not matter, as a share.
+        b: The second, whose figures are compared with the first's.
+        same: Changes up to this share count as none.
         pairs: Both programs' runs, in their order.
         a_first: Of each pair, whether the first program ran first.
         figures: Wall time first.
@@ -165,7 +165,7 @@ def duet(
         a: The first command line.
         b: The second.
         count: Pairs, three or more.
-        same: Which change does not matter, as a share.
+        same: Changes up to this share count as none.
         warmup: Runs of each before that are not counted.
         cpus: Where both run; None: wherever this process may.
         prepare: What a shell runs before each run, not timed: one for both, or one for each.

@@ -109,7 +109,7 @@ def figures(pairs: Sequence[Pair], same: float) -> tuple[Figure, ...]:
 
     Args:
         pairs: A run of each side; two or more.
-        same: Which change does not matter, as a share.
+        same: Changes up to this share count as none.
     """
     known: list[tuple[Figure, Contrast]] = []
     unknown: list[Figure] = []
@@ -156,7 +156,7 @@ def itself(pairs: Sequence[Pair], side: int, same: float) -> Itself | None:
     Args:
         pairs: In their order.
         side: 0: A, 1: B.
-        same: Which change does not matter, as a share.
+        same: Changes up to this share count as none.
     """
     walls = [pair[side].wall_s for pair in pairs]
     # Each second one is taken the other way round: a steady drift cancels.

@@ -41,7 +41,7 @@ class Agenda(msgspec.Struct, frozen=True, kw_only=True):
     def variants(self) -> tuple[Experiment, ...]:
         """The unchanged program twice, then the changes."""
         control = msgspec.structs.replace(
-            self.planned.baseline, name=CONTROL, says="unchanged once more: what chance alone gives"
+            self.planned.baseline, name=CONTROL, says="unchanged once more: the effect of chance alone"
         )
         return (self.planned.baseline, control, *self.planned.experiments)
 
@@ -113,7 +113,7 @@ class Bench:
             left = inputs.resident(files)
             if left is None:
                 raise FailedError(
-                    "this user does not own its input, so the kernel hides whether it is in memory"
+                    "this user does not own its input, so the kernel does not show whether it is in memory"
                 )
             if left > _EVICTED:
                 raise FailedError(

@@ -47,9 +47,9 @@ def _unusual(proof: Proof) -> list[str]:
     took, low, high = (format_ns(1e9 * seconds) for seconds in (proof.explained_s, *proof.unchanged_s))
     waits = ", waits for a CPU left out" if proof.without_waits else ""
     return [
-        f"This run was not a usual one: it took {took}, and the unchanged program {low} to {high} when it was"
-        f" run again{waits}. The shares here are those of this run alone, and the experiments have no bounds:"
-        " explain it once more."
+        f"This run was unusual: it took {took}, the unchanged program {low} to {high} when it was "
+        f"rerun{waits}. The shares here are those of this run alone, and the experiments have no "
+        "bounds: run explain again."
     ]
 
 
@@ -85,7 +85,7 @@ def _condition(bound: Bound) -> str:
         return f"{what} took no time"
     return {
         "read-memory": "it read from memory",
-        "read-disk": "it read as fast as this disk gives",
+        "read-disk": "it read as fast as this disk can",
         "fault": "page faults at this machine's normal cost",
         "fault-huge": "its memory came in huge pages",
     }.get(bound.limit, f"{what} at {bound.limit}")
@@ -115,9 +115,9 @@ def about_to(what: Agenda) -> str:
     names = "; ".join(each.says for each in what.planned.experiments)
     in_a_row = f", each {what.in_a_row} times in a row" if what.in_a_row > 1 else ""
     return (
-        f"--prove: runs the program {what.runs:,} more times, about {format_seconds(what.seconds)}:"
-        f" {what.rounds} rounds of it as it was, once more as it was, and {names}{in_a_row}. Its output is"
-        " thrown away; whatever else it does (files, network, databases), it does each time."
+        f"--prove: runs the program {what.runs:,} more times, about {format_seconds(what.seconds)}: "
+        f"{what.rounds} rounds of it unchanged, unchanged once more, and {names}{in_a_row}. Its output "
+        "is discarded; its other effects (files, network, databases) happen each time."
     )
 
 
@@ -140,7 +140,7 @@ def proof_cells(proof: Proof) -> list[tuple[str, ...]]:
                 _signed(each.saving),
                 _interval(each),
                 "" if each.bound is None else percent(each.bound),
-                "BEATS ITS BOUND" if each.beats_bound else each.says,
+                "EXCEEDS ITS BOUND" if each.beats_bound else each.says,
             )
         )
     return cells
@@ -149,10 +149,10 @@ def proof_cells(proof: Proof) -> list[tuple[str, ...]]:
 def proof_lines(proof: Proof) -> list[str]:
     """What the experiments say together, the most important first."""
     lines = [
-        f"The bound of {each.name} is wrong: it allows {percent(each.bound or 0)}, and the experiment saved"
-        f" {_signed(each.saving or 0)} ({_interval(each)}). The ledger gives that too little, or the change"
-        " saves more than the categories that the bound is of (address translation with huge pages, locality"
-        " with another allocator)."
+        f"The bound of {each.name} is wrong: it allows {percent(each.bound or 0)}, but the "
+        f"experiment saved {_signed(each.saving or 0)} ({_interval(each)}). Either explain attributes "
+        "too little time to it, or the change saves more than the bound's categories cover (address "
+        "translation with huge pages, locality with another allocator)."
         for each in proof.experiments
         if each.beats_bound
     ]
@@ -177,11 +177,11 @@ def proof_lines(proof: Proof) -> list[str]:
     few = [each for each in proof.experiments if each.rounds and not each.is_interval]
     if few:
         lines.append(
-            f"{few[0].rounds} rounds are too few for a 95 % interval: the table has their range, and nothing"
-            " is concluded."
+            f"{few[0].rounds} rounds are too few for a 95 % interval: the table shows their range, "
+            "and no conclusion is drawn."
         )
     if proof.interrupted:
-        lines.append("The experiments were interrupted: what there is, is shown.")
+        lines.append("The experiments were interrupted: partial results.")
     return [*lines, *proof.left_out]
 
 
@@ -193,11 +193,7 @@ def proof_next(proof: Proof) -> str | None:
     bound = ""
     if best.bound is not None:
         most = percent(best.bound)
-        bound = (
-            f", more than the {most} that the ledger allows"
-            if best.beats_bound
-            else f"; the ledger allows {most}"
-        )
+        bound = f", more than the bound of {most}" if best.beats_bound else f"; the bound is {most}"
     return (
         f"Next: {best.how}. It saves {percent(best.saving or 0)} ({_interval(best)}), measured over"
         f" {best.rounds} pairs of runs{bound}."

@@ -31,7 +31,7 @@ def best_of(
         NotStartedError: There is no such program, or it cannot be executed.
     """
     place = place_on_stdin(
-        "--best-of: its input is a pipe, which can be read only once; give it a file: < FILE"
+        "--best-of: standard input is a pipe, which can be read only once; use a file: < FILE"
     )
     try:
         nowhere = os.open(os.devnull, os.O_WRONLY)

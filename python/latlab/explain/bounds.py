@@ -81,7 +81,7 @@ def _free_bounds(explained: Explained) -> list[Bound]:
     names += [each.name for each in kernel.counted] if kernel else []
     wholes = [FILE_IO] if len(io) == len(FILE_IO) else []
     found = [_free_bound(explained, each) for each in (*wholes, *((name,) for name in dict.fromkeys(names)))]
-    why = "this level cannot look into the program's own code: between none and all of it"
+    why = "this level cannot sample the program's code: between none and all of it"
     for each in user.within if user else ():
         most = _most(explained, "user-cpu", each.high)
         found.append(_bound(explained, (each.name,), (each.low, each.high), most, why))
@@ -91,13 +91,13 @@ def _free_bounds(explained: Explained) -> list[Bound]:
 def _free_bound(explained: Explained, categories: tuple[str, ...]) -> Bound:
     """What is saved if these categories took no time at all."""
     low, high, most = saving(explained, categories)
-    why = "share of wall time in the ledger, with its interval"
+    why = "share of wall time, with its interval"
     if categories == FILE_IO:
         why += "; the kernel's work for files as well as waiting for them"
     if most > high + KNOWN_TO:
         why += (
-            "; a thread counts as its part of those that run, which is wall time already: more can be saved"
-            " only where this is on the path that the others wait for"
+            "; threads that run at the same time share the wall time: more can be saved only where "
+            "the others wait for this"
         )
     return _bound(explained, categories, (low, high), most, why)
 
@@ -172,7 +172,7 @@ def _from_memory(explained: Explained, floor: tuple[float, float], beside_s: flo
         low += max(of_row.reading * narrow - slow, 0.0) + of_row.mapped * narrow
         high += max(of_row.reading * wide - fast, 0.0) + of_row.mapped * wide
     if beside_s > 0:
-        why += "; what reading from a disk costs elsewhere (interrupts, first touches) between none and all"
+        why += "; other costs of reading from a disk (interrupts, first touches): none to all of them"
     high += beside_s + explained.observer.share * explained.threads.cpu_s
     _, known, all_threads = saving(explained, FILE_IO)
     beyond = all_threads - known if all_threads - known > KNOWN_TO else 0.0

@@ -117,7 +117,7 @@ def planned(
     ]
     others = weight(explained, "network", "sleep", "waiting-for-children")
     if others >= WORTH_JUDGING:
-        left_out.append("Nothing from outside changes waits for the network, for a clock or for children.")
+        left_out.append("No experiment can change waits for the network, for a clock or for child processes.")
     return Planned(
         baseline,
         tuple(
@@ -146,7 +146,7 @@ def _of_input(
         return []
     if not inputs:
         left_out.append(
-            "No file of at least 64 KiB was seen that it reads: nothing to put out of memory or into it."
+            "It was not seen to read a file of 64 KiB or more: no input to move into or out of memory."
         )
         return []
     shown = format_bytes(input_bytes)
@@ -156,7 +156,7 @@ def _of_input(
             Experiment(
                 name="input-in-memory",
                 says=f"its input ({shown}) in the page cache",
-                how="read the files once before, or keep them in memory",
+                how="read the files once beforehand, or keep them in memory",
                 categories=FILE_IO,
                 cache="warm",
             )
@@ -166,7 +166,7 @@ def _of_input(
             Experiment(
                 name="input-evicted",
                 says=f"its input ({shown}) not in the page cache",
-                how="what a first run after a start of the machine would take",
+                how="the time of a first run after the machine starts",
                 cache="evicted",
                 is_worse=True,
             )
@@ -176,7 +176,7 @@ def _of_input(
             Experiment(
                 name="input-on-tmpfs",
                 says="the files that its arguments name, copied into memory",
-                how="copy them to a file system in memory, as /dev/shm",
+                how="copy them to a file system in memory, such as /dev/shm",
                 categories=FILE_IO,
                 copies=True,
             )
@@ -217,9 +217,9 @@ def _of_memory(
         return []
     if not subject.is_glibc or subject.changes_user:
         left_out.append(
-            "Allocator settings: the program is set-user-id, which the loader keeps them from."
+            "Allocator settings: the program is set-user-id, so the loader ignores them."
             if subject.changes_user
-            else "Allocator settings: the program is not loaded by glibc, so they do not reach it."
+            else "Allocator settings: the program does not use glibc's loader, so they have no effect."
         )
         return []
     keeps = (
@@ -229,7 +229,7 @@ def _of_memory(
     found = [
         Experiment(
             name="malloc-keeps-memory",
-            says="glibc's malloc takes memory in large pieces and keeps it",
+            says="glibc's malloc requests memory in large pieces and keeps it",
             how=f"GLIBC_TUNABLES={keeps}",
             categories=categories,
             environment={"GLIBC_TUNABLES": keeps},
@@ -247,7 +247,7 @@ def _of_memory(
             )
         )
     else:
-        left_out.append("Huge pages: this kernel does not give them, or glibc is older than 2.35.")
+        left_out.append("Huge pages: this kernel does not provide them, or glibc is older than 2.35.")
     if explained.threads.most > 1:
         found.append(
             Experiment(
@@ -409,7 +409,7 @@ def machine_now(subject: Subject, input_bytes: int, names_input: bool) -> Machin
     """What this machine offers; a file can be elsewhere only where an argument names it."""
     no_copies = "" if names_input else "no argument names it"
     if input_bytes > _available() / 4:
-        no_copies = no_copies or f"{format_bytes(input_bytes)} of it is too much for the memory that is free"
+        no_copies = no_copies or f"{format_bytes(input_bytes)} of it is too much for the free memory"
     return Machine(
         cpus=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1,
         allocators=_allocators() if subject.is_glibc else {},

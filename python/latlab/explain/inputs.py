@@ -238,7 +238,7 @@ def regular(path: str | Path) -> io.FileIO:
     place = os.open(path, os.O_PATH | os.O_CLOEXEC)
     try:
         if not stat.S_ISREG(os.fstat(place).st_mode):
-            raise OSError(errno.EINVAL, "is no regular file", os.fspath(path))
+            raise OSError(errno.EINVAL, "is not a regular file", os.fspath(path))
         flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
         return io.FileIO(os.open(f"/proc/self/fd/{place}", flags), "r")
     finally:

@@ -140,7 +140,7 @@ def _file_io(explained: Explained, limits: Limits) -> list[Judged]:
         names += ["read-disk", "read-random"] if reads[0] <= _SMALL_READ else ["read-disk"]
     from_disk = f"; {format_bytes(min(cold, reads[2]))} came from a disk" if cold else ""
     has_pipes = explained.share("pipe") > _VISIBLE
-    pipes = " Reads of pipes are among them: the kernel counts them together." if has_pipes else ""
+    pipes = " These include reads of pipes: the kernel counts them together." if has_pipes else ""
     apart = "" if io.told_apart else ", if a byte costs the same both ways (the two were not distinguished)"
     least_s = WORTH_JUDGING * undisturbed(explained) * explained.wall_s
     found = []
@@ -251,11 +251,11 @@ def _waits(count: float, _: tuple[float, float], limits: Limits) -> str:
 def _allocating(_: float, ends: tuple[float, float], limits: Limits) -> str:
     speed = limits.at("malloc")
     if speed is None:
-        return "Its allocations are not counted: that would slow it down."
+        return "Its allocations are not counted, as counting would slow it down."
     fewest, most = 1e9 * ends[0] / speed.high, 1e9 * ends[1] / speed.low
     return (
-        f"It allocated as long as {format_count(fewest)} to {format_count(most)} pairs of malloc and free"
-        f" of at most 256 bytes take here, {times(speed)} each ({limits.source('malloc')})."
+        f"It allocated for as long as {format_count(fewest)} to {format_count(most)} pairs of malloc "
+        f"and free of at most 256 bytes take here, {times(speed)} each ({limits.source('malloc')})."
     )
 
 

@@ -147,9 +147,9 @@ class Kept:
 
     def _write(self, users: dict[str, _Measured]) -> None:
         if self._path is None:
-            why = "no folder of this user's can be written"
+            why = "this user has no writable folder"
         elif not self._machine.boot:
-            why = "the kernel does not say which start of it this is"
+            why = "the kernel does not report its boot id"
         else:
             try:
                 content = msgspec.json.encode(_Content(_VERSION, self._machine, users))
@@ -158,7 +158,7 @@ class Kept:
                 why = f"{clean(self._path, most=200)}: {clean(error.strerror or error)}"
             else:
                 return
-        self.notice = f"What was measured of this machine cannot be kept, and is measured each time ({why})."
+        self.notice = f"Measured limits of this machine cannot be kept and are measured each time ({why})."
 
 
 def day_and_time(measured_s: float) -> str:

@@ -290,9 +290,7 @@ def _from_one(run: Run, names: Sequence[str], machine: Machine) -> Limits:
     curves = {name: Curve(name, points, source) for name in names if (points := _points(run.records, name))}
     notes = []
     if not same_machine(run.machine, machine):
-        notes.append(
-            f"The limits are those of another machine or kernel ({source}): they are no limits of this one."
-        )
+        notes.append(f"The limits are of another machine or kernel ({source}), not of this one.")
     missing = [name for name in names if name not in curves]
     if missing:
         probes = dict.fromkeys(_KINDS[name].probe for name in missing)
@@ -359,8 +357,8 @@ def measured(
     if disk and file is None:
         names = [name for name in names if name not in disk]
         notes.append(
-            "What this machine reads and writes at the program's block sizes is in no run of it:"
-            " `latlab measure --only storage` measures it."
+            "No run of this machine has its disk at the program's block sizes: `latlab measure "
+            "--only storage` measures it."
         )
     elif "write-memory" in names:
         names = [name for name in names if name != "write-memory"]

@@ -165,7 +165,7 @@ def _lock(explained: Explained) -> str:
         return ""
     first = locks[0]
     holder = next((each for each in first.holders if 2 * each.share > 1), None)
-    held = f", which {clean(holder.name, most=24)} ({holder.thread}) had most of the time" if holder else ""
+    held = f", mostly held by {clean(holder.name, most=24)} ({holder.thread})" if holder else ""
     return f"; most at {clean(first.called, most=_LONGEST)}{held}"
 
 

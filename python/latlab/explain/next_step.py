@@ -32,7 +32,7 @@ def next_step(explained: Explained, found: Answer) -> str | None:
     higher = _higher(explained)
     if higher:
         return f"Next: {step}: {higher}."
-    return f"Next: {_to_record(explained) or f'{step}, where that is allowed'}."
+    return f"Next: {_to_record(explained) or f'{step}, where this is permitted'}."
 
 
 def _step(explained: Explained, row: Row) -> str:
@@ -56,8 +56,8 @@ def _to_know_more(explained: Explained, found: Answer) -> str:
         return "watch it for longer (--for)"
     higher = _higher(explained)
     if higher:
-        return f"raise the level, which tells more of them apart: {higher}"
-    return _to_record(explained) or "look at each of them, as nothing here tells which is more"
+        return f"raise the tracing level, which distinguishes more of them: {higher}"
+    return _to_record(explained) or "look at each of them: their order is unknown here"
 
 
 def more_runs(explained: Explained, found: Answer) -> str | None:
@@ -67,7 +67,9 @@ def more_runs(explained: Explained, found: Answer) -> str | None:
         return None
     runs, widest = short
     if not widest.name:
-        return f"It was over before it was seen: --runs {runs} shows where its time goes, to about ±2 points."
+        return (
+            f"It ended too soon to be sampled: --runs {runs} shows where its time goes, to about ±2 points."
+        )
     return f"More runs: {_narrowed(explained, widest, runs)}."
 
 
@@ -78,9 +80,9 @@ def _narrowed(explained: Explained, share: Share, runs: int) -> str:
     high = share.share + part * (share.high - share.share)
     name = CATEGORIES[share.name][0] if share.name in CATEGORIES else called(explained, share)[0]
     return (
-        f"--runs {runs} narrows {name} from {span(share)} to about"
-        f" {span(Share(share.name, share.share, low, high))}"
-        f" in {format_seconds(explained.wall_s * runs)}; the program does all it does each time"
+        f"--runs {runs} narrows {name} from {span(share)} to about "
+        f"{span(Share(share.name, share.share, low, high))} in "
+        f"{format_seconds(explained.wall_s * runs)}; the program's effects happen each time"
     )
 
 
@@ -107,7 +109,7 @@ def _to_record(explained: Explained) -> str | None:
         return None
     if not explained.program.arguments:
         return "watch it for longer, so that some of it can be recorded (--for)"
-    return f"run it more often, so that some of it can be recorded: --runs {10 * explained.runs}"
+    return f"run it more times, so that some of it can be recorded: --runs {10 * explained.runs}"
 
 
 def _above(explained: Explained) -> list[Rung]:

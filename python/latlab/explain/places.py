@@ -27,7 +27,7 @@ def places(explained: Explained, by: Literal["symbol", "line"] | None) -> list[T
     if python is not None and python.reads:
         tables.append(_python(python, by))
     elif python is not None and python.refused:
-        tables.append(([], f"Python code was not looked into: {python.refused}."))
+        tables.append(([], f"Python code was not sampled: {python.refused}."))
     if by == "line":
         tables.append((_lines(explained.lines), explained.about_lines))
     elif explained.symbols and (by == "symbol" or not tables):
@@ -102,15 +102,15 @@ def _python(python: PythonCode, by: Literal["symbol", "line"] | None) -> Table:
             )
         )
     about = (
-        f"Python {', '.join(python.versions)}: its frames were read {python.reads:,} times while it went on;"
-        f" in {percent(python.nameless_share)} of the time there was no Python code to name."
+        f"Python {', '.join(python.versions)}: its frames were read {python.reads:,} times while it "
+        f"ran; in {percent(python.nameless_share)} of the time there was no Python code to name."
     )
     if python.torn >= _TORN * python.reads:
         about += (
             f" {percent(python.torn / python.reads)} of the reads contradicted themselves and were left out."
         )
     if python.refused:
-        about += f" Not all could be looked into: {python.refused}."
+        about += f" Not all could be sampled: {python.refused}."
     if by is None:
         about += " More: --by symbol, --by line."
     return (aligned(cells) if len(cells) > 1 else [], about)

@@ -121,9 +121,9 @@ def check(arguments: Sequence[str]) -> Streams:
         UserError: it cannot; nothing was run.
     """
     if not arguments:
-        raise UserError("--prove: runs a program again; a process that runs already cannot be")
+        raise UserError("--prove: a running process cannot be started again; name a program instead of --pid")
     place = inputs.place_on_stdin(
-        "--prove: standard input, a pipe or socket, can be read only once: put what comes from it into a file"
+        "--prove: standard input is a pipe or socket, which can be read only once: use a file"
     )
     return Streams(place, _output())
 
@@ -148,7 +148,7 @@ def reason_not_to(explained: Explained) -> str | None:
     if explained.program.exit_code != 0:
         return f"it ended with {explained.program.exit_code}"
     if explained.program.left_running:
-        return "processes of it are still running"
+        return "some of its processes are still running"
     return None
 
 

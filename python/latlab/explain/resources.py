@@ -200,7 +200,7 @@ class EndedWait(msgspec.Struct, frozen=True):
     @property
     def ended_by(self) -> str:
         """`tr (4710)`."""
-        return "nobody of the program" if self.by_name is None else _called(self.by_name, self.by_process)
+        return "no thread of the program" if self.by_name is None else _called(self.by_name, self.by_process)
 
 
 def _called(name: str, process: int | None) -> str:

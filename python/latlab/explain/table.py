@@ -27,7 +27,7 @@ _MOST_WAITS: Final = 5
 _LEVELS: Final = {
     1: "kernel and user samples, the kernel's stack at each switch",
     2: "user samples, exact switches, reasons from /proc",
-    3: "/proc and the kernel's counters alone",
+    3: "/proc and the kernel's counters only",
 }
 
 
@@ -162,10 +162,12 @@ def calls(explained: Explained) -> list[str]:
         lines.append("  calls of 32-bit programs are not counted")
     if asked.restarts:
         lines.append(
-            f"  recording began again {format_count(asked.restarts)} times: calls between are missing"
+            f"  recording restarted {format_count(asked.restarts)} times: calls in between are missing"
         )
     if asked.lost:
-        lines.append(f"  {asked.lost:,} records were lost: as many more may have begun or come back")
+        lines.append(
+            f"  {asked.lost:,} records were lost: up to as many more calls may have begun or returned"
+        )
     return lines
 
 
@@ -249,16 +251,16 @@ def facts(explained: Explained) -> list[str]:
     if counters.written_chars is not None and counters.write_calls:
         lines.append(f"wrote {format_bytes(counters.written_chars)} in {_calls(counters.write_calls)}")
     lines.append(
-        f"{format_count(counters.minor_faults)} page faults from memory,"
-        f" {format_count(counters.major_faults)} from a disk; "
-        f"{format_count(counters.voluntary_switches)} waits,"
-        f" {format_count(counters.involuntary_switches)} preemptions"
+        f"{format_count(counters.minor_faults)} page faults from memory, "
+        f"{format_count(counters.major_faults)} from a disk; "
+        f"{format_count(counters.voluntary_switches)} waits, "
+        f"{format_count(counters.involuntary_switches)} preemptions"
     )
     lines.append(_seen(explained))
     lines.append(
         f"observer: {percent(observer.share)} of the program's CPU time{_allowed(observer)},"
-        f" {percent(observer.watcher_share)} of a CPU beside it;"
-        f" {observer.looks:,} looks, {observer.samples:,} samples"
+        f" {percent(observer.watcher_share)} of a CPU besides; {observer.looks:,} scans, "
+        f"{observer.samples:,} samples"
     )
     if explained.calibration is not None:
         since = day_and_time(explained.calibration.measured_s) if explained.calibration_kept else "now"
@@ -266,7 +268,7 @@ def facts(explained: Explained) -> list[str]:
     if explained.nameless_share is not None and explained.nameless_share >= _PART_SHOWN:
         lines.append(f"{percent(explained.nameless_share)} of the samples of user code have no function name")
     if explained.program.left_running:
-        lines.append(f"{explained.program.left_running} of its processes went on when it had ended")
+        lines.append(f"{explained.program.left_running} of its processes outlived it")
     return [*lines, *explained.notes]
 
 

@@ -65,7 +65,7 @@ def _headline(explained: Explained, found: Answer) -> str:
     """What takes most of the time: with the function or the line that does, where one is known."""
     who, took, leading = worker(explained).name, _took(explained), found.leading.of
     if not leading:
-        return f"{who} took {took}; nothing was seen of what it did."
+        return f"{who} took {took}; no sample shows what it did."
     listed = [called(explained, share) for share in leading[:_MOST_NAMED]]
     if found.leading.is_tie:
         parts = [
@@ -84,7 +84,7 @@ def _headline(explained: Explained, found: Answer) -> str:
     if place is not None:
         who, name, share, more = place.called, place.doing or name, place.share, ""
     elif share.name == UNEXPLAINED and _was_idle(explained, share):
-        name = "waiting for what could not be read"
+        name = "waiting for an unknown cause"
     named = "" if place else most_of(explained, leading[0])
     return f"{who} spends {percent(share.share)} of {took} {at(name)}{known(share, more)}{named}."
 
@@ -190,7 +190,7 @@ def _critical_path(explained: Explained) -> str | None:
     if explained.path is None or len(listed) < 2:  # noqa: PLR2004 - several
         return None
     whole = format_ns(1e9 * explained.path.recorded_share * explained.wall_s)
-    return f"On a CPU while the end waited for it, of the {whole} recorded: {', '.join(listed)}."
+    return f"CPU time on the critical path, of the {whole} recorded: {', '.join(listed)}."
 
 
 def _slow_stage(explained: Explained) -> str | None:
@@ -214,7 +214,8 @@ def _slow_stage(explained: Explained) -> str | None:
     shares = f"{percent(least)} and {percent(next_)}"
     if next_ - least < _SLOWER:
         return (
-            f"No stage of its pipeline is much slower than the next: {shares} of their time at their pipes."
+            f"No stage of its pipeline is much slower than the next: they wait at their pipes for "
+            f"{shares} of their time."
         )
     exact = explained.observer.recorded_share >= _EXACT
     looks = max(explained.observer.looks / max(explained.runs, 1), 1.0)
@@ -222,8 +223,8 @@ def _slow_stage(explained: Explained) -> str | None:
     if not exact and next_ - least < looks**-0.5:
         return f"The slow stage of its pipeline cannot be determined from {looks:,.0f} scans ({shares})."
     return (
-        f"The slow stage of its pipeline is {clean(slow.name, most=24)} ({slow.pid}): it waits at its pipes"
-        f" {percent(least)} of its time, every other at least {percent(next_)}."
+        f"The slow stage of its pipeline is {clean(slow.name, most=24)} ({slow.pid}): it waits at "
+        f"its pipes for {percent(least)} of its time, every other stage for at least {percent(next_)}."
     )
 
 
@@ -272,11 +273,11 @@ def _of_the_kernel(kernel: Row) -> str:
     counted = [each for each in kernel.counted if each.share >= SMALL]
     if not counted:
         return (
-            "The kernel does not count that work of its own: most often it is on names of files, but any"
-            " other may be in it."
+            "The kernel does not count this work: most often it is on file names, but it can be "
+            "anything else."
         )
     listed = ", ".join(
         f"{CATEGORIES[each.name][0]} {percent(each.share)} ({interval(each.low, each.high)})"
         for each in counted[:_MOST_NAMED]
     )
-    return f"What the kernel did is known by counts alone: {listed}; the rest may be any of its work."
+    return f"The kernel's work is known only from counts: {listed}; the rest may be any of its work."

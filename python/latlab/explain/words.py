@@ -9,13 +9,13 @@ from latlab.explain.model import Explained, Row
 
 CATEGORIES: Final[dict[str, tuple[str, str]]] = {
     "compute": ("computing", "look at the functions listed under compute"),
-    "user-cpu": ("computing", "raise the level to see what its own code does"),
+    "user-cpu": ("computing", "raise the tracing level to see what its code does"),
     "memory-copy": ("copying memory", "find the copying code: copy larger blocks, or none"),
     "allocator": ("allocating memory", "find the allocating code, or try another allocator"),
     "garbage-collection": ("garbage collection", "give the collector more memory, or allocate less"),
     "page-faults": ("page faults", "reuse memory instead of giving it back, or ask for huge pages"),
     "file-io-cpu": ("the kernel's work on files", "use larger blocks and fewer calls"),
-    "kernel-cpu": ("undivided work of the kernel", "raise the level to see what the kernel does for it"),
+    "kernel-cpu": ("unclassified kernel work", "raise the tracing level to see what the kernel does for it"),
     "storage-wait": (
         "waiting for the disk",
         "read ahead, read more at once, or keep the file in memory",
@@ -25,7 +25,7 @@ CATEGORIES: Final[dict[str, tuple[str, str]]] = {
     "locks": ("waiting for locks", "shorten what is done under the lock, or split it"),
     "run-queue-wait": (
         "waiting for a CPU",
-        "measure again when other programs leave it the CPUs, or use fewer threads",
+        "measure again when the CPUs are free, or use fewer threads",
     ),
     "sleep": ("sleeping", "look at why it sleeps"),
     "waiting-for-children": ("waiting for child processes", "look at the child processes"),
@@ -38,15 +38,15 @@ CATEGORIES: Final[dict[str, tuple[str, str]]] = {
 _PARTS: Final[dict[tuple[str, str], tuple[str, str]]] = {
     ("network", "readiness"): (
         "waiting for readiness (poll, select, epoll)",
-        "look at what it polls: sockets, pipes or nothing but a time",
+        "look at what it polls: sockets, pipes or only a timer",
     ),
     ("network", "readiness of sockets"): (
         "waiting for sockets (poll, select, epoll)",
-        "look at who is at the other end of its sockets, or whether there was anything to do",
+        "look at the other end of its sockets, and at whether there was anything to do",
     ),
     ("pipe", "readiness of pipes"): (
         "waiting for pipes (poll, select, epoll)",
-        "look at who is at the other end of its pipes",
+        "look at the other end of its pipes",
     ),
     ("locks", "event descriptor"): (
         "waiting for its own threads (an event descriptor)",
@@ -58,10 +58,10 @@ _PARTS: Final[dict[tuple[str, str], tuple[str, str]]] = {
     ),
     ("storage-wait", "flushing"): (
         "waiting until data is safe on the disk",
-        "flush less often, or several changes at once",
+        "flush less often, or batch several changes",
     ),
     ("file-io-cpu", "names and metadata"): (
-        "the kernel's work on names of files",
+        "the kernel's work on file names",
         "open, look up or list fewer names",
     ),
 }

@@ -43,7 +43,7 @@ class Worker(NamedTuple):
             return None
         by = f", started by {self.started_by}" if self.started_by else ""
         shells = (
-            f"; shells below it ran {format_percent(self.shells)} of the time, as those of pyenv's shims do"
+            f"; shells below it ran {format_percent(self.shells)} of the time, such as those of pyenv's shims"
             if self.shells >= _SEEN
             else ""
         )
@@ -103,7 +103,7 @@ def look_through(whole: dict[str, Any]) -> None:
         timeline["names"] = list(dict.fromkeys([*names, *parts]))
         timeline["bins"] = [list(moment.values()) for moment in moments]
     slept, worked = clean(wrapper["name"], most=_MOST), clean(child["name"], most=_MOST)
-    whole["notes"] = [*whole.get("notes", ()), f"While {slept} slept, what {worked} waited for counts."]
+    whole["notes"] = [*whole.get("notes", ()), f"While {slept} slept, the waits of {worked} count instead."]
 
 
 def _waits(process: dict[str, Any]) -> dict[str, float]:

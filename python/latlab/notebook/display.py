@@ -68,7 +68,7 @@ def record_html(record: Record) -> str:
                 span = format_span(*ends, lambda end: format_value(end, record.unit)) if ends else ""
                 span = span or (record.why_no_interval if name == "p50" else "")
                 rows.append((name, format_value(value, record.unit), span))
-        rows += [(name, "not given", reason) for name, reason in summary.refused.items()]
+        rows += [(name, "not available", reason) for name, reason in summary.refused.items()]
     rows += [(check.name, "held" if check.ok else "failed", check.detail) for check in record.checks]
     rows += [("flag", flag, "") for flag in record.flags]
     if record.error is not None:
@@ -80,7 +80,7 @@ def records_html(records: Records) -> str:
     """The first records, a line each."""
     rows = [_record_row(record) for record in records[:_MOST_RECORDS]]
     more = len(records) - len(rows)
-    note = _line(f"and {format_count(more)} more: .to_pandas() has all") if more > 0 else Markup("")
+    note = _line(f"and {format_count(more)} more: .to_pandas() returns all") if more > 0 else Markup("")
     return str(
         _line(f"{format_count(len(records))} records")
         + _table(("probe", "point", "median", "samples", ""), rows)

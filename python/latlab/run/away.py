@@ -30,16 +30,18 @@ def checked_url(value: str) -> str:
     """
     shown = clean(value, most=200)
     if len(value) > _LONGEST_URL or not all("!" <= letter <= "~" for letter in value):
-        raise UserError(f"{shown!r} is no URL: it is too long, or has a character that a URL cannot have")
+        raise UserError(
+            f"{shown!r} is not a URL: it is too long, or has a character that a URL cannot contain"
+        )
     try:
         parts = urlsplit(value)
         host, port = parts.hostname, parts.port
     except ValueError as error:
-        raise UserError(f"{shown!r} is no URL: {clean(error)}") from None
+        raise UserError(f"{shown!r} is not a URL: {clean(error)}") from None
     if parts.scheme not in {"http", "https"} or not value.startswith(f"{parts.scheme}://"):
-        raise UserError(f"{shown!r} begins neither with http:// nor with https://")
+        raise UserError(f"{shown!r} does not start with http:// or https://")
     if parts.username is not None or "@" in parts.netloc:
-        raise UserError("a URL that names a user is not asked: latlab would store it in the run file")
+        raise UserError("the URL names a user, which latlab would store in the run file: leave it out")
     if not host or port == 0:
         raise UserError(f"{shown!r} has no {'host' if not host else 'port that can be asked'}")
     return value
@@ -72,7 +74,7 @@ def checked_requests(value: int) -> int:
         UserError: there are none, or more than one thread sends.
     """
     if not 1 <= value <= MOST_REQUESTS:
-        raise UserError(f"{value} requests a second cannot be sent: it is 1 to {MOST_REQUESTS:,}")
+        raise UserError(f"{value} requests per second cannot be sent: use 1 to {MOST_REQUESTS:,}")
     return value
 
 
@@ -84,7 +86,7 @@ def announced(settings: Settings) -> str | None:
     host = parts.hostname or "?"
     where = f"{clean(host, most=200)}, port {parts.port or (443 if parts.scheme == 'https' else 80)}"
     if _is_this_machine(host):
-        return f"--url: asks {where}, on this machine"
+        return f"--url: sends requests to {where}, on this machine"
     return f"--url: sends requests to {where}; nothing else leaves this machine"
 
 

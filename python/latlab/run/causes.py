@@ -48,7 +48,7 @@ _NAMES = {
 }
 #: How people call the parts of an operation that waits; on a disk the waiting is the disk's.
 _PARTS = {
-    "waiting": "asleep until what it had asked for was there",
+    "waiting": "asleep until its request was answered",
     "run-queue-delay": "waiting for a CPU",
     "context-switch": "another thread on its CPU",
     "page-fault": "first touch of memory",
@@ -61,7 +61,7 @@ _DEVICE, _WAY = "device", "way"
 _ASKED = ("waiting", "run-queue-delay", "page-fault")
 
 
-_NOT_APART = "; how much of the disk's part was the device, and how much the way to it and back, was not seen"
+_NOT_APART = "; the disk's part could not be divided into device and path"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class Parts:
         shares = [f"{format_percent(ns / self.total_ns)} {name}" for name, ns in self.named]
         shares.append(f"{format_percent(self.unexplained_ns / self.total_ns)} own work or unexplained")
         more = (
-            f"; at most {format_percent(self.cpu_more_ns / self.total_ns)} more of it was waiting for a CPU"
+            f"; up to {format_percent(self.cpu_more_ns / self.total_ns)} more of it was waiting for a CPU"
             if self.cpu_more_ns > 0.005 * self.total_ns
             else ""
         )
@@ -121,8 +121,8 @@ class Parts:
             device = format_percent(self.device_ns / seen)
             way = format_percent(self.way_ns / seen)
             return (
-                f"; of the disk's part, where requests were recorded, {device} was the device and {way} the"
-                " way to it and back"
+                f"; of the disk's part, where requests were recorded, {device} was the device and "
+                f"{way} the path to it and back"
             )
         if any(name == _DISK for name, _ in self.named):
             return _NOT_APART

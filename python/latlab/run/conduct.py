@@ -283,7 +283,7 @@ class Conductor:
             if not worker.stray:
                 said = clean(line[:100].decode(errors="replace"), most=80)
                 self._journal.notes.append(
-                    f"the measuring process wrote what is no event ({clean(error, most=100)}): {said}"
+                    f"the measuring process wrote an invalid event ({clean(error, most=100)}): {said}"
                 )
             worker.note_stray()
             return
@@ -366,9 +366,7 @@ class Conductor:
         )
         self._journal.open(header)
         if self._false_start and hello.plan:
-            text = (
-                f"nothing of it is missing: {self._false_start} before the first probe, and was started again"
-            )
+            text = f"nothing is missing: {self._false_start} before the first probe, and was restarted"
             self._journal.add(self._absent(hello.plan[0].id, model.Point(), text))
 
     def _keep(self, event: Recorded) -> None:
@@ -415,7 +413,7 @@ class Conductor:
         if probe and self._deaths[probe] >= MOST_DEATHS_IN_ONE_PROBE:
             self._left_out.append(probe)
             times = self._deaths[probe]
-            skipped = f"the measuring process died {times} times in this probe: the rest of it is left out"
+            skipped = f"the measuring process died {times} times in this probe: its other points are left out"
             self._journal.add(self._absent(probe, model.Point(), skipped))
         # Nobody knows what it wrote since its last word.
         self._written_bytes += current.most_bytes

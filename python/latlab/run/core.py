@@ -72,7 +72,7 @@ def core() -> Any:  # noqa: ANN401 - an extension module
     except ImportError as error:
         raise WorkerError(
             f"the measuring core cannot be loaded ({clean(error, most=200)}):"
-            " install latlab again, or run `make build`"
+            " reinstall latlab, or run `make build`"
         ) from None
     return _core
 

@@ -23,9 +23,9 @@ _REASONS: Final = {
     ),
     "core_kind": ("The CPUs are of different kinds", "pin the program to CPU {fast} or one of its kind"),
     "numa_node": ("The CPUs belong to different NUMA nodes", "pin the program to the node of CPU {fast}"),
-    "last_cache": ("The CPUs do not share their last cache", "pin the program to CPU {fast}"),
+    "last_cache": ("The CPUs do not share their last-level cache", "pin the program to CPU {fast}"),
 }
-_UNKNOWN: Final = ("The reason is not known", "repeat the run before pinning the program to CPU {fast}")
+_UNKNOWN: Final = ("The reason is unknown", "repeat the run before pinning the program to CPU {fast}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ def cause_of_death(code: int | None, *, fatal: str, before: OomKills) -> str:
     if code is None:
         return "the measuring process does not answer"
     if code >= 0:
-        what = fatal or "without saying why"
+        what = fatal or "without a message"
         return f"the measuring process ended with code {code}, {clean(what, most=300)}"
     try:
         name = signal.Signals(-code).name
@@ -29,22 +29,22 @@ def cause_of_death(code: int | None, *, fatal: str, before: OomKills) -> str:
         name = f"signal {-code}"
     if name != "SIGKILL":
         meaning = {
-            "SIGBUS": ": a page could not be had",
+            "SIGBUS": ": a page could not be provided",
             "SIGILL": ": an instruction that this CPU lacks",
         }.get(name, "")
         return f"the measuring process died of {name}{meaning}"
     now = oom_kills()
     if _rose(before.group, now.group):
         return (
-            "the measuring process was killed (SIGKILL) at the memory limit, as the kernel's count"
-            " of such kills says: give it more memory to lift this"
+            "the measuring process was killed (SIGKILL) at the memory limit, as the kernel's count "
+            "of such kills shows: give it more memory"
         )
     if _rose(before.machine, now.machine):
         return (
-            "the measuring process was killed (SIGKILL) while the kernel was ending processes"
-            " for want of memory: give it more memory to lift this"
+            "the measuring process was killed (SIGKILL) while the kernel was killing processes to "
+            "free memory: give it more memory"
         )
-    return "the measuring process was killed (SIGKILL): for want of memory, or by somebody"
+    return "the measuring process was killed (SIGKILL): out of memory, or by another process"
 
 
 def _rose(before: int | None, now: int | None) -> bool:
@@ -58,7 +58,7 @@ def last_words(err: bytes | bytearray) -> str:
 
 
 class OomKills(NamedTuple):
-    """How many processes the kernel has killed for want of memory since the start; None = it does not say."""
+    """How many processes the kernel has killed for lack of memory since the start; None = it does not say."""
 
     group: int | None
     machine: int | None

@@ -202,9 +202,10 @@ def effect(one: Standing) -> str:
     """What periodic interference does to figures, in one sentence."""
     from_ns = units.format_ns(one.touches_from_ns(0.999), digits=2)
     return (
-        f"{cause_name(one.cause)}, {rate(one.hz)} times a second for {units.format_ns(one.gap_ns, digits=2)}:"
-        f" 1 in {units.format_count(one.one_in(100.0))} operations of 100 ns,"
-        f" the p99.9 of whatever takes {from_ns} or more, {percent(one.share)} of every mean"
+        f"{cause_name(one.cause)}, {rate(one.hz)} times a second for "
+        f"{units.format_ns(one.gap_ns, digits=2)}: affects 1 in "
+        f"{units.format_count(one.one_in(100.0))} operations of 100 ns, the p99.9 of operations of "
+        f"{from_ns} or more, and {percent(one.share)} of every mean"
     )
 
 

@@ -37,10 +37,8 @@ def folded(
     except (WorkerError, ValueError) as error:
         why = clean(error, most=300)
     if footer is not None and footer.figures:
-        return footer.figures, (
-            f"figures are those that were kept with the run, without their shapes: {why}",
-        )
-    return (), (f"what its rounds measured cannot be put together: {why}",)
+        return footer.figures, (f"figures are those stored with the run, without their distributions: {why}",)
+    return (), (f"its rounds cannot be combined: {why}",)
 
 
 def keeping(footer: model.Footer, figures: Sequence[model.Record]) -> model.Footer:

@@ -47,7 +47,7 @@ def checked_label(text: str) -> str:
     label = text.strip()
     if label and (not _LABEL.fullmatch(label) or clean(label) != label):
         raise UserError(
-            f"label {clean(text, most=80)!r}: up to 60 characters on one line, without comma, = and @"
+            f"label {clean(text, most=80)!r}: use up to 60 characters on one line, without comma, = and @"
         )
     return label
 

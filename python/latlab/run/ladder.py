@@ -37,7 +37,7 @@ _CLIMBS = 4
 #: Of a size in its unit: 9.5, but 14.
 _DECIMALS_BELOW = 9.95
 _SHORTER_THAN_INSTRUMENT = (
-    "not measured: one by one it is shorter than the instrument, and there was no time for batches"
+    "not measured: single accesses are shorter than the timer overhead, and there was no time for batches"
 )
 _LEVEL_NAMES = {"L1": "L1 cache", "L2": "L2 cache", "L3": "L3 cache", "L4": "L4 cache"}
 
@@ -132,7 +132,7 @@ def _found_levels(found: list[Machine]) -> list[_Level]:
         flat = round(_number(entry.get("to_bytes")) or 0) or inside
         if bracket and bracket[1] > _CLIMBS * bracket[0]:
             low, high = map(units.format_bytes, bracket)
-            note = f"where it ends was not found: the curve climbs from {low} to {high}"
+            note = f"its end was not found: the curve climbs from {low} to {high}"
             inside, outside = flat, None
         levels.append(
             _Level(
@@ -388,10 +388,10 @@ def _cache_note(run: Run, level: _Level, *, wide: bool) -> str:
         neighbours = "the host's other guests" if virtual else "other CPUs"
         notes.append(f"a range, because this cache is shared with {neighbours}")
     elif wide:
-        notes.append("a range, because its sizes lie this far apart")
+        notes.append("a range, because its sizes differ this much")
     early = level.inside and level.reported and level.inside < 0.8 * level.reported
     if early and level.end and level.reported and level.reported <= level.end and not level.note:
-        notes.append(f"begins to miss at {units.format_bytes(level.inside or 0)}")
+        notes.append(f"misses start at {units.format_bytes(level.inside or 0)}")
     return "; ".join(notes)
 
 

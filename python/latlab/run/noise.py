@@ -255,7 +255,7 @@ def _decoded(line: bytes, kind: type[_Answer]) -> tuple[_Answer, Any]:
         return msgspec.json.decode(line, type=kind), msgspec.json.decode(line)
     except msgspec.MsgspecError as error:
         raise WorkerError(
-            f"the measuring process said what cannot be read: {clean(error, most=200)}"
+            f"the measuring process sent an unreadable message: {clean(error, most=200)}"
         ) from None
 
 
@@ -275,7 +275,7 @@ def _asked(request: Mapping[str, object], *, patience_s: float, command: list[st
     if not answer or process.returncode != 0:
         text = cause_of_death(process.returncode, fatal="", before=kills)
         said = last_words(bytearray(err))
-        raise WorkerError(f"the measuring process failed: {text}{f'; it said: {said}' if said else ''}")
+        raise WorkerError(f"the measuring process failed: {text}{f'; its message: {said}' if said else ''}")
     return answer
 
 
@@ -286,7 +286,7 @@ def _patiently(
     try:
         return wait()
     except subprocess.TimeoutExpired:
-        raise WorkerError("the measuring process did not end in its time: it was stopped") from None
+        raise WorkerError("the measuring process did not end in time and was stopped") from None
     except KeyboardInterrupt:
         with contextlib.suppress(OSError):
             process.send_signal(signal.SIGTERM)
@@ -303,7 +303,7 @@ def _refusal(answer: bytes) -> UserError | WorkerError:
     try:
         text = clean(msgspec.json.decode(answer)["text"], most=500)
     except (msgspec.MsgspecError, KeyError, TypeError):
-        return WorkerError("the measuring process failed without saying why")
+        return WorkerError("the measuring process failed without a message")
     mistakes = ("seconds:", "cpu:", "threshold_ns:", "no such level:")
     return (
         UserError(text) if text.startswith(mistakes) else WorkerError(f"the measuring process failed: {text}")

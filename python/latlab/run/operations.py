@@ -168,7 +168,7 @@ def _switch(rung: Rung, records: list[Record]) -> Rung:
     """The fastest way there and back on one CPU is two switches and the least of anything else."""
     best = min(records, key=lambda record: record.value or math.inf)
     how = ", ".join(part for part in (best.point.operation, best.point.between) if part)
-    return replace(_of(rung, best, parts=2), note=f"half of there and back on one CPU ({how})")
+    return replace(_of(rung, best, parts=2), note=f"half of a round trip on one CPU ({how})")
 
 
 def _line(rung: Rung, records: list[Record]) -> Rung:
@@ -198,7 +198,7 @@ def _loopback(rung: Rung, records: list[Record]) -> Rung:
     order = [place for place in PLACEMENTS if any(r.point.placement == place for r in records)]
     by = {record.point.placement: record for record in records}
     if not order:
-        return replace(rung, note="not measured: its point says nothing of the two sides")
+        return replace(rung, note="not measured: its point does not describe the two sides")
     others = [f"{units.format_ns(by[place].value)} {PLACEMENTS[place]}" for place in order[1:]]
     note = f"TCP, {_MESSAGE_BYTES} B, {PLACEMENTS[order[0]]}"
     usual = order[0] == next(iter(PLACEMENTS))
@@ -219,7 +219,7 @@ def _with_stream(rung: Rung, run: Run) -> Rung:
     if not usual or not usual[0].value:
         return rung
     rate = usual[0].value
-    where = f"one TCP stream, {usual[0].point.label()}; what the other process has received"
+    where = f"one TCP stream, {usual[0].point.label()}; counted at the receiver"
     made = replace(rung, bandwidth=rate, bandwidth_point=where)
     return replace(made, seconds_1MiB=2**20 / rate, seconds_1GiB=2**30 / rate)
 
@@ -232,7 +232,7 @@ def _beside_streams(rung: Rung, records: list[Record]) -> Rung:
         return replace(rung, note="not measured: its points have no streams")
     idle = next((record for record in records if record.point.streams == 0), None)
     carried = positive(found(most), "load_bytes_per_s")
-    note = f"TCP, {streams} streams beside it"
+    note = f"TCP; {streams} other streams"
     note += f" carry {units.format_rate(carried)}" if carried else ""
     note += f"; {units.format_ns(idle.value)} without them" if idle else ""
     return replace(_of(rung, most), note=note)
@@ -250,7 +250,7 @@ def _packet(rung: Rung, records: list[Record]) -> Rung:
 def _poke(rung: Rung, records: list[Record]) -> Rung:
     chosen = _nearest([r for r in records if r.point.file_bytes] or records, "file_bytes", _POKED_BYTES)
     size = units.format_bytes_as_asked(chosen.point.file_bytes)
-    note = f"read and written, in a file of {size} that the page cache holds"
+    note = f"read and written, in a file of {size} in the page cache"
     usual = chosen.point.file_bytes == _POKED_BYTES
     return replace(_of(rung, chosen), size_text="" if usual else f"in {size}", note=note)
 

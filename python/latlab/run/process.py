@@ -88,7 +88,7 @@ class Worker:
                 limit = self.heard + hang_s if told_at is None else told_at + grace_s
                 if interrupts.count > 1 or time.monotonic() >= limit or self.broken:
                     if told_at is None:
-                        self.broken = self.broken or f"it said nothing for {hang_s:.0f} s"
+                        self.broken = self.broken or f"it sent nothing for {hang_s:.0f} s"
                     self.process.kill()
                     # What it wrote before is still in the pipe.
                     break
@@ -110,7 +110,7 @@ class Worker:
         """Counts a line that is no event; with too many of them it is broken."""
         self.stray += 1
         if self.stray > _MOST_STRAY_LINES:
-            self.broken = "it wrote lines that are no events"
+            self.broken = "it wrote lines that are not events"
 
     def cause_of_death(self) -> str:
         """Why it ended, as a sentence for the user."""
@@ -121,10 +121,10 @@ class Worker:
     def with_last_words(self, text: str) -> str:
         """The sentence, with what it wrote to standard error."""
         said = last_words(self._err)
-        return f"{text}; it said: {said}" if said else text
+        return f"{text}; its message: {said}" if said else text
 
     def end(self) -> None:
-        """Leaves none behind; one that the kernel does not let go of is not waited for."""
+        """Leaves none behind; one that the kernel does not end is not waited for."""
         process = self.process
         if process.poll() is None:
             process.kill()
@@ -195,7 +195,7 @@ def worker_command() -> list[str]:
     """How the measuring process is started; what follows is the id of this one."""
     if not sys.executable:
         raise WorkerError(
-            "this Python does not know its own program (sys.executable): run latlab from a normal one"
+            "this Python does not know its executable (sys.executable): run latlab from a normal Python"
         )
     return [sys.executable, "-I", "-S", os.fspath(Path(__file__).resolve().parent.parent / "worker.py")]
 

@@ -85,9 +85,7 @@ def read(path: str | os.PathLike[str], limits: Limits | None = None) -> Run:
     if lines.header is None:
         raise RunFileError(f"{shown} has no header line: the run ended before anything was measured")
     if lines.skipped:
-        lines.notes.append(
-            f"{lines.skipped} lines of a newer format were left out: a newer latlab shows them"
-        )
+        lines.notes.append(f"{lines.skipped} lines of a newer format were skipped: a newer latlab shows them")
     if lines.figures:
         return Run(lines.header, lines.figures, lines.footer, path=Path(path), notes=lines.notes)
     return Run.of_lines(lines.header, lines.records, lines.footer, path=Path(path), notes=lines.notes)
@@ -124,7 +122,7 @@ def _require_regular(mode: int, shown: str) -> None:
 
 
 def _too_large(shown: str, what: str, limit: int) -> RunFileError:
-    return RunFileError(f"{shown} is larger than {limit // MIB} MiB{what}: no run of latlab is")
+    return RunFileError(f"{shown} is larger than {limit // MIB} MiB{what}: a run file cannot be that large")
 
 
 def _expanded(data: bytes, shown: str, limits: Limits) -> bytes:
@@ -190,14 +188,14 @@ def _opening_of(text: bytes) -> _Opening | None:
 def _refuse_unreadable_start(data: bytes, end: int, shown: str) -> NoReturn:
     if end < 0 and data.startswith(b'{"line":"header"'):
         raise RunFileError(f"{shown} ends within its first line: nothing was measured into it")
-    raise RunFileError(f"{shown}:1: not a run of latlab: the first line is not JSON that it writes")
+    raise RunFileError(f"{shown}:1: not a run of latlab: the first line is not latlab's JSON")
 
 
 def _newer_minor(schema: str, shown: str) -> bool:
     """Whether the file is of a newer minor version; refuses what is not of this major version."""
     version = schema.partition("/")[2]
     major, _, minor = version.partition(".")
-    wrong = RunFileError(f"{shown}:1: {clean(schema, most=60)!r} is no version of a run")
+    wrong = RunFileError(f"{shown}:1: {clean(schema, most=60)!r} is not a run version")
     if not (major.isascii() and major.isdigit() and len(major) < 6 and len(minor) < 6):  # noqa: PLR2004
         raise wrong
     if minor and not (minor.isascii() and minor.isdigit()):
@@ -240,7 +238,7 @@ def _line_by_line(data: bytes, shown: str, limits: Limits, *, newer: bool) -> _L
         stop = end if complete else len(data)
         if stop - start > limits.line_bytes:
             raise RunFileError(
-                f"{shown}:{number}: line longer than {limits.line_bytes // MIB} MiB: no run's is"
+                f"{shown}:{number}: line longer than {limits.line_bytes // MIB} MiB: not a run file"
             )
         items += _bound_items(data, limits.items_in_line, shown, number, start, stop)
         if items > limits.items or len(out.records) > limits.records:
@@ -280,7 +278,9 @@ def _take(out: _Lines, line: model.Line, shown: str, number: int) -> None:
             raise RunFileError(f"{shown}:{number}: a second header: two runs in one file? split them")
         out.header = line
     elif out.header is None:
-        raise RunFileError(f"{shown}:{number}: the first line is no header: the start of the file is missing")
+        raise RunFileError(
+            f"{shown}:{number}: the first line is not a header: the start of the file is missing"
+        )
     elif isinstance(line, model.Record):
         out.records.append(line)
     else:
@@ -292,13 +292,13 @@ def _bound_items(
 ) -> int:
     items = data.count(b",", start, stop)
     if items > limit:
-        raise RunFileError(f"{shown}:{number}: more than {limit:,} values: no run of latlab has so many")
+        raise RunFileError(f"{shown}:{number}: more than {limit:,} values: not a run file")
     return items
 
 
 def _too_many(shown: str, limits: Limits) -> RunFileError:
     return RunFileError(
-        f"{shown} holds more than {limits.records:,} records or {limits.items:,} values: no run does"
+        f"{shown} holds more than {limits.records:,} records or {limits.items:,} values: not a run file"
     )
 
 

@@ -99,7 +99,7 @@ class Records(Sequence[Record]):
         unknown = set(point) - set(model.Point.__struct_fields__)
         if unknown:
             names = ", ".join(model.Point.__struct_fields__)
-            raise TypeError(f"no point has {', '.join(sorted(unknown))}; there are {names}")
+            raise TypeError(f"no point has {', '.join(sorted(unknown))}; fields: {names}")
         return Records(
             record
             for record in self._items
@@ -293,7 +293,7 @@ class Run:
         """
         found = Records(record for record in self.records if record.probe == probe)
         if not found:
-            raise KeyError(f"no record of {probe!r}; there are {', '.join(self.probes) or 'none'}")
+            raise KeyError(f"no record of {probe!r}; probes: {', '.join(self.probes) or 'none'}")
         return found
 
     def __contains__(self, probe: object) -> bool:

@@ -124,10 +124,8 @@ def _random_beats_sequential(run: Run) -> Iterator[Broken]:
 def _faster_than_a_device(run: Run) -> Iterator[Broken]:
     for record in _timed(run):
         if record.point.path == _DIRECT and record.value is not None and record.value < _FASTEST_DEVICE_NS:
-            detail = (
-                f"{record.point.label()}: median {units.format_ns(record.value)}; only memory answers so fast"
-            )
-            yield Broken(record.probe, "a direct transfer takes a device's time", detail, _fields(record))
+            detail = f"{record.point.label()}: median {units.format_ns(record.value)}; only memory is so fast"
+            yield Broken(record.probe, "a direct transfer takes device time", detail, _fields(record))
 
 
 def _faster_than_its_link(run: Run) -> Iterator[Broken]:

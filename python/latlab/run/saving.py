@@ -37,7 +37,7 @@ def save(target: Path, content: bytes, *, replace: bool = True) -> Path:
         elif not _save_new(target, content):
             replace_file(target, content)
     except FileExistsError:
-        raise UserError(f"{clean(target, most=300)} exists already") from None
+        raise UserError(f"{clean(target, most=300)} already exists") from None
     except (OSError, ValueError) as error:
         reason = clean(getattr(error, "strerror", None) or error)
         raise UserError(f"cannot write {clean(target, most=300)}: {reason}") from None

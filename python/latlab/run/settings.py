@@ -43,10 +43,12 @@ def make_settings(options: Mapping[str, str] | None = None, /, **asked: Any) -> 
     given = {name: value for name, value in asked.items() if value is not None}
     called = dict(options or {})
     if {"delay_ms", "distance"} <= given.keys():
-        raise UserError(f"{called.get('delay_ms', 'delay_ms')}: a distance is a delay too: give one of them")
+        raise UserError(
+            f"{called.get('delay_ms', 'delay_ms')}: a distance is also a delay: give only one of them"
+        )
     if "secret_file" in given and "url" not in given:
         name = called.get("secret_file", "secret_file")
-        raise UserError(f"{name}: there is no server that wants a secret: --url names one")
+        raise UserError(f"{name}: needs the server's --url")
     found: dict[str, Any] = {
         _FIELDS.get(name, name): named(called.get(name, name), _CHECKS[name], value)
         for name, value in given.items()
@@ -55,14 +57,14 @@ def make_settings(options: Mapping[str, str] | None = None, /, **asked: Any) -> 
 
 
 #: What dropping caches does to everybody else, in one sentence.
-DROPPED: Final = "every program of this machine reads from the disk again for a while"
+DROPPED: Final = "every program on this machine reads from the disk again for a while"
 _DROP_CACHES: Final = Path("/proc/sys/vm/drop_caches")
 
 
 def _listable_folder(value: str | os.PathLike[str]) -> str:
     folder = checked_folder(value)
     if not os.access(folder, os.R_OK | os.X_OK):
-        raise UserError(f"{clean(os.fspath(value), most=200)!r} may not be read by this user")
+        raise UserError(f"{clean(os.fspath(value), most=200)!r} cannot be read by this user")
     return folder
 
 
@@ -75,7 +77,7 @@ def may_drop_caches(asked: bool) -> bool:
     if not asked:
         return False
     if not _DROP_CACHES.exists():
-        raise UserError(f"this system has no {_DROP_CACHES}: caches can be dropped on Linux only")
+        raise UserError(f"this system has no {_DROP_CACHES}: caches can be dropped only on Linux")
     if os.geteuid() != 0 or not os.access(_DROP_CACHES, os.W_OK):
         raise UserError(f"only root may empty the machine's caches ({DROPPED}): leave it out")
     return True
@@ -105,7 +107,7 @@ def allowed_cpus() -> set[int]:
 
 def _profile(value: str) -> str:
     if value not in PROFILES:
-        raise UserError(f"there is no profile {clean(value, most=60)!r}; there are {', '.join(PROFILES)}")
+        raise UserError(f"there is no profile {clean(value, most=60)!r}; profiles: {', '.join(PROFILES)}")
     return value
 
 
@@ -128,7 +130,7 @@ def _globs(value: str | Iterable[str]) -> tuple[str, ...]:
             continue
         guess = nearest(glob, ids)
         hint = f"did you mean {guess}?" if guess else "latlab list shows the ids"
-        what = "matches no probe" if set(glob) & set("*?[") else "is no probe"
+        what = "matches no probe" if set(glob) & set("*?[") else "is not a probe"
         raise UserError(f"{clean(glob, most=100)!r} {what}; {hint}")
     return globs
 
@@ -136,8 +138,8 @@ def _globs(value: str | Iterable[str]) -> tuple[str, ...]:
 def _delay(value: float) -> float:
     if not SHORTEST_DELAY_MS <= value <= LONGEST_DELAY_MS:
         raise UserError(
-            f"{value:g} ms cannot be emulated: a round trip takes "
-            f"{SHORTEST_DELAY_MS:g} to {LONGEST_DELAY_MS:g} ms; without this option what the loopback takes"
+            f"{value:g} ms cannot be emulated: use {SHORTEST_DELAY_MS:g} to {LONGEST_DELAY_MS:g} ms, "
+            "or omit the option for loopback alone"
         )
     return value
 
@@ -145,14 +147,14 @@ def _delay(value: float) -> float:
 def _rate(value: float) -> float:
     if not LOWEST_RATE_MBIT <= value <= HIGHEST_RATE_MBIT:
         raise UserError(
-            f"{value:g} Mbit/s cannot be emulated: {LOWEST_RATE_MBIT:g} to {HIGHEST_RATE_MBIT:g} can"
+            f"{value:g} Mbit/s cannot be emulated: use {LOWEST_RATE_MBIT:g} to {HIGHEST_RATE_MBIT:g}"
         )
     return value
 
 
 def _distance(value: str) -> str:
     if value not in DISTANCES:
-        raise UserError(f"there is no distance {clean(value, most=60)!r}; there are {', '.join(DISTANCES)}")
+        raise UserError(f"there is no distance {clean(value, most=60)!r}; distances: {', '.join(DISTANCES)}")
     return value
 
 

@@ -96,7 +96,7 @@ def head(path: Path) -> Head:
     try:
         return _HEAD.decode(first_line(path))
     except (OSError, ValueError, RecursionError):
-        raise RunFileError(f"{clean(path, most=300)} does not begin as a run does") from None
+        raise RunFileError(f"{clean(path, most=300)} does not begin like a run file") from None
 
 
 def default_folder() -> Path | None:
@@ -209,7 +209,7 @@ class Store:
             if not entries:
                 raise UserError(f"there is no run in {where} yet: `latlab measure` makes one")
             if back >= len(entries):
-                raise UserError(f"there are {len(entries)} runs in {where}: {text} would be an older one")
+                raise UserError(f"there are only {len(entries)} runs in {where}: {text} is too old")
             return entries[-1 - back].path
         if not _ID.fullmatch(text):
             raise UserError(f"no run {clean(text, most=100)!r} in {where}, and no such file")
@@ -225,7 +225,7 @@ class Store:
         if not found:
             raise UserError(f"no run {text!r} in {where}, and no such file: `latlab show last` is the newest")
         names = ", ".join(clean(entry.id, most=40) for entry in found[-4:])
-        raise UserError(f"{len(found)} runs begin with {text!r}: {names}; write more of the one you mean")
+        raise UserError(f"{len(found)} runs begin with {text!r}: {names}; give more of the id")
 
 
 def _named(text: str) -> Iterator[str]:

@@ -164,7 +164,7 @@ def _mark(holder: Holder) -> Finding:
         id="another-run",
         severity="warning",
         title=f"another latlab measure of this user was running{process}",
-        effect="both runs took CPU time, memory bandwidth and the disk from each other: any figure can be too"
-        " slow by a factor",
-        remedy="measure again when no other run is going on",
+        effect="both runs competed for CPU time, memory bandwidth and the disk: any figure can be "
+        "several times too slow",
+        remedy="measure again when no other run is active",
     )

@@ -192,7 +192,7 @@ def _why_not(folder: Path) -> str:
 
 
 def _taken(path: Path) -> RunFileError:
-    return RunFileError(f"{clean(path)} exists already: name another file, or remove it first")
+    return RunFileError(f"{clean(path)} already exists: name another file, or remove it first")
 
 
 def _reason(error: OSError) -> str:

@@ -54,7 +54,7 @@ def quantile(samples: Samples, q: float) -> float:
     _require_share("q", q)
     value = float(_asked("quantile", samples, q))
     if math.isnan(value):
-        raise Refused("no samples: they have no quantile")
+        raise Refused("there are no samples, so no quantile")
     return value
 
 
@@ -87,7 +87,7 @@ def moments(samples: Samples | Iterable[float]) -> Moments:
     """
     found = _asked("moments", samples)
     if found is None:
-        raise Refused("no samples: they have no mean")
+        raise Refused("there are no samples, so no mean")
     return Moments(*found)
 
 

@@ -72,7 +72,7 @@ def _listings(run: Run) -> tuple[Listing, ...]:
 
 TOPIC: Final = Topic(
     id="alignment",
-    title="What does it cost when a value lies across two cache lines, or two pages?",
+    title="What does an access across two cache lines, or two pages, cost?",
     probes=(PROBE,),
     shown=records,
     prose=prose,

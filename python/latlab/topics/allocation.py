@@ -123,9 +123,9 @@ def prose(run: Run) -> Iterator[str]:
         size = min(reused, key=lambda size: abs(size - _SMALL))
         new = ""
         if size in fresh and fresh[size] > 1.2 * reused[size]:
-            new = f", and in {format_ns(fresh[size])} when the memory is new to the program"
+            new = f", and in {format_ns(fresh[size])} when the memory is new to the process"
         yield (
-            f"{library(run, allocator)} hands out and takes back {format_bytes(size)} in"
+            f"{library(run, allocator)} allocates and frees {format_bytes(size)} in"
             f" {format_ns(reused[size])}{new}."
         )
         largest = max(reused.keys() & fresh.keys(), default=size)
@@ -162,8 +162,8 @@ def _evidence(run: Run) -> Iterator[str]:
             ends = cliff.ends if cliff else None
             since = " and ".join(map(format_bytes, ends)) if ends else format_bytes(size)
             yield (
-                f"{library(run, entry.text('allocator') or 'system')} begins"
-                f" {'between' if ends else 'at'} {since} to give memory back at each free:"
+                f"{library(run, entry.text('allocator') or 'system')} starts "
+                f"{'between' if ends else 'at'} {since} to return memory at each free:"
                 f" {format_ns(after)} instead of {format_ns(before)}."
             )
     if missing := findings(run, PROBE).texts("not_installed"):
@@ -174,9 +174,10 @@ def _evidence(run: Run) -> Iterator[str]:
 TOPIC: Final = Topic(
     Chart(
         id="allocation",
-        title="What does it cost to allocate memory and give it back?",
-        caption="Lower lines: memory that this program has used before. Upper lines: memory that is new to"
-        " it, with the page faults of the first touch. Dotted: from there on each request is mapped alone.",
+        title="What do allocating and freeing memory cost?",
+        caption="Lower lines: memory that this process has used before. Upper lines: memory new to "
+        "it, with the page faults of the first touch. Dotted: from this size, each request gets its "
+        "own mapping.",
         probe=PROBE,
         measured=_plane,
         table=lambda plane: plane.table("size"),

@@ -96,7 +96,7 @@ def _listings(run: Run) -> tuple[Listing, ...]:
         return cycle / most if cycle is not None and most is not None else None
 
     return listed(
-        "One core against the most that it could move",
+        "One core against its theoretical maximum",
         [
             (operation, level)
             for name, operation in (("levels", "read"), ("write", "write"), ("copy", "copy"))
@@ -110,7 +110,7 @@ def _listings(run: Run) -> tuple[Listing, ...]:
         ("bytes a cycle", "number", lambda at: positive(at[1], "bytes_per_cycle")),
         ("at most", "number", lambda at: positive(at[1], "best_bytes_per_cycle")),
         ("share", "share", lambda at: share(at[1])),
-        ("where that is from", "text", lambda at: at[1].text("source") or ""),
+        ("source of the maximum", "text", lambda at: at[1].text("source") or ""),
     )
 
 
@@ -129,7 +129,7 @@ TOPIC: Final = Topic(
     Chart(
         id="bandwidth",
         title="How fast can one core move data, from each level?",
-        caption="Bands are 95 % intervals. What a byte counts differs by operation: see the lines below.",
+        caption="Bands are 95 % intervals. Operations count bytes differently: see the lines below.",
         probe=PROBE,
         measured=_plane,
         table=lambda plane: plane.table("working set"),
@@ -139,7 +139,7 @@ TOPIC: Final = Topic(
         Chart(
             id="bandwidth_threads",
             title="Do more threads move more data?",
-            caption="Threads have arrays of their own; a working set is what all of them touch together.",
+            caption="Each thread has its own arrays; the working set is what all threads touch together.",
             probe=PROBE,
             measured=_plane_of_threads,
             table=lambda plane: plane.table("threads"),

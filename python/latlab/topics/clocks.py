@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from latlab.view.drawing import AnyChart
 
 PROBE: Final = "clock.read"
-_COST, _STEP = "one reading costs", "smallest step that it shows"
+_COST, _STEP = "one reading costs", "smallest step"
 
 
 def records(run: Run) -> list[Record]:
@@ -85,8 +85,8 @@ def prose(run: Run) -> Iterator[str]:
     """The clock that timed this run."""
     clock = run.clock
     yield (
-        f"The clock that timed this run advances in steps of {format_ns(clock.quantum_ns, digits=2)}; an"
-        f" empty timed region reads {format_ns(clock.overhead_ns.mean)} on average."
+        f"The clock of this run advances in steps of {format_ns(clock.quantum_ns, digits=2)}; an "
+        f"empty timed region reads {format_ns(clock.overhead_ns.mean)} on average."
     )
 
 
@@ -94,10 +94,10 @@ def _evidence(run: Run) -> Iterator[str]:
     """What the clock can tell."""
     clock = run.clock
     error = f"{format_digits(clock.rate_error_ppm, 2)} parts per million of the system's raw clock"
-    yield f"Clock: {clock.kind}, {clock.ticks_per_ns:.6g} ticks/ns, known to {error}."
+    yield f"Clock: {clock.kind}, {clock.ticks_per_ns:.6g} ticks/ns, accurate to {error}."
     yield sentence(f"Fences: {clock.fences}")
     if clock.why_not_hardware:
-        yield sentence(f"The CPU's own counter is not used: {clock.why_not_hardware}")
+        yield sentence(f"The CPU's counter is not used: {clock.why_not_hardware}")
     if clock.backwards:
         yield f"{clock.backwards} readings were smaller than the one before."
     yield from evidence(run, PROBE)
@@ -106,9 +106,8 @@ def _evidence(run: Run) -> Iterator[str]:
 TOPIC: Final = Topic(
     Chart(
         id="clocks",
-        title="What does it cost to look at the clock, and how finely does it tell time?",
-        caption="A clock that steps by more than it costs cannot time what is shorter than its step, however"
-        " often it is read.",
+        title="What does reading the clock cost, and how fine is it?",
+        caption="A clock cannot time anything shorter than its step, however often it is read.",
         probe=PROBE,
         measured=records,
         picture=_picture,

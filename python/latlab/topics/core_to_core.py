@@ -218,16 +218,16 @@ def _evidence(run: Run) -> Iterator[str]:
             text = "Groups: " + "; ".join(named) + (f"; {more} more" if more > 0 else "")
             yield text + (f"; {format_ns(between)} between groups." if between is not None else ".")
         if entry.flag("sampled"):
-            yield "There are too many pairs to measure all: these are a sample of them."
+            yield "There are too many pairs to measure all: these are a sample."
     yield from evidence(run, PROBE)
 
 
 TOPIC: Final = Topic(
     Chart(
         id="core_to_core",
-        title="How long does a cache line take from one CPU to another and back?",
-        caption="Both halves are the same pairs. The stronger the colour, the longer the way; a cross marks a"
-        " pair that was disturbed.",
+        title="How long does a cache line take to another CPU and back?",
+        caption="Both halves show the same pairs. A stronger colour is a longer time; a cross marks "
+        "a disturbed pair.",
         probe=PROBE,
         measured=pairs,
         picture=_picture,

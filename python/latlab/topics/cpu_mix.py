@@ -41,7 +41,7 @@ def prose(run: Run) -> Iterator[str]:
     apart, together = ns.get("float-chain"), ns.get("float-sums")
     if apart and together and apart > together:
         times = apart / together
-        yield f"Floating-point steps that do not wait for each other run {times:.1f} times as fast."
+        yield f"Independent floating-point steps run {times:.1f} times as fast as dependent ones."
 
 
 def _listings(run: Run) -> tuple[Listing, ...]:

@@ -31,8 +31,8 @@ PATHS = {
 }
 #: What a reader who does not know these words is told.
 PATHS_EXPLAINED = (
-    "direct: past the page cache; cold: through it, with nothing of the file in it; warm: answered by it;"
-    " fsync: made durable after each block, or once at the end"
+    "direct: bypasses the page cache; cold: through an empty page cache; warm: from the page cache; "
+    "fsync: made durable after each block, or once at the end"
 )
 
 
@@ -102,7 +102,7 @@ def _told(name: str, detail: str) -> str:
 
 
 def notices(run: Run, *probes: str) -> tuple[Notice, ...]:
-    """A rule of plain sense that the figures break: they are shown, and nothing is concluded from them."""
+    """The figures break this plausibility rule: they are shown, but no conclusion is drawn from them."""
     return tuple(
         Notice(
             "warning",
@@ -144,9 +144,9 @@ def tail_words(record: Record | None) -> tuple[str, ...]:
 
 
 _COUNTED = (
-    "The device's time of an operation is counted by the kernel, from when its request was made until it was"
-    " seen done: the block layer's queue and the delivery of the interrupt are in it. The rest is the"
-    " software before and the wake-up after."
+    "The kernel counts the device's time from an operation's request to its completion, including "
+    "the block layer's queue and the interrupt. The rest is the software before and the wake-up "
+    "after."
 )
 _DEVICE_COLUMNS = (
     Column("operation"),

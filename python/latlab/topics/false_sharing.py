@@ -41,15 +41,16 @@ def prose(run: Run) -> list[str]:
             times = stated(entry, "slowdown", lambda value: format_digits(value, 2))
             if entry.text("operation") == operation and same is not None and own is not None and times:
                 found.append(
-                    f"Two threads that {called} variables of their own need {format_ns(same)} a time when"
-                    f" these share a line and {format_ns(own)} when they do not: {times} times as long."
+                    f"Two threads that {called} their own variables need {format_ns(same)} each time "
+                    f"when these share a line and {format_ns(own)} when they do not: {times} times as "
+                    "long."
                 )
     return found[:2]
 
 
 def _listings(run: Run) -> tuple[Listing, ...]:
     return listed(
-        "Threads that write, each its own variable",
+        "Threads that each write their own variable",
         records(run),
         ("write", "text", lambda r: _WRITES.get(r.point.operation or "", r.point.operation)),
         ("the two variables", "text", _where),
@@ -61,7 +62,7 @@ def _listings(run: Run) -> tuple[Listing, ...]:
 
 TOPIC: Final = Topic(
     id="false_sharing",
-    title="What does it cost when two threads write to one cache line by accident?",
+    title="What does false sharing of a cache line by two threads cost?",
     probes=(PROBE,),
     shown=records,
     prose=prose,

@@ -257,8 +257,8 @@ def prose(run: Run) -> Iterator[str]:
         return
     value = first.record.value
     yield (
-        f"The first write to a page of 4 KiB costs {format_ns(value)}: a program gets new memory at"
-        f" {format_ns(value * 2**20 / _PAGE)} a MiB."
+        f"The first write to a 4 KiB page costs {format_ns(value)}: new memory costs "
+        f"{format_ns(value * 2**20 / _PAGE)} per MiB."
     )
     humps = sorted((mode for mode in first.modes if mode.share >= _WORTH_SAYING), key=lambda mode: mode.at)
     huge = found.get(("first-write", "huge"))
@@ -268,15 +268,15 @@ def prose(run: Run) -> Iterator[str]:
     elif huge is not None and huge.record.value and huge.record.point.size_bytes:
         size, cost = huge.record.point.size_bytes, huge.record.value
         each = format_ns(cost * _PAGE / size)
-        yield f"One of {format_bytes(size)} costs {format_ns(cost)}, which is {each} for 4 KiB."
+        yield f"The first write to a page of {format_bytes(size)} costs {format_ns(cost)}: {each} per 4 KiB."
 
 
 TOPIC: Final = Topic(
     Chart(
         id="faults",
-        title="What does it cost to touch a page for the first time?",
-        caption="One hill a kind of fault: high where many faults took that long. A diamond marks each mode"
-        " with its share; a stroke, the slow end.",
+        title="What does the first touch of a page cost?",
+        caption="One curve per kind of fault: high where many faults took that long. A diamond marks "
+        "each mode with its share; a stroke marks the slow end.",
         probe=PROBE,
         measured=kinds,
         picture=_picture,

@@ -129,7 +129,7 @@ def beside(rungs: Sequence[Rung], year: int) -> str:
         for name, factor in apart[:_NAMED]
         if max(factor, 1 / factor) >= _APART
     ]
-    return f"Beside the textbook of {year}: {'; '.join(parts)}." if parts else ""
+    return f"Compared with the textbook of {year}: {'; '.join(parts)}." if parts else ""
 
 
 def parted(text: str) -> tuple[str, str]:
@@ -182,7 +182,7 @@ def cards(rungs: Mapping[str, Rung]) -> Iterator[Card]:
         "Durable write, 4 KiB",
         rungs.get("disk-sync"),
         1_000,
-        "Saving {} records, each made durable, takes {}.",
+        "Saving {} records durably, one by one, takes {}.",
     )
 
 
@@ -249,8 +249,8 @@ def answer(run: Run) -> str:
 FIRST: Final = Chart(
     id="first",
     title="What does one access cost here?",
-    caption=f"Each grid line is ten times the one before it. Diamond: the textbook of {USUAL.year}. A line"
-    " reaches to the slow end: of single operations (circle), or of means over many (square).",
+    caption=f"Each grid line is ten times the one before. Diamond: the textbook of {USUAL.year}. "
+    "Lines reach to the slow end: of individual operations (circle), or of means over many (square).",
     probe="memory.load.dependent",
     measured=_ten,
     picture=ladder.picture,

@@ -96,7 +96,7 @@ def prose(run: Run) -> Iterator[str]:
         if (ends := _bracket(level))
     ]
     if costs:
-        yield f"One load that must wait for the one before costs {in_words(costs)}."
+        yield f"One load that depends on the one before costs {in_words(costs)}."
     if ends:
         yield f"In the curve, {in_words(ends)}."
 
@@ -131,17 +131,17 @@ def _listings(run: Run) -> tuple[Listing, ...]:
 def _evidence(run: Run) -> Iterator[str]:
     rate = curve_findings(run).get("core_ghz")
     if isinstance(rate, int | float) and rate > 0:
-        yield f"Cycles are the core's own, measured at {rate:.3g} GHz beside the loads."
+        yield f"Cycles are core cycles, measured at {rate:.3g} GHz beside the loads."
     yield from evidence(run, PROBE)
 
 
 TOPIC: Final = Topic(
     Chart(
         id="hierarchy",
-        title="Where do the caches of this machine end, and what does each level cost?",
-        caption="Shaded: between which working sets the curve says that a level ends. Dotted: where the CPU"
-        " says so. A cross marks a point to doubt, since something else ran beside it. Bands are 95 %"
-        " intervals over the rounds, where several measured a point.",
+        title="How large is each cache of this machine, and what does each level cost?",
+        caption="Shaded: the range in which the curve shows a level to end. Dotted: where the CPU "
+        "reports it. A cross marks a disturbed point. Bands are 95 % intervals over the rounds, where "
+        "several measured a point.",
         probe=PROBE,
         measured=_plane,
         table=lambda plane: plane.table("working set"),

@@ -26,7 +26,7 @@ PROBES: Final = (
 _SYSCALLS: Final = {
     "getppid": "system call: getppid",
     "read-0": "system call: read of nothing",
-    "clock_gettime-vdso": "clock_gettime, answered outside the kernel (vDSO)",
+    "clock_gettime-vdso": "clock_gettime, without entering the kernel (vDSO)",
     "clock_gettime-syscall": "system call: clock_gettime",
     "futex-wake": "system call: futex wake, nobody waits",
 }
@@ -149,10 +149,9 @@ def _evidence(run: Run) -> Iterator[str]:
 TOPIC: Final = Topic(
     Chart(
         id="kernel",
-        title="What does it cost to ask the kernel for something?",
-        caption="On the axis equal distances are equal ratios. What was timed one by one has a whisker to its"
-        " slow end; the rest are means over windows, which have no tail. A row that goes there and back is"
-        " two switches.",
+        title="What do the kernel's services cost?",
+        caption="Logarithmic axis. Operations timed one by one have a whisker to their slow end; the "
+        "rest are means over windows, which have no tail. A row “there and back” is two switches.",
         probe="kernel.syscall",
         measured=lines,
         picture=_picture,

@@ -26,7 +26,7 @@ _MARKS = (
     ("slow end of single accesses", "circle"),
     ("slow end of window means", "square"),
     ("textbook", "diamond"),
-    ("light in fibre: no less is possible", "triangle-right"),
+    ("light in fibre: the physical minimum", "triangle-right"),
     ("usual", "triangle-up"),
 )
 
@@ -196,7 +196,7 @@ def _packet(run: Run) -> list[dict[str, Any]]:
     if not any(record.probe.startswith("network.") for record in run.records):
         return []
     references = {
-        "light in fibre: no less is possible": (FLOOR_NS, f"great circle of {DISTANCE_M / 1000:,.0f} km"),
+        "light in fibre: the physical minimum": (FLOOR_NS, f"great circle of {DISTANCE_M / 1000:,.0f} km"),
         "usual": (USUAL_NS, "with detours and routers, not measured here"),
     }
     return [
@@ -288,7 +288,7 @@ def listings(run: Run) -> Iterator[Listing]:
     yield Listing("The ladder", _levels(levels), _notes(levels))
     if operations:
         table = _operations(operations)
-        yield Listing("What a program asks for, in the same measure", table, _notes(operations))
+        yield Listing("Operations that a program requests, on the same scale", table, _notes(operations))
 
 
 def evidence(run: Run) -> Iterator[str]:
@@ -313,8 +313,8 @@ def prose(run: Run) -> Iterator[str]:
         return
     first, last = levels[0], levels[-1]
     text = (
-        f"The nearest level, {first.level}, answers in {format_ns(first.latency_p50_ns)}; the farthest"
-        f" measured in {format_ns(last.latency_p50_ns)}"
+        f"The nearest level, {first.level}, answers in {format_ns(first.latency_p50_ns)}; the "
+        f"farthest one measured, in {format_ns(last.latency_p50_ns)}"
     )
     yield text + (f", as long as {format_count(last.l1_hits)} L1 hits." if last.l1_hits else ".")
     hits = {rung.key: rung.l1_hits for rung in found.bars}
@@ -328,7 +328,7 @@ def prose(run: Run) -> Iterator[str]:
         if (cost := hits.get(key)) is not None
     ]
     if parts:
-        yield f"In the same measure: {', '.join(parts)}."
+        yield f"On the same scale: {', '.join(parts)}."
 
 
 def _interval(rung: Rung) -> str | None:
@@ -349,10 +349,10 @@ TOPIC: Final = Topic(
     Chart(
         id="ladder",
         title="What does one access cost at each level of this machine?",
-        caption="Levels of memory first, below them what a program asks of the kernel, the allocator and"
-        " other CPUs. Each grid line is ten times the one before it. A whisker reaches to the slow end:"
-        " p99.9, or the highest percentile with samples enough. The slow end of window means is not the tail"
-        " of single accesses: within a window, slow ones are averaged away.",
+        caption="Levels of memory first; below them, operations of the kernel, the allocator and "
+        "other CPUs. Each grid line is ten times the one before. Whiskers reach to the slow end: "
+        "p99.9, or the highest percentile with enough samples. The slow end of window means is not "
+        "the tail of individual accesses: a window averages slow ones away.",
         probe="memory.load.dependent",
         measured=shown,
         picture=picture,

@@ -28,13 +28,14 @@ _QUIET: Final = """
     A load from memory takes {{ idle.bare }} while the machine is idle and {{ loaded.bare }} while other
     threads move {{ load.bare }} ({{ curve }}), {{ slowdown.bare }} times as long.
 
-    Waiting begins to climb at {{ knee }}: stay below that where latency counts.
+    Waiting starts to grow at {{ knee }}: stay below that where latency matters.
 """
 _DISTURBED: Final = """
     A load from memory takes {{ idle.bare }} without load and {{ loaded.bare }} while other threads move
     {{ load.bare }} ({{ curve }}).
 
-    Other programs used the CPUs meanwhile, so these figures may be theirs: measure again when it is quiet.
+    Other programs used the CPUs meanwhile and may have caused these figures: measure again on a "
+    "quiet machine.
 """
 _SURPRISE: Final = """
     While other threads move {{ peak.bare }}, a load from memory takes {{ full.bare }} instead of
@@ -228,10 +229,11 @@ def _prose(run: Run) -> tuple[str, ...]:
 
 CHART: Final = Chart(
     id="loaded",
-    title="How much slower is memory while others use it?",
-    caption="One CPU follows a chain of dependent loads while the others move data, faster from point to"
-    " point. Left end: nobody else. Ring: where waiting begins to climb. Thin line: 99 of 100 windows of"
-    " loads were faster; where it is missing, it lies above the chart or there were too few windows.",
+    title="How much slower is memory under load from other CPUs?",
+    caption="One CPU follows a chain of dependent loads while the others move data, faster from "
+    "point to point. Left end: no other load. Ring: where waiting starts to grow. Thin line: 99 of "
+    "100 windows of loads were faster; where it is missing, it lies above the chart or there were too "
+    "few windows.",
     probe=MemoryLoaded.PROBE,
     measured=measured,
     picture=plot,

@@ -154,7 +154,7 @@ def _table(record: Record) -> Table:
         thinned(survival(record), _TABLE_STEPS),
         ("takes at least", "ns", lambda step: step[0]),
         ("share of operations", "share", lambda step: step[1]),
-        ("share by the normal", "share", lambda step: normal_share(record, step[0])),
+        ("share by the normal distribution", "share", lambda step: normal_share(record, step[0])),
     )
 
 
@@ -184,7 +184,7 @@ def law(record: Record) -> str:
     )
     if found is None:
         why = "one of p90, p99 and p99.9 has no usable range, or p99.9 is not clearly above p90"
-        return f"Whether a power law fits is not known: {why}.{slowest}"
+        return f"Whether a power law fits is unknown: {why}.{slowest}"
     quantiles = [(_PERCENTILES[quantile], _quantile(record, quantile)) for quantile in found.quantiles]
     ratios = ", ".join(
         f"{outer} is {format_factor(high / low, 2)} times {inner}"
@@ -192,14 +192,14 @@ def law(record: Record) -> str:
         if drawable(low) and drawable(high)
     )
     if not found.possible:
-        return f"No power law fits: its ratio would stay the same, but {ratios}.{slowest}"
+        return f"No power law fits: its ratio would stay constant, but {ratios}.{slowest}"
     edge = format_factor(tails.HEAVY, 2)
     averages = {
-        True: f"Averages settle as far as {quantiles[-1][0]}: the last ratio is below {edge}.",
+        True: f"Averages settle up to {quantiles[-1][0]}: the last ratio is below {edge}.",
         False: f"Averages depend on the slowest few: the last ratio is above {edge}. Use percentiles.",
-        None: "Too few operations are this slow to tell whether averages settle. Use percentiles.",
+        None: "Too few operations are this slow to know whether averages settle. Use percentiles.",
     }[found.settles]
-    fits = f"A power law is possible: {ratios}, and within their ranges these ratios can be equal."
+    fits = f"A power law is possible: {ratios}; within their ranges, these ratios can be equal."
     return f"{fits} {averages}{slowest}"
 
 
@@ -265,7 +265,7 @@ def _of_one(run: Run) -> dict[str, Record]:
 TOPIC: Final = Topic(
     Chart(
         id="long_tail",
-        title="How much slower than a normal are the slow ones?",
+        title="How much slower than a normal distribution are the slow operations?",
         caption="The same operations twice. Dashed: a normal distribution with their mean and deviation."
         " Dotted lines: the mean, and one and six standard deviations above it.",
         probe="",

@@ -59,7 +59,7 @@ def prose(run: Run) -> Iterator[str]:
     for entry in findings(run, MAP).sections("operations"):
         page = stated(entry, "per_page_ns")
         if entry.text("operation") == "unmap" and page:
-            yield f"Giving back memory that was used costs {page} a page of 4 KiB."
+            yield f"Giving back used memory costs {page} per 4 KiB page."
             break
     # Ascending in size: the largest stays, which no cache holds.
     rates = {r.point.operation: r.value or 0.0 for r in zeroings(run) if r.point.pages != "huge"}
@@ -102,7 +102,7 @@ def _listings(run: Run) -> Iterator[Listing]:
 
 TOPIC: Final = Topic(
     id="mappings",
-    title="What does it cost to map memory, to clear it and to give it back?",
+    title="What do mapping, clearing and giving back memory cost?",
     probes=(MAP, ZERO),
     shown=lambda run: calls(run) or zeroings(run),
     prose=prose,

@@ -132,10 +132,10 @@ def _table(own: Mapping[str, Sweep]) -> Table:
 
 CHART: Final = Chart(
     id="network_concurrency",
-    title="How many transfers should be under way at once?",
-    caption="While all workers have work: neither the start nor the end counts. Bands are 95 % intervals"
-    " between blocks; a ring is the knee, the fewest transfers under way that reach 80 % of the highest"
-    " goodput. Beyond it each one only waits longer.",
+    title="How many transfers should run at once?",
+    caption="Counted while all workers are busy, without start and end. Bands are 95 % intervals "
+    "between blocks. Ring: the knee, the fewest concurrent transfers that reach 80 % of the highest "
+    "goodput. Beyond it each transfer only waits longer.",
     probe=transfers.PROBE,
     measured=sweeps,
     picture=_picture,

@@ -97,13 +97,13 @@ def prose(run: Run) -> Iterator[str]:
     reported = f"A client that waits for each answer would have reported {format_ns(closed)}"
     if _omitted(record) < _OMITTED:
         yield (
-            f"{reported}: nothing stalled for long while this was measured, so both views agree within a"
-            f" factor of {_OMITTED}."
+            f"{reported}: no long stall occurred during the measurement, so both views agree within "
+            f"a factor of {_OMITTED}."
         )
     else:
         yield (
-            f"{reported}, {format_digits(opened / closed, 2)} times less: it asks nothing while the server"
-            " stalls, and leaves out who would have waited."
+            f"{reported}, {format_digits(opened / closed, 2)} times less: it sends nothing while the "
+            "server stalls, and so omits the requests that would have waited."
         )
 
 
@@ -129,7 +129,7 @@ def _listings(run: Run) -> tuple[Listing, ...]:
         "Requests",
         [view for record in own for view in views(record).values()],
         ("asked for in a second", "count", lambda view: view.point.rate_per_s),
-        ("due, as the moments fell", "count", lambda view: found(view).number("offered_per_s")),
+        ("due, at random moments", "count", lambda view: found(view).number("offered_per_s")),
         ("answered in a second", "count", lambda view: found(view).number("achieved_per_s")),
         ("counted", "text", lambda view: OPEN if id(view) in opened else CLOSED),
         *quantiles("p50", "p90", "p99", "p999", "max"),
@@ -141,11 +141,11 @@ def _listings(run: Run) -> tuple[Listing, ...]:
 TOPIC: Final = Topic(
     Chart(
         id="network_http",
-        title="What does a request wait when requests come at their own rate?",
-        caption="The same requests, counted in two ways. Open loop: from when each was due, as its user"
-        " waits. Closed loop: from when it was sent, as a client reports that asks again only after an"
-        " answer; while the server stalls such a client asks nothing, and its quantiles hide the stall"
-        " (coordinated omission).",
+        title="How long do requests wait when they arrive at a fixed rate?",
+        caption="The same requests, counted in two ways. Open loop: from when each was due, as its "
+        "user experiences it. Closed loop: from when it was sent, as reported by a client that sends "
+        "the next request only after an answer. While the server stalls, such a client sends nothing, "
+        "and its quantiles hide the stall (coordinated omission).",
         probe=PROBE,
         measured=_stairs,
         table=lambda stairs: stairs.table("a request takes"),

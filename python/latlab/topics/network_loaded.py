@@ -102,9 +102,9 @@ def _evidence(run: Run) -> Iterator[str]:
 TOPIC: Final = Topic(
     Chart(
         id="network_loaded",
-        title="How much longer does an answer take while the connection's way is full?",
-        caption="Messages of 64 B by TCP, there and back, one after the other, without and with streams to"
-        " the same side. What lies to the right of idle is waiting behind them.",
+        title="How much longer does an answer take while the path is full?",
+        caption="Messages of 64 B by TCP, there and back, one after the other, without and with "
+        "streams to the same host. The shift to the right of idle is waiting behind these streams.",
         probe=PROBE,
         measured=_stairs,
         table=lambda stairs: stairs.table("a round trip takes"),

@@ -95,12 +95,12 @@ def _measured(run: Run) -> list[Single] | None:
 def _caption(run: Run) -> str:
     modelled = any(one.model_ns is not None for own in drawn(singles(run)).values() for one in own)
     return (
-        "Medians of one transfer at a time. connect and tls: a round trip each; first-byte: the request's"
-        " round trip; last-byte: the rest of the body."
+        "Medians of one transfer at a time. connect and tls: one round trip each; first-byte: the "
+        "request's round trip; last-byte: the rest of the body."
         # Where a path was measured, and with it the model.
         + (
-            " Over a path a new connection mostly waits there for its window to grow. The tick is the model:"
-            " it knows this run's round trip and rate, and the file's size."
+            " Over a path, a new connection mostly waits there for its window to grow. The tick is "
+            "the model's time, from this run's round trip and rate and the file's size."
             if modelled
             else ""
         )
@@ -202,7 +202,7 @@ def _table(own: Sequence[Single]) -> Table:
 
 CHART: Final = Chart(
     id="network_phases",
-    title="What does one transfer spend its time on?",
+    title="Where does the time of one transfer go?",
     caption=_caption,
     probe=transfers.PROBE,
     measured=_measured,

@@ -79,7 +79,7 @@ def prose(run: Run) -> Iterator[str]:
             count = {2: "two", 3: "three"}[len(figures)]
             yield (
                 f'"The" loopback round trip is {count} figures ({name}, 64 B): {", ".join(figures[:-1])} and'
-                f" {figures[-1]}; say where the two sides run before you compare."
+                f" {figures[-1]}; state where the two sides run before you compare."
             )
             yield from _wake_up(run, carrier)
 
@@ -126,8 +126,8 @@ TOPIC: Final = Topic(
         id="network_roundtrip",
         title="How long does a message to another process and its answer take?",
         caption="Messages of 64 B, there and back. Two CPUs, both sleep: each message wakes an idle CPU,"
-        " twice in a round trip. Two CPUs, both poll: nobody is woken, what is left is the way through the"
-        " kernel. On one CPU the two take turns.",
+        " twice in a round trip. Two CPUs, both poll: no wake-up; what remains is the path through "
+        "the kernel. On one CPU, the two alternate.",
         probe=PROBE,
         measured=_stairs,
         table=lambda stairs: stairs.table("a round trip takes"),

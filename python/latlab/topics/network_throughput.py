@@ -94,8 +94,8 @@ def _picture(run: Run) -> Beside | Absent | None:
 def _caption(run: Run) -> str:
     both = "Left: messages of 128 KiB. Right: one connection." if by_message(run) else "Messages of 128 KiB."
     return (
-        "What the receiving program took out of its sockets. Each connection has a thread at either end; the"
-        f" system moves the threads as it likes. {both}"
+        "Bytes that the receiver read from its sockets. Each connection has a thread at either end; "
+        f"the system may move the threads. {both}"
     )
 
 
@@ -181,7 +181,7 @@ def _listings(run: Run) -> Iterator[Listing]:
     )
     trip, window = "tcp.rtt_ns", "tcp.congestion_window_segments"
     yield from listed(
-        "What TCP says at the sender's end (medians)",
+        "TCP figures at the sender (medians)",
         [r for r in records(run) if all(positive(found(r), name) is not None for name in (trip, window))],
         ("message", "text", _message),
         ("streams", "count", lambda record: record.point.streams),
@@ -191,7 +191,7 @@ def _listings(run: Run) -> Iterator[Listing]:
         ("window, segments", "count", lambda record: positive(found(record), window)),
         ("least to most", "text", segments),
         (
-            "most sent again by one",
+            "most retransmits of one",
             "count",
             lambda record: found(record).number("tcp.most_retransmits_of_a_connection"),
         ),
@@ -203,15 +203,15 @@ def _evidence(run: Run) -> Iterator[str]:
     own = records(run)
     unix = _find(own, "unix", 1, _ANYWHERE)
     if unix is not None:
-        yield f"A Unix socket, which goes past the network's layers, carries {_rate(unix)}."
+        yield f"A Unix socket, which bypasses the network layers, carries {_rate(unix)}."
     for record in own:
         receiver = found(record).number("tcp.receiver_limited_share")
         buffer = found(record).number("tcp.buffer_limited_share")
         if record.point.streams == 1 and receiver is not None and buffer is not None:
             yield (
-                f"One stream ({record.point.label()}) waited for room at the receiver for {receiver:.0%} of"
-                " the time in which it had something to send, and for room in the sender's buffer for"
-                f" {buffer:.0%} (TCP_INFO)."
+                f"While it had data to send, one stream ({record.point.label()}) waited for the "
+                f"receiver's window {receiver:.0%} of the time, and for its own send buffer "
+                f"{buffer:.0%} (TCP_INFO)."
             )
             break
     yield from evidence(run, PROBE)
@@ -220,7 +220,7 @@ def _evidence(run: Run) -> Iterator[str]:
 TOPIC: Final = Topic(
     Chart(
         id="network_throughput",
-        title="How many bytes a second go to another process, and do more connections carry more?",
+        title="What bandwidth does another process get, and do more connections carry more?",
         caption=_caption,
         probe=PROBE,
         measured=_picture,

@@ -138,11 +138,11 @@ def _doubt(row: Machine) -> str:
     if times is None or spread is None:
         return "it was measured once"
     if spread[1] > spread[0] * _WIDEST:
-        return "the sets differ too much among themselves"
+        return "the sets differ too much from one another"
     if ceiling is not None and times > ceiling * _ABOVE_THE_MOST:
         return (
-            f"{times:.3g} is more than ten files allow: the sets of one worker were slowed down by"
-            " something that left those of six alone"
+            f"{times:.3g} is more than ten files allow: something slowed down the sets of one worker "
+            "but not those of six"
         )
     return ""
 
@@ -156,7 +156,7 @@ def _remarks(row: Machine) -> str:
     words = []
     below, knee = transfers.count(row, "below"), transfers.count(row, "knee")
     if row.flag("one_step") is False and below and knee:
-        words.append(f"nothing between {below} and {knee} was measured: the time was up")
+        words.append(f"nothing between {below} and {knee} was measured: the time was used up")
     if row.flag("beyond"):
         words.append("the goodput still rises at the end")
     verified = row.flag("verified")
@@ -189,8 +189,8 @@ def _sentences(run: Run) -> tuple[str, ...]:
                 both = " to ".join(format_digits(end, 2) for end in spread or ())
                 between = f" (95 % interval {both})" if spread else ""
                 sentences.append(
-                    f"{files}: by how much six workers are faster is not known{between}, because"
-                    f" {_doubt(row)}; {allowed}."
+                    f"{files}: the speed-up of six workers is unknown{between}, because "
+                    f"{_doubt(row)}; {allowed}."
                 )
     for row in transfers.rows(run, "knees")[:1]:
         kind, knee = transfers.kind_of(row), transfers.count(row, "knee")
@@ -218,9 +218,9 @@ def _notices(run: Run) -> tuple[Notice, ...]:
     return (
         Notice(
             "warning",
-            "There is no path: the server waits instead",
-            "Round trips of connecting and of slow start are missing. Only the time to the first byte is that"
-            " of a distance; no model, knee or speed-up is concluded for it.",
+            "No emulated path: the server waits instead",
+            "Round trips of connecting and of slow start are missing. Only the time to the first "
+            "byte is that of a distance; no model, knee or speed-up is derived from it.",
             "Allow user namespaces, or run as root, for a path between two namespaces.",
         ),
     )
@@ -262,7 +262,7 @@ TOPIC: Final = Topic(
     network_phases.CHART,
     others=(network_workers.CHART, network_concurrency.CHART),
     id="network_transfer",
-    title="What does a file cost that comes over the network, and how many should come at once?",
+    title="What does downloading a file cost, and how many should be downloaded at once?",
     shown=_is_shown,
     prose=_sentences,
     listings=_listings,

@@ -121,9 +121,9 @@ def _table(found: Sets) -> Table:
 
 CHART: Final = Chart(
     id="network_workers",
-    title="How much faster are ten files when several workers fetch them?",
-    caption="Ten files of 100 KiB. w workers take ten files in ceil(10 / w) batches: the staircase is the"
-    " most that is possible, 5 times with five to nine workers. Bars at six: 95 % interval.",
+    title="How much faster do several workers download ten files?",
+    caption="Ten files of 100 KiB. w workers fetch ten files in ceil(10 / w) batches: the staircase "
+    "is the maximum, 5 times with five to nine workers. Bars at six: 95 % interval.",
     probe=transfers.PROBE,
     measured=sets,
     picture=_picture,

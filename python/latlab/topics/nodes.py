@@ -174,7 +174,7 @@ def prose(run: Run) -> Iterator[str]:
     text = f"A node from malloc costs {format_ns(malloc.value)}{faults}"
     best = min(own, key=lambda way: way.value)
     if best is malloc or malloc.value < 1.1 * best.value:
-        yield f"{text}; no other way is faster by a tenth."
+        yield f"{text}; no other way is at least 10 % faster."
     else:
         yield f"{text}."
         yield (
@@ -209,8 +209,9 @@ def _evidence(run: Run) -> Iterator[str]:
         added = " + ".join(f"{name} {format_ns(value)}" for name, value in parts.items())
         many = f"With {format_count(count)} nodes, the" if (count := found.integer("nodes")) else "The"
         yield (
-            f"{many} parts measured alone: {added} = {format_ns(total)}; the whole with malloc is"
-            f" {format_ns(whole)}, so they explain {stated(found, 'parts.closure', format_percent)} of it."
+            f"{many} parts measured alone: {added} = {format_ns(total)}; the whole with malloc takes "
+            f"{format_ns(whole)}, so they explain {stated(found, 'parts.closure', format_percent)} of "
+            "it."
         )
     yield from evidence(run, PROBE)
 
@@ -219,7 +220,7 @@ TOPIC: Final = Topic(
     Chart(
         id="nodes",
         title="How should a program get memory for many small nodes?",
-        caption="Lengths are times. A way whose page faults are not known has one colour.",
+        caption="Lengths are times. A way whose page faults are unknown has one colour.",
         probe=PROBE,
         measured=lines,
         picture=_picture,

@@ -150,7 +150,7 @@ def _picture_of_gaps(found: Gaps) -> Drawing:
         f"{name}: {format_count(len(own))}, the longest {format_ns(max(gap.ns for gap in own))}"
         for name, own in found.items()
     ]
-    words = f"Gaps of a thread that only looks at the clock, each at its time, by cause. {'; '.join(parts)}."
+    words = f"Gaps of a thread that only reads the clock, each at its time, by cause. {'; '.join(parts)}."
     return Drawing(words, lambda: _drawn_gaps(_longest(found)))
 
 
@@ -176,7 +176,7 @@ def _drawn_gaps(found: Gaps) -> AnyChart:
     ticks = alt.Axis(grid=False, tickCount=8)
     x = alt.X("x:Q", title="seconds since the first clock read", scale=scale, axis=ticks)
     color, shape = curves.series_encodings(list(found))
-    y = axes.duration_y("y", "the CPU was away for", low, high)
+    y = axes.duration_y("y", "the CPU was interrupted for", low, high)
     points = alt.Chart().mark_point(size=22, filled=True, opacity=0.75)
     layers = [points.encode(x=x, y=y, color=color, shape=shape, tooltip=alt.Tooltip("text:N"))]
     return drawing.layered(layers, data=drawing.inline(rows), width=curves.WIDTH, height=curves.HEIGHT)
@@ -275,7 +275,7 @@ def _drawn_spectrum(found: Spectrum) -> AnyChart:
 
 
 def prose(run: Run) -> Iterator[str]:
-    """How often and by what, and how many of the gaps that people notice have a cause."""
+    """How often and by what, and how many of the noticeable gaps have a cause."""
     heard = heard_in(run)
     if heard is not None:
         yield disturbances.verdict(heard[1])
@@ -291,9 +291,9 @@ def _listings(run: Run) -> tuple[Listing, ...]:
     standing = disturbances.standing_causes(heard[1])
     everything = disturbances.all_gaps(heard[1])
     return listed(
-        "What comes regularly, and how many operations of each length meet it",
+        "Periodic interference, and how many operations of each length meet it",
         standing if everything is None else [*standing, everything],
-        ("what comes", "text", lambda one: cause_name(one.cause)),
+        ("cause", "text", lambda one: cause_name(one.cause)),
         ("times a second", "number", lambda one: float(f"{one.hz:.4g}")),
         # Of all of them together there is a mean, and nothing that is usual.
         ("usually takes", "ns", lambda one: None if one is everything else one.gap_ns),
@@ -315,8 +315,8 @@ def _evidence(run: Run) -> Iterator[str]:
         return
     record, noise = heard
     yield (
-        f"{format_count(noise.gaps)} gaps among {format_count(record.work.ops)} looks at the clock in"
-        f" {format_seconds(noise.seconds)} on CPU {noise.cpu}."
+        f"{format_count(noise.gaps)} gaps among {format_count(record.work.ops)} clock reads in "
+        f"{format_seconds(noise.seconds)} on CPU {noise.cpu}."
     )
     # The first line counts operations, which these are not.
     yield from evidence(run, PROBE)[1:]
@@ -339,9 +339,9 @@ def surprise(run: Run) -> Surprise | None:
 TOPIC: Final = Topic(
     Chart(
         id="noise_causes",
-        title="What takes the CPU away, and how much of it?",
-        caption="Each gap counts for the cause that covers most of it. What no evidence names is unexplained"
-        " and has a row of its own.",
+        title="What interrupts the CPU, and for how much of its time?",
+        caption="Each gap counts for the cause that covers most of it. Gaps without evidence are "
+        "unexplained and have their own row.",
         probe=PROBE,
         measured=causes,
         picture=_picture_of_causes,
@@ -360,8 +360,8 @@ TOPIC: Final = Topic(
         Chart(
             id="noise_timeline",
             title="When was the CPU interrupted, and by what?",
-            caption="One point a gap, the longest 120 of each cause. A row of points at one height and equal"
-            " distances is periodic.",
+            caption="One point per gap, the longest 120 of each cause. A row of points at one height "
+            "and equal distances is periodic.",
             probe=PROBE,
             measured=gaps,
             picture=_picture_of_gaps,
@@ -370,16 +370,16 @@ TOPIC: Final = Topic(
                     (round(at, 6), ns, cause) for own in _longest(found).values() for at, ns, cause in own
                 ),
                 ("at", "seconds", lambda gap: gap[0]),
-                ("away for", "ns", lambda gap: gap[1]),
+                ("interrupted for", "ns", lambda gap: gap[1]),
                 ("cause", "text", lambda gap: gap[2]),
             ),
         ),
         Chart(
             id="noise_spectrum",
             title="Which gaps come with a period?",
-            caption="How far the gaps are in step with a rate: 100 % if all of them came at the same phase of"
-            " its period. Above the dotted line once in twenty by chance. Periodic interference also shows at"
-            " multiples of its rate; named are the periods that were found.",
+            caption="How closely the gaps follow a rate: 100 % if all came at the same phase of its "
+            "period. Chance exceeds the dotted line once in twenty. Periodic interference also shows "
+            "at multiples of its rate; the periods that were found are named.",
             probe=PROBE,
             measured=spectrum,
             picture=_picture_of_spectrum,
@@ -391,7 +391,7 @@ TOPIC: Final = Topic(
         ),
     ),
     id="noise",
-    title="What keeps a program from this CPU?",
+    title="What interrupts programs on this CPU?",
     shown=heard_in,
     prose=prose,
     listings=_listings,

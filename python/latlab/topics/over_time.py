@@ -36,7 +36,7 @@ def record_of(run: Run) -> Record | Absent:
     if kept:
         return max(kept, key=lambda record: len(record.tail))
     return Absent(
-        "no operation was slow enough to keep its time" if records else slow_operations.why_absent(run)
+        "no operation was slow enough for its time to be kept" if records else slow_operations.why_absent(run)
     )
 
 
@@ -147,9 +147,9 @@ def _drawn(record: Record) -> AnyChart:
 
 CHART: Final = Chart(
     id="over_time",
-    title="When were the slow ones?",
-    caption="Dots: single operations that took over the threshold from which times are kept. Grey:"
-    " blocks, with a short mark at their median; between them something else was measured.",
+    title="When did the slow operations occur?",
+    caption="Dots: single operations above the threshold at which times are kept. Grey: blocks, with "
+    "a short mark at their median; other points were measured between them.",
     probe="",
     measured=record_of,
     picture=_picture,

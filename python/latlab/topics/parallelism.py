@@ -91,9 +91,9 @@ def prose(run: Run) -> Iterator[str]:
         if best is not None:
             least = min(spot.value for spot in curve)
             yield (
-                f"From {size}, one chain of loads costs {format_ns(curve[0].value)} a load and {best[1]}"
-                f" chains at once {format_ns(least)} each: about {best[0]:.3g} misses were under way"
-                " together."
+                f"From {size}, one chain costs {format_ns(curve[0].value)} a load and {best[1]} "
+                f"chains at once {format_ns(least)} each: about {best[0]:.3g} misses were in flight "
+                "together."
             )
             yield (
                 "A program that knows its next addresses gains that factor; one that follows pointers does"
@@ -104,10 +104,9 @@ def prose(run: Run) -> Iterator[str]:
 TOPIC: Final = Topic(
     Chart(
         id="parallelism",
-        title="How many misses can one core wait for at once?",
-        caption="Each chain is a list of its own, every load of it waiting for the one before. What is not on"
-        " a falling line any more has used up what one core can have under way. Beside each line: how many"
-        " misses that is.",
+        title="How many cache misses can one core have in flight?",
+        caption="Each chain is a separate list of dependent loads. Where a line stops falling, the "
+        "core has reached its limit of misses in flight. The number beside each line is that limit.",
         probe=PROBE,
         measured=_plane,
         table=lambda plane: plane.table("chains"),

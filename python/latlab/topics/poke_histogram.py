@@ -97,9 +97,9 @@ def _picture(record: Record) -> Drawing:
     words = (
         f"Two histograms of {format_count(record.samples)} read pokes in an array of {size_name(record)},"
         f" mean {mean}, standard deviation {deviation}, {format_percent(fraction_of_zeros(record))} of them"
-        f" zero, each with a normal curve of the same mean and deviation. {format_count(slow)} pokes lie in"
-        f" the second panel. The normal would give {format_percent(below_zero(record))} of pokes a negative"
-        " time."
+        f" zero, each with a normal distribution of the same mean and deviation."
+        f" {format_count(slow)} pokes lie in the second panel. The normal distribution would give"
+        f" {format_percent(below_zero(record))} of pokes a negative time."
     )
     return Drawing(words, lambda: _drawn(record))
 

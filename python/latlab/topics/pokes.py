@@ -36,9 +36,9 @@ _NORMAL_POINTS: Final = 80
 _TABLE_POINTS: Final = 60
 _SLOW_NS: Final = 10_000.0
 _CAPTION: Final = (
-    "Right is slower, down is rarer. Dashed: what a normal distribution with the same mean and standard"
-    " deviation would do. Grey: an empty poke reads this much, so a reading there says nothing about memory."
-    " Shapes mark 1 in 10, 1 in 100 and so on, and the slowest."
+    "Right is slower, down is rarer. Dashed: a normal distribution with the same mean and standard "
+    "deviation. Grey: times of empty pokes, so readings there say nothing about memory. Shapes mark 1 "
+    "in 10, 1 in 100 and so on, and the slowest."
 )
 
 
@@ -69,7 +69,7 @@ def _picture(own: Pokes) -> Drawing:
         " one."
     )
     figures = in_words({size_name(record): record for record in own.records})
-    blind = f"Below {format_ns(own.blind_ns)} the clock cannot tell a poke from nothing."
+    blind = f"Below {format_ns(own.blind_ns)} the clock cannot distinguish a poke from an empty one."
     return Drawing(f"{about} {figures}. {blind}", lambda: _drawn(own))
 
 
@@ -127,7 +127,7 @@ def _zone(blind_ns: float, left: float, right: float, bottom: float, x: alt.X) -
     blind = min(blind_ns, right)
     if blind <= left:
         return []
-    data = alt.Chart(inline([{"x": left, "x2": blind, "y": bottom, "text": "an empty poke reads this much"}]))
+    data = alt.Chart(inline([{"x": left, "x2": blind, "y": bottom, "text": "times of empty pokes"}]))
     note = data.mark_text(style="note", align="left", baseline="bottom", dx=5, dy=-5)
     return [
         data.mark_rect(style="span").encode(x=x, x2=alt.X2("x2:Q")),
@@ -202,8 +202,8 @@ def prose(run: Run) -> Iterator[str]:
     limit = format_ns(_SLOW_NS, digits=2)
     if made_of is None and share:
         yield (
-            f"1 in {format_count(1 / share)} empty pokes took over {limit} too, without touching memory: such"
-            " delays are the machine's, not the array's."
+            f"1 in {format_count(1 / share)} empty pokes, which touch no memory, also took over "
+            f"{limit}: the machine causes such delays, not the array."
         )
     elif made_of is None and share is not None:
         yield f"No empty poke took over {limit}."
@@ -264,7 +264,7 @@ _AT_LEAST: Final = "a poke takes at least this long"
 TOPIC: Final = Topic(
     _chart(
         "pokes",
-        "How often is a single poke slow, and is that normal?",
+        "How often is a single poke slow, and is its distribution normal?",
         "read",
         StairsOfSeveral(lambda run: _by_name(run, "read"), _AT_LEAST),
     ),

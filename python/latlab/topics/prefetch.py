@@ -224,28 +224,28 @@ def prose(run: Run) -> Iterator[str]:
         share = 1 - first.value / random.value
         hidden = f": the hardware hides {format_percent(share)}" if share > 0 else ""
         yield (
-            f"A walk with a load every {format_bytes(first.x)} costs {format_ns(first.value)} a load, in"
-            f" random order {format_ns(random.value)}{hidden}."
+            f"A walk with a load every {format_bytes(first.x)} costs {format_ns(first.value)} per "
+            f"load, in random order {format_ns(random.value)}{hidden}."
         )
     walks = [walk for name, walk in distances(run).items() if name.startswith(_WALKS["list-walk"])]
     if not walks or walks[-1][0].x != 0:
         return
     without, best = walks[-1][0], min(walks[-1], key=lambda spot: spot.value)
     if best.value > 0.9 * without.value:
-        yield "Asking for list nodes ahead of their use gains less than a tenth here."
+        yield "Prefetching list nodes gains less than 10 % here."
     else:
         yield (
-            f"Asking for list nodes {best.x:.0f} ahead brings a node from {format_ns(without.value)} to"
-            f" {format_ns(best.value)}."
+            f"Prefetching list nodes {best.x:.0f} ahead brings a node from "
+            f"{format_ns(without.value)} to {format_ns(best.value)}."
         )
 
 
 TOPIC: Final = Topic(
     Chart(
         id="prefetch",
-        title="How much waiting does prefetching hide?",
-        caption="Left: loads that wait for each other, at a fixed stride; dotted, the same in an order that"
-        " nothing can foresee. Right: a program that asks for later nodes while it works on this one.",
+        title="How much latency does prefetching hide?",
+        caption="Left: dependent loads at a fixed stride; dotted: the same in unpredictable order. "
+        "Right: a program that prefetches later nodes while it works on this one.",
         probe=PROBE,
         measured=_measured,
         picture=_picture,

@@ -76,10 +76,7 @@ def prose(run: Run) -> Iterator[str]:
     if fresh is not None and kept is not None and (fresh.point.elements or 0) == (kept.point.elements or 0):
         new, same = fresh.value or 0.0, kept.value or 0.0
         if new > 1.1 * same:
-            yield (
-                f"An array operation that makes a new array costs {format_ns(new)}, in place"
-                f" {format_ns(same)}."
-            )
+            yield (f"An array operation costs {format_ns(new)} with a new array, {format_ns(same)} in place.")
 
 
 def _evidence(run: Run) -> Iterator[str]:
@@ -91,9 +88,8 @@ def _evidence(run: Run) -> Iterator[str]:
 TOPIC: Final = Topic(
     Chart(
         id="python",
-        title="What does Python cost?",
-        caption="On the axis equal distances are equal ratios. A row of so many elements is for all of them"
-        " together.",
+        title="What do Python's basic operations cost?",
+        caption="Logarithmic axis. A row with many elements shows the time for all of them together.",
         probe=PROBE,
         measured=lines,
         picture=_picture,

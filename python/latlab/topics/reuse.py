@@ -12,7 +12,7 @@ from latlab.view.points import Spot, series, with_figures
 from latlab.view.topic import Chart, CurvesOfSeveral, Topic
 
 PROBE: Final = "alloc.reuse"
-_SERIES: Final = {"fresh": "a new array each time", "swapped": "two arrays that change places"}
+_SERIES: Final = {"fresh": "a new array each time", "swapped": "two arrays that swap roles"}
 _SIZE: Final = Axis("size of the array", "bytes", 1.3, 1.3)
 _TIME: Final = Axis("one iteration, median", "ns")
 
@@ -47,7 +47,7 @@ def prose(run: Run) -> Iterator[str]:
         return
     size, fresh, swapped = max(both, key=lambda entry: entry[1] / entry[2])
     if fresh < 1.1 * swapped:
-        yield "Keeping the array gains less than a tenth at every size measured."
+        yield "Keeping the array gains less than 10 % at every size measured."
     else:
         yield (
             f"With {format_bytes(size)}, an iteration takes {format_ns(fresh)} with a new array and"
@@ -59,7 +59,7 @@ TOPIC: Final = Topic(
     Chart(
         id="reuse",
         title="Is it worth keeping an array instead of making a new one?",
-        caption="The same work on the same numbers; only where the result is written differs.",
+        caption="The same work on the same numbers; only the destination of the result differs.",
         probe=PROBE,
         measured=_plane,
         table=lambda plane: plane.table("array"),

@@ -46,7 +46,7 @@ def name_of(record: Record) -> str:
     """`read pokes in 1 GB`, or the record's label."""
     if record.probe == POKES:
         return f"{record.point.operation or ''} pokes in {size_name(record)}".replace(
-            "pokes in empty poke", "pokes at nothing"
+            "pokes in empty poke", "empty pokes"
         ).strip()
     return record.label
 

@@ -42,7 +42,7 @@ class Fit(NamedTuple):
     #: Blocks with half and with nine tenths of the bandwidth, bytes.
     half: float
     ninety: float
-    #: How far the farthest point is from it, as a share; absent when not said.
+    #: How far the worst deviation is from it, as a share; absent when not said.
     off: float | None
 
 
@@ -169,11 +169,11 @@ def prose(run: Run) -> Iterator[str]:
     fit = next((fit for fit in fits(run, READ) if fit.path == _DIRECT), None)
     if fit is not None:
         off = fit.off
-        farthest = "" if off is None else f"; the block farthest from that is {format_percent(off)} off"
+        farthest = "" if off is None else f"; blocks deviate from this line by at most {format_percent(off)}"
         yield (
-            f"A block read past the page cache costs {format_ns(fit.alpha_ns)} and its bytes at"
-            f" {format_rate(fit.beta)}: half of that rate from blocks of {format_bytes(fit.half)},"
-            f" nine tenths from {format_bytes(fit.ninety)}{farthest}."
+            f"A block read past the page cache costs {format_ns(fit.alpha_ns)} plus its bytes at "
+            f"{format_rate(fit.beta)}: half of that rate from blocks of {format_bytes(fit.half)}, 90 % "
+            f"from {format_bytes(fit.ninety)}{farthest}."
         )
         yield from _job(curves)
         return
@@ -199,8 +199,8 @@ def _job(curves: Mapping[str, Sequence[Spot]]) -> Iterator[str]:
         best = max(cold, key=lambda spot: spot.value) if cold else None
         empty = f", through an empty page cache {_seconds(best)}" if best else ""
         yield (
-            f"At these rates reading 30 GB would take {told}{empty}; in brackets the fastest and the"
-            " slowest repeat."
+            f"At these rates reading 30 GB would take {told}{empty}; brackets give the fastest and "
+            "the slowest repeat."
         )
 
 
@@ -224,14 +224,14 @@ def _listings(run: Run) -> Iterator[Listing]:
         ("operation", "text", lambda at: at[1]),
         ("path", "text", lambda at: at[2]),
         ("each block", "ns", lambda at: at[0] and at[0].alpha_ns),
-        ("and beyond that", "bytes_per_s", lambda at: at[0] and at[0].beta),
+        ("plus bytes at", "bytes_per_s", lambda at: at[0] and at[0].beta),
         ("half from", "bytes", lambda at: at[0] and at[0].half),
         ("90 % from", "bytes", lambda at: at[0] and at[0].ninety),
-        ("farthest point", "share", lambda at: at[0] and at[0].off),
+        ("worst deviation", "share", lambda at: at[0] and at[0].off),
         ("30 GB would take", "text", lambda at: _thirty(run, at[2], at[3])),
     )
     yield from listed(
-        "Three rules that are said of disks",
+        "Three common rules about disks",
         _rules(run),
         ("rule", "text", itemgetter(0)),
         ("here", "text", itemgetter(1)),
@@ -274,7 +274,7 @@ def reading_beats_writing(run: Run) -> tuple[str, str]:
     reading, writing = ({spot.x: spot for spot in lines(run, probe).get(_DIRECT, [])} for probe in _PANELS)
     common = sorted(reading.keys() & writing.keys())
     if not common:
-        return "undecided", "not both measured past the page cache in blocks of the same size"
+        return "undecided", "not both measured past the page cache with the same block size"
     ahead = sum(reading[size].low > writing[size].high for size in common)
     behind = sum(writing[size].low > reading[size].high for size in common)
     verdict = "undecided"
@@ -289,8 +289,8 @@ def reading_beats_writing(run: Run) -> tuple[str, str]:
         for side, verb in ((reading, "read"), (writing, "written"))
     )
     return verdict, (
-        f"direct, blocks of {format_bytes(best)}: {told}; beyond the spread of the repeats reading is ahead"
-        f" in {ahead} of {len(common)} block sizes, writing in {behind}"
+        f"direct, blocks of {format_bytes(best)}: {told}; reading is faster, beyond the spread of "
+        f"the repeats, in {ahead} of {len(common)} block sizes, writing in {behind}"
     )
 
 
@@ -308,10 +308,10 @@ def _evidence(run: Run) -> Iterator[str]:
 TOPIC: Final = Topic(
     Chart(
         id="storage_blocks",
-        title="How large should a block be, and how fast is the disk then?",
-        caption=f"Paths: {disk.PATHS_EXPLAINED}. A point is all bytes over the time of all calls; bands:"
-        " slowest to fastest repeat. Rings: the block that has half, and nine tenths, of a path's"
-        " bandwidth by its fit.",
+        title="How large should blocks be, and how fast is the disk then?",
+        caption=f"Paths: {disk.PATHS_EXPLAINED}. Points: all bytes over the time of all calls. "
+        "Bands: slowest to fastest repeat. Rings: the block size with half, and 90 %, of a path's "
+        "bandwidth by its fit.",
         probe=READ,
         measured=sides,
         picture=_picture,

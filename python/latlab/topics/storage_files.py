@@ -267,7 +267,7 @@ def _pythons_own(run: Run) -> Iterator[tuple[Cell, ...]]:
         if each.engine == "python" and each.operation in native:
             python, without = each.total_ns / MANY, native[each.operation].total_ns / MANY
             seen = python > without and each.operation not in undecided
-            own = (python - without, (python - without) / python) if seen else ("within ups and downs", None)
+            own = (python - without, (python - without) / python) if seen else ("within variation", None)
             yield (each.done, without, python, *own)
 
 
@@ -276,7 +276,7 @@ def _evidence(run: Run) -> Iterator[str]:
     if worst is not None and worst.drift is not None:
         yield (
             f"Drift: later blocks took at most {worst.drift:.2f} times as long as earlier ones ({worst.done},"
-            f" {worst.name}); a benchmark that deletes and creates again would slow itself down."
+            f" {worst.name}); a benchmark that deletes and recreates files would slow itself down."
         )
     yield from disk.evidence(run, PROBE)
     lines = disk.commands(
@@ -292,9 +292,9 @@ TOPIC: Final = Topic(
     Chart(
         id="storage_files",
         title="Why are many small files slower than one large one?",
-        caption="The same 10 MB, one file after the other. A bar is the sum of its phases, each a mean of"
-        " all repeats (the table has the median repeat); each panel has its own axis. Written files are"
-        " not flushed: the disk is reached later.",
+        caption="The same 10 MB, one file after the other. A bar is the sum of its phases, each a "
+        "mean of all repeats (the table has the median repeat); each panel has its own axis. Written "
+        "files are not flushed: their data reaches the disk later.",
         probe=PROBE,
         measured=_measured,
         picture=_bars,

@@ -56,7 +56,7 @@ def prose(run: Run) -> tuple[str, ...]:
         return ()
     told = [entry.text("detail") for entry in findings(run, PROBE).sections("ratios")]
     lines = tuple(_said(text) for text in told if text)
-    return lines or ("Too little was read twice to compare.",)
+    return lines or ("Too few blocks were read twice to compare.",)
 
 
 def _said(text: str) -> str:
@@ -98,8 +98,8 @@ def _evidence(run: Run) -> Iterator[str]:
     )
     if regions and sizes:
         yield (
-            f"What was read is used up; {format_count(min(regions))} regions ({format_bytes(min(sizes))})"
-            " that could be read first are left."
+            f"Each region can be read first only once; {format_count(min(regions))} regions "
+            f"({format_bytes(min(sizes))}) are left."
         )
     yield from disk.evidence(run, PROBE)
 
@@ -107,9 +107,9 @@ def _evidence(run: Run) -> Iterator[str]:
 TOPIC: Final = Topic(
     Chart(
         id="storage_first_touch",
-        title="What does it cost to be the first who reads a block?",
-        caption="The same blocks, read for the first time in this run and again right after. Where the"
-        " lines part, first readings waited for something that second ones found.",
+        title="What does the first read of a block cost?",
+        caption="The same blocks, read for the first time in this run and again immediately after. Where "
+        "the lines diverge, first reads waited for something that second reads did not.",
         probe=PROBE,
         measured=readings,
         picture=_stairs,

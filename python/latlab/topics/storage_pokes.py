@@ -74,9 +74,9 @@ def prose(run: Run) -> Iterator[str]:
             continue
         if warm.value and cold.value:
             yield (
-                f"A poke at a file of {_file(warm)} takes {format_ns(warm.value)} when the page cache holds"
-                f" it and {format_ns(cold.value)} when the disk has to be asked:"
-                f" {format_digits(cold.value / warm.value, 3)} times as long."
+                f"A poke at a file of {_file(warm)} takes {format_ns(warm.value)} from the page "
+                f"cache and {format_ns(cold.value)} from the disk: "
+                f"{format_digits(cold.value / warm.value, 3)} times as long."
             )
         return
 
@@ -117,10 +117,10 @@ def _evidence(run: Run) -> Iterator[str]:
 TOPIC: Final = Topic(
     Chart(
         id="storage_pokes",
-        title="What does it cost to poke at a file?",
+        title="What does a poke at a file cost?",
         caption="A poke goes to a random place, reads one byte and writes one byte there. Warm: the page"
-        " cache holds the file; cold: it holds nothing of it; direct: past the page cache, the aligned"
-        " block that holds the byte. The empty file does no I/O: it is the experiment's zero.",
+        " cache holds the file; cold: it holds nothing of the file; direct: past the page cache, the "
+        "aligned block that holds the byte. The empty file does no I/O: it is the baseline.",
         probe=PROBE,
         measured=pokes,
         picture=stairs,

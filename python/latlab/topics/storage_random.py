@@ -95,7 +95,7 @@ def _by_depth(own: Kinds) -> Beside:
     x = Axis("requests under way", "count", 1.1, 1.1, ticks=ticks)
     plane = partial(Plane, x, width=312, height=280, columns=2)
     left = plane(
-        Axis("blocks a second", "per_s"), rates, "depth {x}: {y} a second", title="how many are done"
+        Axis("blocks a second", "per_s"), rates, "depth {x}: {y} a second", title="requests completed"
     )
     right = plane(
         Axis("one block", "ns"),
@@ -155,11 +155,12 @@ def prose(run: Run) -> Iterator[str]:
     best, one = max(rate(record) or 0.0 for record in depths), depths[0]
     most = next(record for record in depths if (rate(record) or 0.0) >= _NEARLY * best)
     if most is one:
-        yield "More requests under way gain nothing here."
+        yield "More requests in flight gain nothing here."
     else:
         yield (
-            f"With {format_count(most.point.queue_depth)} under way the disk reads {format_count(rate(most))}"
-            f" a second instead of {format_count(rate(one))}, and each takes {format_ns(most.value)}."
+            f"With {format_count(most.point.queue_depth)} in flight the disk reads "
+            f"{format_count(rate(most))} a second instead of {format_count(rate(one))}, and each takes "
+            f"{format_ns(most.value)}."
         )
 
 
@@ -168,7 +169,7 @@ def _listings(run: Run) -> Iterator[Listing]:
         return all(positive(entry, name) for name in ("block_bytes", "depth", "rate_per_s"))
 
     yield from listed(
-        "From which depth the disk gives nine tenths of the highest rate measured",
+        "Depth at which the disk reaches 90 % of the highest rate measured",
         [
             (verb, entry)
             for probe, verb in _VERBS.items()
@@ -195,7 +196,8 @@ TOPIC: Final = Topic(
     Chart(
         id="storage_random",
         title="How often is a random block of the disk slow?",
-        caption="Past the page cache. Shapes stand at 1 in 10, 1 in 100 and so on, and at the slowest block.",
+        caption="Reads and writes bypass the page cache. Shapes mark 1 in 10, 1 in 100 and so on, and the"
+        " slowest block.",
         probe=READ,
         measured=distributions,
         picture=_stairs,
@@ -205,10 +207,10 @@ TOPIC: Final = Topic(
     others=(
         Chart(
             id="storage_depth",
-            title="How many requests should be under way at once?",
-            caption="Requests under way are kept at their number; how many there really were follows from"
-            " rate and latency (Little's law) and is in the table. Where the left lines are level, more"
-            " requests only wait.",
+            title="How many requests should be in flight at once?",
+            caption="The number of requests in flight is held constant. The achieved number follows "
+            "from rate and latency (Little's law) and is in the table. Where the left lines are flat, "
+            "more requests only wait.",
             probe=READ,
             measured=kinds,
             picture=_by_depth,

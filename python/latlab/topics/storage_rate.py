@@ -88,7 +88,7 @@ def _table(own: Sequence[Record]) -> Table:
     return table_of(
         own,
         ("asked for in a second", "count", lambda record: record.point.rate_per_s),
-        ("due, as the moments fell", "count", _due_per_s),
+        ("due, at random moments", "count", _due_per_s),
         ("done in a second", "count", lambda record: positive(found(record), "achieved_per_s")),
         ("response, median", "ns", lambda record: record.value),
         ("response, p99", "ns", lambda record: quantile(record, "p99")),
@@ -110,19 +110,19 @@ def prose(run: Run) -> Iterator[str]:
     yield f"At {rate} a second a request is answered in {time}{further if last is not first else ''}."
     quickest = min(own, key=lambda record: record.value or math.inf)
     if first.interval and quickest.interval and first.interval[0] > _SLEPT * quickest.interval[1]:
-        yield "Asked seldom it answers later, as where a disk, its host or a CPU falls asleep in between."
+        yield "At low rates it answers later, as when a disk, its host or a CPU sleeps between requests."
 
 
 def _evidence(run: Run) -> Iterator[str]:
     own = records(run)
     late = [f"{format_count(record.point.rate_per_s)} a second" for record in own if not kept_up(record)]
     if late:
-        yield f"Did not keep up: {', '.join(late)}; waiting there grows for as long as it lasts."
+        yield f"Did not keep up: {', '.join(late)}; at that rate, waiting keeps growing."
     alone = next((rate for record in own if (rate := found(record).number("one_at_a_time_per_s"))), None)
     if alone is not None:
         yield (
-            f"One at a time, in a short trial, the disk read {format_count(round(alone))} blocks a second;"
-            " rates beyond that are not asked for."
+            f"One at a time, in a short trial, the disk read {format_count(round(alone))} blocks a "
+            "second; higher rates are not tried."
         )
     yield from disk.evidence(run, PROBE)
     yield from disk.commands(own[len(own) // 2 : len(own) // 2 + 1])
@@ -131,9 +131,10 @@ def _evidence(run: Run) -> Iterator[str]:
 TOPIC: Final = Topic(
     Chart(
         id="storage_rate",
-        title="What does a request wait at a given rate?",
-        caption="Requests come at random moments (Poisson), whether or not earlier ones are done."
-        " Response: since a request was due, with its waiting. Service: since it was handed over.",
+        title="How long does a request wait at a given rate?",
+        caption="Requests arrive at random moments (Poisson), whether or not earlier ones are done. "
+        "Response: from when a request was due, waiting included. Service: from when it was "
+        "submitted.",
         probe=PROBE,
         measured=records,
         picture=_plane,

@@ -34,9 +34,9 @@ def prose(run: Run) -> Iterator[str]:
         times = _times(again, kept)
         if again and kept and times is not None:
             yield (
-                f"Going through {file} takes {format_ns(again.value)} when it is read again from the page"
-                f" cache and {format_ns(kept.value)} when it was kept: {format_digits(times, 3)} times as"
-                " long."
+                f"Scanning {file} takes {format_ns(again.value)} when it is read again from the page "
+                f"cache and {format_ns(kept.value)} when it was kept in memory: "
+                f"{format_digits(times, 3)} times as long."
             )
             return
 

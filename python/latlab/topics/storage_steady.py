@@ -151,7 +151,7 @@ def prose(run: Run) -> Iterator[str]:
     """By stream: its levels, and whether what it ends with may be called sustained."""
     for record in () if disk.notices(run, PROBE) else records(run):
         start = f"{_name(record)[:1].upper()}{_name(record)[1:]}: {levels_in_words(record)}"
-        verdict = "sustained as far as was measured" if is_sustained(record) else "not to be called sustained"
+        verdict = "sustained for as long as was measured" if is_sustained(record) else "not proven sustained"
         why = found(record).text("why") or "the run does not say why"
         yield sentence(f"{start}; {verdict}: {why}")
 
@@ -168,9 +168,9 @@ def _evidence(run: Run) -> Iterator[str]:
 TOPIC: Final = Topic(
     Chart(
         id="storage_steady",
-        title="Does the disk stay as fast as it begins?",
-        caption="One block of 1 MiB after the other, past the page cache. Points: a quarter of a second"
-        " each. Thick lines: levels, by change points.",
+        title="Does the disk stay as fast as at the start?",
+        caption="One 1 MiB block after the other, past the page cache. Points: a quarter of a second "
+        "each. Thick lines: levels between change points.",
         probe=PROBE,
         measured=records,
         picture=_picture,

@@ -52,15 +52,15 @@ def prose(run: Run) -> Iterator[str]:
     over, end, new = (usual and usual.value for usual in (_usual(own, each) for each in _OPERATIONS))
     if not over:
         return
-    text = f"4 KiB over old ones are durable after {format_ns(over)}"
+    text = f"An overwrite of 4 KiB is durable after {format_ns(over)}"
     text += f", at the end of a file after {format_ns(end)}" if end else ""
     text += f", in a new file after {format_ns(new)}" if new else ""
     yield f"{text}."
     times = findings(run, PROBE).number("append_over_overwrite")
     if end and times and times >= _LONGER:
         yield (
-            f"A file that grows takes {format_digits(times, 2)} times as long as one that has its size: a log"
-            " that is laid out before it is written saves that."
+            f"Appending takes {format_digits(times, 2)} times as long as overwriting: a log whose "
+            "file is written in advance avoids that."
         )
 
 
@@ -104,7 +104,7 @@ def _evidence(run: Run) -> Iterator[str]:
 
 TOPIC: Final = Topic(
     id="storage_sync",
-    title="What does it cost to be sure that a write is on the disk?",
+    title="What does a durable write cost?",
     probes=(PROBE,),
     shown=_records,
     prose=prose,

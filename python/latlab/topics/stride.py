@@ -135,8 +135,8 @@ TOPIC: Final = Topic(
     Chart(
         id="stride",
         title="How much does the order of accesses matter?",
-        caption="The same array, the same number of accesses; only their order differs. The gap is what"
-        " prefetching hides.",
+        caption="The same array, the same number of accesses; only their order differs. Prefetching "
+        "hides the difference.",
         probe=PROBE,
         measured=lines,
         picture=_picture,

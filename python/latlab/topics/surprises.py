@@ -89,7 +89,8 @@ def _huge_pages_are_small(facts: _Facts) -> Surprise | None:
         return None
     text = (
         f"Huge pages are {units.format_bytes(effective)} in hardware: the kernel gave huge pages, the TLB"
-        " holds small ones. The host maps this guest's memory in small pages, so huge pages buy little here."
+        " holds small ones. The host maps this guest's memory in small pages, so huge pages gain "
+        "little here."
     )
     return Surprise("huge-pages-are-small", 5.0, text)
 
@@ -123,8 +124,8 @@ def _translation_costs(facts: _Facts) -> Surprise | None:
     share = units.format_percent((random - local) / random)
     text = (
         f"{share} of a random RAM access is avoided by programs that stay within 64 pages at a time: "
-        f"{units.format_ns(random)} over the whole array, {units.format_ns(local)} so. Their addresses are "
-        "translated already, and the prefetcher brings some neighbouring lines."
+        f"{units.format_ns(random)} over the whole array, {units.format_ns(local)} within 64 pages. Their "
+        "addresses are already translated, and the prefetcher loads some neighbouring lines."
     )
     return Surprise("translation-costs", 4 * math.log2(random / local), text)
 
@@ -134,8 +135,8 @@ def _clock_is_coarser_than_caches(facts: _Facts) -> Surprise | None:
     if not l1 or quantum < 3 * l1:
         return None
     text = (
-        f"This clock steps by {units.format_ns(quantum, digits=2)}, {quantum / l1:.0f} times an L1 hit: no"
-        " program here can time a single cache access."
+        f"This clock steps by {units.format_ns(quantum, digits=2)}, {quantum / l1:.0f} times an L1 "
+        "hit: it cannot time a single cache access."
     )
     return Surprise("clock-coarser-than-caches", 0.7 * math.log2(quantum / l1), text)
 
@@ -155,9 +156,9 @@ def _order_matters(facts: _Facts) -> Surprise | None:
     if slow < 2 * fast:
         return None
     text = (
-        f"In {units.format_bytes(_size(random))}, random order costs {slow / fast:,.0f} times sequential"
-        f" order an access ({units.format_ns(slow)} against {units.format_ns(fast)}): what prefetching and"
-        " whole cache lines hide."
+        f"In {units.format_bytes(_size(random))}, an access in random order costs {slow / fast:,.0f} "
+        f"times one in sequential order ({units.format_ns(slow)} against {units.format_ns(fast)}): "
+        "prefetching and whole cache lines hide the difference."
     )
     return Surprise("order-matters", 0.45 * math.log2(slow / fast), text)
 
@@ -264,8 +265,8 @@ def _neighbours_were_heard(facts: _Facts) -> Surprise | None:
     if not disturbed or disturbed < 0.05 * blocks:
         return None
     text = (
-        f"{disturbed:,} of {blocks:,} blocks were disturbed: the same memory became slower and faster again"
-        " during the run, or a thread was interrupted. Something else uses this machine's caches or CPUs."
+        f"{disturbed:,} of {blocks:,} blocks were disturbed: memory was temporarily slower, or a "
+        "thread was interrupted. Something else uses this machine's caches or CPUs."
     )
     return Surprise("neighbours-were-heard", 2 + 10 * disturbed / blocks, text)
 
@@ -292,9 +293,9 @@ def _touched_memory_beats_malloc(facts: _Facts) -> Surprise | None:
     if not malloc or not touched or malloc < _ARENA_GAIN * touched:
         return None
     text = (
-        f"A list node from malloc costs {units.format_ns(malloc)}, {malloc / touched:.1f} times one from a "
-        f"block that was touched before ({units.format_ns(touched)}): what costs is the kernel's first touch "
-        "of each page and the allocator's own work, not writing the node."
+        f"A list node from malloc costs {units.format_ns(malloc)}, {malloc / touched:.1f} times one "
+        f"from a block that was touched before ({units.format_ns(touched)}): the cost is the kernel's "
+        "first touch of each page and the allocator's own work, not writing the node."
     )
     return Surprise("touched-memory-beats-malloc", 2 * math.log2(malloc / touched), text)
 
@@ -316,9 +317,9 @@ def _faults_have_two_prices(facts: _Facts) -> Surprise | None:
         if len(large) < 2 or large[-1][0] < _MODES_APART * large[0][0]:  # noqa: PLR2004 - two modes
             continue
         (fast, fast_share, _), (slow, slow_share, likely) = large[0], large[-1]
-        reason = f" The slow ones are likely this: {likely}." if likely else ""
+        reason = f" The slow ones likely are: {likely}." if likely else ""
         text = (
-            f"A first touch of a page has two prices here: {units.format_ns(fast)} "
+            f"The first touch of a page has two costs here: {units.format_ns(fast)} "
             f"({units.format_percent(fast_share)}) and {units.format_ns(slow)} "
             f"({units.format_percent(slow_share)}).{reason}"
         )
@@ -347,8 +348,8 @@ def _sleeps_are_late(facts: _Facts) -> Surprise | None:
     known = f"; {units.format_ns(slack)} of that is" if slack is not None and slack < over else ", with"
     text = (
         f"A sleep of {units.format_ns_as_asked(asked)} takes {units.format_ns(asked + over)}{known} the "
-        "slack by which Linux joins the wake-ups of ordinary threads (50 µs unless prctl PR_SET_TIMERSLACK "
-        "says otherwise)."
+        "timer slack with which Linux groups the wake-ups of ordinary threads (50 µs unless prctl "
+        "PR_SET_TIMERSLACK changes it)."
     )
     return Surprise("sleeps-are-late", 0.6 * math.log2((asked + over) / asked), text)
 
@@ -368,8 +369,8 @@ def _false_sharing_costs(facts: _Facts) -> Surprise | None:
     factor, same, own, operation = max(found)
     what = "add atomically to" if operation == "add" else "write"
     text = (
-        f"Two threads that {what} different variables on one cache line need {units.format_ns(same)} a time, "
-        f"{factor:.1f} times as long as on lines of their own ({units.format_ns(own)})."
+        f"Two threads that {what} different variables on one cache line need {units.format_ns(same)} "
+        f"each time, {factor:.1f} times as long as on separate lines ({units.format_ns(own)})."
     )
     return Surprise("false-sharing-costs", 1.2 * math.log2(factor), text)
 

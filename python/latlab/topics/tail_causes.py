@@ -130,7 +130,7 @@ def _picture(found: Sequence[Group]) -> Drawing:
             f"{format_count(total)} of {format_count(group.operations)} {group.name} took"
             f" {format_ns(group.least_ns)} or longer: {shares}"
         )
-    return Drawing(f"Slow operations by what kept them. {'; '.join(parts)}.", lambda: _drawn(found))
+    return Drawing(f"Slow operations by what delayed them. {'; '.join(parts)}.", lambda: _drawn(found))
 
 
 def _drawn(found: Sequence[Group]) -> AnyChart:
@@ -180,7 +180,7 @@ def _row(group: Group) -> AnyChart:
     )
     return alt.hconcat(
         _panel(many, causes, axis, of_a_million, f"{group.name}: how many", legend=True),
-        _panel(which, causes, axis, share, "which share of them", legend=False),
+        _panel(which, causes, axis, share, "share of them", legend=False),
         spacing=22,
     )
 
@@ -243,10 +243,10 @@ def _table(found: Sequence[Group]) -> Table:
 
 CHART: Final = Chart(
     id="tail_causes",
-    title="What kept the slow ones?",
-    caption="Left: how many of a million operations take at least so long, stacked by what kept them."
-    " Right: the same, each place on the axis as a whole. A cause is the one with the largest"
-    " part of an operation; what no evidence names is unexplained.",
+    title="What delayed the slow operations?",
+    caption="Left: how many of a million operations take at least this long, stacked by what delayed "
+    "them. Right: the same as shares. Each operation counts for its largest cause; operations without "
+    "evidence are unexplained.",
     probe="",
     measured=lambda run: (
         groups(run) or Absent(f"fewer than {_FEWEST} slow operations of one kind have causes in this run")

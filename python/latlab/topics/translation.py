@@ -73,7 +73,7 @@ def _plane(run: Run) -> Plane | Absent | None:
     ends = f"Translation buffers end at {' and '.join(_pages(*reach) for reach in found)} pages."
     return Plane(
         Axis(
-            "lines visited, each in a page of its own when spread",
+            "lines visited, each in its own page when spread",
             "count",
             1.2,
             1.2,
@@ -97,9 +97,9 @@ def prose(run: Run) -> Iterator[str]:
         cost = spread[-1].value - packed[-1].value
         if cost > 0:
             yield (
-                f"Visiting {format_count(spread[-1].x)} lines costs {format_ns(cost)} more a line when each"
-                f" is in a page of its own: {format_ns(spread[-1].value)} against"
-                f" {format_ns(packed[-1].value)}."
+                f"Visiting {format_count(spread[-1].x)} lines costs {format_ns(cost)} more per line "
+                f"when each is in its own page: {format_ns(spread[-1].value)} against "
+                f"{format_ns(packed[-1].value)}."
             )
     page = curve_findings(run).get("effective_page_bytes")
     if isinstance(page, int | float) and page > 0:
@@ -109,9 +109,10 @@ def prose(run: Run) -> Iterator[str]:
 TOPIC: Final = Topic(
     Chart(
         id="translation",
-        title="What does it cost to find the page, apart from fetching the data?",
-        caption="Both chains visit the same number of cache lines; only the number of pages differs, so the"
-        " gap between them is the price of translation. Shaded: where a translation buffer was found to end.",
+        title="What does address translation cost, apart from fetching the data?",
+        caption="Both chains visit the same number of cache lines; only the number of pages differs, "
+        "so the gap between them is the cost of translation. Shaded: where a translation buffer was "
+        "found to end.",
         probe=PROBE,
         measured=_plane,
         table=lambda plane: plane.table("lines"),

@@ -49,7 +49,7 @@ def drawn(rows: Sequence[Row], same: float, title: str) -> alt.LayerChart:
 
     Args:
         rows: At least one.
-        same: Which change does not matter, as a share.
+        same: Changes up to this share count as none.
         title: Of the axis.
     """
     judged = [each for each in rows if each.ratio]

@@ -35,7 +35,7 @@ class Surprise:
 
 @dataclass(frozen=True, slots=True)
 class CurvesOfSeveral:
-    """How a chart's curves of several runs are laid over one another: a panel a curve, a line a machine.
+    """How a chart's curves of several runs are overlaid: a panel a curve, a line a machine.
 
     Attributes:
         lines: The curves of one run, by name.

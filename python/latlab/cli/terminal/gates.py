@@ -41,7 +41,7 @@ def alarm_lines(runs: int, found: Sequence[Alarms], screen: Screen) -> list[Line
     """What comparisons of a machine with itself said.
 
     Args:
-        runs: So many were dealt out.
+        runs: So many were assigned to sides.
         found: With few and with many runs a side.
         screen: Where it is shown.
     """

@@ -15,6 +15,6 @@ def finding(host: Host) -> Finding | None:
         id="affinity",
         severity="note",
         title=f"{allowed} of {online} CPUs may be used",
-        effect=f"bandwidth is measured with up to {allowed} threads; the machine's may be higher",
+        effect=f"bandwidth is measured with up to {allowed} threads; the whole machine may reach more",
         remedy="taskset -c 0-" + str(online - 1) + " latlab, or a larger cpuset",
     )

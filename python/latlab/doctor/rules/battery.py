@@ -13,8 +13,8 @@ def finding(host: Host) -> Finding | None:
     return Finding(
         id="battery",
         severity="caution",
-        title="this machine runs on its battery",
-        effect="firmware caps the core's frequency and may slow the memory: figures differ from those on "
-        "the mains",
+        title="this machine runs on battery",
+        effect="firmware caps the core's frequency and may slow the memory: figures differ from "
+        "those on mains power",
         remedy="plug it in",
     )

@@ -19,7 +19,7 @@ def finding(host: Host) -> Finding | None:
             id="clock-drift",
             severity="warning",
             title=f"the clock ran backwards {clock.backwards:,} times while it was checked",
-            effect="a timed region can be far too short or too long; extreme values mean nothing",
+            effect="a timed region can be far too short or too long; extreme values are meaningless",
             remedy="keep the process on one CPU (--cpu N); look for `unstable` in `dmesg | grep -i tsc`",
         )
     if clock.rate_error_ppm < LOOSE_PPM:
@@ -27,7 +27,7 @@ def finding(host: Host) -> Finding | None:
     return Finding(
         id="clock-drift",
         severity="note",
-        title=f"the clock's rate is known to {clock.rate_error_ppm:.0f} ppm only",
-        effect=f"a figure may be off by {clock.rate_error_ppm / 1e4:.3g} %; time stamps of outliers drift by "
-        f"{clock.rate_error_ppm:.0f} µs a second against other logs",
+        title=f"the clock's rate is known only to {clock.rate_error_ppm:.0f} ppm",
+        effect=f"a figure may be off by {clock.rate_error_ppm / 1e4:.3g} %; time stamps of outliers "
+        f"drift by {clock.rate_error_ppm:.0f} µs per second against other logs",
     )

@@ -12,13 +12,13 @@ def finding(host: Host) -> Finding | None:
     clock = host.clock
     if clock is None or clock.kind != "os":
         return None
-    why = clock.why_not_hardware or "no reason is known"
+    why = clock.why_not_hardware or "the reason is unknown"
     return Finding(
         id="clock-fallback",
         severity="caution",
         title="the operating system's clock is used, not the CPU's counter",
         effect=f"{why}; an empty timed region reads {units.format_ns(clock.overhead_ns.mean)}, which "
-        "single accesses contain",
+        "times of single accesses include",
         remedy="if the counter is known to be stable, boot with tsc=reliable"
         if "kernel keeps time" in why
         else None,

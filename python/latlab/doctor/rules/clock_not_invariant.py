@@ -14,7 +14,7 @@ def finding(host: Host) -> Finding | None:
     return Finding(
         id="clock-not-invariant",
         severity="caution",
-        title="the CPU does not promise a counter of constant rate",
+        title="the CPU does not guarantee a counter with a constant rate",
         effect=f"if the rate follows the core's frequency, all figures of a run are off by that factor; "
         f"calibration saw an error of at most {clock.rate_error_ppm:.1f} ppm",
         remedy="measure with the governor `performance`, or compare two runs",

@@ -22,5 +22,5 @@ def finding(host: Host) -> Finding | None:
         title=f"the counter ticks at {host.clock.ticks_per_ns:.2f} GHz, the core ran at "
         f"{host.core_ghz:.2f} GHz",
         effect=f"a program that counts TSC ticks and calls them cycles is off by a factor of {factor:.2f}; "
-        "latlab's cycles are the core's",
+        "latlab reports core cycles",
     )

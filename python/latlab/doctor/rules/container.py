@@ -15,7 +15,7 @@ def finding(host: Host) -> Finding | None:
         id="container",
         severity="note",
         title="this is a container" + (f" ({kind})" if kind != "unknown" else ""),
-        effect="memory figures are the machine's; the CPUs, caches and load listed are the host's, of which"
-        " other containers take their part unseen",
+        effect="memory figures are the machine's; the CPUs, caches and load listed are the host's, "
+        "and other containers use their share unseen",
         remedy="for files, mount a volume and name it with --dir",
     )

@@ -23,8 +23,8 @@ def finding(host: Host) -> Finding | None:
         id="cpu-quota",
         severity="warning" if quota < 1 else "caution",
         title=f"a quota of {quota:g} CPUs is in force",
-        effect=f"a process that used its share stands still {pause}: tails and figures of several threads"
-        " show the quota, not the machine",
+        effect=f"a process that used its share is stopped {pause}: tails and multi-thread figures "
+        "show the quota, not the machine",
         remedy="lift the limit (docker run --cpus, Kubernetes limits.cpu, systemd CPUQuota) for the "
         "measurement",
     )

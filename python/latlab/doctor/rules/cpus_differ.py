@@ -15,6 +15,6 @@ def finding(host: Host) -> Finding | None:
         id="cpus-differ",
         severity="note",
         title=found.title,
-        effect=f"{found.why}; a program that is not pinned takes either time",
+        effect=f"{found.why}; a program that is not pinned may take either time",
         remedy=found.remedy,
     )

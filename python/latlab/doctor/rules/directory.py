@@ -14,18 +14,18 @@ def finding(host: Host) -> Finding | None:
         what, effect = f"is in memory ({kind})", "no disk is measured there: files are as fast as RAM"
     elif system.flag("network"):
         what, effect = (
-            f"is on a network or shared by the host ({kind})",
-            "file figures are the network's and the server's",
+            f"is on a network file system or shared by the host ({kind})",
+            "file figures are those of the network and the server",
         )
     elif system.flag("overlay"):
         what, effect = (
             f"is a container's layer ({kind})",
-            "the first write to a file copies it up; figures are of two file systems",
+            "the first write to a file copies it to the upper layer; figures mix two file systems",
         )
     elif system.flag("user_space"):
         what, effect = (
-            f"is served by a program ({kind})",
-            "each request is two more context switches, 5 to 50 µs",
+            f"is served by a user-space program ({kind})",
+            "each request costs two more context switches, 5 to 50 µs",
         )
     else:
         return None

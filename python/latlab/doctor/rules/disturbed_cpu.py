@@ -33,10 +33,10 @@ def finding(host: Host) -> Finding | None:
         severity=severity,
         title=f"CPU {noise.cpu} is interrupted {disturbances.rate(everything.hz)} times a second,"
         f" {disturbances.percent(lost)} of its time",
-        effect=f"by time {shares}; the longest in {units.format_seconds(noise.seconds)} took"
-        f" {units.format_ns(longest)}; 1 in {units.format_count(everything.one_in(100.0))} operations of"
-        f" 100 ns meets a gap, 1 in {units.format_count(everything.one_in(10_000.0))} of 10 µs",
+        effect=f"by time {shares}; the longest in {units.format_seconds(noise.seconds)} took "
+        f"{units.format_ns(longest)}; 1 in {units.format_count(everything.one_in(100.0))} operations "
+        f"of 100 ns is interrupted, 1 in {units.format_count(everything.one_in(10_000.0))} of 10 µs",
         remedy=None
         if severity == "note"
-        else "end what is busy; latlab noise says who it is, as root by name",
+        else "stop busy programs; latlab noise shows the causes, as root by name",
     )

@@ -22,5 +22,5 @@ def finding(host: Host) -> Finding | None:
         title=f"huge pages are {size} in hardware here (last run)",
         effect="the host maps this guest's memory in small pages, so the TLB costs of huge pages are those "
         "of small ones",
-        remedy="the host would have to back its guests with huge pages",
+        remedy="back the guest's memory with huge pages on the host",
     )

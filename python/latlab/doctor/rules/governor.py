@@ -15,7 +15,7 @@ def finding(host: Host) -> Finding | None:
         id="governor",
         severity="caution",
         title=f"the frequency governor is `{governor}`",
-        effect="a core that was idle begins at a lower frequency: cache figures in ns are longer by the ratio"
-        " of the frequencies until it has sped up; core cycles are shown beside them",
+        effect="an idle core starts at a lower frequency: until it has sped up, cache figures in ns "
+        "are longer by the ratio of the frequencies; core cycles are shown beside them",
         remedy="sudo cpupower frequency-set -g performance",
     )

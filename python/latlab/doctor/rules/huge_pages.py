@@ -14,26 +14,26 @@ def finding(host: Host) -> Finding | None:
             id="huge-pages",
             severity="caution",
             title="transparent huge pages are off",
-            effect="the huge-page curves are not measured; random access to large arrays pays for the TLB in"
-            " every program here (183 instead of 117 ns in 1 GiB on one machine)",
+            effect="the huge-page curves are not measured; random access to large arrays suffers TLB "
+            "misses in every program here (183 instead of 117 ns in 1 GiB on one machine)",
             remedy="echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled",
         )
     if host.machine.flag("memory.thp.this_process") is False:
         return Finding(
             id="huge-pages",
             severity="caution",
-            title="this process may not have transparent huge pages",
-            effect="whatever started it has forbidden them (prctl PR_SET_THP_DISABLE): what was to be "
-            "measured in huge pages has small ones",
-            remedy="start latlab from a shell without that setting, or see the service's or container's",
+            title="this process cannot get transparent huge pages",
+            effect="its parent process disabled them (prctl PR_SET_THP_DISABLE): huge-page figures "
+            "are measured in small pages",
+            remedy="start latlab from a shell without that setting, or change it in the service or container",
         )
     if mode == "madvise":
         return Finding(
             id="huge-pages",
             severity="note",
             title="transparent huge pages are given only to programs that ask (madvise)",
-            effect="latlab asks, and measures both; your program gets 4 KiB pages unless its allocator "
-            "asks too",
+            effect="latlab asks, and measures both; your program gets 4 KiB pages unless its "
+            "allocator also asks",
             remedy="most programs: GLIBC_TUNABLES=glibc.malloc.hugetlb=1",
         )
     return None

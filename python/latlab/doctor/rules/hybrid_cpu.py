@@ -14,7 +14,7 @@ def finding(host: Host) -> Finding | None:
         id="hybrid-cpu",
         severity="caution",
         title="this CPU has cores of different kinds",
-        effect="caches and clock rates differ between them: every figure is that of the CPU it was "
-        "measured on",
+        effect="caches and clock rates differ between them: each figure holds only for the kind of "
+        "CPU on which it was measured",
         remedy="choose with --cpu, and compare one run of each kind",
     )

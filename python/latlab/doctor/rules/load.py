@@ -19,7 +19,7 @@ def finding(host: Host) -> Finding | None:
         id="load",
         severity="warning" if busy else "caution",
         title=f"about {host.load:.1f} threads were busy here during the last minute ({cpus} CPUs)",
-        effect="they take L3, RAM bandwidth and CPU time: L3 and RAM figures can be off by a factor, tails "
-        "reach a time slice (4 ms)",
-        remedy="wait until they are done; or --gentle, if they must not be slowed",
+        effect="they use L3, RAM bandwidth and CPU time: L3 and RAM figures can be several times "
+        "off, tails reach a time slice (4 ms)",
+        remedy="wait until they are done, or use --gentle if they must not be slowed down",
     )

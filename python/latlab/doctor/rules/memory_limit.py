@@ -15,7 +15,7 @@ BOUNDS = {
     "address_space": "ulimit -v",
     "data": "ulimit -d",
     "commit": "strict overcommit",
-    "available": "what is free now",
+    "available": "free memory",
 }
 
 
@@ -28,13 +28,13 @@ def finding(host: Host) -> Finding | None:
     quarter = units.format_bytes(usable // 4)
     cache = host.last_cache_bytes
     reached = cache is None or usable // 4 >= 4 * cache
-    effect = f"working sets end at a quarter of it, {quarter}, not at 1 GiB"
+    effect = f"working sets are limited to a quarter of it, {quarter}, instead of 1 GiB"
     if not reached:
-        effect += f"; RAM may not be reached: the last cache has {units.format_bytes(cache)}"
+        effect += f"; RAM may not be reached: the last-level cache has {units.format_bytes(cache)}"
     return Finding(
         id="memory-limit",
         severity="caution" if reached else "warning",
-        title=f"{units.format_bytes(usable)} of memory may be used" + (f" ({bound})" if bound else ""),
+        title=f"only {units.format_bytes(usable)} of memory may be used" + (f" ({bound})" if bound else ""),
         effect=effect,
         remedy="raise the limit, or free memory, to 4 GiB",
     )

@@ -22,7 +22,7 @@ def finding(host: Host) -> Finding | None:
     return Finding(
         id="mitigations",
         severity="note",
-        title=f"mitigations slow the way into the kernel ({', '.join(slow)})",
-        effect="each system call, interrupt and page fault costs more, between 0.05 and 1 µs on most CPUs; "
-        "memory figures are not touched",
+        title=f"CPU mitigations slow down kernel entry ({', '.join(slow)})",
+        effect="each system call, interrupt and page fault costs 0.05 to 1 µs more on most CPUs; "
+        "memory figures are not affected",
     )

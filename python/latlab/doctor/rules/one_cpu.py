@@ -14,8 +14,8 @@ def finding(host: Host) -> Finding | None:
     return Finding(
         id="one-cpu",
         severity="caution",
-        title="one CPU may be used",
-        effect="bandwidth of several threads is not measured, and whatever else runs here interrupts the"
-        " measuring thread: tails are longer by a time slice (1 to 4 ms)",
+        title="only one CPU may be used",
+        effect="bandwidth of several threads is not measured, and other programs interrupt the "
+        "measuring thread: tails are longer by a time slice (1 to 4 ms)",
         remedy="allow more CPUs (taskset, --cpuset-cpus, --cpu)" if (host.online_cpus or 1) > 1 else None,
     )

@@ -40,7 +40,7 @@ def finding(host: Host) -> Finding | None:
         id="other-disks",
         severity="note",
         title=f"not measured: {named}{more}",
-        effect="the default directory is rarely where the data is: another disk can be ten times faster or "
-        "slower",
+        effect="the default directory is rarely where your data is: another disk can be ten times "
+        "faster or slower",
         remedy=f"latlab measure --dir {next(iter(others.values()))}",
     )

@@ -14,7 +14,7 @@ def finding(host: Host) -> Finding | None:
     return Finding(
         id="other-system",
         severity="caution",
-        title=f"{name} is described, but latlab is proven on Linux only",
+        title=f"{name} is supported in part: latlab is proven on Linux only",
         effect="threads are not pinned and page sizes are not verified: tails are longer and huge-page "
         "figures are missing",
     )

@@ -20,7 +20,7 @@ def finding(host: Host) -> Finding | None:
     return Finding(
         id="perf-events",
         severity="note",
-        title=f"kernel events cannot be read (perf_event_paranoid = {level})",
+        title=f"this user cannot read kernel events (perf_event_paranoid = {level})",
         effect="slow outliers are counted and time-stamped, but fewer of them get a cause",
         remedy="sudo sysctl kernel.perf_event_paranoid=1",
     )

@@ -27,8 +27,8 @@ def finding(host: Host) -> Finding | None:
         id="quietest-cpu",
         severity="note",
         title=title,
-        effect="listened to for a moment each; a run measures on several CPUs in turn, whichever is quieter",
-        remedy=None if alike else f"--cpu {host.heard.quietest.cpu} keeps it there",
+        effect="each was measured briefly; a run uses several CPUs in turn, not only the quietest",
+        remedy=None if alike else f"--cpu {host.heard.quietest.cpu} measures on that CPU only",
     )
 
 

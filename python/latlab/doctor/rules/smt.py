@@ -15,7 +15,7 @@ def finding(host: Host) -> Finding | None:
         id="smt",
         severity="note",
         title=f"each core has {threads} hardware threads",
-        effect="a busy sibling takes its part of L1, L2 and their bandwidth: figures of one CPU can change "
-        "by a factor of two",
+        effect="a busy sibling thread uses part of L1, L2 and their bandwidth: figures of one CPU "
+        "can change by a factor of two",
         remedy="keep the machine quiet, or name one CPU of each core with --cpu",
     )

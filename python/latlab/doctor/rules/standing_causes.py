@@ -26,7 +26,5 @@ def finding(host: Host) -> Finding | None:
         severity="note",
         title=f"every program here is interrupted by {named}",
         effect=effects,
-        remedy="a CPU that was set apart at boot (isolcpus, nohz_full) has no tick of its own"
-        if own
-        else None,
+        remedy="isolate a CPU at boot (isolcpus, nohz_full): it has no timer tick" if own else None,
     )

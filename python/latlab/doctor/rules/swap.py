@@ -19,7 +19,7 @@ def finding(host: Host) -> Finding | None:
         id="swap",
         severity="caution",
         title=f"{units.format_bytes(used)} are swapped out",
-        effect="memory is short: a page may be written to disk while it is measured, which is "
+        effect="memory is short: a page may be written to disk during a measurement, which takes "
         "milliseconds, not nanoseconds",
-        remedy="close programs first; records with major page faults say so",
+        remedy="close programs first; records with major page faults are marked",
     )

@@ -14,6 +14,6 @@ def finding(host: Host) -> Finding | None:
         id="unprivileged",
         severity="note",
         title="running as an ordinary user",
-        effect="all memory figures are the same; the kernel's tracepoints are root's, so fewer slow "
-        "operations get a cause by its name",
+        effect="memory figures are not affected; only root can use kernel tracepoints, so fewer slow "
+        "operations get a named cause",
     )

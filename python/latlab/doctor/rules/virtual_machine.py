@@ -16,6 +16,6 @@ def finding(host: Host) -> Finding | None:
         severity="caution",
         title=f"virtual machine{f' ({name})' if name else ''}: others on this host may affect results",
         effect="they share L3 and RAM: a 4 MiB working set once slowed down from 6 to 134 ns with no load "
-        "and no steal time visible in the guest; L3 and RAM figures hold for this hour",
-        remedy="repeat the run at another hour; blocks that a reference saw disturbed are marked",
+        "and no steal time visible in the guest; L3 and RAM figures may change within hours",
+        remedy="repeat the run at another hour; disturbed blocks are marked",
     )

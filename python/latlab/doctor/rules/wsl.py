@@ -16,7 +16,7 @@ def finding(host: Host) -> Finding | None:
             id="wsl",
             severity="warning",
             title="this is WSL1: there is no Linux kernel",
-            effect="system calls are translated and /proc is a sketch: what it says of caches, pages and "
+            effect="system calls are translated and /proc is incomplete: its caches, pages and "
             "limits may be wrong",
             remedy="wsl --set-version DISTRIBUTION 2",
         )
@@ -26,5 +26,5 @@ def finding(host: Host) -> Finding | None:
         title="this is WSL2: a virtual machine inside Windows",
         effect="Windows' own programs share caches and memory unseen; /mnt/c is a network file system, ten or"
         " more times slower than the Linux disk",
-        remedy="close what runs in Windows; keep --dir inside the Linux file system",
+        remedy="close programs in Windows; keep --dir inside the Linux file system",
     )

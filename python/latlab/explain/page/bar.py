@@ -15,8 +15,8 @@ from latlab.view.table import Column, Table
 
 TITLE: Final = "Wall time, all of it"
 CAPTION: Final = (
-    "Each instant is in it once: what the running threads did, else waiting for a CPU, else what all of them"
-    " waited for."
+    "Each instant counts once: what the running threads did, else waiting for a CPU, else what all "
+    "threads waited for."
 )
 _WIDTH, _HEIGHT = 760, 46
 #: Characters of a label per share of the bar's width.

@@ -33,14 +33,14 @@ from latlab.view.table import Column, Listing, Table
 
 _UNJUDGED: Final = Judgement()
 _ABOUT_PAUSES: Final = {
-    "Java": "Java: numbers and sums are those that jstat shows. The longest is that of the pauses that a scan"
-    " found to be over; scans are 5 ms apart or more. Stops of all threads include the collector's.",
+    "Java": "Java: numbers and sums are those of jstat. The longest is that of the pauses that had "
+    "ended at a scan; scans are 5 ms apart or more. Stops of all threads include the collector's.",
     "Go": "Go: numbers and sums are those of runtime.MemStats (NumGC, PauseTotalNs). All stops of one"
     " collection count as one pause. The counters go with their process: “at least” marks one that"
     " has ended. Pauses after the last scan are not counted; scans are 5 ms apart or more.",
-    "V8": "V8: by a breakpoint at each of the two functions that Node calls as a pause begins and as it ends,"
-    " in all threads. They are those that --trace-gc lists. “At least” marks a process that was started under"
-    " watch: pauses in its first milliseconds are not counted.",
+    "V8": "V8: from a breakpoint at each of the two functions that Node calls when a pause begins "
+    "and ends, in all threads. These are the pauses that --trace-gc lists. “At least” marks a process"
+    " that was started under watch: pauses in its first milliseconds are not counted.",
 }
 """What the pauses of each runtime are."""
 
@@ -87,7 +87,7 @@ def document(
             _locks(explained),
             _pauses(explained),
             _calls(explained),
-            Section(id="seen", title="How was it seen?", statements=_seen(explained)),
+            Section(id="seen", title="How was this measured?", statements=_seen(explained)),
         )
     name = _name(explained)
     return cleaned(
@@ -116,7 +116,7 @@ def _facts(explained: Explained, machine: Machine) -> tuple[str, ...]:
         if program.signal is not None
         else f"exit code {program.exit_code}"
         if program.exit_code is not None
-        else "still runs"
+        else "still running"
     )
     cpus = machine.integer("cpu.logical_cpus")
     return (
@@ -181,7 +181,7 @@ def _answer(explained: Explained, series: Series, lines: Sequence[str]) -> Secti
 
 def _ledger(explained: Explained) -> Section:
     listing = Listing("Shares of wall time; they sum to all of it", tables.ledger(explained))
-    return Section(id="ledger", title="And exactly?", listings=(listing,))
+    return Section(id="ledger", title="What are the exact shares?", listings=(listing,))
 
 
 def _seen(explained: Explained) -> tuple[str, ...]:
@@ -194,7 +194,7 @@ def _savings(judgement: Judgement, proof: Proof | None) -> Section | None:
     tried = proof_cells(proof) if proof is not None else []
     if not bounds and not tried:
         return None
-    listings = [Listing("Bounds: what the ledger allows", _plain(bounds))] if bounds else []
+    listings = [Listing("Bounds: the most that each change could save", _plain(bounds))] if bounds else []
     if tried:
         listings.append(Listing("Experiments: the program run again with one thing changed", _plain(tried)))
     return Section(
@@ -229,7 +229,7 @@ def _course(explained: Explained, series: Series) -> Section | None:
     )
     if not over_time and not threads:
         return None
-    return Section(id="timeline", title="And over time?", figures=(*over_time, *threads))
+    return Section(id="timeline", title="What happened over time?", figures=(*over_time, *threads))
 
 
 def _functions(explained: Explained, series: Series) -> Section | None:
@@ -259,9 +259,7 @@ def _lines(explained: Explained) -> Section | None:
     if not listings:
         return None
     about = tuple(text for text in (explained.about_symbols, explained.about_lines) if text)
-    return Section(
-        id="lines", title="Which functions and lines most of all?", listings=listings, statements=about
-    )
+    return Section(id="lines", title="Which functions and lines?", listings=listings, statements=about)
 
 
 def _stages(explained: Explained) -> Section | None:
@@ -272,12 +270,12 @@ def _stages(explained: Explained) -> Section | None:
         lanes.STAGES_TITLE,
         lanes.stages_chart(explained),
         f"A lane for each of {len(lanes.stage_names(explained))} stages over time.",
-        "The fainter, the less of a stretch was spent in the stage. Stages may lie within each other.",
+        "The fainter a stretch, the less of it was spent in the stage. Stages may be nested.",
         lanes.stages_table(explained),
     )
     return Section(
         id="stages",
-        title="Which of its stages?",
+        title="Which stages?",
         listings=(
             Listing(
                 "Stages that the program marks: shares of wall time as the innermost stage",
@@ -293,7 +291,7 @@ def _files(explained: Explained) -> Section:
         reason = (
             "its descriptors could not be read"
             if explained.files.refused
-            else "no file, pipe or socket was found open long enough to be seen"
+            else "no file, pipe or socket was open long enough to be seen"
         )
         return Section(
             id="files", title="Which files?", absence=reason, statements=tables.files_statements(explained)
@@ -302,7 +300,7 @@ def _files(explained: Explained) -> Section:
         id="files",
         title="Which files?",
         sentences=(tables.files_sentence(explained),),
-        listings=(Listing("What it read and wrote, of one run", tables.files(explained)),),
+        listings=(Listing("What it read and wrote, in one run", tables.files(explained)),),
         statements=tables.files_statements(explained),
     )
 
@@ -356,7 +354,7 @@ def _path(explained: Explained) -> Section | None:
         return None
     return Section(
         id="path",
-        title="What did its end wait for?",
+        title="What determined its end?",
         listings=tuple(listings),
         statements=(explained.about_path,),
     )
@@ -368,7 +366,7 @@ def _pauses(explained: Explained) -> Section | None:
     runtimes = {each.runtime for each in explained.pauses}
     return Section(
         id="pauses",
-        title="When did its garbage collector stop it?",
+        title="How long did garbage collection stop it?",
         listings=(Listing("Pauses of one run", tables.pauses(explained)),),
         statements=tuple(text for runtime, text in _ABOUT_PAUSES.items() if runtime in runtimes),
     )
@@ -380,22 +378,26 @@ def _calls(explained: Explained) -> Section | None:
     lost, left_out = explained.calls.lost, explained.calls.left_out
     listings = [Listing("System calls of one run", tables.calls(explained))]
     if explained.calls.on:
-        listings.append(Listing("The same by what they were made on", tables.calls_on(explained)))
+        listings.append(Listing("The same by file, pipe, socket or device", tables.calls_on(explained)))
     return Section(
         id="calls",
-        title="What did it ask of the kernel?",
+        title="Which system calls did it make?",
         listings=tuple(listings),
         statements=(
-            "Each call was recorded when it began and when it came back; the time between is waiting too, and"
-            " of all threads together. A call that had not come back at the end is not counted."
+            "Each call was recorded when it began and when it returned; its time includes waiting "
+            "and is summed over all threads. Calls that had not returned at the end are not counted."
             + (f" Calls on {left_out:,} more files are not listed." if left_out else "")
             + (" Calls of 32-bit programs are not counted." if explained.calls.has_narrow else "")
             + (
-                f" Recording began again {explained.calls.restarts:,} times: calls between are missing."
+                f" Recording restarted {explained.calls.restarts:,} times: calls in between are missing."
                 if explained.calls.restarts
                 else ""
             )
-            + (f" {lost:,} records were lost: as many more may have begun or come back." if lost else ""),
+            + (
+                f" {lost:,} records were lost: up to as many more calls may have begun or returned."
+                if lost
+                else ""
+            ),
         ),
     )
 
@@ -406,10 +408,11 @@ def _locks(explained: Explained) -> Section | None:
     return Section(
         id="locks",
         title="Which locks?",
-        listings=(Listing("Locks at which threads were met waiting, of one run", tables.locks(explained)),),
+        listings=(Listing("Locks that threads were seen waiting for, in one run", tables.locks(explained)),),
         statements=(
-            "Samples of what threads wait at (futex), each for the time since the one before; times are of"
-            " all threads together. Who had a lock is known of mutexes of the C library, and of those that"
-            " pass their priority on. Condition variables and joins are no locks, and not listed.",
+            "Samples of what threads wait for (futex), each counted for the time since the sample "
+            "before; times are summed over all threads. The holder of a lock is known for mutexes of "
+            "the C library and for those with priority inheritance. Condition variables and joins are "
+            "not locks and are not listed.",
         ),
     )

@@ -79,10 +79,10 @@ def _row(name: str, at_s: float, ends: tuple[float, float], width: float) -> dic
 
 def caption(explained: Explained) -> str:
     """How to read it."""
-    runs = " It is the first of the runs." if explained.runs > 1 else ""
+    runs = " This is the first of the runs." if explained.runs > 1 else ""
     return (
-        f"Bins of {format_ns(1e9 * _bins(explained)[0])}. Within a bin samples and scans divide the"
-        f" time; over all bins each category has the time that the ledger gives it.{runs}"
+        f"Bins of {format_ns(1e9 * _bins(explained)[0])}. Within a bin, samples and scans divide the "
+        f"time; over all bins, each category sums to its share of wall time.{runs}"
     )
 
 

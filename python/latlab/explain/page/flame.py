@@ -154,13 +154,11 @@ def _drawn(rows: list[dict[str, Any]], color: alt.Color | None) -> alt.LayerChar
 
 def caption(explained: Explained) -> str:
     """How to read it."""
-    parts = [
-        "Lowest the categories, above them who calls and is called; the width is the share of wall time."
-    ]
+    parts = ["Categories at the bottom, above them callers and callees; the width is the share of wall time."]
     if not explained.stacks:
-        parts.append("There are no sampled stacks: above a category stand its parts or functions.")
+        parts.append("There are no sampled stacks: above a category are its parts or functions.")
     else:
-        parts.append("Waiting has no stacks: above it stand its parts.")
+        parts.append("Waiting has no stacks: above it are its parts.")
     if explained.nameless_share:
         parts.append(
             f"{percent(explained.nameless_share)} of the samples of user code have no function name."
@@ -198,11 +196,11 @@ def table(explained: Explained) -> Table:
 
 
 _LEAST_PYTHON: Final = 0.01
-"""Importing a module goes many frames deep: high towers that say little."""
+"""Imports make deep, narrow stacks that say little."""
 PYTHON_TITLE: Final = "Where was it in its Python code?"
 PYTHON_CAPTION: Final = (
-    "Python functions, who calls below who is called; the width is the share of wall time, waiting included."
-    " Below 1 % nothing is drawn. By reading the interpreter's frames now and then."
+    "Python functions, callers below callees; the width is the share of wall time, waiting included. "
+    "Shares below 1 % are not drawn. Source: samples of the interpreter's frames."
 )
 
 

@@ -17,7 +17,7 @@ from latlab.view.drawing import inline, layered
 from latlab.view.table import Column, Table
 
 TITLE: Final = "What did each thread do?"
-STAGES_TITLE: Final = "When was it in which stage?"
+STAGES_TITLE: Final = "When did each stage run?"
 _WIDTH, _ROW = 640, 24
 _MOST_LANES: Final = 16
 _MOST_STAGES: Final = 16
@@ -149,7 +149,7 @@ def caption(explained: Explained) -> str:
     """How to read it."""
     timeline = explained.timeline
     left = len(timeline.threads) - len(lanes(explained)) + timeline.threads_left_out
-    parts = ["A colour is what most of a stretch was; the fainter, the less of it."]
+    parts = ["The colour shows what most of a stretch was; the fainter, the smaller that part."]
     if timeline.grain_s:
         parts.append(f"Stretches shorter than {format_ns(1e9 * timeline.grain_s)} are part of others.")
     if left:

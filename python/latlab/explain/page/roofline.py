@@ -170,8 +170,8 @@ def _dots(own: Sequence[Dot], x: alt.X, y: alt.Y) -> list[alt.Chart]:
 def caption(runs: Mapping[str, Run]) -> str:
     """How to read it, and what the curves are from."""
     parts = [
-        "Diamonds are the program, with the interval of its rate; lines are this machine, one thread. The"
-        " distance upwards is what better I/O could give."
+        "Diamonds: the program, with the interval of its rate. Lines: this machine, one thread. The "
+        "distance upwards is what better I/O could gain."
     ]
     ids = dict.fromkeys(clean(run.id, most=60) for run in runs.values())
     if ids:
@@ -185,9 +185,7 @@ def missing(runs: Mapping[str, Run]) -> str:
     if not absent:
         return ""
     only = " ".join(f"--only {probe}" for probe in absent)
-    return (
-        f"No run of this machine has {', '.join(absent)}, so there is no line of it: latlab measure {only}."
-    )
+    return f"No run of this machine has {', '.join(absent)}, so that line is missing: latlab measure {only}."
 
 
 def alt_text(explained: Explained, runs: Mapping[str, Run]) -> str:

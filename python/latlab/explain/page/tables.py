@@ -332,7 +332,7 @@ def _note(row: File) -> str | None:
     if row.round_trip_s:
         notes.append(f"round trip {format_ns(1e9 * row.round_trip_s)}")
     if row.sent_again:
-        notes.append(f"{format_count(row.sent_again)} segments sent again")
+        notes.append(f"{format_count(row.sent_again)} segments retransmitted")
     if row.opened > 1:
         notes.append(f"found open {format_count(row.opened)} times")
     return "; ".join(notes) or None
@@ -352,8 +352,8 @@ def files_sentence(explained: Explained) -> str:
     if not parts:
         return "The kernel's counts of bytes could not be read, or there were none."
     rest = (
-        f" {' and '.join(lacking)} has no file here: that was closed between two scans, or its position"
-        " showed nothing."
+        f" {' and '.join(lacking)} has no file here: the file was closed between two scans, or its "
+        "position did not move."
         if lacking
         else ""
     )
@@ -365,27 +365,29 @@ def files_statements(explained: Explained) -> tuple[str, ...]:
     files, counters = explained.files, explained.counters
     apart = f", every {format_ns(1e9 * files.every_s)} on average" if files.every_s else ""
     lines = [
-        f"By {files.looks:,} scans of descriptor positions in /proc{apart}: a file that is open for less"
-        " than the time between two scans may be missing, and so may the last bytes before one is closed.",
-        "Bytes a call are known from times in which the process used nothing else. Inferred: no position"
-        " moved, and no other descriptor was one that a thread was seen waiting in. Bytes of TCP connections,"
-        " their round trips and what was sent again are the kernel's own figures.",
+        f"Source: {files.looks:,} scans of descriptor positions in /proc{apart}. Files that were "
+        "open for less than the time between two scans may be missing, as may the last bytes before a "
+        "file was closed.",
+        "Bytes a call come from times in which the process used nothing else. Inferred: no position "
+        "moved, and threads were seen waiting on no other descriptor. Bytes, round trips and "
+        "retransmits of TCP connections are the kernel's figures.",
     ]
     if files.by_position:
         lines.append(
-            "The kernel does not say here which descriptors share a position (kcmp is refused): those of one"
-            " file that stood at one place count as one, also where two read the same by chance."
+            "This kernel does not report which descriptors share a position (kcmp is refused): "
+            "descriptors of one file at the same position count as one, even where two are there by "
+            "chance."
         )
     unknown = [row for row in files.rows if row.read is None and row.written is None]
     if unknown:
         names = dict.fromkeys(shortened(row.name) for row in unknown)
         listed = ", ".join(list(names)[:_MOST_NAMED])
         more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-        lines.append(f"Open, and no bytes are known of them: {listed}{more}.")
+        lines.append(f"Open, with unknown bytes: {listed}{more}.")
     if counters.device_read_bytes:
         lines.append(
-            f"{format_bytes(counters.device_read_bytes)} came from a disk; what is read through a mapping"
-            " (mmap) comes so without any call, and is in no row."
+            f"{format_bytes(counters.device_read_bytes)} came from a disk; reads through a mapping "
+            "(mmap) make no call and are in no row."
         )
     if files.left_out:
         lines.append(f"{files.left_out:,} more are not listed.")

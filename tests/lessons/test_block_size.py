@@ -91,9 +91,9 @@ def test_the_rule_of_large_blocks_looks_at_every_size(
 def test_a_sweet_spot_at_the_end_of_the_scan_is_called_so() -> None:
     files = {size: {"read_cold": Times((size**0.5,)), "write": Times((1.0,))} for size in (10**6, 10**8)}
     found = lesson.say(files, {})
-    assert "one of 100 MB, the largest that was tried" in found.answer[0]
+    assert "has 100 MB, the largest that was tried" in found.answer[0]
     flat = {size: {"read_cold": Times((float(size),)), "write": Times((1.0,))} for size in (10**6, 10**8)}
-    assert "one of 1 MB; at the best rate" in lesson.say(flat, {}).answer[0]
+    assert "has 1 MB; at the best rate" in lesson.say(flat, {}).answer[0]
 
 
 def test_each_probe_decides_its_own_side_of_a_rule(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,8 +171,8 @@ def third_rule(*two: Curve, systems: tuple[str, str] = ("", ""), why: str = "") 
 
 def test_where_the_one_disk_stands_is_told_by_its_own_cold_reads() -> None:
     for curve_of, stands in (
-        (SOLID, "80.0 µs, as solid state does"),
-        (SPINNING, "9.00 ms, as a spinning disk does"),
+        (SOLID, "80.0 µs, like solid state"),
+        (SPINNING, "9.00 ms, like a spinning disk"),
     ):
         found = lesson.say(curve_of, {})
         (rules, references) = (each for each in found.tables if each.name in {"rules", "references"})
@@ -181,7 +181,7 @@ def test_where_the_one_disk_stands_is_told_by_its_own_cold_reads() -> None:
         assert said.endswith(f"the one disk that was measured reads 1 kB cold in {stands})")
         assert references.cell("here", "large").number == curve_of[10**6]["read_cold"].median
     assert "could not be read cold" in third_rule()
-    assert "is memory, no disk" in third_rule(systems=("tmpfs", ""))
+    assert "is memory, not a disk" in third_rule(systems=("tmpfs", ""))
 
 
 @pytest.mark.parametrize("swapped", [False, True])
@@ -189,7 +189,7 @@ def test_where_the_one_disk_stands_is_told_by_its_own_cold_reads() -> None:
     ("spinning", "verdict"),
     [
         (SPINNING, "true ("),
-        (disk((2e-3, 2e-3, 2e-3), (50e-3, 51e-3, 52e-3)), "true, but above all for small: false ("),
+        (disk((2e-3, 2e-3, 2e-3), (50e-3, 51e-3, 52e-3)), "true; especially for small: false ("),
         (disk((8e-3, 9e-3, 10e-3), (1e-3, 100e-3, 200e-3)), "undecided ("),
         (disk((8e-3, 9e-3, 10e-3), (0.1e-3, 0.2e-3, 0.2e-3)), "false ("),
     ],
@@ -206,16 +206,16 @@ def test_two_disks_of_one_kind_are_compared_and_decide_nothing() -> None:
     twice = disk((140e-6, 160e-6, 180e-6), (1e-3, 1.1e-3, 1.2e-3))
     said = third_rule(SOLID, twice)
     assert said.startswith("both are solid (times as long on the second: written 1 kB 2.0 times (2.0 – 2.0)")
-    assert third_rule(SPINNING, SPINNING).startswith("both are as slow as spinning ones (")
+    assert third_rule(SPINNING, SPINNING).startswith("both are as slow as spinning disks (")
     in_memory = {size: {"write": own["write"]} for size, own in SOLID.items()}
     said = third_rule(SPINNING, in_memory, systems=("", "tmpfs"))
     assert said.startswith(
-        "undecided (the first reads 1 kB cold in 9.00 ms, as a spinning disk does; the second is memory"
+        "undecided (the first reads 1 kB cold in 9.00 ms, like a spinning disk; the second is memory"
     )
     assert "read 1 kB" not in said
     said = third_rule(SOLID, SPINNING, systems=("", "nfs4"))
     assert said.startswith("undecided (")
-    assert "the second lies behind nfs4" in said
+    assert "the second is accessed through nfs4" in said
     assert third_rule(why="the disk is full") == "undecided (the two disks alternately: the disk is full)"
 
 
@@ -226,7 +226,7 @@ def test_the_two_disks_stand_side_by_side_with_the_ratio_of_their_times() -> Non
     small = table.rows[0].cells
     assert (small["read_cold_first"].number, small["read_cold_second"].number) == (1000 / 80e-6, 1000 / 9e-3)
     assert small["read_cold_ratio"].number == pytest.approx(9e-3 / 80e-6)
-    assert "The second reads 1 kB cold in 9.00 ms, as a spinning disk does." in table.note
+    assert "The second reads 1 kB cold in 9.00 ms, like a spinning disk." in table.note
     assert not any(each.name == "references" for each in found.tables)
 
 
@@ -319,7 +319,7 @@ def test_what_the_repeats_do_not_bear_out_is_not_said(
         for state in ("cold", "warm")
     }
     found = lesson.say(files, {}, Arms(column))
-    assert next(each for each in found.answers if "guard" in each.question).answer.startswith(said[0])
+    assert next(each for each in found.answers if "protect" in each.question).answer.startswith(said[0])
     assert said[1] in found.reasons[-1]
 
 

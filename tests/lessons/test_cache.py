@@ -67,7 +67,7 @@ def test_a_file_of_which_a_part_stays_in_the_cache_is_not_cold(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shares(monkeypatch, 1.0, 0.5, 0.25)
-    assert why_not_cold(file) == "the cache did not let go of 25 % of the file"
+    assert why_not_cold(file) == "the cache did not drop 25 % of the file"
     shares(monkeypatch, 0.5, 0.0)
     assert why_not_cold(file) == ""
 
@@ -82,7 +82,7 @@ def test_a_file_is_read_until_all_of_it_is_in_the_cache(file: Path, monkeypatch:
 @asks_linux
 @pytest.mark.usefixtures("nothing_is_forgotten")
 def test_small_files_that_stay_in_the_cache_are_not_called_forgotten(bench: Bench) -> None:
-    with pytest.raises(Cannot, match="did not let go of 100 %"):
+    with pytest.raises(Cannot, match="did not drop 100 %"):
         small_files.forgotten(bench, small_files.Pair(20_000, 10, 2))
 
 

@@ -62,7 +62,7 @@ def test_the_machine_that_stands_apart_is_named_with_what_only_it_has() -> None:
     assert said.answer[-1] == "1 outlier: machine 5."
     (why,) = said.reasons
     assert why.startswith("Machine 5: 4.2 times the median.")
-    assert "its processor is Beta, that of 4 of 4 others Alpha" in why
+    assert "its processor is Beta; 4 of 4 others have Alpha" in why
     assert "its file system is overlay" in why
     assert "The battery is in use" in why
     assert "CPUs" not in why, "it has as many as the others"
@@ -91,7 +91,7 @@ def test_nobody_stands_apart_by_noise_or_among_machines_that_all_differ(
 
 def test_a_machine_with_nothing_unusual_is_to_be_measured_again() -> None:
     said = classroom.together([result(ratio) for ratio in (30, 33, 36, 31, 140)])
-    assert "run the lesson there again" in said.reasons[0]
+    assert "rerun the lesson there" in said.reasons[0]
 
 
 def test_guesses_stand_beside_the_figures() -> None:
@@ -129,10 +129,10 @@ def test_what_is_no_result_of_the_lesson_is_one_clear_line(written: Write, tmp_p
     (deep := tmp_path / "deep.json").write_text("[" * 100_000, encoding="utf-8")
     for path, said in (
         (other, "of the lesson list-cost"),
-        (newer, "no result of a lesson of this version"),
-        (broken, "no result of a lesson"),
-        (typed, "no result of a lesson"),
-        (deep, "no result of a lesson"),
+        (newer, "not a lesson result of this version"),
+        (broken, "not a lesson result"),
+        (typed, "not a lesson result"),
+        (deep, "not a lesson result"),
         (tmp_path / "gone.json", "No such file"),
         (good, "and found 1"),
     ):

@@ -189,7 +189,7 @@ def test_a_file_that_stays_in_the_cache_is_not_called_cold(
     text = shop.make_text()
     workshop.prepare(text.path, CACHED)
     monkeypatch.setattr(block_size, "forget", lambda path: None)
-    with pytest.raises(Cannot, match="did not let go of 100 %"):
+    with pytest.raises(Cannot, match="did not drop 100 %"):
         workshop.prepare(text.path, COLD)
 
 
@@ -209,7 +209,7 @@ def test_every_language_agrees_on_words_that_are_hard_to_split(
     with compiled_once(), bench, Workshop(bench) as made:
         text = replace(made.make_text(), cold_why="one state is enough")
         assert (text.words, text.distinct) == (6009, 8)
-        assert "2 bytes that are not ASCII" in text.note
+        assert "2 non-ASCII bytes" in text.note
         programs = made.build()
         runs = made.count(programs, text)
         assert {name for name, _ in runs} == set(programs), bench.missing
@@ -308,7 +308,7 @@ def test_too_little_memory_is_said_before_it_is_taken(
 ) -> None:
     text = shop.make_text()
     monkeypatch.setattr(memory, "available_memory", lambda: 1_000_000)
-    with pytest.raises(Cannot, match=r"it takes .* of memory"):
+    with pytest.raises(Cannot, match=r"it needs .* of memory"):
         shop.once(ARMS["python_simple"], ["true"], text, CACHED)
 
 
@@ -318,7 +318,7 @@ def test_too_little_memory_is_said_before_it_is_taken(
         ("io-bottleneck", "nowhere.txt", "no file"),
         ("io-bottleneck", ".", "no file"),
         ("io-bottleneck", "empty", "is empty"),
-        ("list-cost", "full", "makes what it measures itself"),
+        ("list-cost", "full", "makes its own files"),
     ],
 )
 def test_a_file_that_cannot_be_counted_is_a_mistake(name: str, file: str, said: str, tmp_path: Path) -> None:
@@ -365,7 +365,7 @@ def test_what_reading_is_made_of_is_told_by_samples_in_it_and_without_waits_for_
     }
     ledgers = {"go_simple": Ledger(COLD, ledger)}
     said = lesson.say("small", TEXT, ledgers=ledgers).misled[-1]
-    assert ("It takes the stage of reading" in said.says) is told
+    assert ("It equates the stage of reading" in said.says) is told
     assert not told or ("25 % is I/O here" in said.found and "75 % is memory" in said.found)
     cell = table_of("ledger", ledgers=ledgers).cell("go_simple_reading", "cpu")
     assert f"level {level}, {samples} samples" in cell.why

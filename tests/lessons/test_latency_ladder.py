@@ -71,7 +71,7 @@ def test_ram_that_a_cache_may_have_answered_for_says_so(root: Path) -> None:
     rungs = {rung.key: replace(rung, bandwidth=None) for rung in run.ladder()}
     cell = lesson.Ladder("SSD", rungs, run, "").rate("RAM")
     assert cell.value is None
-    assert cell.why == "the largest size that was read is 1 GiB, of which a cache may have answered a part"
+    assert cell.why == "the largest size read is 1 GiB, part of which a cache may have answered"
 
 
 def test_the_orders_of_magnitude_are_those_of_the_figures_shown(result: Result) -> None:
@@ -105,7 +105,7 @@ def test_an_array_that_a_cache_holds_is_not_taken_for_ram() -> None:
     tables = [{table.name: table for table in said.tables} for said in (within, beyond)]
     refused, taken = (found["original"].cell("RAM", "python") for found in tables)
     assert refused.value is None
-    assert refused.why == "the last cache holds 32 MiB, the largest array 2 MiB"
+    assert refused.why == "the last-level cache holds 32 MiB, the largest array 2 MiB"
     assert "not both measured" in within.answer[0]
     assert taken.number == pytest.approx(4e-9)
     assert "One access to RAM takes 4 ns" in beyond.answer[0].replace("4.00", "4")

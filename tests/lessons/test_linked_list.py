@@ -309,7 +309,7 @@ def test_an_allocator_that_did_not_answer_has_no_figure(
 def test_a_program_that_fails_or_does_not_compile_is_named(
     compiler: compiled.Compiler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(Cannot, match="does not compile"):
+    with pytest.raises(Cannot, match="cannot compile"):
         compiler.program("list_walk", "-no-such-flag", tag="-none")
     with pytest.raises(subprocess.CalledProcessError):
         compiled.reported(Path(sys.executable), "-c", "raise SystemExit(3)")
@@ -371,7 +371,7 @@ def test_nodes_across_lines_are_counted(result: Result) -> None:
         (
             (3.0, 4.0, 3.0),
             (1.0, 2.0, 1.0),
-            "in 3 rounds, too few to tell: without it, it takes 3.00 times (2.00 – 3.00) as long.",
+            "in 3 rounds, too few to conclude: without it, creation takes 3.00 times (2.00 – 3.00) as long.",
         ),
         ((), (1.0, 2.0), ""),
     ],
@@ -412,6 +412,6 @@ def test_too_few_samples_are_no_profile(monkeypatch: pytest.MonkeyPatch, tmp_pat
         return explained(1)
 
     monkeypatch.setattr(profile, "_explained", few)
-    with pytest.raises(Cannot, match="0 samples in 3 runs make no profile"):
+    with pytest.raises(Cannot, match="0 samples in 3 runs are too few for a profile"):
         profile.profiled(tmp_path, 10)
     assert asked == [10, 40]

@@ -106,7 +106,7 @@ def test_memory_that_has_to_be_found_is_named_where_it_costs() -> None:
         said = small_files.say(
             small_files.Found(small_files.PAIRS["default"], question, question=question)
         ).reasons
-        assert any("a page that nobody used lately" in line for line in said) is reported
+        assert any("a page that was not used recently" in line for line in said) is reported
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,7 @@ def named(name: str) -> Lesson:
         UserError: there is none.
     """
     if name not in LESSONS:
-        raise UserError(f"there is no lesson {clean(name, most=60)!r}; there are {', '.join(LESSONS)}")
+        raise UserError(f"there is no lesson {clean(name, most=60)!r}; lessons: {', '.join(LESSONS)}")
     module = importlib.import_module(f"latlab.lessons.experiments.{name.replace('-', '_')}")
     return cast("Lesson", module)
 
@@ -137,7 +137,7 @@ def run(
         UserError: no such lesson or size, or it takes no such directory, URL or file.
     """
     if size not in SIZES:
-        raise UserError(f"there is no size {clean(size, most=60)!r}; there are {', '.join(SIZES)}")
+        raise UserError(f"there is no size {clean(size, most=60)!r}; sizes: {', '.join(SIZES)}")
     lesson = named(name)
     directories = [directory] if isinstance(directory, str | os.PathLike) else list(directory or ())
     check_directories(lesson, directories)
@@ -193,16 +193,16 @@ def checked_urls(lesson: Lesson, urls: Sequence[str]) -> tuple[str, ...]:
     if urls and not getattr(lesson, "URLS", False):
         raise UserError("only the lesson downloads takes URLs")
     if len(urls) > _MOST_URLS:
-        raise UserError(f"{len(urls)} URLs are more than a lesson asks; name {_MOST_URLS} at most")
+        raise UserError(f"{len(urls)} URLs are too many; name {_MOST_URLS} at most")
     for url in urls:
         try:
             place = urlsplit(url)
             port = place.port
         except ValueError as error:
-            raise UserError(f"{clean(url, most=80)!r} is no URL: {error}") from None
+            raise UserError(f"{clean(url, most=80)!r} is not a URL: {error}") from None
         if place.scheme not in {"http", "https"} or not place.hostname or port == 0:
             raise UserError(
-                f"{clean(url, most=80)!r} is no URL that begins with http:// or https:// and a host"
+                f"{clean(url, most=80)!r} is not a URL that starts with http:// or https:// and a host"
             )
     return tuple(urls)
 
@@ -231,7 +231,7 @@ def check_file(lesson: Lesson, file: str | os.PathLike[str]) -> None:
     """
     path = Path(file)
     if not getattr(lesson, "TAKES_FILE", False):
-        raise UserError("--file: this lesson makes what it measures itself; io-bottleneck takes a file")
+        raise UserError("--file: this lesson makes its own files; io-bottleneck takes a file")
     if not path.is_file():
         raise UserError(f"--file: there is no file {clean(path, most=200)}")
     if path.stat().st_size == 0 or not os.access(path, os.R_OK):

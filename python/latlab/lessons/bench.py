@@ -322,8 +322,8 @@ class Bench:
         if free < needed:
             raise Cannot(
                 f"the disk of {clean(place or self.directory, most=200)} has no room for"
-                f" {format_bytes(needed)}: {format_bytes(usage.free)} are free, and"
-                f" a lesson leaves {format_bytes(KEPT_BYTES)} free; name another disk with --dir"
+                f" {format_bytes(needed)}: {format_bytes(usage.free)} are free, of which a lesson "
+                f"leaves {format_bytes(KEPT_BYTES)}; name another disk with --dir"
             )
 
     def times(
@@ -420,7 +420,7 @@ def reason_of(error: OSError) -> str:
     """What the system said, and what would help."""
     said = clean(error.strerror or error, most=200)
     if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-        return f"the disk is full ({said}): free some of it, or name another with --dir"
+        return f"the disk is full ({said}): free some space, or name another with --dir"
     if error.errno in {errno.EROFS, errno.EACCES, errno.EPERM}:
         return f"the directory cannot be written ({said}): name another with --dir"
     return said

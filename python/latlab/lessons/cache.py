@@ -13,13 +13,13 @@ from latlab.units import format_percent
 
 #: A kernel that is short of memory takes back what it has just read; one that is still writing keeps it.
 _ATTEMPTS: Final = 3
-NOT_KEPT: Final = "the page cache did not keep all of the file, however often it was read"
+NOT_KEPT: Final = "the page cache did not keep all of the file, even after repeated reads"
 
 
 def why_not_cold(path: Path) -> str:
     """Makes the cache drop a file that is on the disk; empty when nothing is left of it, else the reason."""
     if not hasattr(os, "posix_fadvise"):
-        return "this system cannot be asked to drop a file from its cache (no posix_fadvise)"
+        return "this system cannot drop a file from its cache on request (no posix_fadvise)"
     left = 0.0
     for _ in range(_ATTEMPTS):
         try:
@@ -29,7 +29,7 @@ def why_not_cold(path: Path) -> str:
             return clean(error, most=200)
         if not left:
             return ""
-    return f"the cache did not let go of {format_percent(left)} of the file"
+    return f"the cache did not drop {format_percent(left)} of the file"
 
 
 def brought_in(path: Path) -> bool:
@@ -50,7 +50,7 @@ def again(
 ) -> tuple[float, Path]:
     """What a write returns after one of the same form that was emptied, and what it wrote.
 
-    Its memory held such files a moment ago: pages that nobody used lately take several times as long to find,
+    Its memory held such files a moment ago: pages not used recently take several times as long to find,
     in a virtual machine from its host. All files stay, empty: see `fresh_folder` for what removing does.
 
     Args:

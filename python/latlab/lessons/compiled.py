@@ -79,7 +79,7 @@ class Compiler:
         )
         if result.returncode != 0:
             said = clean(result.stderr.decode("utf-8", "replace").strip().partition("\n")[0], most=200)
-            raise Cannot(f"{Path(self._command).name} does not compile {name}.c here: {said}")
+            raise Cannot(f"{Path(self._command).name} cannot compile {name}.c here: {said}")
         return target
 
 
@@ -106,7 +106,8 @@ def ran(
         )
     except PermissionError:
         raise Cannot(
-            f"no program may be run from {program.parent.parent} (mounted noexec?); name another with --dir"
+            f"programs cannot be run from {program.parent.parent} (mounted noexec?); name another "
+            "directory with --dir"
         ) from None
 
 
@@ -166,7 +167,7 @@ def built(language: str, source: Path, place: Path) -> Path:
             timeout=_BUILDS_S,
         )
     if done.returncode:
-        lines = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["it says nothing"]
+        lines = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["it prints nothing"]
         first = next((line for line in lines if "error" in line), lines[-1])
         needs = _RUST if language == "rust" else ""
         raise Cannot(f"{Path(compiler).name} could not build it{needs}: {clean(first, most=200)}")

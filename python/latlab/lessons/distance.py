@@ -78,7 +78,7 @@ class Helper:
         if not line:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(1.0)
-            raise Cannot(f"a process that takes part in it ended, or did not answer within {patience:.0f} s")
+            raise Cannot(f"a process of the lesson ended, or did not answer within {patience:.0f} s")
         reported = json.loads(line)
         if "failed" in reported:
             raise Cannot(clean(reported["failed"], most=300))
@@ -187,7 +187,7 @@ class Way:
             Cannot: there is none, or a transfer went wrong.
         """
         if self.native is None:
-            raise Cannot("the core's own client is not there")
+            raise Cannot("the measuring core's client is not available")
         work = {
             "bytes": size,
             "workers": workers,
@@ -288,7 +288,7 @@ def _core(stack: contextlib.ExitStack, program: str) -> Helper:
     _interpreter()
     worker = importlib.util.find_spec("latlab.worker")
     if worker is None or worker.origin is None:
-        raise Cannot("the measuring core is not there")
+        raise Cannot("the measuring core is not available")
     helper = Helper([sys.executable, "-I", "-S", worker.origin, "--child", program])
     stack.callback(helper.close)
     return helper
@@ -313,4 +313,4 @@ def _web(
 
 def _interpreter() -> None:
     if not sys.executable:
-        raise Cannot("there is no interpreter that could be started for the other side")
+        raise Cannot("no Python interpreter could be started for the other side")

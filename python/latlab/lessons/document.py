@@ -88,7 +88,7 @@ def _first_picture(result: Result) -> bytes:
     from latlab.charts.picture import convert  # noqa: PLC0415 - needs the export extra
 
     if not result.pictures:
-        raise UserError(f"the lesson {result.name} has no picture: nothing that it draws was measured")
+        raise UserError(f"the lesson {result.name} has no picture: nothing to draw was measured")
     picture = result.pictures[0]
     drawn = drawing.chart(picture).properties(title=picture.title, description=picture.words)
     drawn.config = alt.Config(**config(LIGHT, background=True))
@@ -128,7 +128,7 @@ def _notices(result: Result) -> tuple[Notice, ...]:
             Notice(
                 "caution",
                 "Less evidence: only the plain-Python program was run",
-                "Its times hold Python's own cost, and nothing proves what the caches did.",
+                "Its times include the cost of Python, and nothing proves the state of the caches.",
                 "run the lesson without --plain",
             )
         )
@@ -137,7 +137,7 @@ def _notices(result: Result) -> tuple[Notice, ...]:
             Notice(
                 "caution",
                 f"{len(result.missing)} of its parts could not be measured",
-                "They are named below, with the reasons.",
+                "They are listed below, with the reasons.",
             )
         )
     return tuple(found)

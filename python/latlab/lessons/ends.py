@@ -188,7 +188,7 @@ def _compare(store: Store, done: list[downloads.Done], file_bytes: int) -> None:
     wanted = downloads_server.body(file_bytes)
     for each in done:
         if not each["error"] and store.content(each["name"]) != wanted:
-            raise ValueError(f"{each['name']}: {each['size']} bytes that are not what the server has")
+            raise ValueError(f"{each['name']}: {each['size']} bytes that differ from the server's")
 
 
 def _end_with_parent() -> None:

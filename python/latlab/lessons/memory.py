@@ -40,7 +40,7 @@ def enough_memory(needed: int) -> None:
         Cannot: there is not.
     """
     if free := free_below(needed):
-        raise Cannot(f"it takes {format_bytes(needed)} of memory, and {free} are free")
+        raise Cannot(f"it needs {format_bytes(needed)} of memory, and {free} are free")
 
 
 def _left_in_groups(listed: Path, root: Path) -> list[int]:

@@ -49,7 +49,7 @@ def why_not(run: Run | None, probe: str, refused: str) -> str:
         if record.probe == probe and record.error is not None:
             return record.error.text
     failed = [check.detail for record in run.select(probe) for check in record.checks if not check.ok]
-    return f"a proof failed: {failed[0]}" if failed else "the Rust probe did not reach this point in its time"
+    return f"a proof failed: {failed[0]}" if failed else "the Rust probe did not reach this point in time"
 
 
 def records(run: Run | None, probe: str, kind: Kind | None = None, **point: object) -> list[Record]:

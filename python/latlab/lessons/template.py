@@ -187,7 +187,7 @@ _FUNCTIONS: Final[dict[str, object]] = {
     "rate": _saying(words.rate),
     "figure": _saying_of_cell(words.figure),
     "nothing": nothing,
-    "SPREAD": "smallest – largest; of nine repeats or more the 95 % interval",
+    "SPREAD": "smallest – largest; with nine repeats or more, the 95 % interval",
     "Cell": Cell,
     "Published": Published,
     "max": max,

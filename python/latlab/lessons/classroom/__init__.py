@@ -148,11 +148,11 @@ def read(name: str, path: Path) -> Result:
         raise UserError(f"--compare: {shown}: {clean(error.strerror or error, most=200)}") from None
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise UserError(
-            f"--compare: {shown} is no result of a lesson ({clean(error, most=100)});"
-            f" latlab lesson {name} --out FILE.json writes one"
+            f"--compare: {shown} is not a lesson result ({clean(error, most=100)}); latlab lesson "
+            f"{name} --out FILE.json writes one"
         ) from None
     if len(text) > MOST_BYTES or result.schema != SCHEMA:
-        raise UserError(f"--compare: {shown} is no result of a lesson of this version of latlab")
+        raise UserError(f"--compare: {shown} is not a lesson result of this version of latlab")
     if not result.machine:
         raise UserError(f"--compare: {shown} is itself a comparison; name the results that it was made from")
     if result.name != name:
@@ -258,7 +258,7 @@ def unlike(results: Sequence[Result], place: int, apart: Sequence[int]) -> Itera
     for title, own in facts(results[place]).items():
         usual, many = Counter(each.get(title, "") for each in others).most_common(1)[0]
         if own != usual and usual and many * 2 > len(others):
-            yield f"its {title} is {own}, that of {many} of {len(others)} others {usual}"
+            yield f"its {title} is {own}; {many} of {len(others)} others have {usual}"
     common = Counter(
         doubt for number, each in enumerate(results) if number not in apart for doubt in each.doubts
     )

@@ -57,7 +57,7 @@ def write_file(path: Path, size: int) -> None:
 
 
 def poke_file(path: Path, reads: int, *, forget: bool) -> list[float]:
-    """Seconds of each read of 4 KiB at a place by chance; the cache is asked to forget the file first."""
+    """Seconds of each read of 4 KiB at a random place; the cache is asked to drop the file first."""
     seconds = []
     blocks = path.stat().st_size // 4096
     descriptor = os.open(path, os.O_RDONLY)

@@ -44,7 +44,7 @@ COMPARES_DISKS = True
 BEST: Final = Published("500 MB/s", 500e6)
 MINUTE: Final = Published("one minute", 60.0)
 GUESS = Guess(
-    "In how many seconds can this disk be read through 30 GB, at its best?",
+    "How many seconds does this disk need to read 30 GB at its best rate?",
     "claims.thirty_best.python",
     MINUTE,
 )
@@ -164,7 +164,7 @@ def say(
 
 def whole(curve: Curve, sizes: Iterable[int], why: str) -> Curve:
     """The same with times of every size and way; those that are missing say why."""
-    reason = why or "the cache did not let go of it, or cannot be asked here"
+    reason = why or "the cache did not drop it, or cannot be asked here"
     reasons = dict.fromkeys(WAYS, reason) | {"read_warm": why or NOT_KEPT}
     return {
         size: {way: Times(why=reasons[way]) for way in WAYS} | dict(curve.get(size, {}))
@@ -313,9 +313,9 @@ def power() -> str:
             if state.exists():
                 found.add((kind, state.read_text(encoding="ascii").strip()))
     except OSError:
-        return "unknown: the system does not say"
+        return "unknown: the system does not report it"
     if any(kind == "Battery" and state == "Discharging" for kind, state in found):
-        return "battery: writes may be held back"
+        return "battery: writes may be delayed"
     return "mains" if found else "no battery is reported"
 
 
@@ -372,7 +372,7 @@ def verdicts(files: Curve) -> dict[str, tuple[str, str]]:
         names = ", ".join(format_bytes(size, decimal=True) for size in ahead) or "no size"
         found["reading"] = (
             "true" if len(ahead) == len(known) else "false" if behind else "undecided",
-            f"flushed writes against cold reads: reading ahead beyond the repeats at {names}",
+            f"flushed writes against cold reads: reading faster, beyond the repeats, at {names}",
         )
     return found
 

@@ -68,13 +68,13 @@ class Disk:
     def said(self) -> str:
         """What it is and by what, to be put after a name."""
         if self.in_memory:
-            return f"is memory, no disk: {NEVER_COLD}"
+            return f"is memory, not a disk: {NEVER_COLD}"
         if not self.small:
-            return "could not be read cold, so whether it spins is not known"
+            return "could not be read cold, so whether it spins is unknown"
         if self.remote:
-            return f"lies behind {self.system}, so its times are not those of a disk alone"
+            return f"is accessed through {self.system}, so its times are not those of a disk alone"
         small = format_bytes(min(self.curve), decimal=True)
-        return f"reads {small} cold in {format_ns(self.small.median * 1e9)}, as {_named(self.kind)} does"
+        return f"reads {small} cold in {format_ns(self.small.median * 1e9)}, like {_named(self.kind)}"
 
 
 def _named(kind: str) -> str:
@@ -115,7 +115,7 @@ def by_two(first: Disk, second: Disk) -> Verdict:
         )
     shown = f"times as long on the second: {_listed(ratios(second, first))}"
     if first.kind == second.kind != _UNTOLD and first.kind != "memory":
-        return "both are solid" if first.kind == "solid" else "both are as slow as spinning ones", shown
+        return "both are solid" if first.kind == "solid" else "both are as slow as spinning disks", shown
     said = f"the first {first.said}; the second {second.said}"
     return "undecided", f"{said}; {shown}"
 
@@ -140,7 +140,7 @@ def _decided(found: Mapping[str, Mapping[int, Cell]]) -> str:
     above_all = _all(
         [(small.above(large.high or 0.0), small.below(large.low or 0.0)) for small, large in ends]
     )
-    return ahead if ahead == above_all or ahead != "true" else f"true, but above all for small: {above_all}"
+    return ahead if ahead == above_all or ahead != "true" else f"true; especially for small: {above_all}"
 
 
 def _all(found: list[tuple[bool, bool]]) -> str:

@@ -182,8 +182,8 @@ def _far(bench: Bench, plan: Plan, stack: contextlib.ExitStack) -> Way | None:
     def path() -> Way:
         if bench.plain:
             raise Cannot(
-                f"{PLAIN}, and a path is the measuring core's: the server waits instead,"
-                " which is valid for the time to the first byte only"
+                f"{PLAIN}, and paths need the measuring core: the server waits instead, which is "
+                "valid only for the time to the first byte"
             )
         return stack.enter_context(distance.path(plan.rtt_s, plan.origin_s))
 
@@ -208,7 +208,7 @@ def _over(bench: Bench, way: Way | None, work: Callable[[Way], T]) -> Callable[[
 
     def there() -> T:
         if way is None:
-            raise Cannot(bench.why(_WAITS) or bench.why(_CONTROL) or "there is no network to do it over")
+            raise Cannot(bench.why(_WAITS) or bench.why(_CONTROL) or "there is no network")
         return work(way)
 
     return there
@@ -218,7 +218,7 @@ def _gigabyte(bench: Bench, plan: Plan, far: Way | None) -> Gigabyte | None:
     """On a path with a rate, which is what a gigabyte is about; where there is none, over what there is."""
     if far is not None and far.kind == "waits":
         # What a large file takes is exactly what such a server leaves out.
-        bench.lacks(_GIGABYTE, f"nothing can be concluded for it ({far.label})")
+        bench.lacks(_GIGABYTE, f"no conclusion is possible ({far.label})")
         return None
     with contextlib.ExitStack() as stack:
         way = far
@@ -312,6 +312,6 @@ def known(speed_up: Cell) -> Cell:
         return speed_up
     if speed_up.number > most(POOL) or (speed_up.low or 0.0) < 1.0 < (speed_up.high or 0.0):
         return nothing(
-            "ratio", f"not known: {speed_up.shown}, and ten files by six allow {most(POOL):g} at most"
+            "ratio", f"unknown: {speed_up.shown}, and ten files by six allow {most(POOL):g} at most"
         )
     return speed_up

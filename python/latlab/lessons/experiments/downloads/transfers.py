@@ -137,9 +137,7 @@ class Gigabyte:
             ]
             how = f"{format_bytes(largest, decimal=True)} took {took(largest)}, {format_bytes(less, decimal=True)} {took(less)}"
         if not seconds:
-            return nothing(
-                "s", "the larger file took no longer than the smaller: there is no rate to go on with"
-            )
+            return nothing("s", "the larger file took no longer than the smaller: no rate can be derived")
         return replace(Times(tuple(seconds)).cell(), why=f"estimate: {how}. {self.way.label}")
 
     def over_one(self, kind: str, size: int) -> Cell:
@@ -198,7 +196,7 @@ def by_requests(bench: Bench, plan: Plan, way: Way, folder: str | None) -> Ten:
         Cannot: requests is not installed.
     """
     if not way.client.ask({"has": {"package": "requests"}}):
-        raise Cannot("requests is not installed beside this Python: pip install 'latlab[lessons]'")
+        raise Cannot("requests is not installed for this Python: pip install 'latlab[lessons]'")
     size = plan.file_bytes
     transfer = partial(way.must, _urls(way, size), by="requests", file_bytes=size, folder=folder)
     transfer(workers=POOL)

@@ -52,7 +52,7 @@ SWAPPED: Final = {
 TOTALS: Final = {"published": Published("55.4675 s", 55.4675), "swapped": Published("34.0597 s", 34.0597)}
 SAVING: Final = Published("39%", 0.39)
 GUESS = Guess(
-    "By how many per cent does the total time fall when the grid is reused?", "original.saving.python", SAVING
+    "By how many percent does the total time fall when the grid is reused?", "original.saving.python", SAVING
 )
 ORIGINAL_TAKES: Final = Original(
     130, 0, "100 steps in each of three ways, one of which makes a grid of 1 GiB in each step"
@@ -260,7 +260,7 @@ def profile(
         count, time, each, share = (
             Published(f"{text}{unit}", float(text) / scale) for text, unit, scale in scales
         )
-        below = "once a step, below what the clock and the rounds resolve here"
+        below = "once a step, too short for the clock and the rounds here"
         reason = why or (below if line in {"shape", "return"} else "the lines were not measured")
         part = lines.get(line, Times(why=reason)) if whole else Times(why=reason)
         cells[line] = (

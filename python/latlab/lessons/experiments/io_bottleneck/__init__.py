@@ -82,7 +82,7 @@ DISK: Final = {
     "write": ("Write (not incl. sync)", "write", "buffered"),
 }
 _NOT_READ: Final = {
-    "read_cold": "the cache did not let go of the file, or cannot be asked here",
+    "read_cold": "the cache did not drop the file, or cannot be asked here",
     "read_cached": NOT_KEPT,
 }
 #: Bytes of a call that reads a cached file.
@@ -130,9 +130,9 @@ def _why(bench: Bench, whole: str, name: str = "", state: str = "") -> str:
     title = ALL[name].title if name else ""
     found = [bench.why(whole), bench.why(title), bench.why(f"{title}, {state}")]
     if state == COLD and name in TAKES_TURNS:
-        found.append("reading takes turns with processing, and the kernel reads ahead meanwhile")
+        found.append("reading alternates with processing, and the kernel reads ahead meanwhile")
     if state == CACHED and name == "python_lines":
-        found.append("no run showed what reading alone takes of it")
+        found.append("no run separated the time of reading alone")
     return next(filter(None, found), _NOT_RUN)
 
 

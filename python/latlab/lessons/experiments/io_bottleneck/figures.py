@@ -145,7 +145,7 @@ class Ran:
         """The same as a figure."""
         peaks = [float(run.peak_bytes) for run in self.runs if run.peak_bytes is not None]
         if not peaks:
-            unseen = "less than the interpreter that starts it: not distinguished"
+            unseen = "less than the interpreter that starts it: not distinguishable"
             return nothing("bytes", unseen if self.runs else self.why)
         return Cell("bytes", max(peaks), min(peaks), max(peaks), len(peaks))
 
@@ -267,7 +267,7 @@ class Ledger:
         cells = {"share": Cell("share", share, why=why)}
         for column, (_, kinds) in LEDGER.items():
             if _IN_THE_KERNEL.intersection(kinds) & self._undivided.keys():
-                whole = "the kernel's work is not divided: it is among what is not explained"
+                whole = "the kernel's work is not divided: it counts as not explained"
                 cells[column] = nothing("share", whole)
             elif kinds:
                 cells[column] = Cell("share", sum(own.get(kind, 0.0) for kind in kinds), why=why)

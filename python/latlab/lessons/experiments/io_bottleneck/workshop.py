@@ -184,7 +184,7 @@ class Workshop:
         except (OSError, Cannot) as error:
             why = reason_of(error) if isinstance(error, OSError) else str(error)
             self.folder = self._held.enter_context(own_folder(Path(tempfile.gettempdir())))
-            self.off_disk = f"the text lies in the temporary directory: {why}"
+            self.off_disk = f"the text is in the temporary directory: {why}"
         self.numbers = itertools.count()
 
     def __enter__(self) -> Workshop:
@@ -204,7 +204,7 @@ class Workshop:
         size, copies = format_bytes(self._size, decimal=True), self.plan.copies
         if self.bench.file is not None:
             return f"your file, {size}"
-        return f"{size}, {copies} {'copy' if copies == 1 else 'copies'} of one that is made here"
+        return f"{size}, {copies} {'copy' if copies == 1 else 'copies'} of a text made here"
 
     # ------------------------------------------------------------------------------------------------ the text
 
@@ -223,9 +223,7 @@ class Workshop:
         """A copy of the user's file in ASCII, on whose words all languages agree."""
         size = source.stat().st_size
         if size > _MOST_FILE:
-            raise Cannot(
-                f"the file has {format_bytes(size)}: more than {format_bytes(_MOST_FILE)} is not counted"
-            )
+            raise Cannot(f"the file has {format_bytes(size)}: the limit is {format_bytes(_MOST_FILE)}")
         self._room(size)
         counts: Counter[bytes] = Counter()
         lines = replaced = 0
@@ -239,10 +237,10 @@ class Workshop:
             target.flush()
             os.fsync(target.fileno())
         if not counts:
-            raise Cannot("there is not one word in the file")
+            raise Cannot("the file has no words")
         note = "Your own file, copied to the disk that is measured."
         if replaced:
-            note += f" In the copy {format_count(replaced)} bytes that are not ASCII are the letter x: on those the languages do not agree what a word is."
+            note += f" In the copy, {format_count(replaced)} non-ASCII bytes are replaced by the letter x: the languages disagree on what a word is there."
         return self._text(path, counts, lines, note)
 
     def _text(self, path: Path, counts: Mapping[bytes, int], lines: int, note: str = "") -> Text:
@@ -396,7 +394,7 @@ class Workshop:
         check_output(arm, output, text)
         ledger: dict[str, Any] = json.loads(answer.read_text(encoding="utf-8"))
         if not ledger["stages"] or not ledger["closure"]["holds"]:
-            raise Cannot("the ledger has no stages, or does not close")
+            raise Cannot("the result has no stages, or its categories do not sum to 100 %")
         return ledger
 
 
@@ -455,7 +453,7 @@ def check_output(arm: Arm, output: bytes, text: Text) -> None:
         return
     if checksum(lines) != text.check:
         raise Cannot(
-            f"its counts are wrong: {len(lines):,} different words of {text.distinct:,}, or other counts of them"
+            f"its counts are wrong: {len(lines):,} different words of {text.distinct:,}, or different counts"
         )
     shown = lines if len(lines) <= _ALL_SORTED else lines[:1000] + lines[-1000:]
     counts = [int(line.rpartition(b" ")[2]) for line in shown]

@@ -50,7 +50,7 @@ RATES: Final = {
     "HDD": Published("up to 150 MB/s", 150e6),
 }
 GUESS = Guess(
-    "How many times as long as an access to RAM does one to this disk take?",
+    "How many times as long as a RAM access does an access to this disk take?",
     "orders.disk_over_ram_ratio.native",
     Published("another order of magnitude", 10.0),
 )
@@ -86,7 +86,7 @@ def run(bench: Bench) -> Reported:
     what = "copying within memory"
     copied = bench.attempt(what, lambda: copies(bench))
     disk = bench.attempt(_FILE, lambda: file_reads(bench))
-    why_disk = bench.why(_FILE) or bench.why(_COLD) or "the cache did not let go of the file"
+    why_disk = bench.why(_FILE) or bench.why(_COLD) or "the cache did not drop the file"
     small = bench.size == "small"
     probes = "memory.load.dependent,memory.bandwidth,storage.read.random,storage.read.sequential"
     ladder_of = "the Rust probes (memory.load.dependent, memory.bandwidth, storage.read.*)"
@@ -304,12 +304,12 @@ class Ladder:
             if record.value is not None
         ]
         if key == "RAM" and sizes:
-            return f"the largest size that was read is {format_bytes(max(sizes))}, of which a cache may have answered a part"
+            return f"the largest size read is {format_bytes(max(sizes))}, part of which a cache may have answered"
         return self._absent("memory.bandwidth")
 
 
 def _not_this(key: str, kind: str) -> str:
-    return f"this disk is no {key}" if kind else ""
+    return f"this disk is not an {key}" if kind else ""
 
 
 def rung_cell(rung: Rung, published: Published | None) -> Cell:
@@ -340,17 +340,20 @@ def python_latency(key: str, kind: str, chased: Arms[int], disk: Arms[str], larg
     if key in _DISKS:
         return nothing("s", _not_this(key, kind)) if kind and key != kind else _quartiles(disk["cold"])
     if key != "RAM" or len(chased) < 2:
-        return nothing("s", "Python's own steps are longer than this and hide it")
+        return nothing("s", "Python's own steps are longer and hide it")
     near, far = min(chased), max(chased)
     if far < BEYOND * largest_cache:
         return nothing(
-            "s", f"the last cache holds {format_bytes(largest_cache)}, the largest array {format_bytes(far)}"
+            "s",
+            f"the last-level cache holds {format_bytes(largest_cache)}, the largest array "
+            f"{format_bytes(far)}",
         )
     value = chased[far].median - chased[near].median
     if value <= 0:
         return nothing(
             "s",
-            f"a step through {format_bytes(far)} took no longer than through {format_bytes(near)}: the rounds differ by more than that",
+            f"a step through {format_bytes(far)} took no longer than through {format_bytes(near)}: "
+            "any difference is within run-to-run variation",
         )
     differences = [a - b for a, b in zip(chased[far].values, chased[near].values, strict=True)]
     why = f"array of {format_bytes(far)} less {format_bytes(near)}"

@@ -68,7 +68,7 @@ LAYOUTS: Final = {
 ORDERS: Final = {
     "in_order": "in the order of memory",
     "shuffled": "in any order",
-    "ahead": "in any order, 16 nodes asked for ahead",
+    "ahead": "in any order, prefetched 16 nodes ahead",
 }
 #: A program that waits for a CPU for more than this share was not alone.
 BUSY: Final = 0.1
@@ -195,7 +195,7 @@ def walked(bench: Bench, compiler: Compiler, plan: Plan) -> dict[str, dict[str, 
         _, apart, start = LAYOUTS[name]
         found = compiled.reported(walker, plan.nodes, apart, start)
         if any(found[f"{order}_whole"] != str(plan.nodes) for order in ORDERS):
-            raise Cannot("a proof failed: a walk did not meet each node")
+            raise Cannot("a proof failed: a walk did not visit each node")
         kept[name].append(found)
     return {
         name: {
@@ -272,7 +272,7 @@ def compared(before: Times, after: Times, what: str) -> str:
     times = words.ratio(ratio, 3)
     if rounds < _ENOUGH_ROUNDS:
         many = "one round" if rounds == 1 else f"{format_count(rounds)} rounds"
-        return f"{what} was tried in {many}, too few to tell: without it, it takes {times} as long."
+        return f"{what} was tried in {many}, too few to conclude: without it, creation takes {times} as long."
     if ratio.above(1):
         return f"{what} saves time: {times}."
     if ratio.below(1):
@@ -305,7 +305,7 @@ def alone_cells(c: InC, nodes: int) -> dict[str, Cell]:
         deviation = statistics.pstdev(lists.values) / statistics.fmean(lists.values)
         cells |= {
             "in_list": lists.cell(divide=nodes),
-            "alone_ratio": Cell("ratio", mean / (lists.median / nodes), why="the clock's own time is in it"),
+            "alone_ratio": Cell("ratio", mean / (lists.median / nodes), why="includes the clock's own time"),
             "list_deviation_ratio": Cell("ratio", max(deviation, 1e-6), why=f"of {len(lists.values)} lists"),
         }
     return cells

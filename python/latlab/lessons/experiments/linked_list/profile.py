@@ -64,7 +64,7 @@ _OWN_CODE: Final = ("compute", "memory-copy", "garbage-collection")
 #: What `explain` knows at each level.
 _LEVEL: Final = {
     1: "no sample fell into it",
-    2: "at level 2 only the program's own code is sampled, the kernel's is counted",
+    2: "at level 2, only the program's own code is sampled; the kernel's work is counted",
     3: "at level 3 latlab cannot sample a program's code; the kernel's work is counted and priced",
 }
 
@@ -83,7 +83,8 @@ def profiled(listed: Path, runs: int) -> Explained:
         raise Cannot(f"its shares sum to {format_percent(found.closure.sum)}")
     if found.level < 3 and found.observer.samples < _FEWEST:
         raise Cannot(
-            f"{found.observer.samples} samples in {found.runs} runs make no profile: the machine is busy, or the runs are too short"
+            f"{found.observer.samples} samples in {found.runs} runs are too few for a profile: the "
+            "machine is busy, or the runs are too short"
         )
     return found
 
@@ -121,7 +122,7 @@ def symbol_cells(explained: Explained | None, why: str = "") -> dict[str, Cell]:
         why: Why there is none.
     """
     if explained is None:
-        why = why or "the program was not explained"
+        why = why or "latlab explain was not run"
         return {name: nothing("share", why, SHARES.get(name)) for name in SYMBOLS}
     cells, known = {}, 0.0
     for name in SYMBOLS:
@@ -136,7 +137,7 @@ def symbol_cells(explained: Explained | None, why: str = "") -> dict[str, Cell]:
         ends = explained.share("start-and-exit") / on_cpu(explained)
         cells["start_and_exit"] = Cell("share", ends, why="by counts and samples: see the next table")
         known += ends + sum(cell.number or 0.0 for cell in others(explained).values())
-        cells["rest"] = Cell("share", max(1 - known, 0.0), why="what the rows of this table leave")
+        cells["rest"] = Cell("share", max(1 - known, 0.0), why="everything not in this table")
     return cells
 
 
@@ -177,7 +178,9 @@ def _no_share(explained: Explained, name: str) -> str:
         raised = f"; to see more: {explained.raise_}" if explained.raise_ else ""
         return f"{_LEVEL[explained.level]}{raised}"
     if name in {"unmap_page_range", "free_unref_page_list"}:
-        return "the end of a program, where its memory goes back, is counted as a whole by latlab explain: see the next table"
+        return (
+            "latlab explain counts the end of a program, which frees its memory, as one: see the next table"
+        )
     return "no or few samples fell into a function of that name"
 
 

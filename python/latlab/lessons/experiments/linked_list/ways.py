@@ -18,15 +18,15 @@ from latlab.units import format_count
 
 WAYS: Final = {
     "malloc": "malloc, one call a node (as published)",
-    "again": "malloc, from what was freed before",
-    "linear": "linear allocator: a pointer moves on",
+    "again": "malloc, from memory freed before",
+    "linear": "linear allocator: advances a pointer",
     "populated": "linear, all pages in one call (MAP_POPULATE)",
     "huge": "linear, in pages of 2 MiB (madvise)",
-    "touched": "linear, pages that were there before",
-    "prefetched": "linear, each line asked for 512 bytes ahead",
+    "touched": "linear, pages already present",
+    "prefetched": "linear, each line prefetched 512 bytes ahead",
     "aligned": "linear, a line of 64 bytes for each node",
     "across": "linear, each node across two lines",
-    "pool": "pool: nodes that were given back before",
+    "pool": "pool: nodes freed before",
     "top_pad": "malloc, heap grown by 64 MiB (top_pad)",
     "mmap_threshold": "malloc, mmap_threshold of 32 MiB",
     "hugetlb": "malloc, heap in huge pages (hugetlb)",
@@ -152,7 +152,8 @@ def _without_huge_pages(bench: Bench, able: dict[str, Words]) -> None:
         if faults > without / 2:
             bench.lacks(
                 WAYS[name],
-                f"no or few huge pages came ({_huge_pages()}): {format_count(faults)} page faults, without them {format_count(without)}",
+                f"few or no huge pages were provided ({_huge_pages()}): {format_count(faults)} page "
+                f"faults, without them {format_count(without)}",
             )
             del able[name]
 
@@ -180,7 +181,7 @@ def tuned(listed: Path, nodes: int, name: str) -> Words:
         Cannot: another C library, or the setting had no effect.
     """
     if platform.libc_ver()[0] != "glibc":
-        raise Cannot("these settings are of glibc, which is not the C library here")
+        raise Cannot("these settings are for glibc, which is not the C library here")
     found = compiled.reported(listed, nodes, "proof", environment={"GLIBC_TUNABLES": TUNABLES[name]})
     if name == "top_pad" and int(found["ahead"]) < PAD:
         raise Cannot("the setting had no effect: the heap was not grown by 64 MiB")

@@ -61,7 +61,7 @@ ZEROS: Final = Published("0.00252", 0.00252)
 #: “Average time per byte” by “size (MB)”.
 SEQUENTIAL: Final = {1_000: "0.00036", 1_000_000: "6.3e-09", 1_000_000_000: "6.9e-09"}
 GUESS = Guess(
-    "How many microseconds does a random read and write back of a byte take in a file of 1 MB that is in the cache?",
+    "How many microseconds does a random read and write back of a byte take in a cached file of 1 MB?",
     "original.bytes_1000000.file_mean",
     Published("1.38e-05 s, which is 13.8 us", 1.38e-05),
 )
@@ -320,7 +320,7 @@ def system() -> Table:
     if nodes:
         facts["NUMA nodes"] = str(nodes)
     rows = tuple(
-        Row(name, name, {"here": Cell("text", text, why="as the system says it")})
+        Row(name, name, {"here": Cell("text", text, why="as the system reports it")})
         for name, text in facts.items()
         if text
     )
@@ -330,7 +330,7 @@ def system() -> Table:
         "what",
         (Column("here", "here"),),
         rows,
-        note="latlab doctor has more.",
+        note="latlab doctor shows more.",
     )
 
 

@@ -106,7 +106,8 @@ def poked_file(
         seconds_to_write = size / 10**9 * created[10**9][1]
         if seconds_to_write > LONGEST_S:
             raise Cannot(
-                f"writing it would take {format_seconds(seconds_to_write)} at the rate of the 1 GB, more than {format_seconds(LONGEST_S)}"
+                f"writing it would take {format_seconds(seconds_to_write)} at the rate of the 1 GB "
+                f"file, more than {format_seconds(LONGEST_S)}"
             )
         bench.tell(
             f"writing {format_bytes(size, decimal=True)} into {bench.folder.parent}, about {format_seconds(seconds_to_write)}"

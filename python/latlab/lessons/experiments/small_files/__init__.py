@@ -92,7 +92,7 @@ def run(bench: Bench) -> Reported:
     steps = bench.arms("the steps of a small file", lambda: by_step(bench, first))
     others = bench.arms("small reads, and reading again", lambda: other_habits(bench, first))
     durable = bench.arms("flushing each file (fsync)", lambda: flushed(bench, first))
-    cold = bench.arms("reading what the cache was asked to forget", lambda: forgotten(bench, first))
+    cold = bench.arms("reading data dropped from the cache", lambda: forgotten(bench, first))
     small = bench.size == "small"
     native, why_native = probed(
         bench, "storage.files", profile="quick" if small else "standard", budget=1.2 if small else 10.0
@@ -137,7 +137,7 @@ def passes(bench: Bench, pair: Pair) -> dict[str, Times]:
     """The published four timings, one and many in turn first, each write into a new folder.
 
     `write_*` go into memory of the cache that held such files a moment ago; `new_*` into what the kernel has,
-    with all files kept: pages that nobody used lately are found at several times that cost.
+    with all files kept: pages that were not used recently are found at several times that cost.
     """
     bench.room((2 * _ROUNDS_KEPT + 2) * pair.total)
     # What is written, what is read back, and what was kept of it.
@@ -243,7 +243,7 @@ def forgotten(bench: Bench, whole: Pair) -> dict[str, Times]:
     """A part of the files, read when nothing of their contents is cached; names and inodes stay in memory.
 
     Raises:
-        Cannot: the cache does not let go of them, or cannot be asked.
+        Cannot: the cache does not drop them, or cannot be asked.
     """
     pair = part_of(whole)
     bench.room(2 * pair.total)

@@ -223,6 +223,26 @@ PHRASES: Final = (
         "sixteen calls a turn",
     ),
     House(r"\b(?:each|explained|handled) by itself\b", "separately", "Your URLs, each by itself"),
+    House(r"\blets? go of\b", "drops", "the cache did not let go of the file"),
+    House(r"\basked to forget\b", "dropped from the cache", "files that the cache was asked to forget"),
+    House(r"\bnobody used lately\b", "not used recently", "pages that nobody used lately"),
+    House(r"\ba (?:fixed )?price (?:of its own|whatever)\b", "fixed cost", "A file has a price of its own"),
+    # Errors, options and comparisons
+    House(
+        r"\bis no (?:URL|regular file|unit|share|TOML file|list of)\b", "is not a", "{} is no list of CPUs"
+    ),
+    House(r"\bfor want of\b", "for lack of; because buffers were full", "lost for want of room"),
+    House(r"\b(?:would lift it|[Tt]o lift (?:it|this))\b", "remedy; how to fix it", "what would lift it"),
+    House(
+        r"\bheld against\b|\b[Hh]olds? a run against\b", "compared with", "The runs that RUN is held against"
+    ),
+    House(r"\blaid over (?:one|each|another)\b", "overlaid", "several runs laid over one another"),
+    House(r"\bdealt out\b", "assigned to sides at random", "runs dealt out at random"),
+    House(
+        r"\b[Ww]hich change does not matter\b",
+        "treat smaller changes as no change",
+        "Which change does not matter",
+    ),
 )
 
 #: Texts that keep such a phrase, with the reason.

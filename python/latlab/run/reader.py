@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
@@ -67,8 +68,13 @@ _OTHER_FORMS = ((b"\x1f\x8b", "gzip"), (b"BZh", "bzip2"), (b"\xfd7zXZ", "xz"), (
 _ZSTD_WINDOW = 128 * MIB
 
 
-def read(path: str | os.PathLike[str], limits: Limits | None = None) -> Run:
+def read(path: str | os.PathLike[str], limits: Limits | None = None, *, only: Collection[str] = ()) -> Run:
     """Reads a run file, plain or `.zst`, as lines or as the one object that `measure --json` prints.
+
+    Args:
+        path: The file.
+        limits: Bounds of what it may hold.
+        only: Of these probes alone, for readers in a hurry; of all without it.
 
     Raises:
         RunFileError: it cannot be read as a run; one line says why, where, and what to do.
@@ -79,7 +85,7 @@ def read(path: str | os.PathLike[str], limits: Limits | None = None) -> Run:
     shown = clean(os.fspath(path), most=300)
     try:
         data = _expanded(_bytes_of(Path(path), shown, bounds), shown, bounds)
-        lines = _parsed(data, shown, bounds)
+        lines = _parsed(_of_probes(data, only) if only else data, shown, bounds)
     except MemoryError:
         raise RunFileError(f"{shown} does not fit into memory") from None
     if lines.header is None:
@@ -89,6 +95,15 @@ def read(path: str | os.PathLike[str], limits: Limits | None = None) -> Run:
     if lines.figures:
         return Run(lines.header, lines.figures, lines.footer, path=Path(path), notes=lines.notes)
     return Run.of_lines(lines.header, lines.records, lines.footer, path=Path(path), notes=lines.notes)
+
+
+def _of_probes(data: bytes, only: Collection[str]) -> bytes:
+    """The lines of some probes, as they begin in files of latlab; all of what begins otherwise."""
+    wanted = tuple(b'{"line":"record","probe":"%s"' % probe.encode() for probe in only)
+    header, *rest = data.split(b"\n")
+    if not (header.startswith(b'{"line":"header"') and any(line.startswith(wanted) for line in rest)):
+        return data
+    return b"\n".join([header, *(line for line in rest if line.startswith(wanted))]) + b"\n"
 
 
 def _bytes_of(path: Path, shown: str, limits: Limits) -> bytes:

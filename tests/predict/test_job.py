@@ -8,8 +8,8 @@ from latlab.errors import UserError
 from latlab.predict.job import KINDS, Job, Options, parse
 
 
-def size_of(_name: str) -> int:
-    return 12345
+def size_of(_name: str) -> tuple[int, int]:
+    return 12345, 7
 
 
 def test_each_kind_is_read_from_its_words() -> None:
@@ -17,7 +17,7 @@ def test_each_kind_is_read_from_its_words() -> None:
     assert parse(["read", "30GB"], plain, size_of) == Job("read", 1, 30_000_000_000, plain)
     assert parse(["files", "100000", "10KB"], plain, size_of) == Job("files", 100_000, 10_000, plain)
     assert parse(["syscalls", "1000"], plain, size_of).count == 1000
-    assert parse(["read", "./data"], plain, size_of) == Job("read", 1, 12345, plain, "./data")
+    assert parse(["read", "./data"], plain, size_of) == Job("read", 1, 12345, plain, "./data", 7)
 
 
 def test_a_job_says_what_it_is() -> None:
@@ -39,6 +39,8 @@ def test_a_job_says_what_it_is() -> None:
         (["write", "1GB"], Options(cache="cold"), "--cold and --cached has no meaning for write"),
         (["syscalls", "10"], Options(block=4096), "--block has no meaning for syscalls"),
         (["files", "10", "1KB"], Options(cache="cold"), "--cold has no meaning for writing files"),
+        (["random", "10", "4KiB"], Options(cache="cached"), "--cached has no meaning for writing random"),
+        (["read", "1GB"], Options(depth=4), "--depth has no meaning for read"),
         (["read", "1GB"], Options(cache="cold", direct=True), "--direct goes past the page cache"),
     ],
 )
@@ -46,6 +48,16 @@ def test_what_is_no_job_is_refused_in_one_line(words: list[str], options: Option
     with pytest.raises(UserError, match=said.replace("|", r"\|")) as refused:
         parse(words, options, size_of)
     assert "\n" not in str(refused.value)
+
+
+def test_a_job_is_typed_again_as_it_was_asked_for() -> None:
+    for words, options, typed in (
+        (["read", "3GB"], Options(direct=True, block=65536), "read 3GB --block 65536 --direct"),
+        (["files", "10", "10KB"], Options(reading=True, cache="cold"), "files 10 10kB --cold --read"),
+        (["requests", "5"], Options(rtt_s=0.02, at_once=6), "requests 5 --rtt 0.02s --at-once 6"),
+        (["read", "./my data"], Options(), "read './my data'"),
+    ):
+        assert parse(words, options, size_of).asked == typed
 
 
 def test_every_kind_says_what_it_takes() -> None:

@@ -2,51 +2,119 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final
 
-from latlab.predict.answer import Branch, Gain, Prediction, Refused
-from latlab.predict.job import Job, Options, parse
+from latlab.errors import UserError
+from latlab.predict import kept
+from latlab.predict.answer import Branch, Gain, Prediction, Refused, time_of
+from latlab.predict.cases import Known
+from latlab.predict.job import Cache, Connections, Flush, Job, Options, parse
 from latlab.predict.place import Limits, Place, limits, place_of
+from latlab.predict.plan import Step, predict_plan
 from latlab.predict.refuse import refused
-from latlab.predict.work import predict
+from latlab.predict.work import predict, probes_of
 from latlab.run.core import describe
-from latlab.run.model import Machine
+from latlab.run.machine import Machine
+from latlab.run.reader import read as read_file
 from latlab.run.run import Run
+from latlab.run.store import Store, first_line
 from latlab.view.figure import Absent, Figure, Measured
 
-__all__ = ["Branch", "Gain", "Job", "Options", "Prediction", "Refused", "asked", "from_run", "read", "write"]
+__all__ = [
+    "Branch",
+    "Gain",
+    "Job",
+    "Options",
+    "Prediction",
+    "Refused",
+    "Step",
+    "asked",
+    "copy",
+    "files",
+    "from_run",
+    "newest",
+    "parsed",
+    "planned",
+    "probes_of",
+    "read",
+    "transfers",
+    "usual",
+    "write",
+]
+#: Runs that are looked through for one with the figures of a job.
+_MOST_RUNS: Final = 20
 
 
-def asked(words: Sequence[str], options: Options, run: Run, directory: str | None = None) -> Prediction:
-    """The prediction of a job in the words of the command line, for this machine as it is now.
-
-    Args:
-        words: `["read", "30GB"]`.
-        options: How it is done.
-        run: What was measured here.
-        directory: Where it is done; by default where the run measured.
+def parsed(words: Sequence[str], options: Options) -> tuple[Job, Place | None]:
+    """The job of some words, and the path that they name.
 
     Raises:
         UserError: the words name no job.
     """
     places: list[Place] = []
 
-    def size_of(name: str) -> int:
+    def size_of(name: str) -> tuple[int, int]:
         places.append(place_of(name))
-        return places[0].size
+        return places[0].size, places[0].files
 
-    job = parse(words, options, size_of)
-    place = places[0] if places else None
-    here = describe(job.path or directory or run.machine.text("dir.path")).machine
-    why = refused(job, run, here, place)
-    if why is not None:
-        return Prediction(job, (), why)
-    return predict(job, run, limits(memory_of(here)), place.cached if place else None)
+    return parse(words, options, size_of), places[0] if places else None
+
+
+def asked(job: Job, run: Run, directory: str | None = None, place: Place | None = None) -> Prediction:
+    """The prediction of a job, for this machine as it is now.
+
+    Args:
+        job: What is done.
+        run: What was measured here.
+        directory: Where it is done; by default where the run measured.
+        place: What it reads, where that is known.
+    """
+    here, known = _here(run, job.path or directory, place)
+    why = refused(job, run, here, place, known.limits)
+    return Prediction(job.text, (), why) if why else predict(job, known, _calibrated(here))
+
+
+def planned(steps: Sequence[Step], run: Run, directory: str | None = None) -> Prediction:
+    """The same of several jobs."""
+    here, known = _here(run, directory)
+    text = ", then ".join(step.text for step in steps)
+    for job in (job for step in steps for job in step.jobs):
+        why = refused(job, run, here, None, known.limits)
+        if why:
+            return Prediction(text, (), Refused(f"{job.text}: {why.why}", why.lifted_by))
+    cpus = here.number("limits.usable_cpus") or 1.0
+    return predict_plan(steps, known, cpus, _calibrated(here))
+
+
+def _here(run: Run, directory: str | None, place: Place | None = None) -> tuple[Machine, Known]:
+    here = describe(directory or run.machine.text("dir.path")).machine
+    return here, Known(run, limits(memory_of(here)), place.cached if place else None)
+
+
+def _calibrated(here: Machine) -> kept.Calibration | None:
+    return kept.calibration(kept.outcomes(here))
+
+
+def newest(probes: Collection[str], name: str | None = None) -> Run:
+    """The figures of some probes: of a run that is named, or of the newest that measured them all.
+
+    Raises:
+        UserError: there is no such run, or none at all.
+    """
+    store = Store()
+    if name is not None or not (entries := store.entries()):
+        return read_file(store.resolve(name or "last"), only=probes)
+    for entry in entries[: -_MOST_RUNS - 1 : -1]:
+        plan = first_line(entry.path)
+        if all(b'"id":"%s"' % probe.encode() in plan for probe in probes):
+            return read_file(entry.path, only=probes)
+    return read_file(entries[-1].path, only=probes)
 
 
 def from_run(job: Job, run: Run) -> Prediction:
     """The prediction for the machine of a run as it was then: nothing here is looked at."""
-    return predict(job, run, Limits(memory_of(run.machine), None))
+    return predict(job, Known(run, Limits(memory_of(run.machine), None)))
 
 
 def memory_of(machine: Machine) -> int:
@@ -58,7 +126,21 @@ def memory_of(machine: Machine) -> int:
     return min((value for value in known if value), default=0)
 
 
-def read(run: Run, size: str, *, block: int | None = None, cached: bool = False) -> Figure:
+def usual(run: Run) -> Iterator[tuple[str, str]]:
+    """What page one says of a machine: three jobs whose figures the run has, and how long each takes."""
+    for what, words, options in (
+        ("reading 30 GB from the disk", ("read", "30GB"), Options(cache="cold")),
+        ("writing 100,000 files of 10 kB, not flushed,", ("files", "100000", "10kB"), Options()),
+        ("a million system calls", ("syscalls", "1000000"), Options()),
+    ):
+        for branch in from_run(parse(words, options, _no_path), run).branches:
+            if not branch.wide:
+                yield what, time_of(branch.range)
+
+
+def read(
+    run: Run, size: str, *, block: int | None = None, cached: bool = False, direct: bool = False
+) -> Figure:
     """How long reading so much takes on the machine of a run: from the disk, or from the page cache.
 
     Args:
@@ -66,23 +148,72 @@ def read(run: Run, size: str, *, block: int | None = None, cached: bool = False)
         size: `"30 GB"`.
         block: Bytes a call.
         cached: From the page cache.
+        direct: Past the page cache.
 
     Returns:
         Nanoseconds with their 90 % range, or why there is no answer.
     """
-    options = Options(block=block, cache="cached" if cached else "cold")
-    return _figure(from_run(parse(["read", size.replace(" ", "")], options, len), run))
+    return _figure(run, ["read", size], Options(block=block, cache=_cache(direct, cached), direct=direct))
 
 
-def write(run: Run, size: str, *, block: int | None = None) -> Figure:
-    """How long writing so much takes, with a flush at its end; else as :func:`read`."""
-    return _figure(
-        from_run(parse(["write", size.replace(" ", "")], Options(block=block, fsync="end"), len), run)
-    )
+def write(run: Run, size: str, *, block: int | None = None, fsync: Flush = "end") -> Figure:
+    """How long writing so much takes, made durable as `fsync` says; else as :func:`read`."""
+    return _figure(run, ["write", size], Options(block=block, fsync=fsync))
 
 
-def _figure(found: Prediction) -> Figure:
-    if found.refused is not None or len(found.branches) != 1:
+def copy(run: Run, size: str, *, cached: bool = False, fsync: Flush = "none") -> Figure:
+    """How long copying a file takes; else as :func:`read`."""
+    return _figure(run, ["copy", size], Options(cache=_cache(False, cached), fsync=fsync))
+
+
+def files(
+    run: Run, count: int, size: str, *, reading: bool = False, cached: bool = False, fsync: Flush = "none"
+) -> Figure:
+    """How long writing so many small files takes, or reading them; else as :func:`read`."""
+    options = Options(reading=True, cache=_cache(False, cached)) if reading else Options(fsync=fsync)
+    return _figure(run, ["files", str(count), size], options)
+
+
+def transfers(
+    run: Run,
+    count: int,
+    size: str,
+    *,
+    rtt_s: float,
+    rate: float,
+    at_once: int = 1,
+    connections: Connections = "new",
+) -> Figure:
+    """How long fetching so many files over HTTP takes.
+
+    Args:
+        run: Any run.
+        count: How many.
+        size: Bytes of each, `"1 MB"`.
+        rtt_s: Round trip to the server, seconds.
+        rate: Bytes a second that the path carries.
+        at_once: How many are under way together.
+        connections: A new one for each, or one that is kept for each worker.
+
+    Returns:
+        As :func:`read`.
+    """
+    options = Options(rtt_s=rtt_s, rate=rate, at_once=at_once, connections=connections)
+    return _figure(run, ["transfers", str(count), size], options)
+
+
+def _cache(direct: bool, cached: bool) -> Cache | None:
+    return None if direct else "cached" if cached else "cold"
+
+
+def _figure(run: Run, words: Sequence[str], options: Options) -> Figure:
+    found = from_run(parse([word.replace(" ", "") for word in words], options, _no_path), run)
+    if found.refused is not None or len(found.branches) != 1 or found.branches[0].wide:
         return Absent(found.refused.why if found.refused else "it depends on what is in the page cache")
     own = found.branches[0].range
     return Measured(own.seconds * 1e9, "ns", (own.low * 1e9, own.high * 1e9))
+
+
+def _no_path(name: str) -> tuple[int, int]:
+    """No path is looked at for the machine of a run."""
+    raise UserError(f"{name!r} is no size, as 30GB")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
-from latlab.predict.job import Job
-from latlab.predict.model import EXTRAPOLATED, LEVEL, Part, Range, Source, largest, together
+from latlab.predict.cases import Case
+from latlab.predict.kept import Calibration
+from latlab.predict.model import EXTRAPOLATED, Part, Range, Source, largest, together
 from latlab.units import format_ns, format_seconds, format_span
 
 #: A wider range is no answer.
@@ -29,27 +30,43 @@ class Branch:
 
     Attributes:
         when: `if it is in the page cache`; empty where there is only one.
-        parts: What is done, one after the other.
+        parts: What is done.
         range: How long that takes.
+        half: Half of the width that the model gives, on a logarithm, before calibration.
+        level: What share of kinds of jobs the range holds; None where it is not calibrated.
     """
 
     when: str
     parts: tuple[Part, ...]
     range: Range
+    half: float
+    level: float | None = None
 
     @property
     def extrapolated(self) -> bool:
         """Whether far more is asked for than was measured."""
-        return max(part.beyond for part in self.parts) > EXTRAPOLATED
+        return (
+            max(part.beyond for part in self.parts if part.resource == "disk" or not part.single)
+            > EXTRAPOLATED
+        )
 
     @property
     def widest(self) -> Part:
         """The part that most of the range comes from."""
         return largest(self.parts)
 
-    def as_json(self) -> dict[str, object]:
-        """`{"if": …, "answer": {…}}`."""
-        return {"if": self.when, "answer": answer_json(self.range)}
+    @property
+    def wide(self) -> bool:
+        """Whether the range is too wide to be an answer."""
+        return self.range.high > _WIDEST * self.range.low
+
+    @property
+    def answer(self) -> dict[str, float | None] | None:
+        """`{"seconds": 33.0, "low": 28.0, "high": 41.0, "level": 0.9}`; no level uncalibrated."""
+        own = self.range
+        if self.wide:
+            return None
+        return {"seconds": own.seconds, "low": own.low, "high": own.high, "level": self.level}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +96,7 @@ class Prediction:
         notes: What the answer leaves out.
     """
 
-    job: Job
+    job: str
     branches: tuple[Branch, ...]
     refused: Refused | None = None
     gains: tuple[Gain, ...] = ()
@@ -94,40 +111,49 @@ class Prediction:
         """As `latlab predict --json` prints it."""
         only = self.branches[0] if len(self.branches) == 1 else None
         return {
-            "job": self.job.text,
-            "answer": answer_json(only.range) if only else None,
-            "branches": [] if only else [branch.as_json() for branch in self.branches],
+            "job": self.job,
+            "answer": only.answer if only else None,
+            "branches": [] if only else [{"if": own.when, "answer": own.answer} for own in self.branches],
             "from": [source.as_json() for source in self.sources],
             "refused": None
             if self.refused is None
             else {"why": self.refused.why, "lifted_by": self.refused.lifted_by},
-            "uncalibrated": True,
-            "extrapolated": any(branch.extrapolated for branch in self.branches),
         }
 
 
-def answer_json(own: Range) -> dict[str, float]:
-    """`{"seconds": 33.0, "low": 28.0, "high": 41.0, "level": 0.9}`."""
-    return {"seconds": own.seconds, "low": own.low, "high": own.high, "level": LEVEL}
-
-
 def answered(
-    job: Job, cases: Sequence[tuple[str, Sequence[Part]]], **more: tuple[Gain, ...] | tuple[str, ...]
+    job: str,
+    cases: Sequence[Case],
+    calibrated: Calibration | None = None,
+    *,
+    gains: Sequence[Gain] = (),
+    notes: Sequence[str] = (),
 ) -> Prediction:
-    """The prediction of some cases; refused where a range is too wide to be of use."""
-    branches = tuple(Branch(when, tuple(parts), together(parts)) for when, parts in cases)
-    wide = next((own for own in branches if own.range.high > _WIDEST * own.range.low), None)
-    if wide is not None:
-        part = wide.widest
-        return Prediction(
-            job,
-            (),
-            Refused(
-                f"the range is {time_of(wide.range)}: {part.name} differed too much between repeats",
-                f"latlab measure --only {part.source.probe} --profile thorough",
-            ),
-        )
-    return Prediction(job, branches, **more)  # type: ignore[arg-type]
+    """The prediction of some cases; refused where every range is too wide to be of use."""
+    branches = tuple(branch_of(case, calibrated) for case in cases)
+    if not all(own.wide for own in branches):
+        return Prediction(job, branches, None, tuple(gains), tuple(notes))
+    wide = branches[-1]
+    part = wide.widest
+    return Prediction(
+        job,
+        (),
+        Refused(
+            f"the range is {time_of(wide.range)}: {part.name} differed too much between repeats",
+            f"latlab measure --only {part.source.probe} --profile thorough",
+        ),
+    )
+
+
+def branch_of(case: Case, calibrated: Calibration | None) -> Branch:
+    """A case with its range, as jobs that were run say that it holds."""
+    parts = case.parts
+    if calibrated is not None:
+        moved = calibrated.moved
+        parts = tuple(replace(part, measured=max(part.measured, moved.get(part.name, 0.0))) for part in parts)
+    own = together(parts, case.join)
+    wide = calibrated.widened(own) if calibrated else own
+    return Branch(case.when, parts, wide, own.half, calibrated.level if calibrated else None)
 
 
 def time_of(own: Range) -> str:

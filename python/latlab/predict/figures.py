@@ -9,17 +9,23 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from latlab.predict.model import Part, Source, deviation_of, deviation_of_range
+from latlab import _core
+from latlab.predict.model import Part, Resource, Source, Spread
 from latlab.run.findings import found, positive
 from latlab.run.model import Record
 from latlab.run.run import Run
 
-READ, WRITE, RANDOM = "storage.read.sequential", "storage.write.sequential", "storage.read.random"
+READ, WRITE = "storage.read.sequential", "storage.write.sequential"
+RANDOM, RANDOM_WRITE, STEADY = "storage.read.random", "storage.write.random", "storage.steady"
 FILES, SYNC = "storage.files", "storage.sync"
 BANDWIDTH, LOAD, CALL = "memory.bandwidth", "memory.load.dependent", "kernel.syscall"
-#: Small files are measured with this size.
-FILE_BYTES: Final = 10_000
 _LINE: Final = 64
+#: From this block on reading ahead decides how fast a cold stream is, and not the call.
+AHEAD: Final = 16 << 10
+#: Of what is larger, a copy comes from memory and not from a cache of the CPU.
+BEYOND_CACHES: Final = 64 << 20
+#: Shares of a distribution that single operations are drawn from.
+_SHARES: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,24 +35,21 @@ class Rate:
     Attributes:
         block: Bytes a call.
         rate: Bytes a second, all bytes over all calls' time.
-        deviation: Standard deviation of its logarithm between repeats.
-        repeats: How many.
         measured: Bytes that were moved.
         source: The figure.
+        visits: How far the visits to it lie apart.
     """
 
     block: int
     rate: float
-    deviation: float
-    repeats: int
     measured: float
     source: Source
+    visits: Spread
 
-    def part(self, name: str, size: float) -> Part:
+    def part(self, name: str, size: float, resource: Resource = "disk") -> Part:
         """So many bytes."""
-        return Part(
-            name, size / self.rate, self.deviation, self.repeats, self.source, size / max(self.measured, 1.0)
-        )
+        seconds = size / self.rate
+        return Part(name, seconds, self.source, self.visits, size, self.measured, resource)
 
 
 def source_of(record: Record) -> Source:
@@ -63,32 +66,18 @@ def rates(run: Run, probe: str, path: str) -> list[Rate]:
         path: `direct`, `buffered-cold`, `buffered-warm`, `buffered`, `buffered-fsync-end`.
     """
     curve = []
-    for record in _sound(run, probe):
+    for record in sound(run, probe):
         rate = positive(found(record), "bytes_per_s")
         if record.point.path != path or not record.point.block_bytes or rate is None:
             continue
-        ends = found(record).at("bytes_per_s_between_blocks")
-        count = len(record.blocks) or len(record.rounds)
-        low, high = ends if isinstance(ends, list) and len(ends) == 2 else (rate, rate)  # noqa: PLR2004
-        known = isinstance(low, int | float) and isinstance(high, int | float)
-        deviation = deviation_of_range(low, high, count) if known else deviation_of(())
-        curve.append(
-            Rate(
-                record.point.block_bytes,
-                rate,
-                deviation,
-                count,
-                float(record.work.bytes),
-                source_of(record),
-            )
-        )
-    if not curve:
-        return []
-    # A few repeats of one block size say little: how far repeats lie apart is said by all of the curve.
-    deviation = math.sqrt(statistics.fmean(own.deviation**2 for own in curve))
-    repeats = 1 + sum(max(own.repeats - 1, 0) for own in curve)
+        done = float(record.work.bytes)
+        curve.append(Rate(record.point.block_bytes, rate, done, source_of(record), visits_of(run, record)))
+    # A few visits to one block size say little: how far they lie apart is said by all of the curve.
+    deviation = math.sqrt(statistics.fmean(own.visits.deviation**2 for own in curve)) if curve else 0.0
+    degrees = sum(max(own.visits.visits - 1, 0) for own in curve)
     return [
-        replace(own, deviation=deviation, repeats=repeats) for own in sorted(curve, key=lambda own: own.block)
+        replace(own, visits=replace(own.visits, deviation=deviation, degrees=degrees))
+        for own in sorted(curve, key=lambda own: own.block)
     ]
 
 
@@ -99,8 +88,22 @@ def at_block(curve: Sequence[Rate], block: int) -> Rate:
             share = math.log(block / first.block) / math.log(second.block / first.block)
             rate = math.exp((1 - share) * math.log(first.rate) + share * math.log(second.rate))
             near = first if share < 0.5 else second  # noqa: PLR2004 - the nearer one
-            return Rate(block, rate, near.deviation, near.repeats, near.measured, near.source)
+            return replace(near, block=block, rate=rate)
     return min(curve, key=lambda own: abs(math.log(own.block / max(block, 1))))
+
+
+def pooled(curve: Sequence[Rate], least: int, most: float = math.inf) -> Rate | None:
+    """All blocks of these sizes as one: bytes over time; None where there is none."""
+    own = [rate for rate in curve if least <= rate.block <= most]
+    if not own:
+        return None
+    moved = sum(rate.measured for rate in own)
+    if not moved:
+        return best_block(own)
+    near = max(own, key=lambda rate: rate.measured)
+    visits = replace(near.visits, visits=sum(rate.visits.visits for rate in own))
+    seconds = sum(rate.measured / rate.rate for rate in own)
+    return replace(near, rate=moved / seconds, measured=moved, visits=visits)
 
 
 def best_block(curve: Sequence[Rate]) -> Rate:
@@ -108,121 +111,163 @@ def best_block(curve: Sequence[Rate]) -> Rate:
     return max(curve, key=lambda own: own.rate)
 
 
-def operation(run: Run, probe: str, name: str, **point: object) -> Part | None:
+def operation(run: Run, probe: str, name: str, resource: Resource = "disk", **point: object) -> Part | None:
     """The mean of one operation whose point has these fields; None where it was not measured."""
-    for record in _sound(run, probe):
+    for record in sound(run, probe):
         fields: Mapping[str, object] = record.point.fields()
         if any(fields.get(field) != value for field, value in point.items()):
             continue
-        summary = record.summary
-        if summary is None or summary.mean is None or summary.mean <= 0:
-            continue
-        rounds = [own.p50 for own in record.rounds or () if own.p50]
-        deviation = deviation_of(rounds)
-        ops = float(record.work.ops or record.samples)
-        return Part(name, summary.mean / 1e9, deviation, len(rounds), source_of(record), 1 / max(ops, 1.0))
+        if record.summary is not None and record.summary.mean and record.summary.mean > 0:
+            return of_record(run, record, name, resource)
     return None
 
 
-def small_file(run: Run, what: str) -> tuple[Part, Part] | None:
-    """One small file of :data:`FILE_BYTES`, all but its bytes, and its bytes; None where it was not measured.
+def of_record(run: Run, record: Record, name: str, resource: Resource = "disk") -> Part:
+    """One operation of a figure in time, by its mean."""
+    mean = record.summary.mean if record.summary else None
+    ops = float(record.work.ops or record.samples)
+    return Part(
+        name,
+        (mean or 0.0) / 1e9,
+        source_of(record),
+        visits_of(run, record),
+        1.0,
+        ops,
+        resource,
+        singles(record) if record.kind == "per_op" else (),
+    )
 
-    Args:
-        run: Any run.
-        what: `write`, `read-warm` or `read-cold`.
+
+def visits_of(run: Run, record: Record) -> Spread:
+    """How far the visits of all rounds to a figure lie apart; of a run without its lines, its rounds."""
+    visits = []
+    for line in run.lines:
+        if line.probe != record.probe or line.point != record.point or line.summary is None:
+            continue
+        rate, mean = positive(found(line), "bytes_per_s"), line.summary.mean
+        if rate is not None and line.work.bytes:
+            visits.append((line.work.bytes, line.work.bytes / rate))
+        elif mean and mean > 0:
+            visits.append((line.samples, line.samples * mean / 1e9))
+    if visits:
+        return Spread.of(visits)
+    ends = found(record).at("bytes_per_s_between_blocks")
+    if isinstance(ends, list) and len(ends) == 2:  # noqa: PLR2004 - the lowest, the highest
+        low, high = (end if isinstance(end, int | float) else 0.0 for end in ends)
+        return Spread.of_range(low, high, len(record.blocks) or len(record.rounds))
+    means = found(record).at("block_means_ns")
+    if isinstance(means, list):
+        return Spread.of([(1.0, mean) for mean in means if isinstance(mean, int | float)])
+    return Spread.of([(1.0, own.p50) for own in record.rounds or record.blocks])
+
+
+def singles(record: Record) -> tuple[float, ...]:
+    """Single operations over their mean, at even shares of them: each is the mean of its share."""
+    if record.histogram is None:
+        return ()
+    try:
+        bins = _core.decode_histogram(record.histogram.encoding, record.histogram.data)
+    except ValueError:
+        return ()
+    total = sum(count for _, _, count in bins)
+    mean = sum((low + high) / 2 * count for low, high, count in bins) / total if total else 0.0
+    if mean <= 0:
+        return ()
+    share = total / _SHARES
+    found, left, own = [], share, 0.0
+    for low, high, count in bins:
+        rest = float(count)
+        while rest > 0:
+            taken = min(rest, left)
+            own += taken * (low + high) / 2
+            rest -= taken
+            left -= taken
+            if left <= share * 1e-9:
+                found.append(own / share / mean)
+                left, own = share, 0.0
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Depth:
+    """Blocks of one size at random places, at one queue depth.
+
+    Attributes:
+        size: Bytes of a block.
+        depth: How many are under way.
+        part: What one adds to the time of all.
     """
-    for record in _sound(run, FILES):
-        if (
-            record.point.operation != what
-            or record.point.file_bytes != FILE_BYTES
-            or (record.point.files or 0) < _MANY
-            or record.point.sync is not None
-        ):
-            continue
-        own = found(record)
-        mean = positive(own, "mean_ns")
-        means = own.at("block_means_ns")
-        if mean is None:
-            continue
-        values = (
-            [float(each) for each in means if isinstance(each, int | float)]
-            if isinstance(means, list)
-            else []
-        )
-        moving = sum(
-            positive(phase, "mean_ns") or 0.0
-            for phase in own.sections("phases")
-            if phase.text("name") in {"read", "write"}
-        )
-        ops = float(record.work.ops or record.samples)
-        common = (deviation_of(values), len(values), source_of(record), 1 / max(ops, 1.0))
-        rest = max(mean - moving, mean / 10)
-        return (
-            Part(
-                "creating and closing files" if what == "write" else "opening and closing files",
-                rest / 1e9,
-                *common,
-            ),
-            Part("their bytes", (mean - rest) / 1e9, *common),
-        )
-    return None
+
+    size: int
+    depth: int
+    part: Part
 
 
-_MANY: Final = 1000
+def depths(run: Run, probe: str, name: str) -> list[Depth]:
+    """Reads or writes at random places, by block and depth: of many under way by their rate together."""
+    found_ = []
+    for record in sound(run, probe):
+        point, summary = record.point, record.summary
+        if point.path != "direct" or not point.block_bytes or not point.queue_depth or summary is None:
+            continue
+        depth, rate = point.queue_depth, positive(found(record), "bytes_per_s")
+        each = point.block_bytes / rate if depth > 1 and rate else (summary.mean or 0.0) / 1e9 / depth
+        if each <= 0:
+            continue
+        shape = singles(record) if depth == 1 else ()
+        done = float(record.work.ops or record.samples)
+        spread = visits_of(run, record)
+        own = Part(name, each, source_of(record), spread, 1.0, done, "disk", shape)
+        found_.append(Depth(point.block_bytes, depth, own))
+    return found_
+
+
+def between(line: Sequence[Depth], size: int) -> Part:
+    """A block of a size between measured ones: in proportion, on logarithms; beyond them by the byte."""
+    for first, second in itertools.pairwise(line):
+        if first.size <= size <= second.size:
+            share = math.log(size / first.size) / math.log(second.size / first.size)
+            ends = (first.part.seconds, second.part.seconds)
+            seconds = math.exp((1 - share) * math.log(ends[0]) + share * math.log(ends[1]))
+            return replace(first.part if share < 0.5 else second.part, seconds=seconds)  # noqa: PLR2004 - nearer
+    if size < line[0].size:
+        return line[0].part
+    return replace(line[-1].part, seconds=line[-1].part.seconds * size / line[-1].size)
 
 
 def memory_stream(run: Run, size: float) -> Part | None:
     """Reading memory from front to back with one thread: the largest array that was measured."""
-    own = [
-        record
-        for record in _sound(run, BANDWIDTH)
-        if record.point.operation == "read" and record.point.threads == 1 and record.point.working_set_bytes
-    ]
-    if not own:
+    record = _largest(run, BANDWIDTH, operation="read", threads=1)
+    if record is None or record.unit != "bytes_per_s" or not record.value:
         return None
-    record = max(own, key=lambda each: each.point.working_set_bytes or 0)
-    rounds = [each.p50 for each in record.rounds or () if each.p50]
-    per_byte = _seconds_a_byte(record)
-    if per_byte is None:
-        return None
-    return Part(
-        "reading memory in order", size * per_byte, deviation_of(rounds), len(rounds), source_of(record)
-    )
-
-
-def _seconds_a_byte(record: Record) -> float | None:
-    if record.value is None or record.value <= 0:
-        return None
-    if record.unit == "bytes_per_s":
-        return 1 / record.value
-    return None
+    spread = visits_of(run, record)
+    name, each = "reading memory in order", size / record.value
+    return Part(name, each, source_of(record), spread, size, size, "cpu")
 
 
 def memory_pokes(run: Run, size: float) -> Part | None:
     """Reading a byte of each line of memory, each where the one before says."""
+    record = _largest(run, LOAD, pages="4k", order="random")
+    mean = record and record.summary and record.summary.mean
+    if record is None or not mean:
+        return None
+    spread = visits_of(run, record)
+    name, each = "reading memory at random", size / _LINE * mean / 1e9
+    return Part(name, each, source_of(record), spread, size, size, "cpu")
+
+
+def _largest(run: Run, probe: str, **point: object) -> Record | None:
+    """The figure of the largest working set."""
     own = [
         record
-        for record in _sound(run, LOAD)
-        if record.point.pages == "4k" and record.point.order == "random" and record.point.working_set_bytes
+        for record in sound(run, probe)
+        if record.point.working_set_bytes
+        and all(record.point.fields().get(name) == value for name, value in point.items())
     ]
-    if not own:
-        return None
-    record = max(own, key=lambda each: each.point.working_set_bytes or 0)
-    summary = record.summary
-    mean = (summary.mean if summary else None) or record.value
-    if not mean:
-        return None
-    rounds = [each.p50 for each in record.rounds or () if each.p50]
-    return Part(
-        "reading memory at random",
-        size / _LINE * mean / 1e9,
-        deviation_of(rounds),
-        len(rounds),
-        source_of(record),
-    )
+    return max(own, key=lambda each: each.point.working_set_bytes or 0, default=None)
 
 
-def _sound(run: Run, probe: str) -> Iterator[Record]:
+def sound(run: Run, probe: str) -> Iterator[Record]:
     """Measured figures of a probe that no failed proof discards."""
     records: Iterable[Record] = run.records
     for record in records:

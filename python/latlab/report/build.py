@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from latlab.charts import Chart
+from latlab.predict import usual
 from latlab.report.document import Document, Front, cleaned
 from latlab.report.figures import figure
 from latlab.report.probes import Probes, known
@@ -10,7 +11,6 @@ from latlab.report.sections import chapters
 from latlab.run.run import Run
 from latlab.run.textbook import USUAL
 from latlab.topics import front
-from latlab.topics.jobs import jobs
 from latlab.topics.surprises import surprises
 from latlab.view.prose import Notice
 
@@ -43,9 +43,7 @@ def _front(run: Run) -> Front:
         beside=front.beside(shown, USUAL.year),
         cards=tuple(front.cards(rungs)),
         chart=figure(run, Chart(front.FIRST), front.FIRST.caption_of(run), front.answer(run)),
-        jobs=tuple(
-            (f"{job.what[:1].upper()}{job.what[1:]}".rstrip(","), job.time) for job in jobs(run, rungs)
-        ),
+        jobs=tuple((f"{what[:1].upper()}{what[1:]}".rstrip(","), time) for what, time in usual(run)),
         surprises=tuple(front.parted(surprise.text) for surprise in surprises(run)),
     )
 

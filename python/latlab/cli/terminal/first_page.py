@@ -14,8 +14,8 @@ from latlab.cli.terminal.ladder_table import (
     tail_value,
 )
 from latlab.cli.terminal.screen import Line, Screen, styled
+from latlab.predict import usual
 from latlab.topics.front import ROWS, beside, parted, short, trust
-from latlab.topics.jobs import jobs
 from latlab.topics.storage_blocks import READ, WRITE, lines
 from latlab.topics.surprises import surprises
 from latlab.units import format_rate
@@ -44,7 +44,7 @@ def page_lines(run: Run, rungs: Sequence[Rung], screen: Screen, textbook_year: i
         beside(shown, textbook_year),
         f"Unusual here: {parted(unusual)[0]}" if unusual else "",
     ]
-    last = [_rates(run, measured), _here(run, measured)]
+    last = [_rates(run, measured), _here(run)]
     lines = [line for text in first for line in screen.wrapped(text, rest="  ")]
     if shown:
         ranges = "Range: 95 % interval over the rounds." if any(rung.interval for rung in shown) else ""
@@ -89,6 +89,6 @@ def _rates(run: Run, rungs: Mapping[str, Rung]) -> str:
     return f"Bandwidth, one thread: {', '.join(told)}." if told else ""
 
 
-def _here(run: Run, rungs: Mapping[str, Rung]) -> str:
-    told = [f"{job.what} {job.time}" for job in jobs(run, rungs)]
+def _here(run: Run) -> str:
+    told = [f"{what} {time}" for what, time in usual(run)]
     return f"Here: {'; '.join(told)}." if told else ""

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from latlab.run.run import Run
 
 _LONG_S = 1000.0
+#: A smaller share of a job is not named.
+_WORTH_SAYING = 0.01
 
 
 def predict_lines(found: Prediction, run: Run, screen: Screen) -> list[Line]:
@@ -28,12 +30,13 @@ def predict_lines(found: Prediction, run: Run, screen: Screen) -> list[Line]:
         screen: Where it is shown.
     """
     if found.refused is not None:
-        lines = screen.wrapped(f"{found.job.text}: no answer; {found.refused.why}.", rest="  ")
+        lines = screen.wrapped(f"{found.job}: no answer; {found.refused.why}.", rest="  ")
         first = [styled(line.text, "bold") for line in lines]
         return [*first, *screen.wrapped(f"To lift that: {found.refused.lifted_by}", rest="  ")]
     lines = []
     for branch in found.branches:
-        text = f"{found.job.text}{' ' + branch.when if branch.when else ''}: {answer(branch)}"
+        told = f"no answer, the range is {time_of(branch.range)}" if branch.wide else answer(branch)
+        text = f"{found.job}{' ' + branch.when if branch.when else ''}: {told}"
         lines += [styled(line.text, "bold") for line in screen.wrapped(text, rest="  ")]
     for text in (*_details(found, run), *found.notes):
         lines += screen.wrapped(f"{text[:1].upper()}{text[1:]}.", rest="  ")
@@ -44,7 +47,8 @@ def answer(branch: Branch) -> str:
     """`28–41 s (90 %), most likely 33 s`."""
     own = branch.range
     likely = format_seconds(own.seconds) if own.high >= _LONG_S else format_ns(own.seconds * 1e9, digits=2)
-    words = [format_percent(LEVEL), "uncalibrated", *(["extrapolated"] if branch.extrapolated else [])]
+    words = [format_percent(LEVEL if branch.level is None else branch.level)]
+    words += ["uncalibrated"] * (branch.level is None) + ["extrapolated"] * branch.extrapolated
     return f"{time_of(own)} ({', '.join(words)}), most likely {likely}"
 
 
@@ -52,10 +56,21 @@ def _details(found: Prediction, run: Run) -> Iterator[str]:
     for branch in found.branches:
         if len(branch.parts) > 1:
             total = sum(part.seconds for part in branch.parts)
-            shares = [f"{part.name} {format_percent(part.seconds / total)}" for part in branch.parts]
-            yield f"{branch.when + ': ' if branch.when else 'of that, '}{listed(shares)}"
+            shares: dict[str, float] = {}
+            for part in branch.parts:
+                shares[part.name] = shares.get(part.name, 0.0) + part.seconds / total
+            told = [
+                f"{name} {format_percent(share)}" for name, share in shares.items() if share > _WORTH_SAYING
+            ]
+            if len(told) < 2:  # noqa: PLR2004 - all but nothing
+                continue
+            yield f"{branch.when + ': ' if branch.when else 'of that, '}{listed(told)}"
     wide = max((branch.widest for branch in found.branches), key=lambda part: part.spread[0])
-    yield f"most of the range is what {wide.name} differed by from repeat to repeat"
+    yield (
+        "most of the range is how well the path is known"
+        if wide.resource == "path"
+        else f"most of the range is what {wide.name} differed by from repeat to repeat"
+    )
     sources = [f"{source.probe} ({source.point})" for source in found.sources]
     yield f"from {listed(sources)}; measured {run.header.started[:16].replace('T', ' ')}"
     for gain in found.gains:

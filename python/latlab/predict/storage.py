@@ -1,0 +1,197 @@
+"""Streams on a disk and through the page cache, and single blocks at random places."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from latlab.predict import figures
+from latlab.predict.cases import Case, Known, missing, split
+from latlab.predict.figures import AHEAD, RANDOM, RANDOM_WRITE, READ, SYNC, WRITE, Rate
+from latlab.predict.job import BLOCK, Job
+from latlab.predict.model import Part
+
+FROM_DISK, FROM_CACHE = "reading from the disk", "reading from the page cache"
+PAST_READ, PAST_WRITE = "reading past the page cache", "writing past the page cache"
+TO_DISK, TO_CACHE, DURABLE = "writing to the disk", "writing into the page cache", "making it durable"
+#: What `storage.sync` writes at once.
+_SYNCED = 4096
+_APPENDED = (("append", "fsync"), ("append", "fdatasync"), ("overwrite", "fsync"), ("overwrite", "fdatasync"))
+_SMALL = 64 << 10
+
+
+def curve(known: Known, probe: str, path: str, what: str) -> list[Rate]:
+    """The rates of a path, by block.
+
+    Raises:
+        NotMeasuredError: there is none.
+    """
+    return figures.rates(known.run, probe, path) or missing(what, probe)
+
+
+def cold(known: Known, block: int) -> Rate:
+    """Reading what is not in the page cache; past the cache where only that was measured.
+
+    The kernel reads ahead, in large pieces whatever the block: all blocks from 16 KiB on are one figure.
+    Below it the calls count.
+    """
+    own = figures.rates(known.run, READ, "buffered-cold")
+    if own:
+        stream = figures.pooled(own, AHEAD)
+        return stream if stream and block >= AHEAD else figures.at_block(own, block)
+    direct = figures.rates(known.run, READ, "direct")
+    return figures.best_block(direct) if direct else missing(FROM_DISK, READ)
+
+
+def warm(known: Known, block: int, size: float) -> Rate:
+    """Reading what is in the page cache: from memory, where it is more than the caches of a CPU hold."""
+    own = curve(known, READ, "buffered-warm", FROM_CACHE)
+    at = figures.at_block(own, block)
+    large = figures.pooled(own, figures.BEYOND_CACHES // 4)
+    return large if large and size > figures.BEYOND_CACHES and large.rate < at.rate else at
+
+
+def to_disk(known: Known, block: int) -> Rate:
+    """Writing a stream until it is on the disk: with a flush at its end, or past the cache."""
+    for path in ("buffered-fsync-end", "direct"):
+        own = figures.rates(known.run, WRITE, path)
+        if own:
+            return figures.pooled(own, _SMALL) or figures.at_block(own, block)
+    return missing(TO_DISK, WRITE)
+
+
+def read(job: Job, known: Known) -> list[Case]:
+    """Reading a stream."""
+    block, size, options = job.options.block or BLOCK, job.bytes, job.options
+    if options.direct:
+        rates = curve(known, READ, "direct", PAST_READ)
+        return [Case.of([figures.at_block(rates, block).part(PAST_READ, size)])]
+    return [
+        Case.of(_reading(known, block, size, share), when)
+        for when, share in split(size, known.limits.memory, known.cached, options.cache)
+    ]
+
+
+def _reading(known: Known, block: int, size: float, share: float) -> list[Part]:
+    parts = []
+    if share > 0:
+        parts.append(warm(known, block, size * share).part(FROM_CACHE, size * share, "cpu"))
+    if share < 1:
+        parts.append(cold(known, block).part(FROM_DISK, size * (1 - share)))
+    return parts
+
+
+def written(job: Job, known: Known) -> list[Part]:
+    """Writing a stream, in the order in which it takes its time.
+
+    Without a flush writers fill memory up to the dirty limit; from there on they wait for the disk
+    (mm/page-writeback.c, `balance_dirty_pages`).
+    """
+    size, options = job.bytes, job.options
+    block = options.block or BLOCK
+    if options.fsync == "each":
+        return synced(known, math.ceil(size / block), block)
+    if options.direct:
+        rates = curve(known, WRITE, "direct", PAST_WRITE)
+        parts = [figures.at_block(rates, block).part(PAST_WRITE, size)]
+        return [*parts, *synced(known, 1, _SYNCED)] if options.fsync == "end" else parts
+    if options.fsync == "end":
+        return [to_disk(known, block).part(TO_DISK, size), *synced(known, 1, _SYNCED)]
+    return into_cache(known, size, block)
+
+
+def into_cache(known: Known, size: float, block: int) -> list[Part]:
+    """Writing without a flush: memory up to the dirty limit, the disk beyond it."""
+    dirty = known.limits.dirty
+    held = min(size, dirty if dirty is not None else size)
+    memory = figures.at_block(curve(known, WRITE, "buffered", TO_CACHE), block)
+    parts = [memory.part(TO_CACHE, held, "cpu")] if held else []
+    if size > held:
+        parts.append(to_disk(known, block).part(TO_DISK, size - held))
+    return parts
+
+
+def synced(known: Known, count: int, block: int) -> list[Part]:
+    """So many writes of a block, each made durable."""
+    own = durable(known, *_APPENDED)
+    parts = [own.times(count)]
+    more = count * (block - _SYNCED)
+    if more > 0:
+        parts.append(to_disk(known, block).part(TO_DISK, more))
+    return parts
+
+
+def durable(known: Known, *ways: tuple[str, str]) -> Part:
+    """A write of 4 KiB that is made durable, by the first of these ways that was measured.
+
+    Raises:
+        NotMeasuredError: none was.
+    """
+    for how, sync in ways:
+        part = figures.operation(known.run, SYNC, DURABLE, operation=how, sync=sync)
+        if part is not None:
+            return part
+    return missing("making a write durable", SYNC)
+
+
+def write(job: Job, known: Known) -> list[Case]:
+    """Writing a stream."""
+    return [Case.of(written(job, known))]
+
+
+def copy(job: Job, known: Known) -> list[Case]:
+    """One thread reads a piece and writes it.
+
+    While it writes into memory the kernel reads ahead, so the disk and the two copies through memory overlap:
+    the longer of both is what it takes. What has to reach the disk comes after.
+    """
+    size, block = job.bytes, job.options.block or BLOCK
+    own = written(job, known)
+    cases = []
+    for when, share in split(size, known.limits.memory, known.cached, job.options.cache):
+        reading = _reading(known, block, size, share)
+        if share < 1 and own[0].resource == "cpu" and len(own) == 1:
+            copied = warm(known, block, size).part("copying it out of the page cache", size, "cpu")
+            disk = [part for part in reading if part.resource == "disk"]
+            cases.append(Case(when, (*disk, copied, *own), _ahead))
+        else:
+            cases.append(Case.of([*reading, *own], when))
+    return cases
+
+
+def _ahead(times: Sequence[float]) -> float:
+    """The disk, beside everything else."""
+    disk, *others = times
+    return max(disk, sum(others))
+
+
+def blocks(job: Job, known: Known) -> list[Case]:
+    """Blocks at random places, each read or written past the page cache, so many under way at once."""
+    options, size = job.options, job.size
+    probe, name = (RANDOM, "reading blocks") if options.reading else (RANDOM_WRITE, "writing blocks")
+    cases = []
+    room = known.limits.memory if options.reading else 0
+    for when, share in split(job.bytes, room, known.cached, options.cache):
+        if share:
+            rate = warm(known, size, job.bytes)
+            cases.append(Case.of([rate.part(FROM_CACHE, job.bytes, "cpu")], when))
+            continue
+        cases.append(Case.of([at_depth(known, probe, name, size, options.depth).times(job.count)], when))
+    return cases
+
+
+def at_depth(known: Known, probe: str, name: str, size: int, depth: int) -> Part:
+    """One block of this size, when so many are under way: what one adds to the time of all.
+
+    Raises:
+        NotMeasuredError: no such depth was measured.
+    """
+    own = figures.depths(known.run, probe, name)
+    if not own:
+        missing(f"{name} at random places", probe)
+    deepest = [each for each in own if each.depth <= depth]
+    if not deepest:
+        missing(f"{name} at random places at depth {depth}", probe)
+    nearest = max(each.depth for each in deepest)
+    line = sorted((each for each in deepest if each.depth == nearest), key=lambda each: each.size)
+    return figures.between(line, size)

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from tests.golden.cases import FILES
 
@@ -236,23 +235,6 @@ def test_a_long_write_on_a_disk_that_nobody_wrote_so_long_is_refused(run: Run) -
     assert found is not None
     assert "credits may end before" in found.why
     assert "storage.steady" in found.lifted_by
-
-
-def test_a_disk_that_slowed_down_in_a_stream_is_refused_far_beyond_it(run: Run) -> None:
-    slices = [2e9] * 8 + [2e8] * 8
-    record = next(own for own in run.records if own.probe == "storage.read.sequential" and own.summary)
-    slow = msgspec.structs.replace(
-        record,
-        probe="storage.steady",
-        point=msgspec.structs.replace(record.point, operation="read", path="direct"),
-        work=msgspec.structs.replace(record.work, bytes=2 << 30),
-        findings={"slices": slices, "slice_s": 0.25},
-    )
-    probed = Run(run.header, (*run.records, slow), run.footer)
-    assert why(job("read", "5GB", cache="cold"), probed, changed(run)) is None
-    found = why(job("read", "30GB", cache="cold"), probed, changed(run))
-    assert found is not None
-    assert "the disk slowed down to 10 %" in found.why
 
 
 @pytest.mark.parametrize("option", ["compress=zstd:3", "compress"])

@@ -121,6 +121,7 @@ class Way:
         tricks: URL of the server that fails on purpose and has a cache.
         served_by: Whose server `files` is.
         native: The core's own client, where `files` is the core's own server.
+        end: The namespaces of the client's end, as descriptors of the process that keeps them.
     """
 
     kind: Kind
@@ -130,6 +131,7 @@ class Way:
     tricks: str = ""
     served_by: str = ""
     native: Helper | None = None
+    end: Mapping[str, int | None] | None = None
 
     def transfer(
         self,
@@ -231,6 +233,7 @@ def path(rtt_s: float, origin_s: float, rate_bit_per_s: int | None = None) -> It
             far.ask({"serve": {"host": FAR, "wait_s": 0.0, "origin_s": origin_s}}),
             "latlab's own server",
             native,
+            found["client"],
         )
         way.try_out()
         yield way

@@ -132,8 +132,8 @@ class Part:
 
     @property
     def beyond(self) -> float:
-        """How many times as much as was measured."""
-        return self.amount / max(self.measured, 1.0)
+        """How many times as much as was measured; 1 where a run does not say how much that was."""
+        return self.amount / self.measured if self.measured else 1.0
 
     @property
     def spread(self) -> tuple[float, float]:

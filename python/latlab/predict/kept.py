@@ -4,6 +4,9 @@ A calibrated range is split conformal (Papadopoulos et al. 2002; Lei et al. 2018
 is how far its time lay from the prediction, on a logarithm, in half widths of the range that the model gave.
 The range of another job is so many half widths wide that nine of ten kinds lay within; of n kinds no more
 than n of n + 1 can be promised. One kind has one score, however often it was run: repeats of a job are alike.
+
+Kinds whose time is mostly of one part correct that part: by the mean of their errors, drawn towards none as
+if one more kind had none. Each kind is scored with the corrections of all others (Barber et al. 2021).
 """
 
 from __future__ import annotations
@@ -45,6 +48,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         half: Half of the width that the model gave, on a logarithm, before calibration.
         actual: Seconds that it took.
         bytes: What it moved of each part.
+        most: The part that most of its time was predicted for.
         when: Time stamp.
         machine: What it ran on.
         command: The program; empty of calibrations.
@@ -59,6 +63,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     half: float
     actual: float
     bytes: dict[str, float] = {}
+    most: str = ""
     when: str = ""
     machine: str = ""
     command: str = ""
@@ -69,9 +74,9 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.low <= self.actual <= self.high
 
     @property
-    def score(self) -> float:
-        """How far it lay from the prediction, in half widths of the model's range."""
-        return abs(math.log(self.actual / self.predicted)) / max(self.half, LEAST_HALF)
+    def error(self) -> float:
+        """Logarithm of what it took over what was predicted."""
+        return math.log(self.actual / self.predicted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +88,14 @@ class Calibration:
         factor: Half widths of the model's range that the calibrated one has.
         level: What share of kinds it holds at least.
         moved: Bytes that the longest of them moved of each part.
+        off: Logarithm of what each part takes longer than its figure says.
     """
 
     kinds: int
     factor: float
     level: float
     moved: dict[str, float]
+    off: dict[str, float]
 
     def widened(self, own: Range) -> Range:
         """A range of the model as it holds."""
@@ -114,7 +121,20 @@ def calibration(outcomes: Iterable[Outcome]) -> Calibration | None:
             moved[name] = max(moved.get(name, 0.0), size)
     if len(kinds) < LEAST_KINDS:
         return None
-    return Calibration(len(kinds), *conformal([own.score for own in kinds.values()]), moved)
+    own = list(kinds.values())
+    scores = []
+    for place, one in enumerate(own):
+        others = corrections(own[:place] + own[place + 1 :])
+        scores.append(abs(one.error - others.get(one.most, 0.0)) / max(one.half, LEAST_HALF))
+    return Calibration(len(own), *conformal(scores), moved, corrections(own))
+
+
+def corrections(own: Sequence[Outcome]) -> dict[str, float]:
+    """What each part takes longer, on a logarithm, by the jobs that are mostly of it."""
+    errors: dict[str, list[float]] = {}
+    for one in own:
+        errors.setdefault(one.most, []).append(one.error)
+    return {name: sum(each) / (len(each) + 1) for name, each in errors.items()}
 
 
 def conformal(scores: Sequence[float], level: float = LEVEL) -> tuple[float, float]:

@@ -15,7 +15,7 @@ from latlab.predict.model import Range
 from latlab.run.machine import Machine
 
 
-def outcome(kind: str, error: float, half: float = 0.2, machine: str = "here") -> Outcome:
+def outcome(kind: str, error: float, half: float = 0.2, machine: str = "here", most: str = "") -> Outcome:
     return Outcome(
         source="calibrate",
         kind=kind,
@@ -26,6 +26,7 @@ def outcome(kind: str, error: float, half: float = 0.2, machine: str = "here") -
         half=half,
         actual=10.0 * math.exp(error),
         bytes={"reading": 1e9},
+        most=most or kind,
         machine=machine,
     )
 
@@ -80,3 +81,12 @@ def test_a_folder_that_cannot_be_written_is_a_mistake(monkeypatch: pytest.Monkey
     monkeypatch.setattr(kept, "path", lambda **_: Path("/proc/nothing"))
     with pytest.raises(UserError, match="cannot be written"):
         kept.keep([outcome("any", 0.1)])
+
+
+def test_a_part_that_several_kinds_took_longer_for_is_corrected_and_scored_by_the_others() -> None:
+    slow = [outcome(f"read {each}", 0.6, most="reading") for each in range(3)]
+    found = calibration([*slow, *(outcome(str(kind), 0.0) for kind in range(9))])
+    assert found is not None
+    # Three errors of 0.6 and one more kind without any; each is scored by the two others.
+    assert found.off["reading"] == pytest.approx(0.45)
+    assert found.factor == pytest.approx((0.6 - 0.4) / 0.2)

@@ -267,12 +267,15 @@ def test_a_calibrated_answer_says_what_share_it_holds(run: Run) -> None:
     own = job("read", "3GB", cache="cold")
     known = Known(run, ROOM)
     (bare,) = work.predict(own, known).branches
-    (wide,) = work.predict(own, known, Calibration(19, 2.0, 0.9, {})).branches
+    (wide,) = work.predict(own, known, Calibration(19, 2.0, 0.9, {}, {})).branches
     assert (bare.level, wide.level) == (None, 0.9)
     assert wide.range.half == pytest.approx(2 * max(bare.range.half, LEAST_HALF))
     # What the longest job of the calibration moved is measured, too.
     far = {"reading from the disk": 3e9}
-    (near,) = work.predict(own, known, Calibration(19, 2.0, 0.9, far)).branches
+    (near,) = work.predict(
+        own, known, Calibration(19, 2.0, 0.9, far, {"reading from the disk": math.log(2)})
+    ).branches
+    assert near.range.seconds == pytest.approx(2 * bare.range.seconds)
     assert bare.extrapolated
     assert not near.extrapolated
 

@@ -61,7 +61,14 @@ def parsed(words: Sequence[str], options: Options) -> tuple[Job, Place | None]:
     return parse(words, options, size_of), places[0] if places else None
 
 
-def asked(job: Job, run: Run, directory: str | None = None, place: Place | None = None) -> Prediction:
+def asked(
+    job: Job,
+    run: Run,
+    directory: str | None = None,
+    place: Place | None = None,
+    *,
+    calibrated: bool = True,
+) -> Prediction:
     """The prediction of a job, for this machine as it is now.
 
     Args:
@@ -69,10 +76,13 @@ def asked(job: Job, run: Run, directory: str | None = None, place: Place | None 
         run: What was measured here.
         directory: Where it is done; by default where the run measured.
         place: What it reads, where that is known.
+        calibrated: By what jobs took that were run here.
     """
     here, known = _here(run, job.path or directory, place)
     why = refused(job, run, here, place, known.limits)
-    return Prediction(job.text, (), why) if why else predict(job, known, _calibrated(here))
+    if why:
+        return Prediction(job.text, (), why)
+    return predict(job, known, _calibrated(here) if calibrated else None)
 
 
 def planned(steps: Sequence[Step], run: Run, directory: str | None = None) -> Prediction:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -150,7 +151,14 @@ def branch_of(case: Case, calibrated: Calibration | None) -> Branch:
     parts = case.parts
     if calibrated is not None:
         moved = calibrated.moved
-        parts = tuple(replace(part, measured=max(part.measured, moved.get(part.name, 0.0))) for part in parts)
+        parts = tuple(
+            replace(
+                part,
+                seconds=part.seconds * math.exp(calibrated.off.get(part.name, 0.0)),
+                measured=part.measured and max(part.measured, moved.get(part.name, 0.0)),
+            )
+            for part in parts
+        )
     own = together(parts, case.join)
     wide = calibrated.widened(own) if calibrated else own
     return Branch(case.when, parts, wide, own.half, calibrated.level if calibrated else None)

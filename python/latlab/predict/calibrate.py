@@ -87,7 +87,7 @@ def calibrate(
     with _scratch(at) as folder:
         _lay_out(folder)
         for kind, job, own in zip(kinds, jobs, runs, strict=True):
-            found = asked(job, own, at)
+            found = asked(job, own, at, calibrated=False)
             if found.refused is not None or len(found.branches) != 1:
                 say(f"{kind.name}: left out, {found.refused.why if found.refused else 'two answers'}")
                 continue
@@ -116,6 +116,7 @@ def outcome_of(
         half=branch.half,
         actual=seconds,
         bytes={part.name: part.amount for part in branch.parts},
+        most=max(branch.parts, key=lambda part: part.seconds).name,
         when=datetime.now(UTC).isoformat(timespec="seconds"),
         machine=machine,
         command=" ".join(command),

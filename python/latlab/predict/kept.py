@@ -121,12 +121,12 @@ def calibration(outcomes: Iterable[Outcome]) -> Calibration | None:
             moved[name] = max(moved.get(name, 0.0), size)
     if len(kinds) < LEAST_KINDS:
         return None
-    own = list(kinds.values())
+    every = list(kinds.values())
     scores = []
-    for place, one in enumerate(own):
-        others = corrections(own[:place] + own[place + 1 :])
+    for place, one in enumerate(every):
+        others = corrections(every[:place] + every[place + 1 :])
         scores.append(abs(one.error - others.get(one.most, 0.0)) / max(one.half, LEAST_HALF))
-    return Calibration(len(own), *conformal(scores), moved, corrections(own))
+    return Calibration(len(every), *conformal(scores), moved, corrections(every))
 
 
 def corrections(own: Sequence[Outcome]) -> dict[str, float]:

@@ -89,4 +89,4 @@ def test_a_part_that_several_kinds_took_longer_for_is_corrected_and_scored_by_th
     assert found is not None
     # Three errors of 0.6 and one more kind without any; each is scored by the two others.
     assert found.off["reading"] == pytest.approx(0.45)
-    assert found.factor == pytest.approx((0.6 - 0.4) / 0.2)
+    assert found.factor == pytest.approx((0.6 - 0.4) / LEAST_HALF)

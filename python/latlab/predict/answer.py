@@ -154,7 +154,7 @@ def branch_of(case: Case, calibrated: Calibration | None) -> Branch:
         parts = tuple(
             replace(
                 part,
-                seconds=part.seconds * math.exp(calibrated.off.get(part.name, 0.0)),
+                seconds=part.seconds * math.exp(calibrated.off.get(part.sort, 0.0)),
                 measured=part.measured and max(part.measured, moved.get(part.name, 0.0)),
             )
             for part in parts

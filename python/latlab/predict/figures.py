@@ -22,8 +22,6 @@ BANDWIDTH, LOAD, CALL = "memory.bandwidth", "memory.load.dependent", "kernel.sys
 _LINE: Final = 64
 #: From this block on reading ahead decides how fast a cold stream is, and not the call.
 AHEAD: Final = 16 << 10
-#: Of what is larger, a copy comes from memory and not from a cache of the CPU.
-BEYOND_CACHES: Final = 64 << 20
 #: Shares of a distribution that single operations are drawn from.
 _SHARES: Final = 200
 
@@ -57,17 +55,21 @@ def source_of(record: Record) -> Source:
     return Source(record.probe, record.point.label())
 
 
-def rates(run: Run, probe: str, path: str) -> list[Rate]:
+def rates(run: Run, probe: str, path: str, *, alone: bool = False) -> list[Rate]:
     """A curve of a disk: a rate for each block size that was measured, ascending.
 
     Args:
         run: Any run.
         probe: :data:`READ` or :data:`WRITE`.
         path: `direct`, `buffered-cold`, `buffered-warm`, `buffered`, `buffered-fsync-end`.
+        alone: The calls alone, without the flush at the end.
     """
     curve = []
     for record in sound(run, probe):
         rate = positive(found(record), "bytes_per_s")
+        mean = record.summary.mean if record.summary else None
+        if alone:
+            rate = (record.point.block_bytes or 0) * 1e9 / mean if mean else None
         if record.point.path != path or not record.point.block_bytes or rate is None:
             continue
         done = float(record.work.bytes)

@@ -27,7 +27,7 @@ from latlab.run.store import Store
 
 FILE: Final = "predictions.jsonl"
 #: Narrower ranges are taken for so wide: a run's repeats are minutes apart, its jobs are hours away.
-LEAST_HALF: Final = 0.1
+LEAST_HALF: Final = 0.2
 #: Of a file that grew larger than this, nothing is read.
 _MOST_BYTES: Final = 16 << 20
 #: What makes it another machine, or another disk, whose outcomes say nothing of this one.

@@ -39,6 +39,9 @@ _LASTING: Final = 0.05
 #: Of so many operations or more the sum is as good as normal.
 _MANY: Final = 64
 
+#: Streams that go to the disk are alike, whichever way they take.
+_SORTS: Final = {"writing past the page cache": "writing to the disk"}
+
 Join: TypeAlias = Callable[[Sequence[float]], float]
 #: What a part keeps busy: parts that need the same one share it.
 Resource: TypeAlias = Literal["disk", "cpu", "path"]
@@ -129,6 +132,11 @@ class Part:
             amount=self.amount * factor,
             name=name or self.name,
         )
+
+    @property
+    def sort(self) -> str:
+        """What it has in common with other parts, as far as what jobs took corrects it."""
+        return _SORTS.get(self.name, self.name)
 
     @property
     def beyond(self) -> float:

@@ -43,12 +43,18 @@ def cold(known: Known, block: int) -> Rate:
     return figures.best_block(direct) if direct else missing(FROM_DISK, READ)
 
 
-def warm(known: Known, block: int, size: float) -> Rate:
-    """Reading what is in the page cache: from memory, where it is more than the caches of a CPU hold."""
-    own = curve(known, READ, "buffered-warm", FROM_CACHE)
-    at = figures.at_block(own, block)
-    large = figures.pooled(own, figures.BEYOND_CACHES // 4)
-    return large if large and size > figures.BEYOND_CACHES and large.rate < at.rate else at
+def warm(known: Known, block: int) -> Rate:
+    """Reading what is in the page cache."""
+    return figures.at_block(curve(known, READ, "buffered-warm", FROM_CACHE), block)
+
+
+def memory(known: Known, block: int) -> Rate:
+    """Writing into the page cache: small blocks on their own, larger ones as before a flush at the end."""
+    own = [
+        *figures.rates(known.run, WRITE, "buffered"),
+        *figures.rates(known.run, WRITE, "buffered-fsync-end", alone=True),
+    ]
+    return figures.at_block(sorted(own, key=lambda each: each.block) or missing(TO_CACHE, WRITE), block)
 
 
 def to_disk(known: Known, block: int) -> Rate:
@@ -75,7 +81,7 @@ def read(job: Job, known: Known) -> list[Case]:
 def _reading(known: Known, block: int, size: float, share: float) -> list[Part]:
     parts = []
     if share > 0:
-        parts.append(warm(known, block, size * share).part(FROM_CACHE, size * share, "cpu"))
+        parts.append(warm(known, block).part(FROM_CACHE, size * share, "cpu"))
     if share < 1:
         parts.append(cold(known, block).part(FROM_DISK, size * (1 - share)))
     return parts
@@ -104,8 +110,7 @@ def into_cache(known: Known, size: float, block: int) -> list[Part]:
     """Writing without a flush: memory up to the dirty limit, the disk beyond it."""
     dirty = known.limits.dirty
     held = min(size, dirty if dirty is not None else size)
-    memory = figures.at_block(curve(known, WRITE, "buffered", TO_CACHE), block)
-    parts = [memory.part(TO_CACHE, held, "cpu")] if held else []
+    parts = [memory(known, block).part(TO_CACHE, held, "cpu")] if held else []
     if size > held:
         parts.append(to_disk(known, block).part(TO_DISK, size - held))
     return parts
@@ -151,7 +156,7 @@ def copy(job: Job, known: Known) -> list[Case]:
     for when, share in split(size, known.limits.memory, known.cached, job.options.cache):
         reading = _reading(known, block, size, share)
         if share < 1 and own[0].resource == "cpu" and len(own) == 1:
-            copied = warm(known, block, size).part("copying it out of the page cache", size, "cpu")
+            copied = warm(known, block).part("copying it out of the page cache", size, "cpu")
             disk = [part for part in reading if part.resource == "disk"]
             cases.append(Case(when, (*disk, copied, *own), _ahead))
         else:
@@ -173,7 +178,7 @@ def blocks(job: Job, known: Known) -> list[Case]:
     room = known.limits.memory if options.reading else 0
     for when, share in split(job.bytes, room, known.cached, options.cache):
         if share:
-            rate = warm(known, size, job.bytes)
+            rate = warm(known, size)
             cases.append(Case.of([rate.part(FROM_CACHE, job.bytes, "cpu")], when))
             continue
         cases.append(Case.of([at_depth(known, probe, name, size, options.depth).times(job.count)], when))

@@ -9,7 +9,7 @@ from typing import Final
 
 from latlab.predict.cases import Case
 from latlab.predict.kept import Calibration
-from latlab.predict.model import EXTRAPOLATED, Part, Range, Source, largest, together
+from latlab.predict.model import EXTRAPOLATED, Part, Range, Source, largest, longest, together
 from latlab.units import format_ns, format_seconds, format_span
 
 #: A wider range is no answer.
@@ -59,7 +59,7 @@ class Branch:
     @property
     def wide(self) -> bool:
         """Whether the range is too wide to be an answer."""
-        return self.range.high > _WIDEST * self.range.low
+        return self.range.high > _WIDEST * self.range.low or math.exp(self.half) > _WIDEST
 
     @property
     def answer(self) -> dict[str, float | None] | None:
@@ -160,8 +160,10 @@ def branch_of(case: Case, calibrated: Calibration | None) -> Branch:
             for part in parts
         )
     own = together(parts, case.join)
-    wide = calibrated.widened(own) if calibrated else own
-    return Branch(case.when, parts, wide, own.half, calibrated.level if calibrated else None)
+    # Jobs of the calibration are about disks and files: they say nothing of a path, memory or the kernel.
+    if calibrated is None or not longest(parts).source.probe.startswith("storage."):
+        return Branch(case.when, parts, own, own.half)
+    return Branch(case.when, parts, calibrated.widened(own), own.half, calibrated.level)
 
 
 def time_of(own: Range) -> str:

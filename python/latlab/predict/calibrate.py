@@ -10,6 +10,7 @@ import contextlib
 import mmap
 import os
 import shutil
+import statistics
 import sys
 import tempfile
 import threading
@@ -32,9 +33,10 @@ _MIB: Final = 1 << 20
 _FILE: Final = 1536 * _MIB
 _SMALL, _FILES = 6000, 3000
 _FLUSHED_FILES = 300
+_ROUNDS: Final = 3
 #: What all of them leave on the disk at most, and what they write in all.
 ROOM: Final = 5 << 30
-WRITES: Final = 9 << 30
+WRITES: Final = 20 << 30
 #: About how long it takes, at most, where a disk is one.
 SECONDS: Final = 180
 #: ioctl_iflags(2), and EXT4_TOPDIR_FL.
@@ -63,7 +65,7 @@ class Kind:
 def calibrate(
     directory: str | None = None, run: str | None = None, say: Callable[[str], object] = lambda _: None
 ) -> list[Outcome]:
-    """Runs every kind once, keeps what came out, and returns it.
+    """Runs every kind three times, in rounds of all, keeps the median of each, and returns it.
 
     Args:
         directory: Where the scratch folder is made; by default where the run measured.
@@ -84,19 +86,22 @@ def calibrate(
             f"{at} has too little room: calibration needs {2 * ROOM >> 30} GiB free; name another --dir"
         )
     outcomes = []
+    answers = [asked(job, own, at, calibrated=False) for job, own in zip(jobs, runs, strict=True)]
     with _scratch(at) as folder:
         _lay_out(folder)
-        for kind, job, own in zip(kinds, jobs, runs, strict=True):
-            found = asked(job, own, at, calibrated=False)
+        took: list[list[float]] = [[] for _ in kinds]
+        for _ in range(_ROUNDS):
+            for kind, times in zip(kinds, took, strict=True):
+                kind.prepare(folder)
+                begun = time.perf_counter()
+                kind.run(folder)
+                times.append(time.perf_counter() - begun)
+        for kind, found, times in zip(kinds, answers, took, strict=True):
             if found.refused is not None or len(found.branches) != 1:
                 say(f"{kind.name}: left out, {found.refused.why if found.refused else 'two answers'}")
                 continue
-            kind.prepare(folder)
-            begun = time.perf_counter()
-            kind.run(folder)
-            outcome = outcome_of(found, time.perf_counter() - begun, kept.identity(here), kind.name)
-            outcomes.append(outcome)
-            say(f"{kind.name}: {outcome.actual:.3g} s, predicted {outcome.predicted:.3g} s")
+            outcomes.append(outcome_of(found, statistics.median(times), kept.identity(here), kind.name))
+            say(f"{kind.name}: {outcomes[-1].actual:.3g} s, predicted {outcomes[-1].predicted:.3g} s")
     kept.keep(outcomes, instead_of="calibrate")
     return outcomes
 
@@ -213,6 +218,20 @@ def _kinds() -> Iterator[Kind]:
         lambda at: _write_direct(at, 524288, _FILE // 2),
     )
     yield Kind(
+        "write, direct, small",
+        ("write", str(48 * _MIB)),
+        _with(direct, block=16384),
+        nothing,
+        lambda at: _write_direct(at, 16384, 48 * _MIB),
+    )
+    yield Kind(
+        "copy, cached, flushed",
+        ("copy", half),
+        Options(cache="cached", fsync="end"),
+        warm,
+        lambda at: _copy(at, _FILE // 2, flush=True),
+    )
+    yield Kind(
         "append, each flushed",
         ("write", str(1000 * 8192)),
         Options(block=8192, fsync="each"),
@@ -227,18 +246,18 @@ def _kinds() -> Iterator[Kind]:
         lambda at: _append(at, _MIB, 150),
     )
     files = (str(_FILES), str(_SMALL))
-    yield Kind(
-        "files, written", ("files", *files), Options(), nothing, lambda at: _files(at / "more", _FILES)
-    )
+    yield Kind("files, written", ("files", *files), Options(), nothing, lambda at: _files(at, _FILES))
     yield Kind("files, cold", ("files", *files), Options(reading=True, cache="cold"), _evicted("small"), _all)
     yield Kind("files, cached", ("files", *files), Options(reading=True, cache="cached"), _all, _all)
+    larger = ("files", "1000", "40kB")
+    yield Kind("files, larger", larger, Options(), nothing, lambda at: _files(at, 1000, 40_000))
     flushed = ("files", str(_FLUSHED_FILES), str(_SMALL))
     yield Kind(
         "files, each flushed",
         flushed,
         Options(fsync="each"),
         nothing,
-        lambda at: _files(at / "durable", _FLUSHED_FILES, flush=True),
+        lambda at: _files(at, _FLUSHED_FILES, flush=True),
     )
     random = ("random", "5000", "8KiB")
     yield Kind(
@@ -350,7 +369,7 @@ def _append(folder: Path, block: int, count: int) -> None:
         os.fsync(descriptor)
 
 
-def _copy(folder: Path, size: int) -> None:
+def _copy(folder: Path, size: int, *, flush: bool = False) -> None:
     (folder / "copied").unlink(missing_ok=True)
     with (
         (folder / "file").open("rb", buffering=0) as source,
@@ -361,11 +380,13 @@ def _copy(folder: Path, size: int) -> None:
         while moved < size and (count := source.readinto(buffer)):
             to.write(memoryview(buffer)[:count])
             moved += count
+        if flush:
+            os.fsync(to.fileno())
 
 
-def _files(folder: Path, count: int, *, flush: bool = False) -> None:
-    folder.mkdir()
-    content = os.urandom(_SMALL)
+def _files(at: Path, count: int, size: int = _SMALL, *, flush: bool = False) -> None:
+    folder = tempfile.mkdtemp(dir=at)
+    content = os.urandom(size)
     for number in range(count):
         descriptor = os.open(f"{folder}/{number}", os.O_WRONLY | os.O_CREAT)
         os.write(descriptor, content)

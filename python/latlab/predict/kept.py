@@ -1,9 +1,9 @@
 """What jobs took beside what was predicted of them: kept beside the runs, and what follows for ranges.
 
 A calibrated range is split conformal (Papadopoulos et al. 2002; Lei et al. 2018): the score of a kind of job
-is how far its time lay from the prediction, on a logarithm, in half widths of the range that the model gave.
-The range of another job is so many half widths wide that nine of ten kinds lay within; of n kinds no more
-than n of n + 1 can be promised. One kind has one score, however often it was run: repeats of a job are alike.
+is how far its time (the median of three) lay from the prediction, on a logarithm, in half widths of the
+range that the model gave. The range of another job is so many half widths wide that nine of ten kinds lay
+within; of n kinds no more than n of n + 1 can be promised. One kind has one score, however often it was run.
 
 Kinds whose time is mostly of one part correct that part: by the mean of their errors, drawn towards none as
 if one more kind had none. Each kind is scored with the corrections of all others (Barber et al. 2021).
@@ -26,8 +26,9 @@ from latlab.run.machine import Machine
 from latlab.run.store import Store
 
 FILE: Final = "predictions.jsonl"
-#: Narrower ranges are taken for so wide: a run's repeats are minutes apart, its jobs are hours away.
-LEAST_HALF: Final = 0.2
+#: Narrower and wider half widths are taken for these: a run's visits are a minute apart, its jobs are hours
+#: away, and what a busy minute did to few visits says little of a job.
+LEAST_HALF, MOST_HALF = 0.2, 0.3
 #: Of a file that grew larger than this, nothing is read.
 _MOST_BYTES: Final = 16 << 20
 #: What makes it another machine, or another disk, whose outcomes say nothing of this one.
@@ -74,6 +75,11 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.low <= self.actual <= self.high
 
     @property
+    def width(self) -> float:
+        """Half of the model's width as far as it is believed."""
+        return believed(self.half)
+
+    @property
     def error(self) -> float:
         """Logarithm of what it took over what was predicted."""
         return math.log(self.actual / self.predicted)
@@ -99,8 +105,13 @@ class Calibration:
 
     def widened(self, own: Range) -> Range:
         """A range of the model as it holds."""
-        half = self.factor * max(own.half, LEAST_HALF)
+        half = self.factor * believed(own.half)
         return Range(own.seconds, own.seconds * math.exp(-half), own.seconds * math.exp(half))
+
+
+def believed(half: float) -> float:
+    """Half of a range's width on a logarithm, as far as it is believed."""
+    return min(max(half, LEAST_HALF), MOST_HALF)
 
 
 #: Fewer kinds say nothing (n of n + 1 would be four of five).
@@ -125,7 +136,7 @@ def calibration(outcomes: Iterable[Outcome]) -> Calibration | None:
     scores = []
     for place, one in enumerate(every):
         others = corrections(every[:place] + every[place + 1 :])
-        scores.append(abs(one.error - others.get(one.most, 0.0)) / max(one.half, LEAST_HALF))
+        scores.append(abs(one.error - others.get(one.most, 0.0)) / one.width)
     return Calibration(len(every), *conformal(scores), moved, corrections(every))
 
 

@@ -207,6 +207,11 @@ def together(parts: Sequence[Part], join: Join = sum) -> Range:
     return Range(middle, min(low, middle), max(high, middle))
 
 
+def longest(parts: Sequence[Part]) -> Part:
+    """The part that most of the time is of."""
+    return max(parts, key=lambda part: part.seconds)
+
+
 def largest(parts: Sequence[Part]) -> Part:
     """The part that most of the range comes from."""
     return max(parts, key=lambda part: part.seconds * math.expm1(min(part.spread[0], 5.0)))

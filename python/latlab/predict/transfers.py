@@ -52,11 +52,11 @@ def transfers(job: Job, known: Known) -> list[Case]:
 def _parts(job: Job, known: Known, connections: str) -> list[Part]:
     options, rate = job.options, job.options.rate or math.inf
     work = software(known, connections, job.size)
-    turns = math.ceil(job.count / options.at_once)
-    waiting = waited(
-        turns, job.size, options.rtt_s or 0.0, rate, kept=connections == "kept", secured=options.https
-    )
-    path = Part("waiting for the path", max(waiting, job.bytes / rate), work.source, _NAMED, resource="path")
+    # Those that begin together wait for their answers together, and then share the path.
+    turns, share = math.ceil(job.count / options.at_once), rate / min(options.at_once, job.count)
+    kept, rtt_s = connections == "kept", options.rtt_s or 0.0
+    waiting = waited(turns, job.size, rtt_s, share, kept=kept, secured=options.https)
+    path = Part("waiting for the path", waiting, work.source, _NAMED, resource="path")
     return [path, work.times(job.count / options.at_once)]
 
 

@@ -10,6 +10,9 @@ on the disk. None of them is a job of `latlab predict --calibrate`, whose jobs a
 the answers stand those of the best bandwidth of the same run, and of the table of sirupsen/napkin-math (at
 02ac5c9). A kind of job is one row: its time is the median of its repeats.
 
+Of a job whose programs compute for more than 30 % of its time (user CPU time), input and output are not most:
+the sums are of all jobs, and of all others.
+
 DIR is on the disk that the run measured. Downloads need namespaces (root). Compute-bound tools, as gzip and
 sort, are no such jobs: `latlab predict -- COMMAND` is for those.
 """
@@ -21,6 +24,7 @@ import contextlib
 import json
 import math
 import os
+import resource
 import shlex
 import shutil
 import sqlite3
@@ -49,6 +53,7 @@ _FILES, _FILE = 4000, 12_000
 _TREE = _FILES * _FILE
 _RTT_S, _MBIT = 0.02, 200
 _ROWS = 300_000
+_COMPUTING, _LARGE = 0.3, 10.0
 
 #: What the table says: bytes a second, and seconds of one.
 _NAPKIN = {
@@ -91,6 +96,15 @@ class Job:
     at_once: bool = False
     far: bool = False
     took: list[float] = field(default_factory=list)
+    computed: list[float] = field(default_factory=list)
+    off: dict[str, float | None] = field(default_factory=dict)
+    held: list[bool] = field(default_factory=list)
+    half: list[float] = field(default_factory=list)
+
+    @property
+    def computing(self) -> float:
+        """Share of its time that its programs computed."""
+        return sum(self.computed) / sum(self.took)
 
 
 def jobs(python: str, url: str) -> Iterator[Job]:
@@ -457,9 +471,13 @@ def run_once(job: Job, folder: Path, end: Mapping[str, int | None] | None) -> fl
             f"{flag}=/proc/{end['process']}/fd/{end[kind]}" for kind, flag in kinds if end[kind] is not None
         ]
         command = ["nsenter", "--preserve-credentials", *names, *command]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     begun = time.perf_counter()
     subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    return time.perf_counter() - begun
+    took = time.perf_counter() - begun
+    job.computed.append(resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before)
+    job.took.append(took)
+    return took
 
 
 def factor(predicted: float, took: float) -> float:
@@ -467,15 +485,25 @@ def factor(predicted: float, took: float) -> float:
     return math.exp(abs(math.log(predicted / took)))
 
 
-def summary(name: str, errors: Sequence[float]) -> dict[str, object]:
-    """One way of predicting, over all kinds."""
-    own = sorted(errors)
+def _times(error: float | None) -> str:
+    return "–" if error is None else f"{error:.2f}×" if error < _LARGE else f"{error:.0f}×"
+
+
+def summary(name: str, what: str, own: Sequence[Job]) -> dict[str, object]:
+    """One way of predicting, over some kinds."""
+    errors = sorted(error for job in own if (error := job.off.get(name)) is not None)
+    ours, every = name == "latlab predict", [held for job in own for held in job.held[1:]]
+    answered = [job for job in own if job.held]
     return {
+        "jobs": what,
         "predicted by": name,
-        "kinds": len(own),
-        "geometric mean": f"{math.exp(statistics.fmean(map(math.log, own))):.2f}×",
-        "9 of 10 below": f"{own[min(math.ceil(0.9 * len(own)), len(own)) - 1]:.2f}×",
-        "worst": f"{own[-1]:.2f}×",
+        "kinds": len(errors),
+        "geometric mean": _times(math.exp(statistics.fmean(map(math.log, errors)))),
+        "9 of 10 below": _times(errors[min(math.ceil(0.9 * len(errors)), len(errors)) - 1]),
+        "worst": _times(errors[-1]),
+        "kinds within": f"{sum(job.held[0] for job in answered)} of {len(answered)}" if ours else "–",
+        "runs within": f"{sum(every)} of {len(every)}" if ours else "–",
+        "median half range": f"{statistics.median(job.half[0] for job in answered):.0%}" if ours else "–",
     }
 
 
@@ -506,7 +534,7 @@ def main() -> None:
             return
         for time_ in range(given.times):
             for job in own:
-                job.took.append(run_once(job, folder, way.end))
+                run_once(job, folder, way.end)
             print(f"round {time_ + 1}: load {os.getloadavg()[0]:.1f}", flush=True)
     report(own, answers, given)
 
@@ -521,49 +549,40 @@ def report(own: Sequence[Job], answers: Mapping[str, dict[str, Any]], given: arg
         for probe, ways in ((READ, ("direct", "buffered-cold")), (WRITE, ("direct", "buffered-fsync-end")))
     }
     rows: list[dict[str, object]] = []
-    errors: dict[str, list[float]] = {"latlab predict": [], "peak bandwidth": [], "napkin-math": []}
-    held, halves = 0, list[float]()
-    every = [0, 0]
     for job in own:
         found, took = answers[job.name]["answer"], statistics.median(job.took)
         best = job.read / (_MBIT * 1e6 / 8 if job.far else peak[READ]) + job.write / peak[WRITE]
-        others = {
-            "peak bandwidth": factor(best, took) if best else 0.0,
-            "napkin-math": factor(job.napkin, took),
-        }
-        for name, error in others.items():
-            errors[name] += [error] if error else []
-        within = "refused"
-        if found is not None:
-            errors["latlab predict"].append(factor(found["seconds"], took))
-            inside = found["low"] <= took <= found["high"]
-            every[0] += sum(found["low"] <= each <= found["high"] for each in job.took)
-            every[1] += len(job.took)
-            held += inside
-            halves.append(math.sqrt(found["high"] / found["low"]) - 1)
-            within = "yes" if inside else "no"
+        job.off["peak bandwidth"] = factor(best, took) if best else None
+        job.off["napkin-math"] = factor(job.napkin, took)
+        job.off["latlab predict"] = factor(found["seconds"], took) if found else None
+        inside = [found["low"] <= each <= found["high"] for each in (took, *job.took)] if found else []
+        job.held[:] = inside
+        job.half[:] = [math.sqrt(found["high"] / found["low"]) - 1] if found else []
+        refused = "" if found else answers[job.name]["refused"]["why"]
         rows.append(
             {
                 "job": job.name,
                 "asked": "; ".join(job.asked if len(set(job.asked)) > 1 else job.asked[:1]),
                 "predicted": f"{found['seconds']:.3g} s" if found else "–",
-                "range": f"{found['low']:.3g}–{found['high']:.3g} s"
-                if found
-                else answers[job.name]["refused"]["why"],
+                "range": f"{found['low']:.3g}–{found['high']:.3g} s" if found else refused,
                 "took": f"{took:.3g} s ({min(job.took):.3g}–{max(job.took):.3g})",
-                "held": within,
-                "off": f"{factor(found['seconds'], took):.2f}×" if found else "–",
-                "peak bandwidth off": f"{others['peak bandwidth']:.1f}×" if best else "–",
-                "napkin-math off": f"{others['napkin-math']:.1f}×",
+                "held": "yes" if inside[:1] == [True] else "no" if found else "refused",
+                "off": _times(job.off["latlab predict"]),
+                "peak bandwidth off": _times(job.off["peak bandwidth"]),
+                "napkin-math off": _times(job.off["napkin-math"]),
+                "computing": f"{job.computing:.0%}",
             }
         )
         print(" | ".join(str(each) for each in rows[-1].values()))
-    sums = [summary(name, each) for name, each in errors.items() if each]
+    sums = [
+        summary(name, what, kinds)
+        for what, kinds in (
+            ("all", list(own)),
+            ("computing at most 30 %", [job for job in own if job.computing <= _COMPUTING]),
+        )
+        for name in ("latlab predict", "peak bandwidth", "napkin-math")
+    ]
     for row in sums:
-        ours = row["predicted by"] == "latlab predict" and halves
-        row["kinds within the range"] = f"{held} of {len(halves)}" if ours else "–"
-        row["runs within the range"] = f"{every[0]} of {every[1]}" if ours else "–"
-        row["median half range"] = f"{statistics.median(halves):.0%}" if ours else "–"
         print(row)
     if given.save:
         origin = evidence.origin("benches/predict_jobs.py --dir DIR --save")

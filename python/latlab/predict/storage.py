@@ -147,9 +147,9 @@ def write(job: Job, known: Known) -> list[Case]:
 def copy(job: Job, known: Known) -> list[Case]:
     """One thread reads a piece and writes it.
 
-    While it writes into memory the kernel reads ahead, so the disk and the two copies through memory overlap in
-    part: what it takes lies halfway between the longer of both and their sum. What has to reach the disk comes
-    after.
+    While it writes into memory the kernel reads ahead, so the disk and the two copies through memory overlap
+    in part: what it takes lies halfway between the longer of both and their sum. What has to reach the disk
+    comes after.
     """
     size, block = job.bytes, job.options.block or BLOCK
     own = written(job, known)

@@ -160,6 +160,8 @@ def _notes(job: Job, known: Known) -> Iterator[str]:
     """What an answer says besides."""
     options = job.options
     room = format_bytes_as_asked(known.limits.memory)
+    if job.reads and options.cache != "cached" and known.run.machine.text("virtualisation.hypervisor"):
+        yield "the host may cache this disk: what nobody read lately can take several times as long"
     unknown = options.cache is None and not options.direct and known.cached is None
     if job.kind in {"read", "copy"} and unknown and job.bytes > known.limits.memory:
         yield f"more than the page cache holds ({room}): it comes from the disk"

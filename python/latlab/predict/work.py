@@ -36,7 +36,7 @@ def predict(job: Job, known: Known, calibrated: Calibration | None = None) -> Pr
         return Prediction(job.text, (), _missing(error, job))
     except NotGivenError as error:
         return Prediction(job.text, (), Refused(error.what, error.lifted_by))
-    gains = sorted(_gains(job, known, cases), key=lambda gain: -gain.factor)
+    gains = sorted(_gains(job, known, cases, calibrated), key=lambda gain: -gain.factor)
     return answered(job.text, cases, calibrated, gains=gains, notes=tuple(_notes(job, known)))
 
 
@@ -137,17 +137,16 @@ def _changed(job: Job, known: Known) -> Iterator[tuple[str, Job]]:
         yield f"one file instead (write {typed(job.bytes)})", one
 
 
-def _gains(job: Job, known: Known, cases: list[Case]) -> Iterator[Gain]:
+def _gains(job: Job, known: Known, cases: list[Case], calibrated: Calibration | None) -> Iterator[Gain]:
     """What is faster by a fifth, the best of each kind of change."""
-    slowest = cases[-1]
-    before = slowest.join([part.seconds for part in slowest.parts])
+    before = branch_of(cases[-1], calibrated).range.seconds
     best: dict[str, Gain] = {}
     for words, other in _changed(job, known):
         try:
             case = cases_of(other, known)[-1]
         except (NotMeasuredError, NotGivenError):
             continue
-        after = branch_of(case, None).range
+        after = branch_of(case, calibrated).range
         gain = Gain(words, after, before / after.seconds)
         lever = words.split()[0]
         # Deeper or larger is worth its price only where it gains another fifth.

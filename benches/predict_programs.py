@@ -29,11 +29,11 @@ sys.path.insert(0, str(ROOT))
 
 from tools import evidence  # noqa: E402 - as above
 
+from latlab.elsewhere.prediction import Prediction, span  # noqa: E402 - as above
+from latlab.elsewhere.program import elsewhere  # noqa: E402 - as above
+from latlab.elsewhere.ratios import COMPUTING  # noqa: E402 - as above
 from latlab.explain.model import Explained  # noqa: E402 - after the path
 from latlab.explain.run import explain  # noqa: E402 - after the path
-from latlab.predict.prediction import Prediction, span  # noqa: E402 - as above
-from latlab.predict.program import elsewhere  # noqa: E402 - as above
-from latlab.predict.ratios import COMPUTING  # noqa: E402 - as above
 from latlab.run.run import Run, load  # noqa: E402 - as above
 from latlab.run.store import Store  # noqa: E402 - as above
 

@@ -51,7 +51,7 @@ def command(
     words, other = _split(program, other)
     if not words:
         raise UserError("predict: name a program, as in: latlab predict --on RUN -- ./program")
-    from latlab.predict.program import Options, lines, predicted  # noqa: PLC0415 - not needed for --help
+    from latlab.elsewhere.program import Options, lines, predicted  # noqa: PLC0415 - not needed for --help
     from latlab.run.run import load  # noqa: PLC0415 - see above
     from latlab.units import parse_size, parse_value  # noqa: PLC0415 - see above
 

@@ -17,17 +17,17 @@ from typing import Final
 
 import msgspec
 
+from latlab.elsewhere import what_if
+from latlab.elsewhere.prediction import Answer, Prediction, span
+from latlab.elsewhere.ratios import PROBES
+from latlab.elsewhere.scaling import MATTERS, Scaled
 from latlab.errors import UserError
 from latlab.explain.answer import percent
 from latlab.explain.limits import Limits, find, own_runs
 from latlab.explain.model import Explained
 from latlab.explain.words import CATEGORIES
 from latlab.paths import checked_file
-from latlab.predict import what_if
 from latlab.predict.answer import Refused
-from latlab.predict.prediction import Answer, Prediction, span
-from latlab.predict.ratios import PROBES
-from latlab.predict.scaling import MATTERS, Scaled
 from latlab.run.core import describe
 from latlab.run.run import Run
 from latlab.run.store import Store

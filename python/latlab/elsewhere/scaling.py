@@ -9,15 +9,15 @@ from typing import Final
 
 import numpy as np
 
+from latlab.elsewhere import ratios
+from latlab.elsewhere.prediction import Answer, Part, span
+from latlab.elsewhere.ratios import DRAWS, Draws, Missing, Ratio
 from latlab.explain.answer import percent
 from latlab.explain.file_io import moved
 from latlab.explain.model import WAITS, Explained, Row
 from latlab.explain.words import CATEGORIES
-from latlab.predict import ratios
 from latlab.predict.answer import Refused
 from latlab.predict.model import LEVEL
-from latlab.predict.prediction import Answer, Part, span
-from latlab.predict.ratios import DRAWS, Draws, Missing, Ratio
 from latlab.run.run import Run
 
 _COMPUTES: Final = 0.3

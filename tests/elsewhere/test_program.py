@@ -16,14 +16,14 @@ from tests.explain.ledgers import ledger
 from tests.predict.machines import HERE, machine
 
 from latlab import _core
+from latlab.elsewhere import ratios, what_if
+from latlab.elsewhere.prediction import Answer, Prediction
+from latlab.elsewhere.program import Options, elsewhere, kept_ledger, lines, predicted, refusal
 from latlab.errors import UserError
 from latlab.explain.limits import Curve, Limits, Speed
 from latlab.explain.model import Within
 from latlab.explain.words import CATEGORIES
-from latlab.predict import ratios, what_if
 from latlab.predict.answer import Refused
-from latlab.predict.prediction import Answer, Prediction
-from latlab.predict.program import Options, elsewhere, kept_ledger, lines, predicted, refusal
 from latlab.run.model import Record
 from latlab.run.run import Run
 

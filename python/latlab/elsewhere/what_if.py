@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from latlab.elsewhere.prediction import Answer
 from latlab.explain.bounds import mean
 from latlab.explain.file_io import moved
 from latlab.explain.judge import judge
 from latlab.explain.limits import Limits, Speed
 from latlab.explain.model import Explained
 from latlab.predict.answer import Refused
-from latlab.predict.prediction import Answer
 
 LIMITS: Final = ("read-memory", "read-disk")
 PROBES: Final = ("storage.read.sequential",)

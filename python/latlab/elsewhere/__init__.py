@@ -1,0 +1,1 @@
+"""How long a program takes on another machine, or with one thing changed: its ledger, scaled by figures."""

@@ -86,7 +86,7 @@ class Line:
         return "held" if meets and self.high - self.low <= 2 * _WIDEST else "MISSED"
 
 
-def told(program: Program, place: Place, latlab: Sequence[str], level: int) -> Record:
+def reported(program: Program, place: Place, latlab: Sequence[str], level: int) -> Record:
     """One run under `explain`: its JSON, without what is not compared, and the truth of that run."""
     with place.ready(program) as server:
         # Where every user may write.
@@ -133,7 +133,7 @@ def tried(
     """Explained runs of a program, in turn, and how long it takes alone."""
     alone = place.alone(program)
     explained = [
-        {"user": who, "asked": level, **told(program, place, latlab, level)}
+        {"user": who, "asked": level, **reported(program, place, latlab, level)}
         for who, latlab in users.items()
         for level in levels
     ]
@@ -166,15 +166,15 @@ def shares(said: Record) -> dict[str, Range]:
 
 def lines(said: Record) -> Iterator[Line]:
     """Each row that is more than small by either."""
-    told = {
+    reported = {
         row["name"]: Share(row["name"], row["share"], row["low"], row["high"]) for row in said["categories"]
     }
     true = shares(said)
     if "user-cpu" in true:
-        of_user = [told.pop(name) for name in USER_CODE if name in told]
-        told["user-cpu"] = together("user-cpu", [told["user-cpu"], *of_user])
-    for name in dict.fromkeys([*told, *true]):
-        row = told.get(name, Share(name, 0.0, 0.0, 0.0))
+        of_user = [reported.pop(name) for name in USER_CODE if name in reported]
+        reported["user-cpu"] = together("user-cpu", [reported["user-cpu"], *of_user])
+    for name in dict.fromkeys([*reported, *true]):
+        row = reported.get(name, Share(name, 0.0, 0.0, 0.0))
         least, most = true.get(name, _NONE)
         if max(most, row.share) >= _SMALL:
             yield Line(name, (least, most), row.share, row.low, row.high)

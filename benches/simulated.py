@@ -181,14 +181,14 @@ def unchanged(machine: Machine, a_side: int, kept: int, times: int = TIMES) -> d
         kinds = [each.kind for each in found.headline]
         comparisons += "changed" in kinds
         verdicts.update(kinds)
-    told = verdicts.total() - verdicts["not-comparable"]
+    reported = verdicts.total() - verdicts["not-comparable"]
     return {
         "runs_a_side": f"{a_side} and {kept} kept" if kept else str(a_side),
         "comparisons": times,
         "called_changed": f"{100 * alarms / judged:.2f} %",
         "with_a_headline_changed": share(comparisons, times),
-        "headlines_the_same": share(verdicts["same"], told),
-        "cannot_tell": share(verdicts["cannot-tell"], told),
+        "headlines_the_same": share(verdicts["same"], reported),
+        "cannot_tell": share(verdicts["cannot-tell"], reported),
     }
 
 
@@ -206,13 +206,13 @@ def changed(machine: Machine, change: float, same: float, times: int = TIMES) ->
         before = [machine.run(dice) for _ in range(5)]
         names = headlines(before[0])
         at = list(names)[number % len(names)]
-        told = _of([*before, *(machine.run(dice, at, 1 + change) for _ in range(5))], 5, same)
-        own = [each for each in told.headline if (each.probe, each.point) == at]
+        reported = _of([*before, *(machine.run(dice, at, 1 + change) for _ in range(5))], 5, same)
+        own = [each for each in reported.headline if (each.probe, each.point) == at]
         if any(each.verdict and each.verdict.smallest_visible <= change for each in own):
             visible += 1
             seen[names[at].partition(" ")[0] if names[at][:1] == "L" else names[at]] += 1
             found += any(each.kind == "changed" for each in own)
-            others += any(each.kind == "changed" for each in told.headline if each not in own)
+            others += any(each.kind == "changed" for each in reported.headline if each not in own)
     return {
         "change": f"+{100 * change:.0f} %",
         "same": f"{100 * same:.0f} %",

@@ -32,12 +32,12 @@ def called(arguments: Sequence[str], folder: Path, environment: Mapping[str, str
     return CompletedProcess(arguments, code, *texts)
 
 
-def warning(told: CompletedProcess[str], doctor: Sequence[Mapping[str, Any]], name: str) -> str:
+def warning(reported: CompletedProcess[str], doctor: Sequence[Mapping[str, Any]], name: str) -> str:
     """The title of this one of a run's findings, which stood above its figures.
 
     Three do: on a busy machine there may be graver ones, and it is among the others that are counted there.
     """
     (title,) = (finding["title"] for finding in doctor if finding["id"] == name)
-    words = " ".join(told.stderr.split())
+    words = " ".join(reported.stderr.split())
     assert title in words or re.search(r"\d+ warnings .* and \d+ more ", words), words
     return str(title)

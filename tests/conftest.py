@@ -142,7 +142,7 @@ def own_home(homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> Path:
 def calibrated(data_of_all: None, tmp_path_factory: pytest.TempPathFactory) -> Calibrated:
     """Puts into a folder for data what `explain` measures of this machine once.
 
-    It takes a second of CPU time, at every level of sight: the first of the processes that run tests does it.
+    It takes a second of CPU time, at every tracing level: the first of the processes that run tests does it.
     """
     if sys.platform != "linux":
         return lambda _data: None

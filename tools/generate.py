@@ -141,11 +141,11 @@ def _help(*arguments: str) -> str:
     from latlab.cli.main import run  # noqa: PLC0415 - see commands
 
     plain = {"COLUMNS": "100", "NO_COLOR": "1", "LC_ALL": "C.UTF-8"}
-    with mock.patch.dict(os.environ, plain), contextlib.redirect_stdout(io.StringIO()) as told:
+    with mock.patch.dict(os.environ, plain), contextlib.redirect_stdout(io.StringIO()) as reported:
         code = run([*arguments, "--help"])
     if code != 0:
         raise RuntimeError(f"latlab {' '.join(arguments)} --help ended with {code}")
-    return told.getvalue()
+    return reported.getvalue()
 
 
 def _fenced(text: str) -> str:

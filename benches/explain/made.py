@@ -255,7 +255,7 @@ mimetype.assign = ( "" => "application/octet-stream" )
 def names(place: Path) -> None:
     """A thousand names with their addresses, as an unbound's configuration, and the questions for them."""
     addresses = {f"host{at}.example.org.": f"10.0.{at // 250}.{at % 250}" for at in range(1_000)}
-    told = "".join(f'local-data: "{name} A {address}"\n' for name, address in addresses.items())
+    reported = "".join(f'local-data: "{name} A {address}"\n' for name, address in addresses.items())
     place.joinpath("unbound.conf").write_text(
         f"""
 server:
@@ -268,7 +268,7 @@ directory: ""
 pidfile: ""
 use-syslog: no
 local-zone: "example.org." static
-{told}
+{reported}
 """,
         encoding="ascii",
     )

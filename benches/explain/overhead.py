@@ -69,10 +69,10 @@ def watched(arguments: Sequence[str], level: int, overhead: float) -> Took:
 def within(arguments: Sequence[str], tool: Sequence[str]) -> Took:
     """The program while a peer watches it."""
     with tempfile.TemporaryDirectory() as folder:
-        told = Path(folder, "told")
-        command = [*tool, sys.executable, "-S", "-c", _TIMED, str(told), *arguments]
+        reported = Path(folder, "told")
+        command = [*tool, sys.executable, "-S", "-c", _TIMED, str(reported), *arguments]
         subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
-        cpu_s, wall_s = map(float, told.read_text().split())
+        cpu_s, wall_s = map(float, reported.read_text().split())
     return cpu_s, wall_s, None
 
 
@@ -121,8 +121,8 @@ def main() -> None:
         cpu = shown([side[0] / max(base[0], 1e-9) for side, base in pairs])
         wall = shown([side[1] / base[1] for side, base in pairs])
         said = [side[2] for side, _ in pairs if side[2] is not None]
-        told = f"{100 * statistics.median(said):.1f} %" if said else ""
-        sys.stderr.write(f"| {name} | {cpu} | {wall} | {told} |\n")
+        reported = f"{100 * statistics.median(said):.1f} %" if said else ""
+        sys.stderr.write(f"| {name} | {cpu} | {wall} | {reported} |\n")
 
 
 if __name__ == "__main__":

@@ -91,8 +91,8 @@ def _of_latlab(latlab: str, level: int, command: Sequence[str], folder: Path) ->
     result = folder / "latlab.json"
     options = ["--no-limits", "--overhead", "unlimited", "--level", str(level), "--json", str(result)]
     _run([latlab, "explain", *options, "--", *command])
-    told = json.loads(result.read_text(encoding="utf-8"))
-    return _equal([(tuple(map(_plain, each["frames"])), each["share"]) for each in told["stacks"]])
+    reported = json.loads(result.read_text(encoding="utf-8"))
+    return _equal([(tuple(map(_plain, each["frames"])), each["share"]) for each in reported["stacks"]])
 
 
 def _of_perf(command: Sequence[str], folder: Path) -> Stacks:

@@ -39,7 +39,7 @@ class Part:
             sum_ + now - begun for sum_, now, begun in zip(self.sums, self._now(), self._begun, strict=True)
         ]
 
-    def told(self) -> dict[str, float]:
+    def reported(self) -> dict[str, float]:
         """As known.c tells it."""
         queue, cpu, wall = self.sums
         return {"cpu": cpu, "wait": wall - cpu - queue, "queue": queue}
@@ -67,7 +67,7 @@ def main() -> None:
             # Containers that live on: something for the collector to go through.
             kept.extend([word] for word in words[::16])
     counts[rest] += 1
-    parts = {"read": read.told(), "collect": collect.told()}
+    parts = {"read": read.reported(), "collect": collect.reported()}
     total = time.monotonic() - begun
     sys.stdout.write(json.dumps({"total": total, "parts": parts, "words": counts.total()}) + "\n")
 

@@ -33,10 +33,10 @@ def fio(cpu: int, verb: str, *more: str, seconds: float = 0.6, part: int | None 
     # As many bytes as latlab writes at a point: the more is written, the slower a virtual disk becomes.
     most = "--time_based" if "read" in verb else f"--io_size={WRITTEN_MIB}m"
     timed = f"{most} --runtime={round(seconds * 1000)}ms"
-    told = "--lat_percentiles=1 --clat_percentiles=0 --output-format=json --disk_util=0"
+    reported = "--lat_percentiles=1 --clat_percentiles=0 --output-format=json --disk_util=0"
     # What is there is overwritten: no room is found, no reserved range is filled.
     laid_out = ["--readonly"] if "read" in verb else ["--overwrite=1", "--refill_buffers"]
-    return ["fio", *same.split(), *laid_out, *more, *timed.split(), *told.split()]
+    return ["fio", *same.split(), *laid_out, *more, *timed.split(), *reported.split()]
 
 
 def writes(command: list[str]) -> bool:
@@ -74,10 +74,10 @@ def fio_rate(side: str) -> Callable[[str], float]:
 
 def pg_ns(method: str) -> Callable[[str], float]:
     """pg_test_fsync's ns an operation of one way, in the first of its tables: one write of 8 KiB."""
-    told = re.compile(rf"^\s+{method}\s+(\d+\.\d+) ops/sec", re.MULTILINE)
+    reported = re.compile(rf"^\s+{method}\s+(\d+\.\d+) ops/sec", re.MULTILINE)
 
     def read(text: str) -> float:
-        found = told.search(text)
+        found = reported.search(text)
         if found is None:
             raise ValueError(f"pg_test_fsync printed nothing of {method}")
         # The rate has seven digits, the time beside it three.

@@ -75,8 +75,8 @@ def _heard() -> tuple[list[Stage], int]:
     text = _core.stages_heard()
     if text is None:
         return [], 0
-    told = json.loads(text)
-    return [Stage(**{name: row[name] for name in _FIELDS}) for row in told["stages"]], told["lost"]
+    reported = json.loads(text)
+    return [Stage(**{name: row[name] for name in _FIELDS}) for row in reported["stages"]], reported["lost"]
 
 
 def table() -> str:

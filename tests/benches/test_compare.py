@@ -169,7 +169,7 @@ def test_nobody_writes_into_the_file_that_both_read(peers: dict[str, ModuleType]
         assert ("--filename=FILE" in line.peer) == (line.peer[0] == "fio" and not writes), line.name
 
 
-def test_a_command_is_told_without_the_place_where_it_ran(peers: dict[str, ModuleType]) -> None:
+def test_a_command_is_reported_without_the_place_where_it_ran(peers: dict[str, ModuleType]) -> None:
     lines = peers["lines"]
     line = peers["storage"].block_lines(1)[0]
     assert "--filename=FILE" in line.peer

@@ -108,10 +108,10 @@ def judged(own: list[Figure], kept: list[Sample] | None = None) -> Difference:
 
 def test_the_verdicts_on_machines_are_those_of_a_comparison() -> None:
     assert judged([figure("a", 100.0), figure("b", 100.5)]).words == "the same within 10 %"
-    told = judged([figure("b", 200.0), figure("a", 100.0)])
-    assert told.kind == "changed"
-    assert told.ratio == pytest.approx(2.0)
-    assert re.fullmatch(r"2\.00 times \(1\.\d+–2\.\d+\), a to b", told.words)
+    reported = judged([figure("b", 200.0), figure("a", 100.0)])
+    assert reported.kind == "changed"
+    assert reported.ratio == pytest.approx(2.0)
+    assert re.fullmatch(r"2\.00 times \(1\.\d+–2\.\d+\), a to b", reported.words)
     assert re.fullmatch(r"cannot tell below \d+ %", judged([figure("a", 100.0), figure("b", 109.0)]).words)
     # Their own intervals say that this may be chance.
     assert judged([figure("a", 100.0), figure("b", 200.0, 0.9)]).kind == "cannot-tell"
@@ -276,8 +276,8 @@ def files(hierarchy: Run, tmp_path_factory: pytest.TempPathFactory) -> list[str]
 def called(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
     """The command, in this process."""
     code = command_line.run(words)
-    told = capsys.readouterr()
-    return code, told.out, told.err
+    reported = capsys.readouterr()
+    return code, reported.out, reported.err
 
 
 def test_ids_of_runs_without_a_chart_are_no_names_of_charts(
@@ -289,9 +289,9 @@ def test_ids_of_runs_without_a_chart_are_no_names_of_charts(
     runs = [changed(run, number) for number in (1, 2)]
     for each in runs:
         each.save(folder / f"{each.id}.latlab.jsonl")
-    code, _, told = called(capsys, "chart", *(each.id for each in runs))
+    code, _, reported = called(capsys, "chart", *(each.id for each in runs))
     assert code == 2
-    assert f"latlab chart ladder {runs[0].id} ..." in told
+    assert f"latlab chart ladder {runs[0].id} ..." in reported
     assert "no chart 'laddr'; did you mean ladder?" in called(capsys, "chart", "laddr", runs[0].id)[2]
 
 
@@ -333,11 +333,11 @@ def test_the_command_writes_a_picture_and_a_table(
 def test_a_mistake_is_one_line(
     words: tuple[str, ...], why: str, files: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, out, told = called(capsys, "chart", *(files[int(w)] if w.isdigit() else w for w in words))
+    code, out, reported = called(capsys, "chart", *(files[int(w)] if w.isdigit() else w for w in words))
     assert code == 2
     assert out == ""
-    assert why in told
-    assert told.count("\n") == 1
+    assert why in reported
+    assert reported.count("\n") == 1
 
 
 def test_the_page_for_teachers_works_as_it_is_written(
@@ -361,6 +361,6 @@ def test_the_page_for_teachers_works_as_it_is_written(
             for word in words
             for path in (sorted(map(str, Path().glob(word))) if "*" in word else [word])
         ]
-        code, _, told = called(capsys, *(files[0] if word == "last" else word for word in globbed))
-        assert code == 0, f"{line}: {told}"
+        code, _, reported = called(capsys, *(files[0] if word == "last" else word for word in globbed))
+        assert code == 0, f"{line}: {reported}"
     assert "lovelace" not in Path("mine.latlab.jsonl").read_text(encoding="utf-8")

@@ -112,7 +112,7 @@ def test_a_chart_that_a_run_has_not_is_refused_and_writes_nothing(form: str, tmp
     header, footer = map(json.loads, lines)
     footer["figures"] = [each for each in footer["figures"] if each["kind"] == "derived"]
     run.write_text(f"{json.dumps(header)}\n{json.dumps(footer)}\n", encoding="utf-8")
-    told = called(["chart", str(run), "long_tail", "-o", f"x.{form}"], tmp_path, {})
-    assert (told.returncode, told.stderr.count("\n")) == (2, 1)
-    assert "no chart 'long_tail' of this run: no record of this run holds 1,000" in told.stderr
+    reported = called(["chart", str(run), "long_tail", "-o", f"x.{form}"], tmp_path, {})
+    assert (reported.returncode, reported.stderr.count("\n")) == (2, 1)
+    assert "no chart 'long_tail' of this run: no record of this run holds 1,000" in reported.stderr
     assert not (tmp_path / f"x.{form}").exists()

@@ -62,25 +62,25 @@ def check(called: Command, place: Path, runs: list[str]) -> Command:
 def test_the_exit_code_says_what_became_of_the_gates(
     check: Command, gates: str, code: int, first: str
 ) -> None:
-    told = check(gates)
-    assert (told.returncode, told.stderr) == (code, "")
-    assert told.stdout.splitlines()[0] == first
-    assert " RAM · " in told.stdout
-    assert told.stdout.splitlines()[1].endswith(": 1 and 4 runs.")
+    done = check(gates)
+    assert (done.returncode, done.stderr) == (code, "")
+    assert done.stdout.splitlines()[0] == first
+    assert " RAM · " in done.stdout
+    assert done.stdout.splitlines()[1].endswith(": 1 and 4 runs.")
 
 
 def test_a_mistake_is_one_line_and_code_2(check: Command, called: Command, runs: list[str]) -> None:
-    for told in (
+    for done in (
         check("broken"),
         check(HELD, "--gate", "nowhere.toml"),
         check('[gate]\n"RAM\\u001b]0;x\\u0007" = { max = "1 s" }'),
         check(HELD, "--against", "new.latlab.jsonl"),
         called("check", runs[-1]),
     ):
-        assert (told.returncode, told.stdout) == (2, "")
-        assert told.stderr.count("\n") == 1
-        assert told.stderr.startswith("latlab: ")
-        assert "\x1b" not in told.stderr
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.count("\n") == 1
+        assert done.stderr.startswith("latlab: ")
+        assert "\x1b" not in done.stderr
 
 
 THREE = """\
@@ -93,9 +93,9 @@ THREE = """\
 
 
 def test_json_has_every_gate_with_its_reason(check: Command) -> None:
-    told = check(THREE, "--format", "json")
-    whole = json.loads(told.stdout)
-    assert told.returncode == 1
+    done = check(THREE, "--format", "json")
+    whole = json.loads(done.stdout)
+    assert done.returncode == 1
     assert whole["held"] is False
     assert [(each["gate"], each["verdict"], each["level"]) for each in whole["gates"]] == [
         ("RAM", "broken", "error"),
@@ -112,8 +112,8 @@ def test_json_has_every_gate_with_its_reason(check: Command) -> None:
 
 
 def test_junit_has_a_case_for_each_gate(check: Command) -> None:
-    told = check(THREE, "--format", "junit")
-    suite = ElementTree.fromstring(told.stdout)
+    done = check(THREE, "--format", "junit")
+    suite = ElementTree.fromstring(done.stdout)
     assert {name: suite.get(name) for name in ("tests", "failures", "skipped")} == {
         "tests": "4",
         "failures": "1",
@@ -128,9 +128,9 @@ def test_junit_has_a_case_for_each_gate(check: Command) -> None:
 def test_github_gets_annotations_and_a_table(check: Command, place: Path) -> None:
     summary = place / "summary.md"
     summary.write_text("# before\n", encoding="utf-8")
-    told = check(THREE, "--format", "github", GITHUB_STEP_SUMMARY=str(summary))
-    assert told.returncode == 1
-    first, second, third, last = told.stdout.splitlines()
+    done = check(THREE, "--format", "github", GITHUB_STEP_SUMMARY=str(summary))
+    assert done.returncode == 1
+    first, second, third, last = done.stdout.splitlines()
     assert first.startswith("::error title=broken%3A RAM::114 ns (113–115 ns), max 1.00 ns")
     assert second.startswith("::warning title=broken%3A L1 48 KiB::")
     assert third.startswith("::warning title=undecided%3A disk%2C durable 4 KiB write::")
@@ -160,14 +160,14 @@ def test_names_of_strangers_do_nothing(check: Command, place: Path, runs: list[s
         file.write_text(text.replace('"operation":"getppid"', f'"operation":{hostile}'), encoding="utf-8")
     summary = place / "summary.md"
     key = json.dumps("kernel.syscall:a%0A*")
-    told = check(f'[gate]\n{key} = {{ max = "1 ns" }}\n', "--format", form, GITHUB_STEP_SUMMARY=str(summary))
-    assert told.returncode == 1, told.stderr
+    done = check(f'[gate]\n{key} = {{ max = "1 ns" }}\n', "--format", form, GITHUB_STEP_SUMMARY=str(summary))
+    assert done.returncode == 1, done.stderr
     for character in "\x1b\x07\r\u202e\ufffe":
-        assert form == "json" or character not in told.stdout
-    assert sum(line.startswith("::") for line in told.stdout.splitlines()) == (form == "github")
+        assert form == "json" or character not in done.stdout
+    assert sum(line.startswith("::") for line in done.stdout.splitlines()) == (form == "github")
     if form == "github":
         command, properties, message = re.fullmatch(
-            r"::(\w+) title=([^:,\r\n]*)::(.*)", told.stdout.splitlines()[0]
+            r"::(\w+) title=([^:,\r\n]*)::(.*)", done.stdout.splitlines()[0]
         ).groups()  # type: ignore[union-attr]
         assert command == "error"
         assert "a%250A%3A%3Aerror" in properties
@@ -176,10 +176,10 @@ def test_names_of_strangers_do_nothing(check: Command, place: Path, runs: list[s
         assert len(re.findall(r"(?<!\\)\|", row)) == 5
         assert not re.search(r"(?<!\\)[<`\[]", row)
     elif form == "junit":
-        case = ElementTree.fromstring(told.stdout)[0]
+        case = ElementTree.fromstring(done.stdout)[0]
         assert "::error::x" in case.get("name", "")
     elif form == "json":
-        assert json.loads(told.stdout)["gates"][0]["point"].startswith("a%0A::error::x")
+        assert json.loads(done.stdout)["gates"][0]["point"].startswith("a%0A::error::x")
 
 
 # ---------------------------------------------------------------------------------------- measured once more
@@ -205,30 +205,30 @@ def measuring(monkeypatch: pytest.MonkeyPatch, place: Path, runs: list[str]) -> 
 def test_what_is_not_held_is_measured_twice_more_before_anything_is_said(
     check: Command, measuring: list[dict[str, Any]]
 ) -> None:
-    told = check(f'undecided = "measure"\n{THREE}')
-    assert told.returncode == 1
+    done = check(f'undecided = "measure"\n{THREE}')
+    assert done.returncode == 1
     assert [options["only"] for options in measuring] == [
         ["memory.load.dependent", "storage.sync"],
         ["memory.load.dependent"],
     ]
-    assert told.stderr.splitlines() == [
+    assert done.stderr.splitlines() == [
         "not all gates hold: measuring memory.load.dependent, storage.sync again (1 of 2 at most)",
         "not all gates hold: measuring memory.load.dependent again (2 of 2 at most)",
     ]
     # Three runs that agree lie on one side of the limit.
-    assert told.stdout.startswith("Not passed: 2 broken and 2 held.")
+    assert done.stdout.startswith("Not passed: 2 broken and 2 held.")
     assert all("/again/" in str(options["out"]) for options in measuring)
 
 
 def test_what_is_held_is_not_measured_again(check: Command, measuring: list[dict[str, Any]]) -> None:
-    told = check(f'undecided = "measure"\n{HELD}')
-    assert (told.returncode, told.stderr, measuring) == (0, "", [])
+    done = check(f'undecided = "measure"\n{HELD}')
+    assert (done.returncode, done.stderr, measuring) == (0, "", [])
 
 
 def test_a_run_of_another_machine_is_not_measured_here(check: Command) -> None:
-    told = check('undecided = "measure"\n[gate]\n"RAM" = { max = "113.86 ns" }')
-    assert told.returncode == 0
-    assert told.stderr.splitlines()[1] == "not measured again: the run was measured on another machine"
+    done = check('undecided = "measure"\n[gate]\n"RAM" = { max = "113.86 ns" }')
+    assert done.returncode == 0
+    assert done.stderr.splitlines()[1] == "not measured again: the run was measured on another machine"
 
 
 # ------------------------------------------------------------------------------------------- of kept runs
@@ -248,9 +248,9 @@ def kept(own_home: Path, place: Path, runs: list[str]) -> None:
 def test_a_gate_file_is_written_once_and_replaced_only_where_that_is_asked(
     called: Command, place: Path
 ) -> None:
-    told = called("gate", "--init")
-    assert (told.returncode, told.stdout) == (0, "")
-    assert told.stderr == "wrote latlab-gate.toml, from run-4 and 4 kept runs; latlab check reads it\n"
+    done = called("gate", "--init")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr == "wrote latlab-gate.toml, from run-4 and 4 kept runs; latlab check reads it\n"
     file = place / "latlab-gate.toml"
     assert tomllib.loads(file.read_text(encoding="utf-8"))["gate"]["RAM"]["change"].endswith(" %")
     assert called("check", "last", "--against", "run-0,run-1,run-2").returncode == 0
@@ -267,11 +267,11 @@ def test_a_gate_file_is_written_once_and_replaced_only_where_that_is_asked(
 
 @pytest.mark.usefixtures("kept")
 def test_a_machine_is_held_against_itself(called: Command, own_home: Path) -> None:
-    told = called("check", "--aa", "5")
-    assert told.returncode == 0
-    assert told.stdout.startswith("24 comparisons of 5 runs of this machine, assigned")
-    assert "False alarms with 2 runs a side: 0 %" in told.stdout
-    assert re.search(r"^ RAM +\d+ % +\d+ %$", told.stdout, re.MULTILINE)
+    done = called("check", "--aa", "5")
+    assert done.returncode == 0
+    assert done.stdout.startswith("24 comparisons of 5 runs of this machine, assigned")
+    assert "False alarms with 2 runs a side: 0 %" in done.stdout
+    assert re.search(r"^ RAM +\d+ % +\d+ %$", done.stdout, re.MULTILINE)
     for number in (0, 1):
         (own_home / f"data/latlab/runs/run-{number}.latlab.jsonl").unlink()
     few = called("check", "--aa", "5")

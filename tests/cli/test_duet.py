@@ -30,18 +30,18 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="programs are wa
 PYTHON = (sys.executable, "-I", "-S", "-c")
 
 
-def figures(told: CompletedProcess[str]) -> dict[str, Mapping[str, Any]]:
-    assert told.returncode == 0, told.stderr
-    return {each["name"]: each for each in json.loads(told.stdout)["figures"]}
+def figures(reported: CompletedProcess[str]) -> dict[str, Mapping[str, Any]]:
+    assert reported.returncode == 0, reported.stderr
+    return {each["name"]: each for each in json.loads(reported.stdout)["figures"]}
 
 
 def test_a_program_that_sleeps_longer_is_found_by_its_wall_time(called: Command) -> None:
-    told = called("duet", "--json", "--pairs", "5", "--", "sleep", "0.05", "--vs", "sleep", "0.15")
-    wall = figures(told)["wall time"]
+    reported = called("duet", "--json", "--pairs", "5", "--", "sleep", "0.05", "--vs", "sleep", "0.15")
+    wall = figures(reported)["wall time"]
     # However busy the machine, the first takes at least 50 ms and the second 150 ms.
     assert wall["a"] >= 0.05
     assert wall["b"] >= 0.15
-    assert json.loads(told.stdout)["sides"] == [
+    assert json.loads(reported.stdout)["sides"] == [
         {"label": "sleep 0.05", "command": "sleep 0.05"},
         {"label": "sleep 0.15", "command": "sleep 0.15"},
     ]
@@ -52,8 +52,8 @@ def test_ten_percent_more_work_is_found_where_it_can_be_counted(called: Command)
     faults = "bytearray({} << 12).__setitem__(slice(None, None, 4096), bytes({}))"
     a, b = ([*PYTHON, faults.format(pages, pages)] for pages in (100_000, 110_000))
     for other, kind in ((b, "changed"), (a, "same")):
-        told = called("duet", "--json", "--pairs", "4", "--warmup", "0", "--", *a, "--vs", *other)
-        found = figures(told)["page faults"]
+        reported = called("duet", "--json", "--pairs", "4", "--warmup", "0", "--", *a, "--vs", *other)
+        found = figures(reported)["page faults"]
         assert found["verdict"] == kind
         assert found["ratio"] == pytest.approx(1.1 if kind == "changed" else 1.0, abs=0.01)
 
@@ -62,8 +62,8 @@ def test_pairs_follow_the_warm_up_and_what_prepares_them_comes_before(called: Co
     said = place / "said"
     programs = [[*PYTHON, f"open({str(said)!r}, 'a').write({mark!r})"] for mark in "AB"]
     prepare = ["--prepare", f"printf a >> {said}", "--prepare", f"printf b >> {said}"]
-    told = called("duet", "--pairs", "4", *prepare, "--", *programs[0], "--vs", *programs[1])
-    assert told.returncode == 0, told.stderr
+    reported = called("duet", "--pairs", "4", *prepare, "--", *programs[0], "--vs", *programs[1])
+    assert reported.returncode == 0, reported.stderr
     text = said.read_text(encoding="ascii")
     assert text.startswith("aAbB")
     order = [text[place : place + 4] for place in range(4, 20, 4)]
@@ -78,10 +78,10 @@ def test_programs_get_no_input_their_output_is_thrown_away_and_their_environment
         "; sys.exit(sys.stdin.read() != '' or os.environ.get('OWN') != 'x' or 'PYTHONPATH' in os.environ)"
     )
     both = [*PYTHON, program.replace(" or 'PYTHONPATH' in os.environ", ""), "--vs", *PYTHON]
-    told = command("duet", "--pairs", "3", "--", *both, "pass", OWN="x")
-    assert told.returncode == 0, told.stderr
-    assert told.stderr == ""
-    assert "\nout\n" not in told.stdout
+    reported = command("duet", "--pairs", "3", "--", *both, "pass", OWN="x")
+    assert reported.returncode == 0, reported.stderr
+    assert reported.stderr == ""
+    assert "\nout\n" not in reported.stdout
     shown = command("duet", "--pairs", "3", "--warmup", "0", "--show-output", "--", *both, "pass", OWN="x")
     assert shown.stderr.count("error") == 3
     assert shown.stderr.count("out") == 3
@@ -91,9 +91,9 @@ def test_both_run_on_the_cpus_that_are_named(called: Command) -> None:
     before = os.sched_getaffinity(0)
     cpu = max(before)
     program = [*PYTHON, f"import os, sys; sys.exit(os.sched_getaffinity(0) != {{{cpu}}})"]
-    told = called("duet", "--pairs", "3", "--cpus", str(cpu), "--json", "--", *program, "--vs", *program)
-    assert told.returncode == 0, told.stderr
-    assert json.loads(told.stdout)["cpus"] == [cpu]
+    reported = called("duet", "--pairs", "3", "--cpus", str(cpu), "--json", "--", *program, "--vs", *program)
+    assert reported.returncode == 0, reported.stderr
+    assert json.loads(reported.stdout)["cpus"] == [cpu]
     assert os.sched_getaffinity(0) == before
 
 
@@ -103,13 +103,13 @@ def test_with_explain_the_ledger_says_which_part_of_wall_time_differs(
 ) -> None:
     calibrated(own_home / "data")
     a, b = ([*PYTHON, f"import time; time.sleep({seconds})"] for seconds in (0.05, 0.35))
-    told = called("duet", "--explain", "--json", "--pairs", "4", "--warmup", "0", "--", *a, "--vs", *b)
-    found = figures(told)
+    reported = called("duet", "--explain", "--json", "--pairs", "4", "--warmup", "0", "--", *a, "--vs", *b)
+    found = figures(reported)
     assert found["sleep"]["category"]
     assert found["sleep"]["a"] < found["sleep"]["b"]
     assert found["sleep"]["b"] >= 0.2, "most of it, however much of the wall time is not"
     assert found["wall time"]["b"] >= 0.35
-    for run in (pair[side] for pair in json.loads(told.stdout)["runs"] for side in "ab"):
+    for run in (pair[side] for pair in json.loads(reported.stdout)["runs"] for side in "ab"):
         assert sum(run["categories"].values()) == pytest.approx(run["wall_s"], rel=0.02)
     assert "memory, peak" not in found
 
@@ -142,12 +142,12 @@ def test_with_explain_the_ledger_says_which_part_of_wall_time_differs(
     ],
 )  # fmt: skip
 def test_a_mistake_or_a_failure_is_one_line(called: Command, arguments: list[str], words: str) -> None:
-    told = called("duet", *arguments)
-    assert told.returncode == 2
-    assert told.stdout == ""
-    assert told.stderr.count("\n") == 1
-    assert words in told.stderr
-    assert "hidden" not in told.stderr
+    reported = called("duet", *arguments)
+    assert reported.returncode == 2
+    assert reported.stdout == ""
+    assert reported.stderr.count("\n") == 1
+    assert words in reported.stderr
+    assert "hidden" not in reported.stderr
 
 
 def test_an_interrupt_ends_the_programs_and_keeps_what_is_done(latlab: str, tmp_path: Path) -> None:
@@ -232,7 +232,7 @@ def test_the_screen_has_each_figure_with_its_ratio_and_each_program_against_itse
     ]
 
 
-def test_what_to_do_next_is_said_where_nothing_can_be_told() -> None:
+def test_what_to_do_next_is_said_where_nothing_can_be_determined() -> None:
     assert re.fullmatch(
         r"\d+ more pairs would show a change of 7\.5 %\.", found(1.0, 1.0, noise=0.1).notes[1]
     )

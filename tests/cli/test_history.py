@@ -76,7 +76,7 @@ def folder(own_home: Path) -> Path:
     return own_home / "data/latlab/runs"
 
 
-def told(answer: CompletedProcess[str]) -> Json:
+def reported(answer: CompletedProcess[str]) -> Json:
     assert answer.returncode == 0, answer.stderr
     found: Json = json.loads(answer.stdout)
     return found
@@ -147,7 +147,7 @@ def test_a_change_is_slower_or_faster(factor: float, unit: Unit, words: str) -> 
 
 def test_json_has_all_points_with_their_ranges(called: Command, folder: Path) -> None:
     after_the_kernel(folder)
-    found = told(called("history", "--json"))
+    found = reported(called("history", "--json"))
     assert [run["id"] for run in found["runs"]] == [f"run-{number:02}" for number in range(16)]
     assert [run["id"] for run in found["runs"] if run["environment"]] == ["run-09"]
     call = figure(found, "system call")
@@ -270,7 +270,7 @@ def test_unchanged_runs_have_no_change(called: Command, folder: Path) -> None:
     answer = called("history")
     assert re.match(r"0 of \d figures changed", answer.stdout)
     assert "Environment" not in answer.stdout
-    assert not any(each["changes"] for each in some(told(called("history", "--json"))["figures"]))
+    assert not any(each["changes"] for each in some(reported(called("history", "--json"))["figures"]))
 
 
 def test_another_method_version_starts_a_new_segment(called: Command, folder: Path) -> None:
@@ -281,7 +281,7 @@ def test_another_method_version_starts_a_new_segment(called: Command, folder: Pa
         write(folder, number)
     for number in range(6, 12):
         write(folder, number, lambda record: 2.0 if syscall(record) else 1.0, records=other)
-    call = figure(told(called("history", "--json")), "system call")
+    call = figure(reported(called("history", "--json")), "system call")
     assert call["changes"] == []
     (found,) = call["breaks"]
     assert found["run"] == "run-06"
@@ -296,10 +296,10 @@ def test_disturbed_runs_are_shown_and_not_judged(called: Command, folder: Path) 
     for number in range(4):
         write(folder, number, records=disturbed)
         write(folder, number + 4, lambda _: 2.0, records=disturbed)
-    call = figure(told(called("history", "--json")), "system call")
+    call = figure(reported(called("history", "--json")), "system call")
     assert call["changes"] == []
     assert {point["kind"] for point in call["points"]} == {"disturbed"}
-    assert [change["run"] for change in figure(told(called("history", "--json")), "RAM")["changes"]] == [
+    assert [change["run"] for change in figure(reported(called("history", "--json")), "RAM")["changes"]] == [
         "run-04"
     ]
     text = called("history").stdout
@@ -309,7 +309,7 @@ def test_disturbed_runs_are_shown_and_not_judged(called: Command, folder: Path) 
 
 def test_figures_are_chosen_by_probe_and_point(called: Command, folder: Path) -> None:
     after_the_kernel(folder, 4)
-    found = told(called("history", "--json", "--figure", "storage.*:*depth 1*"))
+    found = reported(called("history", "--json", "--figure", "storage.*:*depth 1*"))
     assert {each["probe"] for each in some(found["figures"])} == {"storage.read.random"}
     assert all("depth 1" in each["point"] for each in found["figures"])
     answer = called("history", "--figure", "nothing:*")
@@ -331,12 +331,12 @@ def test_runs_are_those_of_this_machine_or_those_that_are_named(
     called("runs", "label", "run-02", "nightly")
 
     def runs(*names: str) -> list[str]:
-        return [run["id"] for run in told(called("history", "--json", *names))["runs"]]
+        return [run["id"] for run in reported(called("history", "--json", *names))["runs"]]
 
     assert runs() == ["run-01", "run-02", "run-03"]
     assert runs("run-03", "run-01") == ["run-01", "run-03"]
     assert runs("named/", "@nightly", "run-02") == ["run-02", "run-09"]
-    breaks = figure(told(called("history", "--json", "named", "last")), "RAM")["breaks"]
+    breaks = figure(reported(called("history", "--json", "named", "last")), "RAM")["breaks"]
     assert "to Other One" in breaks[0]["why"]
     answer = called("history", "@nothing")
     assert (answer.returncode, answer.stderr.count("\n")) == (2, 1)
@@ -354,7 +354,7 @@ def test_a_file_that_is_no_run_is_said_and_left_out(called: Command, folder: Pat
     write(place, 1)
     (place / "other.latlab.jsonl").write_text("{}\n", encoding="utf-8")
     answer = called("history", "--json", ".")
-    assert len(told(answer)["runs"]) == 1
+    assert len(reported(answer)["runs"]) == 1
     assert answer.stderr == "latlab: other.latlab.jsonl does not begin like a run file\n"
 
 
@@ -364,7 +364,7 @@ def test_only_the_newest_run_is_read_whole(called: Command, folder: Path) -> Non
         write(folder, number, middle="no JSON\n" * 100)
     write(folder, 10)
     with mock.patch.object(reader, "read", wraps=reader.read) as whole:
-        found = told(called("history", "--json"))
+        found = reported(called("history", "--json"))
     assert len(found["runs"]) == 11
     assert found["notes"] == []
     assert [call.args[0].name for call in whole.call_args_list] == ["run-10.latlab.jsonl"]
@@ -391,7 +391,7 @@ def test_a_run_without_its_end_is_read_whole(called: Command, folder: Path, roun
     first, *lines, _ = Path(rounds).read_text(encoding="utf-8").splitlines(keepends=True)
     folder.mkdir(parents=True)
     (folder / "short.latlab.jsonl").write_text(first + "".join(lines), encoding="utf-8")
-    found = told(called("history", "--json"))
+    found = reported(called("history", "--json"))
     assert len(figure(found, "RAM")["points"]) == 1
 
 
@@ -402,7 +402,7 @@ def test_figures_that_no_machine_has_are_shown_nevertheless(
     for number in range(12):
         by = factor if number >= 6 else 1.0
         write(folder, number, functools.partial(lambda by, record: by if syscall(record) else 1.0, by))
-    call = figure(told(called("history", "--json")), "system call")
+    call = figure(reported(called("history", "--json")), "system call")
     assert [change["run"] for change in call["changes"]] == ["run-06"]
     assert called("history").returncode == 0
 

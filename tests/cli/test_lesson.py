@@ -17,9 +17,9 @@ Command = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def test_the_lessons_are_listed_by_their_opening_questions(called: Command) -> None:
-    told = called("lesson")
-    assert told.returncode == 0
-    shown = " ".join(told.stdout.split())
+    reported = called("lesson")
+    assert reported.returncode == 0
+    shown = " ".join(reported.stdout.split())
     for name in lessons.LESSONS:
         assert f"{name} {lessons.named(name).QUESTION}" in shown
 
@@ -35,7 +35,7 @@ main()
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[subprocess.CompletedProcess[str], Path]:
+def reported(tmp_path_factory: pytest.TempPathFactory) -> tuple[subprocess.CompletedProcess[str], Path]:
     """One lesson with a guess, written in every form."""
     place = tmp_path_factory.mktemp("lesson")
     line = "lesson small-files --small --plain --full --guess -o a.html -o a.json -o a.ipynb --dir ."
@@ -54,9 +54,9 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[subprocess.Completed
 
 @pytest.mark.slow
 def test_a_lesson_shows_question_program_table_published_figure_picture_and_reasons(
-    told: tuple[subprocess.CompletedProcess[str], Path],
+    reported: tuple[subprocess.CompletedProcess[str], Path],
 ) -> None:
-    done, _ = told
+    done, _ = reported
     assert done.returncode == 0, done.stderr
     for part in (
         "Why is it faster to read/write",
@@ -73,9 +73,9 @@ def test_a_lesson_shows_question_program_table_published_figure_picture_and_reas
 
 @pytest.mark.slow
 def test_the_guess_stands_beside_the_figure_and_the_textbooks(
-    told: tuple[subprocess.CompletedProcess[str], Path],
+    reported: tuple[subprocess.CompletedProcess[str], Path],
 ) -> None:
-    done, place = told
+    done, place = reported
     guessed = json.loads((place / "a.json").read_text(encoding="utf-8"))["asked"]
     assert (guessed["guess"], guessed["textbook"]) == ("40", "75.1 slower")
     assert "Your guess: 40. Here: " in done.stdout
@@ -84,9 +84,9 @@ def test_the_guess_stands_beside_the_figure_and_the_textbooks(
 
 @pytest.mark.slow
 def test_every_form_that_was_asked_for_is_written_and_nothing_else(
-    told: tuple[subprocess.CompletedProcess[str], Path],
+    reported: tuple[subprocess.CompletedProcess[str], Path],
 ) -> None:
-    done, place = told
+    done, place = reported
     assert sorted(path.name for path in place.iterdir()) == ["a.html", "a.ipynb", "a.json"]
     assert all(f"wrote {name}" in done.stderr for name in ("a.html", "a.ipynb", "a.json"))
 
@@ -95,8 +95,8 @@ def test_every_form_that_was_asked_for_is_written_and_nothing_else(
 def test_the_first_picture_is_written_alone(called: Command, tmp_path: Path) -> None:
     pytest.importorskip("vl_convert", reason="pictures need the extra latlab[export]")
     target = tmp_path / "picture.svg"
-    told = called("lesson", "heat-equation", "--small", "--plain", "--out", str(target))
-    assert told.returncode == 0, told.stderr
+    reported = called("lesson", "heat-equation", "--small", "--plain", "--out", str(target))
+    assert reported.returncode == 0, reported.stderr
     text = target.read_text(encoding="utf-8")
     assert text.startswith("<svg")
     assert "?</text>" in text, "its question is its title"
@@ -121,7 +121,7 @@ def test_the_first_picture_is_written_alone(called: Command, tmp_path: Path) -> 
     ],
 )
 def test_a_mistake_is_one_line_before_anything_runs(called: Command, arguments: str, said: str) -> None:
-    told = called("lesson", *arguments.split())
-    assert (told.returncode, told.stdout) == (2, "")
-    assert said in told.stderr
-    assert len(told.stderr.splitlines()) == 1
+    reported = called("lesson", *arguments.split())
+    assert (reported.returncode, reported.stdout) == (2, "")
+    assert said in reported.stderr
+    assert len(reported.stderr.splitlines()) == 1

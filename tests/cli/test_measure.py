@@ -31,7 +31,7 @@ QUICK = ("measure", "--profile", "quick", "--only", "clock.read", "--budget", "2
 class Measured:
     """What a real run printed, and where it left its files."""
 
-    told: CompletedProcess[str]
+    reported: CompletedProcess[str]
     home: Path
     place: Path
 
@@ -47,7 +47,7 @@ def measure_once(latlab: str, tmp_path_factory: pytest.TempPathFactory) -> Calla
         own = {"HOME": str(home), "XDG_DATA_HOME": str(home / "data"), "LC_ALL": "C.UTF-8"}
         # It waits for nobody else's run.
         own["LATLAB_LOCK_NAME"] = secrets.token_hex(8)
-        told = subprocess.run(
+        reported = subprocess.run(
             [*before, latlab, *QUICK, *arguments],
             cwd=place,
             env=plain | own | more,
@@ -58,8 +58,8 @@ def measure_once(latlab: str, tmp_path_factory: pytest.TempPathFactory) -> Calla
             timeout=120,
             check=False,
         )
-        assert told.returncode == 0, told.stderr
-        return Measured(told, home, place)
+        assert reported.returncode == 0, reported.stderr
+        return Measured(reported, home, place)
 
     return measured
 
@@ -72,18 +72,18 @@ def usual(measure_once: Callable[..., Measured]) -> Measured:
 
 @pytest.mark.slow
 def test_a_run_is_shown_saved_and_readable(usual: Measured, called: Command) -> None:
-    assert "will take: at most" in usual.told.stderr
-    assert "saved" in usual.told.stderr
+    assert "will take: at most" in usual.reported.stderr
+    assert "saved" in usual.reported.stderr
     (file,) = usual.home.rglob("*.latlab.jsonl")
     assert load(file).stopped_by == "completed"
     again = called("show", "last", HOME=str(usual.home), XDG_DATA_HOME=str(usual.home / "data"))
-    assert again.stdout == usual.told.stdout
+    assert again.stdout == usual.reported.stdout
 
 
 @pytest.mark.slow
 def test_a_report_is_written_beside_the_run(usual: Measured) -> None:
     (report,) = usual.home.rglob("*.html")
-    assert f"report  ~/{report.relative_to(usual.home)}" in usual.told.stderr
+    assert f"report  ~/{report.relative_to(usual.home)}" in usual.reported.stderr
 
 
 @pytest.mark.slow
@@ -115,21 +115,21 @@ def confined(measure_once: Callable[..., Measured]) -> Measured:
 
 @pytest.mark.slow
 def test_a_quiet_run_says_nothing_and_is_saved_under_the_name_given(quiet: Measured) -> None:
-    assert quiet.told.stderr == ""
-    assert quiet.told.stdout
+    assert quiet.reported.stderr == ""
+    assert quiet.reported.stdout
     assert load(quiet.place / "mine.latlab.jsonl").probes == ("clock.read",)
 
 
 @pytest.mark.slow
 def test_the_c_locale_gets_ascii(quiet: Measured, confined: Measured) -> None:
-    assert quiet.told.stdout.isascii()
-    assert "will take: at most" in confined.told.stderr
-    assert confined.told.stderr.isascii()
+    assert quiet.reported.stdout.isascii()
+    assert "will take: at most" in confined.reported.stderr
+    assert confined.reported.stderr.isascii()
 
 
 @pytest.mark.slow
 def test_json_is_one_object_and_nothing_else(confined: Measured) -> None:
-    whole = json.loads(confined.told.stdout)
+    whole = json.loads(confined.reported.stdout)
     assert whole["schema"].startswith("latlab.run/2.")
     assert {record["probe"] for record in whole["records"]} == {"clock.read"}
     assert whole["footer"]["stopped_by"] == "completed"
@@ -140,7 +140,7 @@ def test_json_is_one_object_and_nothing_else(confined: Measured) -> None:
 def test_one_allowed_cpu_is_enough_and_is_said(confined: Measured) -> None:
     (file,) = confined.home.rglob("*.latlab.jsonl")
     doctor = json.loads(file.read_bytes().splitlines()[0])["doctor"]
-    assert calling.warning(confined.told, doctor, "one-cpu") == "only one CPU may be used"
+    assert calling.warning(confined.reported, doctor, "one-cpu") == "only one CPU may be used"
 
 
 def test_few_probes_have_the_whole_time_until_figures_agree(called: Command) -> None:
@@ -151,11 +151,11 @@ def test_few_probes_have_the_whole_time_until_figures_agree(called: Command) -> 
 
 
 def test_a_dry_run_says_what_it_would_do_and_does_nothing(called: Command, own_home: Path) -> None:
-    told = called("measure", "--profile", "quick", "--dry-run")
-    assert told.returncode == 0
-    assert "memory.load.dependent" in told.stdout
-    assert "will take: about" in told.stdout
-    assert told.stderr == ""
+    reported = called("measure", "--profile", "quick", "--dry-run")
+    assert reported.returncode == 0
+    assert "memory.load.dependent" in reported.stdout
+    assert "will take: about" in reported.stdout
+    assert reported.stderr == ""
     assert not list(own_home.rglob("*.jsonl"))
 
 
@@ -164,13 +164,13 @@ def test_dropping_caches_is_refused_to_all_but_root_and_said_to_root(
 ) -> None:
     if not Path("/proc/sys/vm/drop_caches").exists():
         pytest.skip("needs Linux")
-    told = called("measure", "--only", "clock.read", "--drop-caches", "--dry-run")
+    reported = called("measure", "--only", "clock.read", "--drop-caches", "--dry-run")
     if os.geteuid() == 0 and os.access("/proc/sys/vm/drop_caches", os.W_OK):
-        assert told.returncode == 0
-        assert told.stderr.count("\n") == 1
+        assert reported.returncode == 0
+        assert reported.stderr.count("\n") == 1
     else:
-        assert told.returncode == 2
-    assert "every program on this machine reads from the disk again" in told.stderr
+        assert reported.returncode == 2
+    assert "every program on this machine reads from the disk again" in reported.stderr
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(UserError, match="only root may empty"):
         may_drop_caches(True)
@@ -178,8 +178,8 @@ def test_dropping_caches_is_refused_to_all_but_root_and_said_to_root(
 
 def test_a_file_is_asked_for_by_its_absolute_path(called: Command, place: Path) -> None:
     (place / "mine").write_bytes(bytes(4096))
-    told = called("measure", "--only", "clock.read", "--file", "mine", "--dry-run")
-    assert told.returncode == 0
+    reported = called("measure", "--only", "clock.read", "--file", "mine", "--dry-run")
+    assert reported.returncode == 0
     assert make_settings(file=place / "mine").file == str(place / "mine")
 
 
@@ -197,10 +197,10 @@ def test_a_file_is_asked_for_by_its_absolute_path(called: Command, place: Path) 
 def test_a_path_that_cannot_be_emulated_is_refused_in_one_line(
     called: Command, asked: list[str], said: str
 ) -> None:
-    told = called("measure", "--dry-run", *asked)
-    assert told.returncode == 2
-    assert said in told.stderr
-    assert "Traceback" not in told.stderr
+    reported = called("measure", "--dry-run", *asked)
+    assert reported.returncode == 2
+    assert said in reported.stderr
+    assert "Traceback" not in reported.stderr
 
 
 def test_a_distance_is_in_the_settings_of_the_run() -> None:
@@ -228,23 +228,23 @@ def test_a_distance_is_in_the_settings_of_the_run() -> None:
 def test_a_server_that_cannot_be_asked_is_refused_in_one_line(
     called: Command, asked: list[str], said: str
 ) -> None:
-    told = called("measure", "--dry-run", *asked)
-    assert told.returncode == 2
-    assert said in told.stderr
-    assert "Traceback" not in told.stderr
+    reported = called("measure", "--dry-run", *asked)
+    assert reported.returncode == 2
+    assert said in reported.stderr
+    assert "Traceback" not in reported.stderr
 
 
 def test_what_leaves_the_machine_is_said_beforehand(called: Command) -> None:
-    told = called("measure", "--dry-run", "--only", "network.http", "--url", "https://example.org/")
-    assert (told.returncode, told.stderr.count("\n")) == (0, 1)
-    assert "sends requests to example.org, port 443; nothing else leaves this machine" in told.stderr
+    reported = called("measure", "--dry-run", "--only", "network.http", "--url", "https://example.org/")
+    assert (reported.returncode, reported.stderr.count("\n")) == (0, 1)
+    assert "sends requests to example.org, port 443; nothing else leaves this machine" in reported.stderr
     here = called("measure", "--dry-run", "--only", "network.http", "--url", "http://[::1]:8600/")
     assert "sends requests to ::1, port 8600, on this machine" in here.stderr
 
 
 def test_a_dry_run_is_json_for_a_program(called: Command) -> None:
-    told = called("measure", "--dry-run", "--json", "--skip", "memory.*")
-    ids = [probe["id"] for probe in json.loads(told.stdout)["probes"]]
+    reported = called("measure", "--dry-run", "--json", "--skip", "memory.*")
+    ids = [probe["id"] for probe in json.loads(reported.stdout)["probes"]]
     assert ids[0] == "clock.read"
     assert not [name for name in ids if name.startswith("memory.")]
 

@@ -88,20 +88,20 @@ def test_a_mistake_costs_one_line(
     (place / "a-link").symlink_to("picture.jsonl")
     (place / "picture.jsonl").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(200))
     before = sorted(place.rglob("*"))
-    told = called(*(argument.format(run=file) for argument in arguments))
-    assert told.returncode == 2, told.stderr
-    assert told.stdout == ""
-    assert told.stderr.count("\n") == 1, told.stderr
-    assert told.stderr.startswith("latlab: ")
-    assert said in told.stderr
+    reported = called(*(argument.format(run=file) for argument in arguments))
+    assert reported.returncode == 2, reported.stderr
+    assert reported.stdout == ""
+    assert reported.stderr.count("\n") == 1, reported.stderr
+    assert reported.stderr.startswith("latlab: ")
+    assert said in reported.stderr
     assert sorted(place.rglob("*")) == before
 
 
 def test_a_terminal_does_not_obey_what_was_typed(called: Command) -> None:
-    told = called("show", "\x1b]0;owned\x07")
-    assert told.returncode == 2
-    assert "\x1b" not in told.stderr
-    assert "\x07" not in told.stderr
+    reported = called("show", "\x1b]0;owned\x07")
+    assert reported.returncode == 2
+    assert "\x1b" not in reported.stderr
+    assert "\x07" not in reported.stderr
 
 
 def test_a_fault_of_latlabs_own_is_one_line_with_the_place_of_its_details(
@@ -114,11 +114,11 @@ def test_a_fault_of_latlabs_own_is_one_line_with_the_place_of_its_details(
 
     monkeypatch.setattr(run, "load", fail)
     assert main.run(["show", "last"]) == 1
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert told.err.count("\n") == 1
+    reported = capsys.readouterr()
+    assert reported.out == ""
+    assert reported.err.count("\n") == 1
     details = next(tmp_path.glob("latlab-fault-*.txt"))
-    assert str(details) in told.err
+    assert str(details) in reported.err
     assert "ZeroDivisionError: a fault" in details.read_text()
 
 
@@ -148,9 +148,9 @@ def test_a_full_disk_behind_stdout_is_said_in_one_line(latlab: str, file: str) -
     if not Path("/dev/full").exists():
         pytest.skip("needs /dev/full")
     with Path("/dev/full").open("w") as full:
-        told = subprocess.run(
+        reported = subprocess.run(
             [latlab, "show", file], stdout=full, stderr=subprocess.PIPE, text=True, check=False
         )
-    assert told.returncode == 1
-    assert told.stderr.count("\n") == 1
-    assert "No space left" in told.stderr
+    assert reported.returncode == 1
+    assert reported.stderr.count("\n") == 1
+    assert "No space left" in reported.stderr

@@ -61,14 +61,14 @@ def heard(**changes: object) -> noise.Noise:
             row("unexplained", 0.13),
             row("context-switch", 0.01, evidence={"switch-record": 40}, who=(("rsync", 38),)),
         ),
-        "combs": (
-            noise.Comb(
+        "periodic": (
+            noise.PeriodicInterference(
                 cause="timer-tick",
                 reason="counted",
                 hz=250.0,
                 period_ns=4e6,
                 phase_ns=1.5e6,
-                teeth=2500,
+                ticks=2500,
                 hit=2498,
                 by_chance=12.0,
                 typical_ns=2e4,
@@ -89,9 +89,9 @@ def shown(said: noise.Noise, width: int = 100) -> list[str]:
 
 
 def test_the_first_sentence_says_what_the_noise_is_made_of() -> None:
-    told = " ".join(shown(heard())[:2])
-    assert told.startswith("CPU 3 was interrupted 400 times a second for 1 µs or more, 1 % of its time:")
-    assert "61 % timer tick, 13 % unexplained, 1 % context switch." in told
+    reported = " ".join(shown(heard())[:2])
+    assert reported.startswith("CPU 3 was interrupted 400 times a second for 1 µs or more, 1 % of its time:")
+    assert "61 % timer tick, 13 % unexplained, 1 % context switch." in reported
 
 
 def test_the_unexplained_has_a_row_also_when_there_is_none() -> None:
@@ -100,15 +100,17 @@ def test_the_unexplained_has_a_row_also_when_there_is_none() -> None:
         assert rows.count("unexplained") == 1
 
 
-def test_a_comb_is_shown_with_its_period_and_phase() -> None:
-    told = " ".join(" ".join(shown(heard())).split())
-    assert "timer tick, 250.000 Hz: every 4.00000 ms from 1.500 ms on, 2,498 of 2,500 expected ticks" in told
-    assert "of 3,000 gaps of 10 µs or more, 97 % have a cause, 83 % by their period alone" in told
+def test_periodic_interference_is_shown_with_its_period_and_phase() -> None:
+    reported = " ".join(" ".join(shown(heard())).split())
+    assert (
+        "timer tick, 250.000 Hz: every 4.00000 ms from 1.500 ms on, 2,498 of 2,500 expected ticks" in reported
+    )
+    assert "of 3,000 gaps of 10 µs or more, 97 % have a cause, 83 % by their period alone" in reported
 
 
-def test_what_the_flag_shows_is_told_apart_and_counts_are_charged_to_no_gap() -> None:
+def test_what_the_flag_shows_is_distinguished_and_counts_are_charged_to_no_gap() -> None:
     row_of_10_us = noise.Explained(
-        1e4, 1000, 970, 600, 9e7, by_comb_interrupted=400, by_interrupt=350, outside=20
+        1e4, 1000, 970, 600, 9e7, by_period_interrupted=400, by_interrupt=350, outside=20
     )
     counted = noise.Counted((noise.Count("RES", "Rescheduling interrupts", 3200),))
     said = heard(
@@ -116,21 +118,22 @@ def test_what_the_flag_shows_is_told_apart_and_counts_are_charged_to_no_gap() ->
         causes=(row("timer-tick", 0.6), row("interrupt", 0.3, evidence={"interrupt-flag": 350})),
         counted=counted,
     )
-    told = " ".join(" ".join(shown(said)).split())
+    reported = " ".join(" ".join(shown(said)).split())
     assert (
         "97 % have a cause, 60 % by their period (an interrupt of this kernel in 40 %),"
-        " 35 % some interrupt by the interrupt flag alone, 2 % outside this kernel by the same flag" in told
+        " 35 % some interrupt by the interrupt flag alone, 2 % outside this kernel by the same flag"
+        in reported
     )
-    assert "counted on this CPU, per second: Rescheduling interrupts 320; it is unknown which" in told
+    assert "counted on this CPU, per second: Rescheduling interrupts 320; it is unknown which" in reported
     assert "Rescheduling" not in " ".join(shown(heard(counted=counted))), "no gap is only an interrupt"
 
 
 def test_what_is_missing_has_its_reason() -> None:
     assert "without tracepoints: needs root" in shown(heard())
-    told = " ".join(shown(heard(pinned=False, lost_records=7, dropped_gaps=9)))
-    assert "could not be pinned to one CPU" in told
-    assert "7 kernel records were lost" in told
-    assert "9 gaps did not fit into memory" in told
+    reported = " ".join(shown(heard(pinned=False, lost_records=7, dropped_gaps=9)))
+    assert "could not be pinned to one CPU" in reported
+    assert "7 kernel records were lost" in reported
+    assert "9 gaps did not fit into memory" in reported
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 120])
@@ -144,7 +147,7 @@ def test_a_program_that_ran_is_shown_without_what_a_terminal_would_obey() -> Non
 
 
 def test_a_quiet_cpu_is_said_to_be_quiet() -> None:
-    assert shown(heard(gaps=0, gaps_ns=0.0, causes=(), combs=(), explained=()))[0].startswith(
+    assert shown(heard(gaps=0, gaps_ns=0.0, causes=(), periodic=(), explained=()))[0].startswith(
         "CPU 3 had no gap of 1 µs or more in"
     )
 
@@ -162,14 +165,16 @@ def test_the_confusion_matrix_is_a_table_and_the_unseen_is_named() -> None:
         matrix={"page-fault": {"page-fault": 995, "timer-tick": 5}, "busy-stall": {"unexplained": 299}},
         lost_records=0,
     )
-    told = [line.text for line in self_test_lines(found, Screen(width=100))]
-    assert told[0].startswith("At least 99.9 % of the disturbances made on CPU 2 were found")
-    assert any(line.split() == ["page", "fault", "1,000", "996", "99.9", "%", "99.8", "%"] for line in told)
-    assert "  page fault: page fault 995, timer tick 5" in told
-    assert "not seen here: interrupt from another CPU: needs root" in told
+    reported = [line.text for line in self_test_lines(found, Screen(width=100))]
+    assert reported[0].startswith("At least 99.9 % of the disturbances made on CPU 2 were found")
+    assert any(
+        line.split() == ["page", "fault", "1,000", "996", "99.9", "%", "99.8", "%"] for line in reported
+    )
+    assert "  page fault: page fault 995, timer tick 5" in reported
+    assert "not seen here: interrupt from another CPU: needs root" in reported
 
 
-def test_what_was_tried_in_vain_is_told_with_its_reasons() -> None:
+def test_what_was_tried_in_vain_is_reported_with_its_reasons() -> None:
     score = noise.Score(
         90, 90, 300, 1.0, 1.0, not_injected={"nobody-listened": 2, "still-away": 108, "new-reason": 1}
     )
@@ -185,23 +190,23 @@ def test_what_was_tried_in_vain_is_told_with_its_reasons() -> None:
         matrix={"context-switch": {"context-switch": 90}},
         lost_records=0,
     )
-    told = [line.text for line in self_test_lines(found, Screen(width=200))]
-    assert told[0] == (
+    reported = [line.text for line in self_test_lines(found, Screen(width=200))]
+    assert reported[0] == (
         "All of the disturbances made on CPU 2 were found with evidence of their cause (context switch)."
     )
     assert (
         "not made: context switch: 111 of 201 that were tried (108 while the loop was still interrupted by"
-        " the one before, 2 while latlab was not recording, 1 new-reason)" in told
+        " the one before, 2 while latlab was not recording, 1 new-reason)" in reported
     )
-    assert "not made: busy stall: 9 of 9 that were tried (9 due while the loop was interrupted)" in told
-    assert any(line.split() == ["busy", "stall", "0", "0*", "–", "–"] for line in told)
+    assert "not made: busy stall: 9 of 9 that were tried (9 due while the loop was interrupted)" in reported
+    assert any(line.split() == ["busy", "stall", "0", "0*", "–", "–"] for line in reported)
 
 
 @pytest.mark.slow
 def test_the_command_listens_and_prints_all_it_heard_as_json(command: Command) -> None:
-    told = command("noise", "0.3", "--json")
-    assert told.returncode == 0, told.stderr
-    said = json.loads(told.stdout)
+    reported = command("noise", "0.3", "--json")
+    assert reported.returncode == 0, reported.stderr
+    said = json.loads(reported.stdout)
     assert said["seconds"] >= 0.29
     assert sum(each["count"] for each in said["causes"]) == said["gaps"]
     assert [rung["level"] for rung in said["levels"]] == list(noise.LEVELS)
@@ -210,15 +215,15 @@ def test_the_command_listens_and_prints_all_it_heard_as_json(command: Command) -
 
 @pytest.mark.slow
 def test_no_more_evidence_is_used_than_was_allowed(called: Command) -> None:
-    told = called("noise", "200ms", "--level", "time-stamps", "--json")
-    assert json.loads(told.stdout)["level"] == "time stamps"
+    reported = called("noise", "200ms", "--level", "time-stamps", "--json")
+    assert json.loads(reported.stdout)["level"] == "time stamps"
 
 
 @pytest.mark.slow
 def test_the_self_test_prints_the_confusion_matrix_as_json(called: Command) -> None:
-    told = called("noise", "0.1", "--self-test", "--json")
-    assert told.returncode == 0, told.stderr
-    said = json.loads(told.stdout)
+    reported = called("noise", "0.1", "--self-test", "--json")
+    assert reported.returncode == 0, reported.stderr
+    said = json.loads(reported.stdout)
     assert {"causes", "level", "unseen", "stalls"} <= set(said)
     # Who may not see which interrupt it was may see that there was one.
     named = set(said["causes"]) | set(said["unseen"])
@@ -273,10 +278,10 @@ MISTAKES = {
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_costs_one_line(called: Command, name: str) -> None:
     arguments, expected = MISTAKES[name]
-    told = called(*arguments)
-    assert told.returncode == 2
-    assert expected in told.stderr
-    assert len(told.stderr.splitlines()) == 1
+    reported = called(*arguments)
+    assert reported.returncode == 2
+    assert expected in reported.stderr
+    assert len(reported.stderr.splitlines()) == 1
 
 
 def test_a_listening_process_that_dies_is_said_to_have_died() -> None:

@@ -23,7 +23,7 @@ def test_show_prints_the_ladder(called: Command, file: str) -> None:
     assert result.stderr == ""
 
 
-def test_show_is_as_wide_as_it_is_told(called: Command, file: str) -> None:
+def test_show_is_as_wide_as_asked(called: Command, file: str) -> None:
     assert "10–14 of 32 MiB" in called("show", file, "-v", COLUMNS="140").stdout
     assert max(map(len, called("show", file, "-v", COLUMNS="140").stdout.splitlines())) > 100
 

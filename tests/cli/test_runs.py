@@ -36,9 +36,9 @@ def kept(own_home: Path, rounds: str) -> Path:
     return folder
 
 
-def ids(told: CompletedProcess[str]) -> list[str]:
-    assert told.returncode == 0, told.stderr
-    return [row["id"] for row in json.loads(told.stdout)]
+def ids(reported: CompletedProcess[str]) -> list[str]:
+    assert reported.returncode == 0, reported.stderr
+    return [row["id"] for row in json.loads(reported.stdout)]
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -46,9 +46,9 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 def test_runs_are_listed_with_the_newest_last(called: Command, kept: Path) -> None:
-    told = called("runs")
-    assert told.returncode == 0
-    head, *lines = told.stdout.splitlines()
+    reported = called("runs")
+    assert reported.returncode == 0
+    head, *lines = reported.stdout.splitlines()
     assert head.split() == ["run", "date", "profile", "probes", "size", "label", "machine"]
     assert [line.split()[0] for line in some(lines)] == ["run-0", "run-1", "run-2"]
     assert "2026-11-22 10:00" in lines[2]
@@ -65,8 +65,8 @@ def test_filters_keep_runs_of_a_machine_a_label_and_a_time(called: Command, kept
     assert ids(called("runs", "--json", "--label", "BEFORE")) == ["run-1"]
     assert ids(called("runs", "--json", "--since", "2026-11-21")) == ["run-1", "run-2"]
     assert ids(called("runs", "--json", "--since", "2027-01-01")) == []
-    told = called("runs", "--since", "yesterday")
-    assert (told.returncode, told.stderr) == (
+    reported = called("runs", "--since", "yesterday")
+    assert (reported.returncode, reported.stderr) == (
         2,
         "latlab: --since: 'yesterday' is not a date such as 2026-11-01\n",
     )
@@ -109,9 +109,9 @@ def test_a_label_is_kept_beside_the_runs_and_taken_away_again(called: Command, k
 
 @pytest.mark.parametrize("text", ["a,b", "@a", "a=b", "x" * 61, "a\nb", "\x1b[31m"])
 def test_a_label_that_could_not_be_named_again_is_refused(called: Command, kept: Path, text: str) -> None:
-    told = called("runs", "label", "last", text)
-    assert told.returncode == 2
-    assert told.stderr.count("\n") == 1
+    reported = called("runs", "label", "last", text)
+    assert reported.returncode == 2
+    assert reported.stderr.count("\n") == 1
     assert not (kept / "labels.json").exists()
 
 
@@ -120,9 +120,9 @@ def test_a_side_of_a_comparison_is_all_runs_with_a_label(called: Command, kept: 
         called("runs", "label", run, "before")
     sides = json.loads(called("compare", "@before", "last", "--json").stdout)["sides"]
     assert [side["runs"] for side in sides] == [["run-0", "run-1"], ["run-2"]]
-    told = called("compare", "@nothing", "last")
-    assert told.returncode == 2
-    assert "no run in '@nothing'" in told.stderr
+    reported = called("compare", "@nothing", "last")
+    assert reported.returncode == 2
+    assert "no run in '@nothing'" in reported.stderr
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"run-0": 1}', b"\xff"])
@@ -136,12 +136,12 @@ def test_damaged_labels_are_said_in_one_line_and_left_as_they_are(
         ["rm", "last", "--yes"],
         ["--label", "new"],
     ):
-        told = called("runs", *arguments)
-        assert told.returncode == 2
-        assert told.stderr.splitlines()[-1].endswith("labels.json is damaged: repair it, or move it away")
-    told = called("runs", "--json")
-    assert len(ids(told)) == 3
-    assert told.stderr.count("\n") == 1
+        reported = called("runs", *arguments)
+        assert reported.returncode == 2
+        assert reported.stderr.splitlines()[-1].endswith("labels.json is damaged: repair it, or move it away")
+    reported = called("runs", "--json")
+    assert len(ids(reported)) == 3
+    assert reported.stderr.count("\n") == 1
     assert files(kept) == before
 
 
@@ -149,18 +149,18 @@ def test_a_labels_file_that_cannot_be_written_keeps_what_it_held(called: Command
     called("runs", "label", "run-0", "old")
     before = files(kept)
     with mock.patch("pathlib.Path.replace", side_effect=OSError(28, "No space left on device")):
-        told = called("runs", "label", "run-1", "new")
-    assert told.returncode == 2
-    assert told.stderr.endswith("labels.json: No space left on device\n")
+        reported = called("runs", "label", "run-1", "new")
+    assert reported.returncode == 2
+    assert reported.stderr.endswith("labels.json: No space left on device\n")
     assert files(kept) == before
 
 
 def test_runs_are_removed_with_their_labels_after_they_were_named(called: Command, kept: Path) -> None:
     for run in ("run-0", "run-1"):
         called("runs", "label", run, "old")
-    told = called("runs", "rm", "run-0", "last", "run-2", "--yes")
-    assert told.returncode == 0
-    assert told.stderr.splitlines() == [
+    reported = called("runs", "rm", "run-0", "last", "run-2", "--yes")
+    assert reported.returncode == 0
+    assert reported.stderr.splitlines() == [
         f"removing {kept}/run-0.latlab.jsonl",
         f"removing {kept}/run-2.latlab.jsonl",
     ]
@@ -169,9 +169,9 @@ def test_runs_are_removed_with_their_labels_after_they_were_named(called: Comman
 
 
 def test_nothing_is_removed_unasked(called: Command, kept: Path) -> None:
-    told = called("runs", "rm", "last")
-    assert told.returncode == 2
-    assert told.stderr.splitlines() == [
+    reported = called("runs", "rm", "last")
+    assert reported.returncode == 2
+    assert reported.stderr.splitlines() == [
         f"would remove {kept}/run-2.latlab.jsonl",
         "latlab: nothing was removed: add --yes, or run it on a terminal to be asked",
     ]
@@ -184,8 +184,8 @@ def test_a_terminal_is_asked(called: Command, kept: Path, answer: bool, left: in
         mock.patch("latlab.cli.runs.sys", stdin=mock.Mock(), stderr=mock.Mock()),
         mock.patch.object(click, "confirm", return_value=answer) as asked,
     ):
-        told = called("runs", "rm", "last")
-    assert told.returncode == (0 if answer else 130)
+        reported = called("runs", "rm", "last")
+    assert reported.returncode == (0 if answer else 130)
     assert asked.call_args.args == ("Remove this run?",)
     assert len(files(kept)) == left
 
@@ -197,9 +197,9 @@ def test_a_file_outside_of_the_folder_of_runs_is_refused(
     outside.write_bytes(Path(rounds).read_bytes())
     (kept / "notes.jsonl").write_text("{}\n", encoding="utf-8")
     for name in ("own.latlab.jsonl", str(outside), str(kept / "notes.jsonl"), "missing.latlab.jsonl"):
-        told = called("runs", "rm", "run-0", name, "--yes")
-        assert told.returncode == 2
-        assert "is not among the kept runs" in told.stderr
+        reported = called("runs", "rm", "run-0", name, "--yes")
+        assert reported.returncode == 2
+        assert "is not among the kept runs" in reported.stderr
     assert outside.exists()
     assert len(files(kept)) == 4
     # By its path a kept one may be named as well; of a link to a file elsewhere only the link goes.

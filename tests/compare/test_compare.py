@@ -170,7 +170,7 @@ def test_a_figure_that_was_disturbed_in_every_run_of_a_side_is_not_called_change
     assert of(one, "RAM").b.runs == 4  # type: ignore[union-attr]
 
 
-def test_headlines_of_one_name_at_different_points_are_told_apart(made: Made) -> None:
+def test_headlines_of_one_name_at_different_points_are_distinguished(made: Made) -> None:
     def elsewhere(record: Record) -> Record:
         if record.probe != "memory.load.dependent" or record.point.working_set_bytes != 256 << 20:
             return record
@@ -292,10 +292,10 @@ def test_a_side_that_is_not_there_is_one_clear_line(folder: Path, words: str, sa
 def test_the_command_says_its_verdict_first_and_all_of_it_as_json(folder: Path) -> None:
     one, two = (str(folder / f"old/run-{number}.latlab.jsonl") for number in (0, 1))
     plain = {"HOME": str(folder), "LC_ALL": "C.UTF-8", "TERM": "dumb"}
-    told = called(["compare", one, two], folder, plain)
-    assert told.returncode == 0
-    assert told.stdout.startswith("Nothing demonstrably changed in ")
-    assert len(told.stdout.splitlines()) <= 40
+    reported = called(["compare", one, two], folder, plain)
+    assert reported.returncode == 0
+    assert reported.stdout.startswith("Nothing demonstrably changed in ")
+    assert len(reported.stdout.splitlines()) <= 40
     whole = called(["compare", one, two, "--json"], folder, plain)
     assert json.loads(whole.stdout)["verdict"] == "cannot-tell"
     again = called(["compare", one, one], folder, plain)

@@ -52,7 +52,7 @@ def compared(runs: list[Run], a_side: int, same: float = 0.1) -> Comparison:
 @pytest.mark.parametrize(("a_side", "others"), [(1, 0), (1, 6), (2, 0), (3, 0), (5, 0)])
 def test_runs_that_differ_by_chance_are_seldom_called_changed(made: Made, a_side: int, others: int) -> None:
     count = 2 * a_side + others
-    judged = alarms = headline = same = told = 0
+    judged = alarms = headline = same = reported = 0
     for number in range(TIMES):
         found = compared([simulated(made, number * count + run) for run in range(count)], a_side)
         judged += len(found.figures)
@@ -60,12 +60,12 @@ def test_runs_that_differ_by_chance_are_seldom_called_changed(made: Made, a_side
         kinds = [each.kind for each in some(found.headline, 8)]
         headline += "changed" in kinds
         same += kinds.count("same")
-        told += len(kinds)
+        reported += len(kinds)
     assert alarms <= 0.01 * judged
     # One of 25 is 4 %.
     assert headline <= 1
     if a_side == 5:
-        assert same >= 0.3 * told, "these runs were measured while others used the CPUs"
+        assert same >= 0.3 * reported, "these runs were measured while others used the CPUs"
 
 
 @pytest.mark.parametrize(("change", "same"), [(0.1, 0.05), (0.3, 0.1)])
@@ -79,15 +79,15 @@ def test_a_change_of_one_figure_is_found_where_it_is_visible_and_no_other_is_nam
         at = places[number % len(places)]
         runs = [simulated(made, 10 * number + run) for run in range(5)]
         runs += [simulated(made, 10 * number + run, at, 1 + change) for run in range(5, 10)]
-        told = compared(runs, 5, same)
-        own = next(each for each in told.headline if (each.probe, each.point) == at)
+        reported = compared(runs, 5, same)
+        own = next(each for each in reported.headline if (each.probe, each.point) == at)
         assert own.verdict is not None
         if own.verdict.smallest_visible <= change:
             visible += 1
             found += own.kind == "changed"
             assert own.ratio is not None
             assert math.isclose(own.ratio, 1 + change, rel_tol=0.1)
-        others += sum(each.kind == "changed" for each in told.headline if each is not own)
+        others += sum(each.kind == "changed" for each in reported.headline if each is not own)
     assert visible >= TIMES / 4
     assert found >= 0.9 * visible
     assert others <= 1

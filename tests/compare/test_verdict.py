@@ -45,9 +45,9 @@ def test_runs_of_one_machine_are_called_changed_in_one_check_of_a_hundred_at_mos
             all_of_them[::EACH],
             [each for place, each in enumerate(all_of_them) if place % EACH],
         )
-        told = [each.kind for each in verdicts(headline, SAME, together=True)]
-        any_headline += "changed" in told
-        alarms += told.count("changed")
+        reported = [each.kind for each in verdicts(headline, SAME, together=True)]
+        any_headline += "changed" in reported
+        alarms += reported.count("changed")
         alarms += [each.kind for each in verdicts(others, SAME, together=False)].count("changed")
     assert alarms <= 0.01 * times * PROBES * EACH
     # Five in a hundred comparisons are allowed; of 250, chance alone makes 20 of them in one series of forty.
@@ -61,8 +61,8 @@ def test_a_change_as_large_as_is_said_to_be_visible_is_found_in_nine_of_ten() ->
         # What is visible does not depend on whether there was a change.
         quiet = verdicts(contrasts(random.Random(dice.random()), 5, 5)[::EACH], SAME, together=True)
         change = math.log1p(max(each.smallest_visible for each in quiet))
-        told = verdicts(contrasts(dice, 5, 5, change)[::EACH], SAME, together=True)
-        for verdict in told:
+        reported = verdicts(contrasts(dice, 5, 5, change)[::EACH], SAME, together=True)
+        for verdict in reported:
             if verdict.smallest_visible <= math.expm1(change):
                 asked += 1
                 found += verdict.kind == "changed"
@@ -79,11 +79,11 @@ def test_a_change_as_large_as_is_said_to_be_visible_is_found_in_nine_of_ten() ->
 
 def test_what_did_not_change_is_called_the_same_in_half_of_the_figures_with_five_runs_a_side() -> None:
     dice = random.Random(3)
-    told = [
+    reported = [
         each.kind for _ in range(50) for each in verdicts(contrasts(dice, 5, 5)[::EACH], SAME, together=True)
     ]
-    assert told.count("same") >= len(told) / 2
-    assert told.count("changed") <= 0.01 * len(told)
+    assert reported.count("same") >= len(reported) / 2
+    assert reported.count("changed") <= 0.01 * len(reported)
 
 
 def contrast(ratio: float, error: float, degrees: float = 20.0, runs: int = 5) -> Contrast:

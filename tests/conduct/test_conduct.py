@@ -65,11 +65,13 @@ def test_a_run_without_trouble_has_all_records_and_a_footer(tmp_path: Path) -> N
 
 
 def test_events_can_be_had_as_the_json_objects_that_they_were() -> None:
-    told: list[dict[str, Any]] = []
-    Conductor(model.Settings(), command=fake(), listener=lambda event: told.append(events.plain(event))).run()
-    assert [event["event"] for event in told[:4]] == ["hello", "begin", "record", "progress"]
-    assert told[0]["machine"]["cpu"]["model_name"] == "AMD EPYC"
-    assert told[2]["record"]["novel_field"] == {"kept": True}
+    reported: list[dict[str, Any]] = []
+    Conductor(
+        model.Settings(), command=fake(), listener=lambda event: reported.append(events.plain(event))
+    ).run()
+    assert [event["event"] for event in reported[:4]] == ["hello", "begin", "record", "progress"]
+    assert reported[0]["machine"]["cpu"]["model_name"] == "AMD EPYC"
+    assert reported[2]["record"]["novel_field"] == {"kept": True}
 
 
 def test_fields_that_are_not_known_here_are_kept_in_the_file(tmp_path: Path) -> None:
@@ -107,9 +109,9 @@ def test_a_worker_killed_in_a_point_leaves_a_record_and_the_run_goes_on_without_
 
 
 def test_a_run_is_rounds_of_fresh_workers_and_its_figures_are_their_fold(tmp_path: Path) -> None:
-    told: list[object] = []
+    reported: list[object] = []
     requests = tmp_path / "requests"
-    run = conducted(tmp_path, told, rounds=4, requests=str(requests))
+    run = conducted(tmp_path, reported, rounds=4, requests=str(requests))
     assert run.stopped_by == "completed"
     assert (run.header.rounds, run.header.cpus) == (4, (0, 1))
     assert len(run.lines) == 4 * 6
@@ -130,7 +132,7 @@ def test_a_run_is_rounds_of_fresh_workers_and_its_figures_are_their_fold(tmp_pat
     assert [request["usable_memory_bytes"] for request in asked] == [None, usable, usable, usable]
     assert run.footer is not None
     assert run.footer.totals.written_bytes == 4 * 7
-    assert sum(isinstance(event, Hello) for event in told) == 4
+    assert sum(isinstance(event, Hello) for event in reported) == 4
 
 
 #: A worker writes 7: these are the bytes of three passes of four rounds, and time enough.
@@ -217,9 +219,9 @@ def test_the_time_left_is_that_of_the_whole_run_in_every_pass(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(agreement.LEAST_S, "standard", 1e6)
-    told: list[object] = []
-    conducted(tmp_path, told, rounds=4, points=1, hello=THREE_PASSES)
-    seen = [event for event in told if isinstance(event, Progress)]
+    reported: list[object] = []
+    conducted(tmp_path, reported, rounds=4, points=1, hello=THREE_PASSES)
+    seen = [event for event in reported if isinstance(event, Progress)]
     assert len(seen) == 3 * 4 * 2
     left, fractions = [event.left_s for event in seen], [event.fraction for event in seen]
     assert sorted(left, reverse=True) == left
@@ -344,7 +346,7 @@ def test_a_run_in_which_the_worker_dies_everywhere_ends_in_bounded_time(tmp_path
         ((None, None), (None, None), "or by another process"),
     ],
 )
-def test_a_kill_for_want_of_memory_is_told_from_others_by_the_kernels_counts(
+def test_a_kill_for_want_of_memory_is_distinguished_from_others_by_the_kernels_counts(
     monkeypatch: pytest.MonkeyPatch,
     before: tuple[int | None, int | None],
     now: tuple[int | None, int | None],
@@ -369,8 +371,8 @@ def test_a_worker_that_dies_before_it_says_anything_is_an_error_with_its_words(t
 def test_a_worker_that_dies_once_before_it_says_anything_is_started_again_and_a_record_says_so(
     tmp_path: Path,
 ) -> None:
-    told: list[object] = []
-    run = conducted(tmp_path, told, die_once=str(tmp_path.parent / "started"))
+    reported: list[object] = []
+    run = conducted(tmp_path, reported, die_once=str(tmp_path.parent / "started"))
     (dead,) = run.absent
     assert dead.error is not None
     assert "code 3" in dead.error.text
@@ -379,7 +381,7 @@ def test_a_worker_that_dies_once_before_it_says_anything_is_started_again_and_a_
     assert run.footer is not None
     assert run.footer.totals.worker_restarts == 1
     assert run.stopped_by == "completed"
-    assert isinstance(told[0], Died)
+    assert isinstance(reported[0], Died)
 
 
 def test_a_worker_that_cannot_measure_says_why(tmp_path: Path) -> None:
@@ -406,7 +408,7 @@ def test_a_worker_that_hangs_at_the_start_is_an_error(tmp_path: Path) -> None:
         conducted(tmp_path, hang="hello", hang_s=0.7)
 
 
-def test_lines_that_are_no_events_are_passed_over_and_told(tmp_path: Path) -> None:
+def test_lines_that_are_no_events_are_passed_over_and_reported(tmp_path: Path) -> None:
     run = conducted(tmp_path, garbage="fake.one/2")
     assert run.stopped_by == "completed"
     assert len(run.records.measured()) == 6

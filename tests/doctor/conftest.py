@@ -7,7 +7,7 @@ import pytest
 
 from latlab.doctor import Host
 from latlab.run.model import ClockFacts, ClockOverhead, Machine, Settings
-from latlab.run.noise import CauseRow, Comb, CpuNoise, Noise, Survey
+from latlab.run.noise import CauseRow, CpuNoise, Noise, PeriodicInterference, Survey
 
 HostMaker = Callable[..., Host]
 
@@ -52,9 +52,9 @@ def survey() -> Callable[..., Survey]:
 
 
 @pytest.fixture
-def comb() -> Callable[[str, float, float], Comb]:
+def ticking() -> Callable[[str, float, float], PeriodicInterference]:
     """Makes a periodic cause: its name, its rate, what it usually takes."""
-    return made_comb
+    return made_periodic
 
 
 def made_cause(name: str, per_s: float, ns: float) -> CauseRow:
@@ -64,15 +64,17 @@ def made_cause(name: str, per_s: float, ns: float) -> CauseRow:
     )  # fmt: skip
 
 
-def made_comb(name: str, hz: float, ns: float) -> Comb:
-    return Comb(
+def made_periodic(name: str, hz: float, ns: float) -> PeriodicInterference:
+    return PeriodicInterference(
         cause=name, reason="counted", hz=hz, period_ns=1e9 / hz, phase_ns=0.0,
-        teeth=200, hit=200, by_chance=1.0, typical_ns=ns, gaps=200, ns=200 * ns, share_time=0.5,
+        ticks=200, hit=200, by_chance=1.0, typical_ns=ns, gaps=200, ns=200 * ns, share_time=0.5,
     )  # fmt: skip
 
 
 def made_survey(
-    lost: tuple[float, ...] = (0.02, 0.004), combs: tuple[Comb, ...] = (), **changes: object
+    lost: tuple[float, ...] = (0.02, 0.004),
+    periodic: tuple[PeriodicInterference, ...] = (),
+    **changes: object,
 ) -> Survey:
     """CPUs by their numbers with what each lost; one second of the quietest."""
     best = min(range(len(lost)), key=lambda cpu: lost[cpu])
@@ -80,7 +82,7 @@ def made_survey(
         "cpu": best, "pinned": True, "stopped_by": "completed", "seconds": 1.0, "threshold_ns": 1000.0,
         "level": "perf records", "levels": (), "gaps": 400, "gaps_ns": lost[best] * 1e9,
         "causes": (made_cause("timer-tick", 250.0, 2e4), made_cause("unexplained", 150.0, 2e3)),
-        "combs": combs,
+        "periodic": periodic,
         "explained": (), "lost_records": 0, "dropped_gaps": 0,
     }  # fmt: skip
     cpus = tuple(CpuNoise(cpu=cpu, seconds=0.2, gaps=80, lost_share=share) for cpu, share in enumerate(lost))

@@ -10,11 +10,11 @@ from latlab.doctor.rules.standing_causes import finding
 Maker = Callable[..., Host]
 
 
-def test_each_standing_cause_is_told_with_what_it_does_to_figures(
-    host: Maker, survey: Maker, comb: Maker
+def test_each_standing_cause_is_reported_with_what_it_does_to_figures(
+    host: Maker, survey: Maker, ticking: Maker
 ) -> None:
-    ticks = (comb("timer-tick", 250.0, 3e3), comb("host-tick", 100.0, 3e4))
-    found = finding(host(heard=survey(combs=ticks)))
+    ticks = (ticking("timer-tick", 250.0, 3e3), ticking("host-tick", 100.0, 3e4))
+    found = finding(host(heard=survey(periodic=ticks)))
     assert found is not None
     assert "host's tick (100 a second) and timer tick (250 a second)" in found.title
     assert "1 in 40,000 operations of 100 ns" in found.effect
@@ -23,8 +23,8 @@ def test_each_standing_cause_is_told_with_what_it_does_to_figures(
     assert "nohz_full" in (found.remedy or "")
 
 
-def test_of_a_hosts_tick_nothing_rids_the_guest(host: Maker, survey: Maker, comb: Maker) -> None:
-    found = finding(host(heard=survey(combs=(comb("host-tick", 100.0, 3e4),))))
+def test_of_a_hosts_tick_nothing_rids_the_guest(host: Maker, survey: Maker, ticking: Maker) -> None:
+    found = finding(host(heard=survey(periodic=(ticking("host-tick", 100.0, 3e4),))))
     assert found is not None
     assert found.remedy is None
 

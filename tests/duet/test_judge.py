@@ -106,17 +106,17 @@ def test_without_a_limit_the_interval_alone_holds_its_five_percent(drift: Drift)
 @pytest.mark.parametrize("drift", [steady, warming_up])
 def test_a_program_that_is_10_percent_slower_is_found_in_nine_of_ten(drift: Drift) -> None:
     dice = random.Random(5)
-    told = [wall(duet(dice, drift, 0.03, 0.1)) for _ in range(200)]
-    assert sum(each.kind == "changed" for each in told) >= 180
-    assert not any(each.kind == "same" for each in told)
-    inside = [each.verdict.low <= 1.1 <= each.verdict.high for each in told if each.verdict]
+    reported = [wall(duet(dice, drift, 0.03, 0.1)) for _ in range(200)]
+    assert sum(each.kind == "changed" for each in reported) >= 180
+    assert not any(each.kind == "same" for each in reported)
+    inside = [each.verdict.low <= 1.1 <= each.verdict.high for each in reported if each.verdict]
     assert sum(inside) >= 180
 
 
 def test_equal_programs_with_little_noise_are_the_same() -> None:
     dice = random.Random(6)
-    told = [wall(duet(dice, steady, 0.02)).kind for _ in range(200)]
-    assert told.count("same") >= 190
+    reported = [wall(duet(dice, steady, 0.02)).kind for _ in range(200)]
+    assert reported.count("same") >= 190
 
 
 def test_a_change_as_large_as_is_said_to_be_visible_is_found_in_nine_of_ten() -> None:
@@ -125,11 +125,11 @@ def test_a_change_as_large_as_is_said_to_be_visible_is_found_in_nine_of_ten() ->
     for _ in range(400):
         quiet = wall(duet(dice, steady, 0.06)).verdict
         assert quiet is not None
-        told = wall(duet(dice, steady, 0.06, quiet.smallest_visible))
-        assert told.verdict is not None
-        if told.verdict.smallest_visible <= quiet.smallest_visible:
+        reported = wall(duet(dice, steady, 0.06, quiet.smallest_visible))
+        assert reported.verdict is not None
+        if reported.verdict.smallest_visible <= quiet.smallest_visible:
             asked += 1
-            found += told.kind == "changed"
+            found += reported.kind == "changed"
     assert asked > 150
     assert found >= 0.9 * asked
 
@@ -139,8 +139,8 @@ def test_as_many_more_pairs_as_are_said_show_what_matters() -> None:
     first = wall(duet(dice, steady, 0.05)).verdict
     assert first is not None
     assert first.more_runs
-    told = [wall(duet(dice, steady, 0.05, pairs=PAIRS + first.more_runs)).verdict for _ in range(100)]
-    visible = sorted(each.smallest_visible for each in told if each)
+    reported = [wall(duet(dice, steady, 0.05, pairs=PAIRS + first.more_runs)).verdict for _ in range(100)]
+    visible = sorted(each.smallest_visible for each in reported if each)
     assert visible[50] == pytest.approx(SHOWN * SAME, rel=0.3)
     noisy = wall(duet(dice, steady, 0.5)).verdict
     assert noisy is not None

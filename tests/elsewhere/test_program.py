@@ -352,17 +352,17 @@ def test_the_command_predicts_a_kept_ledger_and_ends_with_3_where_it_cannot(tmp_
     file = tmp_path / "explain.json"
     file.write_bytes(msgspec.json.encode(ledger(WAITS, counters=READS)))
     environment = dict(os.environ)
-    told = called(
+    reported = called(
         ["predict", "--run", str(RUN), "--json", str(file), "--on", str(RUN)], tmp_path, environment
     )
-    assert told.returncode == 0, told.stderr
-    assert json.loads(told.stdout)["answer"]["seconds"] == pytest.approx(10.0)
-    told = called(["predict", "--run", str(RUN), "--on", str(RUN), str(file)], tmp_path, environment)
-    assert "most likely" in told.stdout
+    assert reported.returncode == 0, reported.stderr
+    assert json.loads(reported.stdout)["answer"]["seconds"] == pytest.approx(10.0)
+    reported = called(["predict", "--run", str(RUN), "--on", str(RUN), str(file)], tmp_path, environment)
+    assert "most likely" in reported.stdout
     file.write_bytes(msgspec.json.encode(ledger({}, exit_code=1)))
-    told = called(["predict", "--run", str(RUN), "--on", str(RUN), str(file)], tmp_path, environment)
-    assert told.returncode == 3
-    assert "No prediction" in told.stdout
+    reported = called(["predict", "--run", str(RUN), "--on", str(RUN), str(file)], tmp_path, environment)
+    assert reported.returncode == 3
+    assert "No prediction" in reported.stdout
 
 
 @pytest.mark.parametrize(
@@ -377,22 +377,22 @@ def test_the_command_predicts_a_kept_ledger_and_ends_with_3_where_it_cannot(tmp_
     ],
 )
 def test_a_mistake_is_one_line_and_2(words: list[str], says: str, tmp_path: Path) -> None:
-    told = called(["predict", *words], tmp_path, dict(os.environ))
-    assert told.returncode == 2
-    assert says in told.stderr
-    assert told.stdout == ""
-    assert len(told.stderr.splitlines()) == 1
+    reported = called(["predict", *words], tmp_path, dict(os.environ))
+    assert reported.returncode == 2
+    assert says in reported.stderr
+    assert reported.stdout == ""
+    assert len(reported.stderr.splitlines()) == 1
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="programs are explained on Linux")
 def test_what_the_program_writes_is_apart_from_the_answer(calibrated: Calibrated, own_home: Path) -> None:
     calibrated(own_home / "data")
     words = [sys.executable, "-m", "latlab", "predict", "--json", "--run", str(RUN), "--on", str(RUN)]
-    told = subprocess.run(
+    reported = subprocess.run(
         [*words, "--", "sh", "-c", "echo out of it"], capture_output=True, text=True, check=False
     )
-    assert told.returncode in {0, 3}, told.stderr
-    assert "out of it" in told.stderr
-    found = json.loads(told.stdout)
+    assert reported.returncode in {0, 3}, reported.stderr
+    assert "out of it" in reported.stderr
+    found = json.loads(reported.stdout)
     assert found["job"] == "sh -c echo out of it"
-    assert (found["answer"] is None) == (found["refused"] is not None) == (told.returncode == 3)
+    assert (found["answer"] is None) == (found["refused"] is not None) == (reported.returncode == 3)

@@ -63,19 +63,19 @@ def test_of_the_kernels_work_that_is_left_whole_counts_say_what_it_was_for() -> 
         Within("network", 0.0, 0.1, share=0.001),
     )
     whole = msgspec.structs.replace(found.categories[0], within=within)
-    told = msgspec.structs.replace(found, categories=(whole, *found.categories[1:]))
-    sentences = verdict(told)
+    reported = msgspec.structs.replace(found, categories=(whole, *found.categories[1:]))
+    sentences = verdict(reported)
     assert sentences[0].endswith("kernel work (55–65 %); most of that on files.")
     assert any(
         "known only from counts: the kernel's work on files 50 % (40.0–60.0 %);" in each for each in sentences
     )
     assert not any("Ruled out" in each for each in sentences), "the network may have a tenth"
-    assert told.share("file-io-cpu", "network") == pytest.approx(0.501)
-    assert {row.name for row in told.known("network")} == {"network"}
+    assert reported.share("file-io-cpu", "network") == pytest.approx(0.501)
+    assert {row.name for row in reported.known("network")} == {"network"}
     # Less than half of it for sure: nothing is named.
     within = (Within("file-io-cpu", 0.2, 0.6, share=0.5),)
     whole = msgspec.structs.replace(whole, within=within)
-    assert verdict(msgspec.structs.replace(told, categories=(whole,)))[0].endswith("(55–65 %).")
+    assert verdict(msgspec.structs.replace(reported, categories=(whole,)))[0].endswith("(55–65 %).")
 
 
 def test_a_program_that_waited_for_what_cannot_be_read_is_said_to_have_waited() -> None:
@@ -119,7 +119,7 @@ def test_a_low_end_above_half_leaves_the_others_less_whatever_their_own_interval
     assert names(found) == ["computing"]
 
 
-def test_what_overlaps_is_not_told_apart_and_the_next_step_is_more_runs() -> None:
+def test_what_overlaps_is_not_distinguished_and_the_next_step_is_more_runs() -> None:
     found = answer(FEW_SAMPLES)
     assert names(found) == ["computing", "memory-management", "storage"]
     said = verdict(FEW_SAMPLES)
@@ -173,7 +173,7 @@ def test_the_next_step_is_of_the_category_that_leads_the_group_that_leads() -> N
     assert verdict(both)[-1] == "Next: find the allocating code, or try another allocator."
 
 
-def test_a_group_that_leads_for_sure_may_be_of_categories_that_are_not_told_apart() -> None:
+def test_a_group_that_leads_for_sure_may_be_of_categories_that_are_not_distinguished() -> None:
     user = rows(("compute", 0.5, 0.3, 0.7), ("allocator", 0.4, 0.25, 0.6), ("sleep", 0.1, 0.09, 0.11))
     found = answer(user)
     assert found.leading.is_known
@@ -201,7 +201,7 @@ def test_a_group_that_leads_for_sure_may_be_of_categories_that_are_not_told_apar
         (1, Rung(1, "x", available=True), None, "in 1 min; the program's effects happen each time."),
     ],
 )
-def test_what_a_model_leaves_open_is_told_by_a_higher_level_if_there_is_one(
+def test_what_a_model_leaves_open_is_reported_by_a_higher_level_if_there_is_one(
     level: Literal[1, 2, 3], rung: Rung, raised: str | None, says: str
 ) -> None:
     modelled = rows(
@@ -234,10 +234,10 @@ def test_only_what_raises_the_level_is_said_to(rung: Rung, raised: str | None, s
 
 def test_one_short_run_says_how_many_would_narrow_its_shares() -> None:
     def said(
-        width: float = 0.08, wall_s: float = 0.003, exit_code: int = 0, looks: int = 9, runs: int = 1
+        width: float = 0.08, wall_s: float = 0.003, exit_code: int = 0, scans: int = 9, runs: int = 1
     ) -> list[str]:
         made = ledger({"sleep": 0.9}, wall_s=wall_s, width=width, exit_code=exit_code)
-        observer = msgspec.structs.replace(made.observer, looks=looks)
+        observer = msgspec.structs.replace(made.observer, scans=scans)
         found = verdict(msgspec.structs.replace(made, observer=observer, runs=runs))
         return [line for line in found if "--runs" in line]
 
@@ -248,7 +248,7 @@ def test_one_short_run_says_how_many_would_narrow_its_shares() -> None:
         " effects happen each time."
     )
     # Over before anybody looked.
-    assert "--runs 1000 " in said(width=0.0, looks=0)[0]
+    assert "--runs 1000 " in said(width=0.0, scans=0)[0]
     assert said(width=0.01) == said(wall_s=1.0) == said(exit_code=1) == said(runs=20) == []
 
 
@@ -258,7 +258,7 @@ def test_a_process_that_runs_is_watched_for_longer() -> None:
 
 
 @pytest.mark.parametrize(("wall_s", "runs", "most"), [(0.3, 1, 200), (100.0, 1, 2), (0.3, 100, 500)])
-def test_nobody_is_told_to_wait_for_more_than_a_minute_or_twice_as_long_as_before(
+def test_nobody_is_asked_to_wait_for_more_than_a_minute_or_twice_as_long_as_before(
     wall_s: float, runs: int, most: int
 ) -> None:
     explained = msgspec.structs.replace(FEW_SAMPLES, wall_s=wall_s, runs=runs)
@@ -325,7 +325,7 @@ def test_what_most_of_a_category_is_decides_what_is_said_of_it(
     assert said[-1].startswith(f"Next: {step}")
 
 
-def test_who_waits_for_a_disk_to_write_is_not_told_to_read_ahead() -> None:
+def test_who_waits_for_a_disk_to_write_is_not_asked_to_read_ahead() -> None:
     counters = {"device_written_bytes": 1e9, "device_read_bytes": 1e6}
     assert "write larger blocks" in verdict(ledger({"storage-wait": 0.9}, counters=counters))[-1]
 

@@ -91,4 +91,4 @@ def test_the_table_says_how_much_it_explains(written: SimpleNamespace) -> None:
     read = sum(row.read.bytes for row in files.rows if row.read)
     assert files.read_share == pytest.approx(min(read / files.counted_read_bytes, 1), rel=1e-3)
     assert files.read_share > 0.4
-    assert files.looks > 1
+    assert files.scans > 1

@@ -188,7 +188,7 @@ def test_who_writes_to_the_disk_what_memory_gave_waits_for_writing() -> None:
     assert [each.name for each in judge(direct, MACHINE).judged] == ["writing"]
 
 
-def test_reads_and_writes_are_told_apart_by_the_parts_of_the_ledger() -> None:
+def test_reads_and_writes_are_distinguished_by_the_parts_of_the_ledger() -> None:
     both = ledger(
         {"file-io-cpu": 0.4},
         counters=READS | {"written_chars": 4e9, "write_calls": 1e5},
@@ -222,7 +222,7 @@ def test_a_few_bytes_read_get_none_of_the_time_of_a_large_write() -> None:
     assert "not distinguished" not in writing.says
 
 
-def test_reads_and_writes_that_nobody_told_apart_are_said_to_be_so() -> None:
+def test_reads_and_writes_that_nobody_distinguished_are_said_to_be_so() -> None:
     copy = {"read_chars": 1e9, "read_calls": 1e4, "written_chars": 1e9, "write_calls": 1e4}
     judged = judge(ledger({"file-io-cpu": 0.4}, counters=copy), MACHINE).judged
     assert {each.name for each in judged} == {"reading", "writing"}

@@ -229,7 +229,7 @@ def test_no_more_runs_at_once_than_there_are_cpus_nor_longer_than_the_kernel_cou
     assert not any("The kernel counted" in note for note in ledger.get("notes", ()))
 
 
-def test_ctrl_c_ends_the_watching_of_a_process_and_what_was_seen_is_told() -> None:
+def test_ctrl_c_ends_the_watching_of_a_process_and_what_was_seen_is_reported() -> None:
     def links() -> Iterator[str]:
         for entry in Path("/proc/self/fd").iterdir():
             # The folder's own has gone by now.

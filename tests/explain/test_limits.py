@@ -131,7 +131,7 @@ def test_limits_are_measured_once_and_without_a_file(
     assert ctypes.CDLL(None).inotify_add_watch(watched, bytes(tmp_path), 0x100) >= 0, "IN_CREATE"
     said: list[str] = []
     kept = Kept(Store(own_home / "runs"))
-    first = calibrated(["fault"], kept, told=said.append)
+    first = calibrated(["fault"], kept, report=said.append)
     assert len(said) == 1
     with pytest.raises(BlockingIOError):
         os.read(watched, 4096)
@@ -139,7 +139,7 @@ def test_limits_are_measured_once_and_without_a_file(
     assert b"seen" in os.read(watched, 4096)
     os.close(watched)
     # The next program finds them, or why there are none.
-    again = calibrated(["fault"], Kept(Store(own_home / "runs")), told=said.append)
+    again = calibrated(["fault"], Kept(Store(own_home / "runs")), report=said.append)
     assert len(said) == 1
     assert {name: curve.points for name, curve in again.curves.items()} == {
         name: curve.points for name, curve in first.curves.items()

@@ -148,7 +148,7 @@ def test_who_waits_for_the_disk_is_named_with_its_caller() -> None:
     assert "in load" not in verdict(short)[0]
 
 
-def test_a_server_is_told_by_its_own_address_and_a_client_by_the_other_end() -> None:
+def test_a_server_is_named_by_its_own_address_and_a_client_by_the_other_end() -> None:
     to = "tcp 10.0.0.1:80 to 10.0.0.2"
     served = using(*(file(f"{to}:{port}", "socket", 10.0, 2**20) for port in (4001, 4002, 4003)))
     assert most_of(served, group("network")) == "; most bytes: 3 connections at 10.0.0.1:80, written 3 MiB"

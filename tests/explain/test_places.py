@@ -210,7 +210,7 @@ def test_python_functions_and_lines_are_found_and_sum_to_wall_time(
     assert "two.py:" in result.stderr
 
 
-def test_what_calls_is_told_from_what_runs(
+def test_what_calls_is_distinguished_from_what_runs(
     interpreted: tuple[subprocess.CompletedProcess[str], dict[str, Any]],
 ) -> None:
     _, ledger = interpreted

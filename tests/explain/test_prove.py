@@ -225,10 +225,10 @@ def file(tmp_path: Path) -> Path:
 def input_on(kinds: str, *folders: Path) -> Iterator[Path]:
     """An input in the first folder whose file system is of that kind."""
     for folder in filter(Path.is_dir, folders):
-        told = subprocess.run(
+        reported = subprocess.run(
             ["stat", "--file-system", "--format=%T", folder], capture_output=True, text=True, check=True
         )
-        if re.fullmatch(kinds, told.stdout.strip()):
+        if re.fullmatch(kinds, reported.stdout.strip()):
             with tempfile.NamedTemporaryFile(dir=folder) as made:
                 made.write(os.urandom(1 << 20))
                 made.flush()
@@ -427,14 +427,14 @@ def test_nothing_is_left_of_a_copy_when_latlab_is_killed(tmp_path: Path, root: P
     temporary, content = tmp_path / "temporary", file.read_bytes()
     temporary.mkdir()
     in_memory = [path for path in (Path("/dev/shm"),) if path.is_dir()]
-    reading, told = os.pipe()
+    reading, reported = os.pipe()
     proving = subprocess.Popen(
-        [sys.executable, "-c", PROVES, str(told), str(file)],
+        [sys.executable, "-c", PROVES, str(reported), str(file)],
         cwd=root,
         env=os.environ | {"TMPDIR": str(temporary), "PYTHONPATH": f"{root}:{root / 'python'}"},
-        pass_fds=[told],
+        pass_fds=[reported],
     )
-    os.close(told)
+    os.close(reported)
     with open(reading, "rb") as pipe:  # noqa: PTH123 - a descriptor
         said = pipe.read(8 + len(content))
     # The program has read its copy, which is there until it or latlab ends.
@@ -509,13 +509,13 @@ def test_the_command_says_how_often_tries_it_and_names_bound_and_what_was_found(
     # One that is over sooner is run several times in a row.
     touches = "import time; [len(bytearray(8 << 20)) for _ in range(60)]; time.sleep(0.05)"
     program = [sys.executable, "-I", "-S", "-c", f"print('once'); {touches}"]
-    told = explain(
+    reported = explain(
         "--prove", "--yes", "--no-limits", "--runs", "1", "--level", "3", "--json", str(file), "--", *program
     )
-    assert told.returncode == 0, told.stderr
-    assert told.stdout == "once\n"
-    assert "more times, about" in told.stderr
-    assert "its other effects" in told.stderr.replace("\n", " ")
+    assert reported.returncode == 0, reported.stderr
+    assert reported.stdout == "once\n"
+    assert "more times, about" in reported.stderr
+    assert "its other effects" in reported.stderr.replace("\n", " ")
     written = json.loads(file.read_text(encoding="utf-8"))
     names = [each["name"] for each in written["proof"]["experiments"]]
     # Which categories of so short a program are seen is chance; what they call for is not.
@@ -527,7 +527,7 @@ def test_the_command_says_how_often_tries_it_and_names_bound_and_what_was_found(
     assert {"name", "kind", "wall_s", "low_s", "high_s", "saving_low", "saving_high", "why"} <= set(
         written["bounds"][0]
     )
-    assert "experiment" in told.stderr
+    assert "experiment" in reported.stderr
 
 
 @pytest.mark.parametrize(
@@ -541,22 +541,22 @@ def test_the_command_says_how_often_tries_it_and_names_bound_and_what_was_found(
     ],
 )
 def test_a_mistake_is_one_line_before_anything_is_run(arguments: list[str], says: str) -> None:
-    told = explain(*arguments)
-    assert told.returncode == 2
-    assert len(told.stderr.splitlines()) == 1
-    assert says in told.stderr
+    reported = explain(*arguments)
+    assert reported.returncode == 2
+    assert len(reported.stderr.splitlines()) == 1
+    assert says in reported.stderr
 
 
 def test_an_input_that_can_be_read_only_once_is_no_input_of_experiments() -> None:
     reading, writing = os.pipe()
     os.close(writing)
-    told = explain("--prove", "--yes", "--", "cat", stdin=reading)
+    reported = explain("--prove", "--yes", "--", "cat", stdin=reading)
     os.close(reading)
-    assert told.returncode == 2
-    assert "read only once" in told.stderr
+    assert reported.returncode == 2
+    assert "read only once" in reported.stderr
 
 
 def test_what_fails_is_explained_and_not_run_again() -> None:
-    told = explain("--prove", "--yes", "--no-limits", "--level", "3", "--", "sh", "-c", "exit 4")
-    assert told.returncode == 4
-    assert "not run again because it ended with 4" in told.stderr
+    reported = explain("--prove", "--yes", "--no-limits", "--level", "3", "--", "sh", "-c", "exit 4")
+    assert reported.returncode == 4
+    assert "not run again because it ended with 4" in reported.stderr

@@ -58,9 +58,9 @@ def test_a_budget_that_is_held_passes_and_its_figure_is_kept(
 
 
 def test_a_broken_budget_fails_on_the_users_line_with_the_figure(outcome: Outcome) -> None:
-    told = outcome(HELD, storage_wait=0.2)
-    told.assert_outcomes(failed=1)
-    told.stdout.fnmatch_lines(
+    done = outcome(HELD, storage_wait=0.2)
+    done.assert_outcomes(failed=1)
+    done.stdout.fnmatch_lines(
         [
             '>   *latlab_gate([[]"./prog"[]], wait_disk=*',
             "E   *Failed: latlab_gate: ./prog takes more than it may:",
@@ -68,17 +68,19 @@ def test_a_broken_budget_fails_on_the_users_line_with_the_figure(outcome: Outcom
             "test_*.py:2: Failed",
         ]
     )
-    assert "pytest_plugin.py" not in told.stdout.str()
+    assert "pytest_plugin.py" not in done.stdout.str()
 
 
-def test_what_cannot_be_told_skips_with_the_reason_or_fails_if_the_test_says_so(outcome: Outcome) -> None:
-    told = outcome(HELD, "-rs", storage_wait=0.05)
-    told.assert_outcomes(skipped=1)
-    told.stdout.fnmatch_lines(["SKIPPED*./prog: wait_disk is 5.0 % (4.0–6.0 %)*cannot tell*"])
+def test_what_cannot_be_determined_skips_with_the_reason_or_fails_if_the_test_says_so(
+    outcome: Outcome,
+) -> None:
+    done = outcome(HELD, "-rs", storage_wait=0.05)
+    done.assert_outcomes(skipped=1)
+    done.stdout.fnmatch_lines(["SKIPPED*./prog: wait_disk is 5.0 % (4.0–6.0 %)*cannot tell*"])
     strict = HELD.replace("requests=100", 'requests=100, undecided="fail"')
-    told = outcome(strict, storage_wait=0.05)
-    told.assert_outcomes(failed=1)
-    told.stdout.fnmatch_lines(["E   *Failed: latlab_gate: ./prog, not known:", "E   *wait_disk is 5.0 %*"])
+    done = outcome(strict, storage_wait=0.05)
+    done.assert_outcomes(failed=1)
+    done.stdout.fnmatch_lines(["E   *Failed: latlab_gate: ./prog, not known:", "E   *wait_disk is 5.0 %*"])
 
 
 MARKED = """
@@ -101,9 +103,9 @@ class TestProgram:
 
 
 def test_marks_of_a_test_its_class_and_its_module_are_budgets(outcome: Outcome) -> None:
-    told = outcome(MARKED, "--strict-markers", storage_wait=0.2, sleep=0.2)
-    told.assert_outcomes(failed=1, passed=2)
-    told.stdout.fnmatch_lines(["E   *sleep is 20 %*allowed: 15 %", "E   *wait_disk is 20 %*allowed: 5.0 %"])
+    done = outcome(MARKED, "--strict-markers", storage_wait=0.2, sleep=0.2)
+    done.assert_outcomes(failed=1, passed=2)
+    done.stdout.fnmatch_lines(["E   *sleep is 20 %*allowed: 15 %", "E   *wait_disk is 20 %*allowed: 5.0 %"])
 
 
 @pytest.mark.parametrize(
@@ -118,16 +120,16 @@ def test_marks_of_a_test_its_class_and_its_module_are_budgets(outcome: Outcome) 
     ],
 )
 def test_a_mistake_is_said_on_the_users_line(outcome: Outcome, given: str, words: str) -> None:
-    told = outcome(f'def test(latlab_gate):\n    latlab_gate(["true"], {given})\n')
-    told.assert_outcomes(failed=1)
-    told.stdout.fnmatch_lines([f"E   *Failed: {words}", "*:2: Failed"])
+    done = outcome(f'def test(latlab_gate):\n    latlab_gate(["true"], {given})\n')
+    done.assert_outcomes(failed=1)
+    done.stdout.fnmatch_lines([f"E   *Failed: {words}", "*:2: Failed"])
 
 
 def test_a_mark_without_a_name_is_a_mistake(outcome: Outcome) -> None:
     test = '@__import__("pytest").mark.latlab("5 %")\ndef test(latlab_gate):\n    pass\n'
-    told = outcome(test)
-    told.assert_outcomes(errors=1)
-    told.stdout.fnmatch_lines(["*@pytest.mark.latlab: '5 %' has no name: write wall=\"2 s\""])
+    done = outcome(test)
+    done.assert_outcomes(errors=1)
+    done.stdout.fnmatch_lines(["*@pytest.mark.latlab: '5 %' has no name: write wall=\"2 s\""])
 
 
 # ---- for real
@@ -168,9 +170,9 @@ def test_programs_are_run_in_the_tests_folder_and_environment(
 ) -> None:
     calibrated(own_home / "data")
     pytester.makepyfile(REAL)
-    told = pytester.runpytest_subprocess("-p", "no:cacheprovider", *PLUGIN, "-v")
-    told.assert_outcomes(failed=5, passed=1)
-    told.stdout.fnmatch_lines(
+    done = pytester.runpytest_subprocess("-p", "no:cacheprovider", *PLUGIN, "-v")
+    done.assert_outcomes(failed=5, passed=1)
+    done.stdout.fnmatch_lines(
         [
             "E   *page_faults is 5*, allowed: 40,000*",
             "E   *wall is *ms, allowed: 100 ms. python* spends * sleeping*",
@@ -194,10 +196,10 @@ def test_the_tests_of_the_page_pass(
         (pytester.path / name).write_text(text, encoding="ascii")
     program = "import csv, sys\nprint(sum(int(row[0]) for row in csv.reader(open(sys.argv[1]))))\n"
     (pytester.path / "report.py").write_text(program, encoding="ascii")
-    told = pytester.runpytest_subprocess("-p", "no:cacheprovider", "--strict-markers", *PLUGIN)
-    found = told.parseoutcomes()
+    done = pytester.runpytest_subprocess("-p", "no:cacheprovider", "--strict-markers", *PLUGIN)
+    found = done.parseoutcomes()
     # On a busy machine a share may be too uncertain to be held against a limit.
-    assert set(found) <= {"passed", "skipped"}, told.stdout.str()
+    assert set(found) <= {"passed", "skipped"}, done.stdout.str()
     assert found["passed"] >= 1
     assert sum(found.values()) == 4
 
@@ -215,5 +217,5 @@ def test_loading_the_plugin_imports_nothing_of_latlab_but_itself() -> None:
         "import pytest, sys; before = set(sys.modules); import latlab.pytest_plugin"
         "; print(*sorted(set(sys.modules) - before))"
     )
-    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert told.stdout.split() == ["latlab", "latlab.pytest_plugin"]
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["latlab", "latlab.pytest_plugin"]

@@ -73,14 +73,14 @@ def test_the_exit_code_is_the_programs(reported: Reported) -> None:
     assert {name: each["exit_code"] for name, each in reported.items()} == CODES
 
 
-def test_the_signal_that_ended_a_program_is_told(reported: Reported) -> None:
+def test_the_signal_that_ended_a_program_is_reported(reported: Reported) -> None:
     assert reported["is killed"]["ledger"]["program"]["signal"] == signal.SIGKILL
     assert reported["crashes"]["ledger"]["program"]["signal"] == signal.SIGSEGV
     assert "It was ended by signal 11 (SIGSEGV)." in reported["crashes"]["said"].replace("\n", " ")
     assert "It was ended by signal 11 (SIGSEGV)." in reported["crashes"]["ledger"]["verdict"]["says"]
 
 
-def test_a_program_that_cannot_be_started_is_told_in_one_line(reported: Reported) -> None:
+def test_a_program_that_cannot_be_started_is_reported_in_one_line(reported: Reported) -> None:
     for name, says in (
         ("does not exist", "no such program"),
         ("cannot be executed", "may not be executed"),
@@ -91,7 +91,7 @@ def test_a_program_that_cannot_be_started_is_told_in_one_line(reported: Reported
         assert reported[name]["ledger"] is None
 
 
-def test_the_books_close_whatever_the_program_does(reported: Reported) -> None:
+def test_the_accounting_closes_whatever_the_program_does(reported: Reported) -> None:
     ledgers = [each["ledger"] for each in reported.values() if each["ledger"] is not None]
     for ledger in some(ledgers, least=len(PROGRAMS) - 2):
         assert sum(row["share"] for row in ledger["categories"]) == pytest.approx(1.0, abs=1e-9), ledger

@@ -46,29 +46,32 @@ def said(explained: Explained) -> str:
 def test_the_slow_stage_is_the_one_that_waits_least_at_its_pipes(slow: int) -> None:
     shares = [0.02 if at == slow else 0.5 + 0.1 * at for at in range(3)]
     least = 60 if slow == 0 else 50
-    told = said(pipeline(*shares))
+    text = said(pipeline(*shares))
     assert (
         f"The slow stage of its pipeline is stage-{slow} ({20 + slow}): it waits at its pipes for 2.0 %"
-        in told
+        in text
     )
-    assert f"of its time, every other stage for at least {least} %." in told
+    assert f"of its time, every other stage for at least {least} %." in text
 
 
 def test_a_stage_that_waits_for_something_else_holds_up_the_others_too() -> None:
     explained = pipeline(0.9, 0.8)
     asleep = msgspec.structs.replace(explained.processes[0], waits=(_part("sleep", 0.9),))
-    told = msgspec.structs.replace(explained, processes=(asleep, *explained.processes[1:]))
-    assert "The slow stage of its pipeline is stage-0" in said(told)
+    text = msgspec.structs.replace(explained, processes=(asleep, *explained.processes[1:]))
+    assert "The slow stage of its pipeline is stage-0" in said(text)
 
 
-def test_a_few_looks_do_not_tell_which_stage_is_slow() -> None:
+def test_a_few_scans_do_not_show_which_stage_is_slow() -> None:
     explained = pipeline(0.1, 0.4)
-    for looks, told in ((9, "cannot be determined from 9 scans (10 % and 40 %)"), (900, "is stage-0 (20)")):
-        observer = msgspec.structs.replace(explained.observer, recorded_share=0.0, looks=looks)
-        assert told in said(msgspec.structs.replace(explained, observer=observer))
+    for scans, text in (
+        (9, "cannot be determined from 9 scans (10 % and 40 %)"),
+        (900, "is stage-0 (20)"),
+    ):
+        observer = msgspec.structs.replace(explained.observer, recorded_share=0.0, scans=scans)
+        assert text in said(msgspec.structs.replace(explained, observer=observer))
 
 
-def test_stages_that_wait_about_as_long_are_not_told_apart() -> None:
+def test_stages_that_wait_about_as_long_are_not_distinguished() -> None:
     assert (
         "No stage of its pipeline is much slower than the next: they wait at their pipes for 40 % and 45 %"
         in said(pipeline(0.45, 0.4))
@@ -85,8 +88,8 @@ def test_a_program_that_a_signal_ended_says_so(number: int, name: str) -> None:
 
 @pytest.mark.parametrize(("width", "doubted"), [(0.01, True), (0.05, False)])
 def test_other_programs_are_blamed_for_a_share_that_they_surely_took(width: float, *, doubted: bool) -> None:
-    told = said(ledger({"run-queue-wait": 0.12}, width=width))
-    assert ("Other programs, or a limit on its CPU time, slow it down" in told) is doubted
+    text = said(ledger({"run-queue-wait": 0.12}, width=width))
+    assert ("Other programs, or a limit on its CPU time, slow it down" in text) is doubted
 
 
 @pytest.mark.parametrize("shares", [(), (0.6,), (0.02, 0.03), (0.0, 0.01, 0.6)])
@@ -107,18 +110,18 @@ REST = PathStep("others", 0.14, 1.4)
 
 
 def test_the_critical_path_is_said_instead_of_the_slow_stage() -> None:
-    told = verdict(hung_on(SORT, TR, REST, OTHER_SORT, DISK))
-    assert "CPU time on the critical path, of the 9.20 s recorded: sort 61 %, tr 20 %." in told
-    assert "its pipeline" not in " ".join(told)
+    text = verdict(hung_on(SORT, TR, REST, OTHER_SORT, DISK))
+    assert "CPU time on the critical path, of the 9.20 s recorded: sort 61 %, tr 20 %." in text
+    assert "its pipeline" not in " ".join(text)
 
 
 @pytest.mark.parametrize(
     "explained", [hung_on(SORT), hung_on(SORT, TR, recorded=0.49), hung_on()], ids=["one", "little", "none"]
 )
 def test_a_path_of_one_process_or_of_less_than_half_is_not_said(explained: Explained) -> None:
-    told = said(explained)
-    assert "while the end waited" not in told
-    assert "The slow stage of its pipeline is stage-0" in told
+    text = said(explained)
+    assert "while the end waited" not in text
+    assert "The slow stage of its pipeline is stage-0" in text
     assert critical_path(explained) == []
 
 
@@ -168,7 +171,7 @@ def test_whether_it_waits_for_the_disk_is_always_answered(
         {"unexplained": unexplained} if share is None else {"unexplained": unexplained, "storage-wait": share}
     )
     explained = ledger(shares, width=0.0 if share == unexplained else 0.01)
-    observer = msgspec.structs.replace(explained.observer, looks=9)
+    observer = msgspec.structs.replace(explained.observer, scans=9)
     assert says in said(msgspec.structs.replace(explained, level=level, observer=observer))
 
 
@@ -177,15 +180,15 @@ def test_little_waiting_for_the_disk_is_said_by_its_upper_end() -> None:
 
 
 def test_the_first_sentence_may_answer_for_the_disk() -> None:
-    told = verdict(ledger({"storage-wait": 0.8}))
-    assert told[0] == "x spends 80 % of 10.0 s waiting for the disk (79–81 %)."
-    assert not any("the disk" in sentence for sentence in told[1:])
+    text = verdict(ledger({"storage-wait": 0.8}))
+    assert text[0] == "x spends 80 % of 10.0 s waiting for the disk (79–81 %)."
+    assert not any("the disk" in sentence for sentence in text[1:])
 
 
 def test_no_share_is_said_twice() -> None:
     shares = {"storage-wait": 0.2, "file-io-cpu": 0.1, "allocator": 0.3, "run-queue-wait": 0.15}
-    told = said(ledger(shares))
-    numbers = re.findall(r"[\d.]+ %(?=[^)]| )", re.sub(r"\([^)]*\)", "", told))
-    assert sorted(numbers) == sorted(set(numbers)), told
-    assert told.startswith("x spends 55 % of 10.0 s computing (54–56 %, with 30 % allocating memory).")
-    assert "Also: working on files and waiting for the disk 30 % (29–31 %), waiting for a CPU 15 %" in told
+    text = said(ledger(shares))
+    numbers = re.findall(r"[\d.]+ %(?=[^)]| )", re.sub(r"\([^)]*\)", "", text))
+    assert sorted(numbers) == sorted(set(numbers)), text
+    assert text.startswith("x spends 55 % of 10.0 s computing (54–56 %, with 30 % allocating memory).")
+    assert "Also: working on files and waiting for the disk 30 % (29–31 %), waiting for a CPU 15 %" in text

@@ -98,9 +98,9 @@ def test_the_shells_of_a_shim_are_said_with_their_time() -> None:
 
 def test_the_verdict_is_about_the_program_that_did_the_work() -> None:
     explained = started(("sh", "-c", "gzip big; true"), SHELL, process(2, 1, "gzip", 0.9))
-    told = verdict(explained)
-    assert told[0] == "gzip spends 90 % of 10.0 s computing (89–91 %)."
-    assert told[1] == "The work was done by gzip big, started by sh -c."
+    reported = verdict(explained)
+    assert reported[0] == "gzip spends 90 % of 10.0 s computing (89–91 %)."
+    assert reported[1] == "The work was done by gzip big, started by sh -c."
 
 
 def wrapped(*below: tuple[str, float], slept: float = 0.99) -> dict[str, Any]:

@@ -134,7 +134,7 @@ def test_several_runs_of_a_host_are_its_repeats(written: Callable[..., Path]) ->
     assert survey.named == ()
 
 
-def test_hosts_without_a_name_are_told_apart_by_their_files(written: Callable[..., Path]) -> None:
+def test_hosts_without_a_name_are_distinguished_by_their_files(written: Callable[..., Path]) -> None:
     def anonymous(header: dict[str, Any]) -> None:
         header["machine"]["os"]["host_name"] = None
 

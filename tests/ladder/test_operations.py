@@ -188,7 +188,7 @@ def test_a_file_is_created_in_the_phase_of_that_name(run: Run) -> None:
 
 
 @pytest.mark.parametrize(("times", "reported"), [(1.5, True), (0.7, True), (1.02, False)])
-def test_first_reads_that_take_another_time_are_told_beside_the_figure(
+def test_first_reads_that_take_another_time_are_reported_beside_the_figure(
     changed: Change, run: Run, times: float, reported: bool
 ) -> None:
     (record,) = run.select("storage.read.random", block_bytes=4096, queue_depth=1, path="direct")

@@ -103,7 +103,7 @@ def test_the_tail_of_pokes_leaves_out_the_empty_ones(run: Run) -> None:
     assert "of 600,000" in text_of(run, "pokes-have-a-tail")
 
 
-def test_what_disturbed_pokes_is_told_with_its_causes(run: Run, changed: Change) -> None:
+def test_what_disturbed_pokes_is_reported_with_its_causes(run: Run, changed: Change) -> None:
     noisy = changed(lambda record: record.probe == "memory.poke", flags=("disturbed",))
     assert text_of(noisy, "pokes-have-a-tail") == text_of(run, "pokes-have-a-tail")
 
@@ -168,13 +168,13 @@ def test_a_sleep_that_ends_soon_enough_surprises_nobody(run: Run, without: Drop)
     assert named(exact, "sleeps-are-late") is None
 
 
-def test_the_worst_kind_of_false_sharing_is_told(run: Run, changed: Change) -> None:
+def test_the_worst_kind_of_false_sharing_is_reported(run: Run, changed: Change) -> None:
     assert "write different variables" in text_of(run, "false-sharing-costs")
     mild = {"operations": [{"operation": "store", "same_line_ns": 0.8, "own_line_ns": 0.3}]}
     assert named(changed(concluded("memory.false_sharing"), findings=mild), "false-sharing-costs") is None
 
 
-def test_load_is_told_from_half_as_long_again(changed: Change) -> None:
+def test_load_is_reported_from_half_as_long_again(changed: Change) -> None:
     curve = {
         "read_percent": 100,
         "threads": 3,

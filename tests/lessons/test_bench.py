@@ -67,7 +67,7 @@ def test_times_of_one_cell_are_written_in_one_way() -> None:
     assert Cell("bytes", 2e6, 1e6, 4e6, 3).shown == "2 MB (1 MB – 4 MB)"
 
 
-def test_who_waits_is_told_how_far_it_is_where_nothing_was_said_for_long(
+def test_who_waits_is_shown_how_far_it_is_where_nothing_was_said_for_long(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     now = [0.0]

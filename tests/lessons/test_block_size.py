@@ -169,7 +169,7 @@ def third_rule(*two: Curve, systems: tuple[str, str] = ("", ""), why: str = "") 
     return str(table.cell("solid", "python").value)
 
 
-def test_where_the_one_disk_stands_is_told_by_its_own_cold_reads() -> None:
+def test_where_the_one_disk_stands_is_known_by_its_own_cold_reads() -> None:
     for curve_of, stands in (
         (SOLID, "80.0 µs, like solid state"),
         (SPINNING, "9.00 ms, like a spinning disk"),

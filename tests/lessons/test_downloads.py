@@ -228,7 +228,7 @@ def test_the_phases_of_a_file_are_its_time_and_a_kept_connection_is_not_opened()
     assert "connect" not in transfers.phases_of({**stamps, "connected": 0})
 
 
-def test_a_process_that_is_late_or_ends_is_told_of_and_gone() -> None:
+def test_a_process_that_is_late_or_ends_is_reported_and_gone() -> None:
     sleeper = distance.Helper([sys.executable, "-c", "import time; time.sleep(60)"])
     with pytest.raises(Cannot, match="did not answer"):
         sleeper.ask({}, 0.2)
@@ -239,7 +239,7 @@ def test_a_process_that_is_late_or_ends_is_told_of_and_gone() -> None:
     ended.close()
 
 
-def test_urls_of_the_user_are_fetched_and_each_is_told_of(server: str, tmp_path: Path) -> None:
+def test_urls_of_the_user_are_fetched_and_each_is_reported(server: str, tmp_path: Path) -> None:
     urls = (f"{server}/bytes/100", f"{server}/nothing", f"{server}/bytes/200")
     with Bench(directory=tmp_path, urls=urls) as bench:
         real = transfers.of_the_user(bench)

@@ -174,7 +174,7 @@ def test_its_pictures_in_a_notebook_are_those_of_its_page_and_ask_no_server(foun
 
 
 @every_lesson
-def test_who_asks_for_the_documents_sizes_is_told_first_how_long_they_take(
+def test_who_asks_for_the_documents_sizes_is_shown_first_how_long_they_take(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def stopped(*_arguments: object, **_options: object) -> Result:

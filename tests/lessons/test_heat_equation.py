@@ -15,7 +15,7 @@ from latlab.lessons.model import Result
 from latlab.lessons.programs import heat_equation, heat_lines
 
 
-def test_the_saving_is_told_round_by_round() -> None:
+def test_the_saving_is_reported_round_by_round() -> None:
     arms = {
         "fresh": lesson.Arm(Times((2.0, 4.0, 10.0))),
         "swapped": lesson.Arm(Times((1.0, 3.0, 9.0, 99.0))),

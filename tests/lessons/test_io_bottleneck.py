@@ -352,8 +352,8 @@ def table_of(
 @pytest.mark.parametrize(
     ("level", "samples", "told"), [(1, 50, True), (1, 40, False), (2, 50, False), (3, 50, False)]
 )
-def test_what_reading_is_made_of_is_told_by_samples_in_it_and_without_waits_for_a_cpu(
-    level: int, samples: int, *, told: bool
+def test_what_reading_is_made_of_is_reported_by_samples_in_it_and_without_waits_for_a_cpu(
+    level: int, samples: int, *, reported: bool
 ) -> None:
     shares = {"file-io-cpu": 0.02, "page-faults": 0.05, "memory-copy": 0.01, "run-queue-wait": 0.6}
     parts = [{"name": name, "share": share, "low": share, "high": share} for name, share in shares.items()]
@@ -365,8 +365,8 @@ def test_what_reading_is_made_of_is_told_by_samples_in_it_and_without_waits_for_
     }
     ledgers = {"go_simple": Ledger(COLD, ledger)}
     said = lesson.say("small", TEXT, ledgers=ledgers).misled[-1]
-    assert ("It equates the stage of reading" in said.says) is told
-    assert not told or ("25 % is I/O here" in said.found and "75 % is memory" in said.found)
+    assert ("It equates the stage of reading" in said.says) is reported
+    assert not reported or ("25 % is I/O here" in said.found and "75 % is memory" in said.found)
     cell = table_of("ledger", ledgers=ledgers).cell("go_simple_reading", "cpu")
     assert f"level {level}, {samples} samples" in cell.why
 
@@ -549,14 +549,14 @@ def test_explain_shows_the_stages_of_the_fastest_of_three_runs(tmp_path: Path) -
     file, program = tmp_path / "a.json", [sys.executable, str(PROGRAMS / "words.py")]
     with (tmp_path / "text").open("rb") as source:
         words = ["--no-limits", "--level", "3", "--best-of", "3", "--json", str(file), "--", *program]
-        told = explain(*words, stdin=source.fileno())
-    assert told.returncode == 0, told.stderr
+        reported = explain(*words, stdin=source.fileno())
+    assert reported.returncode == 0, reported.stderr
     body = json.loads(file.read_text(encoding="utf-8"))
     assert len(body["best_of_s"]) == 3
     assert body["wall_s"] == min(body["best_of_s"])
     assert {stage["name"] for stage in body["stages"]} == {*STAGES, ""}
-    assert "(best of 3 runs: " in " ".join(told.stderr.split())
-    assert len(told.stdout.splitlines()) == len(tally)
+    assert "(best of 3 runs: " in " ".join(reported.stderr.split())
+    assert len(reported.stdout.splitlines()) == len(tally)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="explain reads /proc")
@@ -568,10 +568,10 @@ def test_a_run_that_fails_is_the_last_and_a_pipe_is_refused(tmp_path: Path) -> N
     assert runs.read_text(encoding="ascii") == "x\nx\n"
     reading, writing = os.pipe()
     os.close(writing)
-    told = explain(*words, stdin=reading)
+    reported = explain(*words, stdin=reading)
     os.close(reading)
-    assert (told.returncode, runs.read_text(encoding="ascii")) == (2, "x\nx\n")
-    assert "only once" in told.stderr
+    assert (reported.returncode, runs.read_text(encoding="ascii")) == (2, "x\nx\n")
+    assert "only once" in reported.stderr
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="explain reads /proc")
@@ -579,5 +579,5 @@ def test_a_run_that_fails_is_the_last_and_a_pipe_is_refused(tmp_path: Path) -> N
     "wrong", ["--best-of 0", "--best-of x", "--best-of 2 --runs 2", "--best-of 2 --pid 1"]
 )
 def test_a_wrong_number_of_runs_is_one_line(wrong: str) -> None:
-    told = explain(*wrong.split(), "--", "true")
-    assert (told.returncode, len(told.stderr.splitlines())) == (2, 1), told.stderr
+    reported = explain(*wrong.split(), "--", "true")
+    assert (reported.returncode, len(reported.stderr.splitlines())) == (2, 1), reported.stderr

@@ -62,7 +62,7 @@ def test_a_reason_or_unknown_is_given_where_the_published_ratio_is_far_away() ->
     assert "523.9" not in " ".join(small_files.say(small_files.Found(pairs, near)).reasons)
 
 
-def test_a_price_of_a_file_is_told_only_where_it_is_more_than_the_rounds_differ() -> None:
+def test_a_price_of_a_file_is_reported_only_where_it_is_more_than_the_rounds_differ() -> None:
     pairs = small_files.PAIRS["default"]
     found = {name: Times((0.03, 0.004)) for name in ("write_one", "read_one", "read_many")}
     for many, reported in (((0.031, 0.03), True), ((0.031, 0.003), False)):

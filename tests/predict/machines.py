@@ -28,9 +28,9 @@ def machine(
     limits = {"usable_cpus": cpus, "usable_memory_bytes": memory}
     own = {name: value for name, value in limits.items() if value is not None}
     fields = dict(HERE.machine)
-    told = fields["limits"]
-    assert isinstance(told, dict)
-    fields["limits"] = {**told, **own}
+    reported = fields["limits"]
+    assert isinstance(reported, dict)
+    fields["limits"] = {**reported, **own}
     header = msgspec.structs.replace(HERE.header, machine=type(HERE.machine)(fields))
     factors = {name.replace("__", "."): factor for name, factor in slower.items()}
     return Run(

@@ -113,10 +113,10 @@ def test_the_how_to_works_with_its_commands_as_they_stand(
 )
 def test_a_plan_that_is_none_is_one_line(printed: Printed, tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "plan.toml").write_text(text)
-    code, told = printed("--plan", str(tmp_path / "plan.toml"))
+    code, reported = printed("--plan", str(tmp_path / "plan.toml"))
     assert code == 2
-    assert said in told
-    assert len(told.strip().splitlines()) == 1
+    assert said in reported
+    assert len(reported.strip().splitlines()) == 1
 
 
 def test_a_program_is_run_and_kept_beside_its_prediction(printed: Printed) -> None:

@@ -35,7 +35,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     return Run(msgspec.structs.replace(own.header, machine=machine), own.records, own.footer)
 
 
-def told(run: Run, *words: str, options: Options = COLD, directory: Path | None = None) -> Prediction:
+def answer(run: Run, *words: str, options: Options = COLD, directory: Path | None = None) -> Prediction:
     job, place = parsed(words, options)
     return asked(job, run, str(directory) if directory else None, place)
 
@@ -55,7 +55,7 @@ def another(run: Run, change: Callable[[dict[str, Any]], object]) -> Run:
 
 
 def test_without_a_trap_there_is_an_answer(run: Run, tmp_path: Path) -> None:
-    assert told(run, "read", "3GB", directory=tmp_path).branches
+    assert answer(run, "read", "3GB", directory=tmp_path).branches
 
 
 @pytest.fixture
@@ -100,14 +100,14 @@ def test_memory_that_looks_like_a_disk(run: Run) -> None:
     if not os.access("/dev/shm", os.W_OK):
         pytest.skip("no file system in memory here")
     assert "which is memory and no disk" in why(
-        told(run, "write", "1GB", options=Options(), directory=Path("/dev/shm"))
+        answer(run, "write", "1GB", options=Options(), directory=Path("/dev/shm"))
     )
 
 
 def test_a_sparse_file(run: Run, tmp_path: Path) -> None:
     with (tmp_path / "holes").open("wb") as opened:
         opened.truncate(1 << 30)
-    assert "holes" in why(told(run, "read", str(tmp_path / "holes")))
+    assert "holes" in why(answer(run, "read", str(tmp_path / "holes")))
 
 
 def test_a_file_larger_than_memory_is_not_taken_for_cached(run: Run) -> None:
@@ -115,8 +115,10 @@ def test_a_file_larger_than_memory_is_not_taken_for_cached(run: Run) -> None:
     size = 2 * memory_of(run.machine)
     if size > total:
         pytest.skip("memory is larger than the disk")
-    assert "cannot be in the page cache" in why(told(run, "read", str(size), options=Options(cache="cached")))
-    (only,) = told(run, "read", str(size), options=Options()).branches
+    assert "cannot be in the page cache" in why(
+        answer(run, "read", str(size), options=Options(cache="cached"))
+    )
+    (only,) = answer(run, "read", str(size), options=Options()).branches
     assert only.parts[0].name == "reading from the disk"
 
 
@@ -124,7 +126,7 @@ def test_a_file_larger_than_memory_is_not_taken_for_cached(run: Run) -> None:
 def test_a_file_system_behind_a_network(run: Run, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     here = another(run, lambda machine: machine["dir"]["file_system"].update(kind=kind)).header
     monkeypatch.setattr("latlab.predict.describe", lambda _: here)
-    assert "a server or a program answers there" in why(told(run, "read", "3GB"))
+    assert "a server or a program answers there" in why(answer(run, "read", "3GB"))
 
 
 def test_a_disk_that_was_throttled_after_two_gigabytes(run: Run) -> None:
@@ -137,7 +139,7 @@ def test_a_disk_that_was_throttled_after_two_gigabytes(run: Run) -> None:
         findings={"slices": [2e9] * 4 + [1e8] * 12, "slice_s": 0.25},
     )
     probed = Run(run.header, (*run.records, slow), run.footer)
-    assert "the disk slowed down" in why(told(probed, "read", "9GB"))
+    assert "the disk slowed down" in why(answer(probed, "read", "9GB"))
 
 
 def test_two_jobs_at_once(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -148,19 +150,19 @@ def test_two_jobs_at_once(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: P
     # Of another program's job nobody told.
     (tmp_path / "io").write_text("some avg10=80.00 avg60=10.00 avg300=1.00 total=1\n")
     monkeypatch.setattr(refuse, "_PRESSURE", tmp_path / "io")
-    assert "other programs wait for a disk" in why(told(run, "read", "3GB"))
+    assert "other programs wait for a disk" in why(answer(run, "read", "3GB"))
 
 
 def test_a_machine_on_its_battery(run: Run) -> None:
     before = another(run, lambda machine: machine["cpu"].update(power_source="mains (then)"))
-    assert "power source: mains (then) then" in why(told(before, "read", "3GB"))
+    assert "power source: mains (then) then" in why(answer(before, "read", "3GB"))
 
 
 def test_a_run_of_another_machine(run: Run) -> None:
     theirs = another(run, lambda machine: machine["cpu"].update(model_name="Another CPU"))
-    assert "the run is of another machine (CPU: Another CPU then" in why(told(theirs, "read", "3GB"))
+    assert "the run is of another machine (CPU: Another CPU then" in why(answer(theirs, "read", "3GB"))
 
 
 def test_an_older_kernel(run: Run) -> None:
     before = another(run, lambda machine: machine["os"].update(kernel_release="4.19.0"))
-    assert "kernel: 4.19.0 then" in why(told(before, "syscalls", "1000", options=Options()))
+    assert "kernel: 4.19.0 then" in why(answer(before, "syscalls", "1000", options=Options()))

@@ -37,9 +37,9 @@ def commands(program: str) -> list[tuple[str, str]]:
 @functools.cache
 def help_of(*words: str) -> str:
     """What `latlab WORDS --help` prints."""
-    told = calling.called([*words, "--help"], ROOT, os.environ)
-    assert told.returncode == 0, told.stderr
-    return told.stdout
+    reported = calling.called([*words, "--help"], ROOT, os.environ)
+    assert reported.returncode == 0, reported.stderr
+    return reported.stdout
 
 
 def parts_of(name: str) -> Collection[str]:

@@ -137,9 +137,9 @@ def test_names_of_strangers_do_nothing(made: Made) -> None:
 def test_the_command_writes_the_page_and_says_so(made: Made, tmp_path: Path) -> None:
     files = [str(made(seed).save(tmp_path / f"{seed}.latlab.jsonl")) for seed in (1, 2)]
     plain = {"HOME": str(tmp_path), "LC_ALL": "C.UTF-8", "TERM": "dumb"}
-    told = called(["compare", *files, "--html", "page.html"], tmp_path, plain)
-    assert (told.returncode, told.stderr) == (0, "wrote page.html\n")
-    assert told.stdout.startswith("Nothing demonstrably changed")
+    reported = called(["compare", *files, "--html", "page.html"], tmp_path, plain)
+    assert (reported.returncode, reported.stderr) == (0, "wrote page.html\n")
+    assert reported.stdout.startswith("Nothing demonstrably changed")
     assert "<!doctype html>" in (tmp_path / "page.html").read_text(encoding="utf-8")
     wrong = called(["compare", *files, "--html", "page.pdf"], tmp_path, plain)
     assert wrong.returncode == 2

@@ -346,7 +346,7 @@ def test_an_access_across_lines_is_named_as_that(document: Document) -> None:
         ((100, 101), (100, 101), " of all time."),
     ],
 )
-def test_a_power_law_and_what_it_means_for_averages_are_told_by_ranges(
+def test_a_power_law_and_what_it_means_for_averages_are_reported_by_ranges(
     run: Run, p99: tuple[float, float], p999: tuple[float, float], said: str
 ) -> None:
     record = some(r for r in run.records if r.kind == "per_op" and r.summary is not None)[0]
@@ -452,7 +452,7 @@ def test_memory_that_answers_takes_no_30_gb_of_a_disk(run: Run, described: Probe
     assert "4 KiB: " in small["reading", "cold cache"]
 
 
-def test_the_depth_that_is_told_is_the_least_with_nearly_the_highest_rate(
+def test_the_depth_that_is_reported_is_the_least_with_nearly_the_highest_rate(
     run: Run, described: Probes
 ) -> None:
     def at(depth: int, rate: float) -> Record:
@@ -503,7 +503,7 @@ def test_how_many_times_as_long_small_files_take_has_its_spread(run: Run, descri
     assert re.search(r"takes [\d,.]+ times as long as one file \(5 to 20 between repeats\); most", first)
 
 
-def test_what_was_disturbed_is_told_below_the_ladder(run: Run, described: Probes) -> None:
+def test_what_was_disturbed_is_reported_below_the_ladder(run: Run, described: Probes) -> None:
     def noisy(record: Record) -> Record:
         own = record.probe == "kernel.syscall"
         return msgspec.structs.replace(record, flags=("disturbed", "few_blocks: 1 of 6")) if own else record
@@ -603,15 +603,15 @@ def test_a_rule_that_one_point_breaks_withholds_what_is_made_of_that_point_and_n
     assert shown.listings[0] == of_topic(topic, run, described).listings[0]
 
 
-def test_the_device_has_its_part_of_a_mean_and_what_is_not_told_says_why(document: Document) -> None:
+def test_the_device_has_its_part_of_a_mean_and_what_is_not_reported_says_why(document: Document) -> None:
     own = section(document, "storage_sync")
     rows = own.listings[-1].table.rows
     assert len(rows) == 4
     for _, mean, device, _, rest, requests in rows:
         assert float(device or 0) + float(rest or 0) == pytest.approx(mean)
         assert requests == pytest.approx(2.0)
-    told = "No device time for 4 points: others used the device: it moved 1.4 times the bytes."
-    assert told in own.evidence
+    reported = "No device time for 4 points: others used the device: it moved 1.4 times the bytes."
+    assert reported in own.evidence
 
 
 def test_the_measured_disk_is_not_listed_as_unmeasured(document: Document) -> None:

@@ -50,7 +50,7 @@ def of(run: Run, described: Probes, *rows: dict[str, object], **findings: object
         ({"speed_up": {"value": 1.6}}, "is unknown, because it was measured once; ten files allow 5."),
     ],
 )
-def test_a_speed_up_is_told_or_why_it_is_not(
+def test_a_speed_up_is_reported_or_why_it_is_not(
     run: Run, described: Probes, changes: dict[str, object], said: str
 ) -> None:
     found = of(run, described, {**ROW, **changes})

@@ -82,7 +82,7 @@ def test_fields_that_only_some_rows_have_stay_with_their_rows() -> None:
     assert unpacked(small, parts) == {"chart": {"data": {"values": rows}}}
 
 
-def test_true_and_one_are_told_apart() -> None:
+def test_true_and_one_are_distinguished() -> None:
     rows = [{"x": 1}, {"x": True}, {"x": 1}, {"x": 1}, {"x": 1}, {"x": 1}, {"x": 1}, {"x": 1}]
     small, parts = packed({"chart": {"values": rows}})
     assert json.dumps(unpacked(small, parts)) == json.dumps({"chart": {"values": rows}})

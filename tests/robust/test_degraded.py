@@ -31,7 +31,7 @@ MEMORY = ("measure", "--profile", "quick", "--no-report", "--budget", "60", "--o
 _PR_SET_THP_DISABLE = 41
 
 
-def test_one_cpu_is_told_and_what_needs_more_is_left_out(place: Place) -> None:
+def test_one_cpu_is_reported_and_what_needs_more_is_left_out(place: Place) -> None:
     one = {min(os.sched_getaffinity(0))}
     words = (*BRIEF, "--profile", "quick", "--only", "memory.bandwidth", "--budget", "3")
     result = place.run(*words, preexec_fn=lambda: os.sched_setaffinity(0, one))

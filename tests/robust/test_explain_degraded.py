@@ -144,7 +144,7 @@ def test_a_program_that_proc_hides_altogether_still_ends_as_it_does(place: Place
 
 
 @pytest.mark.skipif(PERF_EVENT_OPEN < 0, reason="no number for the calls on this machine")
-def test_where_nobody_may_attach_waits_are_told_by_the_kernels_function_and_python_is_not_read(
+def test_where_nobody_may_attach_waits_are_reported_by_the_kernels_function_and_python_is_not_read(
     place: Place,
 ) -> None:
     if os.geteuid() != 0:
@@ -232,7 +232,7 @@ time.sleep(30)
     [(TRAPS, 9), ("print('ready', flush=True)\nimport time\ntime.sleep(30)", 128 + signal.SIGINT)],
     ids=["that ends in its own way", "that is ended by it"],
 )
-def test_ctrl_c_at_a_terminal_goes_to_the_program_and_what_was_seen_is_told(
+def test_ctrl_c_at_a_terminal_goes_to_the_program_and_what_was_seen_is_reported(
     place: Place, program: str, code: int
 ) -> None:
     # The second program must die of the signal, not of Python's exception.

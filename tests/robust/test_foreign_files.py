@@ -25,8 +25,8 @@ def test_measuring_removes_what_a_killed_run_left_and_nothing_of_the_users(place
     place.environment.pop("XDG_CACHE_HOME", None)
     kept = plant(directory)
     left = leave_folder(directory)
-    told = place.called(*BRIEF, *(["--dir", str(directory)] if where == "--dir" else []))
-    assert told.returncode == 0, told.stderr
+    done = place.called(*BRIEF, *(["--dir", str(directory)] if where == "--dir" else []))
+    assert done.returncode == 0, done.stderr
     assert not left.exists()
     assert contents(directory) == kept
 
@@ -34,8 +34,8 @@ def test_measuring_removes_what_a_killed_run_left_and_nothing_of_the_users(place
 def test_what_the_user_put_into_a_folder_of_ours_stays_there(place: Place) -> None:
     left = leave_folder(place.root / "here")
     (left / "0/thesis.txt").write_text("three years")
-    told = place.called(*BRIEF, "--dir", str(place.root / "here"))
-    assert told.returncode == 0, told.stderr
+    done = place.called(*BRIEF, "--dir", str(place.root / "here"))
+    assert done.returncode == 0, done.stderr
     assert sorted(contents(left)) == ["0", "0/thesis.txt", "lock"]
     (left / "0/thesis.txt").unlink()
     assert place.called(*BRIEF, "--dir", str(place.root / "here")).returncode == 0
@@ -45,8 +45,8 @@ def test_what_the_user_put_into_a_folder_of_ours_stays_there(place: Place) -> No
 def test_a_file_of_the_users_beside_the_run_is_not_replaced_by_a_report(place: Place) -> None:
     here = place.root / "here"
     (here / "mine.html").write_text("three years")
-    told = place.called("measure", "--only", "clock.read", "--budget", "0.1", "--out", "mine.latlab.jsonl")
-    assert told.returncode == 0, told.stderr
-    assert "no report was written: mine.html already exists" in told.stderr
+    done = place.called("measure", "--only", "clock.read", "--budget", "0.1", "--out", "mine.latlab.jsonl")
+    assert done.returncode == 0, done.stderr
+    assert "no report was written: mine.html already exists" in done.stderr
     assert (here / "mine.html").read_text() == "three years"
     assert sorted(contents(here)) == ["mine.html", "mine.latlab.jsonl"]

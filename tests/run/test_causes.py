@@ -94,13 +94,13 @@ def test_the_time_of_what_waits_is_split_and_the_rest_stays_unexplained() -> Non
     )
 
 
-def test_where_requests_were_recorded_the_device_is_told_apart_from_the_way_to_it() -> None:
+def test_where_requests_were_recorded_the_device_is_distinguished_from_the_way_to_it() -> None:
     device, way = TailPart(cause="device", ns=3e6), TailPart(cause="way", ns=1e6)
     parts = slow_parts([waited(device, way), waited(DISK)])
     assert parts is not None
     assert "of their time: 55 % the disk, 0 % waiting for a CPU" in parts.text
-    told = "where requests were recorded, 75 % was the device and 25 % the path to it and back."
-    assert parts.text.endswith(told)
+    reported = "where requests were recorded, 75 % was the device and 25 % the path to it and back."
+    assert parts.text.endswith(reported)
 
 
 def test_what_only_a_counter_of_all_knows_is_a_bound() -> None:

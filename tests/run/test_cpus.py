@@ -70,7 +70,7 @@ def a_run(
     return Run.of_lines(header, lines)
 
 
-def told(run: Run) -> list[str]:
+def reported(run: Run) -> list[str]:
     """Everything that is said of CPUs, in every place."""
     screen = Screen(width=200, unicode=True)
     table = "\n".join(line.text for line in ladder_lines(ladder(run), screen, textbook_year=2012))
@@ -81,9 +81,9 @@ def told(run: Run) -> list[str]:
     return found + [rung.key for rung in ladder(run) if rung.by_cpu]
 
 
-def test_a_disk_that_one_cpu_serves_is_told_with_what_to_do() -> None:
+def test_a_disk_that_one_cpu_serves_is_reported_with_what_to_do() -> None:
     run = a_run(handlers=[1])
-    texts = told(run)
+    texts = reported(run)
     assert f" · {FOOTNOTE}" in texts
     assert f"{FOOTNOTE}." in texts
     assert TEXT in texts
@@ -123,22 +123,22 @@ def test_without_evidence_only_what_was_measured_is_said(handlers: list[int] | N
     assert users.why == "The reason is unknown"
 
 
-def test_nothing_is_told_where_cpus_are_alike_or_there_is_one_or_nobody_knows() -> None:
-    assert told(a_run(handlers=[1], apart=False)) == []
-    assert told(a_run(cpus=(0,), handlers=[1])) == []
-    assert told(reader.read(DATA / "run-v1.latlab.jsonl")) == []
-    assert told(Run(ROUNDS.header, ())) == []
+def test_nothing_is_shown_where_cpus_are_alike_or_there_is_one_or_nobody_knows() -> None:
+    assert reported(a_run(handlers=[1], apart=False)) == []
+    assert reported(a_run(cpus=(0,), handlers=[1])) == []
+    assert reported(reader.read(DATA / "run-v1.latlab.jsonl")) == []
+    assert reported(Run(ROUNDS.header, ())) == []
 
 
-def test_who_gets_an_anonymous_file_is_told_the_same(tmp_path: Path) -> None:
+def test_who_gets_an_anonymous_file_is_reported_the_same(tmp_path: Path) -> None:
     shared = export.anonymous(a_run(handlers=[1]))[0].save(tmp_path / "shared.latlab.jsonl")
-    assert told(reader.read(shared)) == told(a_run(handlers=[1]))
+    assert reported(reader.read(shared)) == reported(a_run(handlers=[1]))
 
 
 def test_figures_that_were_kept_in_a_footer_say_it_too() -> None:
     run = a_run(handlers=[1])
     footer = keeping(model.Footer(ended="", stopped_by="completed"), run.records)
-    assert told(Run(run.header, footer.figures)) == told(run)
+    assert reported(Run(run.header, footer.figures)) == reported(run)
 
 
 def test_a_reason_that_this_version_does_not_know_is_none() -> None:

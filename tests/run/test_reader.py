@@ -63,7 +63,7 @@ def test_without_a_footer_it_is_a_run_that_was_cut_short(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("cut", [1, 10, 100, len(RECORD) - 1])
-def test_a_last_line_that_was_cut_short_is_left_out_and_told(tmp_path: Path, cut: int) -> None:
+def test_a_last_line_that_was_cut_short_is_left_out_and_reported(tmp_path: Path, cut: int) -> None:
     run = read_bytes(tmp_path, HEADER + RECORD + RECORD[:-cut])
     assert len(run.lines) == (2 if cut == 1 else 1)
     assert bool(run.notes) == (cut != 1)

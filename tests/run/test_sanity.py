@@ -106,9 +106,9 @@ def test_many_random_reads_at_once_may_do_more_than_one_at_a_time(run: Run) -> N
 
 def test_a_direct_median_below_what_a_device_needs_stops_its_point(run: Run) -> None:
     fast = changed(run, lambda r: is_alone(RANDOM)(r) or is_alone(READ)(r), times(0.01))
-    told = [rule for rule in broken(fast) if rule.rule == "a direct transfer takes device time"]
-    assert {rule.probe for rule in told} == {RANDOM, READ}
-    assert all(rule.point for rule in told)
+    reported = [rule for rule in broken(fast) if rule.rule == "a direct transfer takes device time"]
+    assert {rule.probe for rule in reported} == {RANDOM, READ}
+    assert all(rule.point for rule in reported)
 
 
 def test_a_disk_is_not_faster_than_its_link(run: Run) -> None:

@@ -94,7 +94,7 @@ def test_a_pareto_of_any_index_is_hardly_ever_refused(index: float, number: int)
     assert called_possible(lambda count: 1 + random.pareto(index, count), number, 60) >= 57
 
 
-def test_a_lognormal_is_told_from_a_power_law_by_100_000_samples_and_not_by_4_000() -> None:
+def test_a_lognormal_is_distinguished_from_a_power_law_by_100_000_samples_and_not_by_4_000() -> None:
     random = np.random.default_rng(3)
     assert called_possible(lambda count: random.lognormal(0, 2, count), 100_000, 20) == 0
     assert called_possible(lambda count: random.lognormal(0, 2, count), 4_000, 60) >= 54

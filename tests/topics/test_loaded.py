@@ -121,14 +121,14 @@ def curve(idle_ns: float | None, saturated_ns: float, threads: int = 3) -> Memor
     ("idle_ns", "saturated_ns", "reported"),
     [(100.0, 149.0, None), (100.0, 150.0, "1.5"), (None, 342.0, None), (0.0, 342.0, None)],
 )
-def test_load_is_told_from_half_as_long_again(
+def test_load_is_reported_from_half_as_long_again(
     idle_ns: float | None, saturated_ns: float, reported: str | None
 ) -> None:
     found = loaded.surprise(MemoryLoaded(curves=(curve(idle_ns, saturated_ns),)))
     assert (found and re.findall(r"([\d.]+) times as long", found.text)) == (reported and [reported])
 
 
-def test_the_slowest_of_several_curves_is_told_and_each_note_once(run: Run) -> None:
+def test_the_slowest_of_several_curves_is_reported_and_each_note_once(run: Run) -> None:
     found = MemoryLoaded(curves=(curve(100.0, 200.0), curve(100.0, 400.0), curve(100.0, 300.0)))
     slowest = loaded.surprise(found)
     assert slowest is not None

@@ -97,7 +97,7 @@ def command(
     from latlab.units import parse_cpus, parse_seconds, parse_share  # noqa: PLC0415 - see above
 
     a, b = _sides(programs)
-    with _progress(shown=not show_output) as told:
+    with _progress(shown=not show_output) as report:
         found = duet(
             a,
             b,
@@ -109,7 +109,7 @@ def command(
             longest_s=None if timeout is None else named("--timeout", parse_seconds, timeout),
             watched=watched,
             output=_STDERR if show_output else None,
-            told=told,
+            report=report,
         )
     if as_json:
         sys.stdout.write(json.dumps(found.as_json(), ensure_ascii=False, allow_nan=False, indent=1) + "\n")

@@ -27,7 +27,7 @@ _MOST_RUNS = 10_000
 _BY_SIGNAL = 128
 
 
-class _Sight(NamedTuple):
+class _Tracing(NamedTuple):
     """How much is looked at."""
 
     level: int
@@ -149,7 +149,7 @@ def command(
       latlab explain --prove -- ./program     tries what would help
     """
     files = _Files.checked(json_file, html_file, trace_file, firefox_file)
-    sight = _Sight(int(level or 1), _overhead(overhead))
+    tracing = _Tracing(int(level or 1), _overhead(overhead))
     if best is not None and (runs is not None or pid is not None or prove):
         raise UserError("--best-of: cannot be combined with --runs, --pid or --prove")
     if yes and not prove:
@@ -161,7 +161,7 @@ def command(
             raise UserError(
                 "--prove: a running process cannot be started again; name a program instead of --pid"
             )
-        explained, plain = _process(program, pid, duration, runs, sight)
+        explained, plain = _process(program, pid, duration, runs, tracing)
         judgement = _judged(explained, (), by, wanted=not no_limits)
     else:
         if duration is not None:
@@ -176,11 +176,11 @@ def command(
         watch = Watch(program)
         with watch if prove else contextlib.nullcontext():
             if best is None:
-                explained, plain = explain(program, **sight._asdict(), runs=count or 1)
+                explained, plain = explain(program, **tracing._asdict(), runs=count or 1)
             else:
                 from latlab.explain.best import best_of  # noqa: PLC0415 - loads the extension
 
-                explained, plain = best_of(_runs(best, "--best-of") or 1, program, **sight._asdict())
+                explained, plain = best_of(_runs(best, "--best-of") or 1, program, **tracing._asdict())
         judgement = _judged(explained, watch.files, by, wanted=not no_limits)
         if streams is not None:
             proof = _proved(explained, judgement, program, watch.files, streams, yes=yes)
@@ -213,7 +213,7 @@ def _judged(explained: Explained, inputs: Sequence[Path], by: Run | None, *, wan
         inputs=inputs,
         run=by,
         calibrate=judge.worth_measuring_for(explained),
-        told=lambda text: talk(f"latlab: {text}"),
+        report=lambda text: talk(f"latlab: {text}"),
     )
     return judge.judge(explained, found)
 
@@ -341,7 +341,7 @@ def _firefox(explained: Explained) -> bytes:
 
 
 def _process(
-    program: tuple[str, ...], pid: str, duration: str | None, runs: str | None, sight: _Sight
+    program: tuple[str, ...], pid: str, duration: str | None, runs: str | None, tracing: _Tracing
 ) -> tuple[Explained, bytes]:
     from latlab.explain.run import explain_process  # noqa: PLC0415 - loads the extension
     from latlab.units import parse_seconds  # noqa: PLC0415 - not needed for --help
@@ -358,7 +358,7 @@ def _process(
         raise UserError(f"--for: {error}") from None
     if seconds > _LONGEST_S:
         raise UserError(f"--for: {duration!r} is more than a day")
-    return explain_process(int(pid), seconds, **sight._asdict())
+    return explain_process(int(pid), seconds, **tracing._asdict())
 
 
 def _overhead(text: str | None) -> float | None:

@@ -270,14 +270,14 @@ def compare(
     figures += _judged(pending, same)
     order = {"changed": 0, "cannot-tell": 1, "same": 2, "not-comparable": 3}
     figures.sort(key=lambda each: (not each.headline, order[each.kind], -abs(math.log(each.ratio or 1.0))))
-    told = tuple(_told_apart(figures))
+    reported = tuple(_distinguished(figures))
     return Comparison(
         a,
         b,
         same,
-        told,
+        reported,
         len(kept),
-        tails(told, (a.runs, b.runs, kept), (a.label, b.label), same),
+        tails(reported, (a.runs, b.runs, kept), (a.label, b.label), same),
         tuple(environment(a, b)),
         () if across else objections.machines,
     )
@@ -343,7 +343,7 @@ def _values(samples: Sequence[Sample]) -> Values | None:
     return Values(statistics.median(values), low, high, len(_sound(samples)))
 
 
-def _told_apart(figures: Sequence[Figure]) -> Iterator[Figure]:
+def _distinguished(figures: Sequence[Figure]) -> Iterator[Figure]:
     """The sides may have measured a headline at different points, and a point may be timed in two ways."""
     counts = Counter(each.title for each in figures)
     points = Counter((each.title, each.point) for each in figures)

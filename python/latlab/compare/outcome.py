@@ -134,11 +134,11 @@ def check(gates: Gates, found: Comparison) -> Check:
 
 
 def _outcome(gate: Gate, figure: Figure) -> Outcome:
-    told = [*_budgets(gate, figure), *_changes(gate, figure)]
-    verdicts = [verdict for verdict, _ in told]
+    reported = [*_budgets(gate, figure), *_changes(gate, figure)]
+    verdicts = [verdict for verdict, _ in reported]
     verdict: Held = "broken" if "broken" in verdicts else "undecided" if "undecided" in verdicts else "held"
     # Of a gate that is broken the limits that are held do not matter.
-    return Outcome(gate, figure, verdict, "; ".join(why for each, why in told if each == verdict))
+    return Outcome(gate, figure, verdict, "; ".join(why for each, why in reported if each == verdict))
 
 
 def _budgets(gate: Gate, figure: Figure) -> Iterator[tuple[Held, str]]:
@@ -174,7 +174,7 @@ def _changes(gate: Gate, figure: Figure) -> Iterator[tuple[Held, str]]:
     limit = 1 / (1 + gate.change) if faster else 1 + gate.change
     held = verdict.low >= limit if faster else verdict.high <= limit
     beyond = verdict.high < limit if faster else verdict.low > limit
-    told: Held = "held" if held else "broken" if beyond and figure.kind == "changed" else "undecided"
+    reported: Held = "held" if held else "broken" if beyond and figure.kind == "changed" else "undecided"
     ends = format_span(verdict.low, verdict.high, lambda end: format_factor(end, 3))
     most = "at least" if faster else "at most"
-    yield told, f"ratio {format_factor(ratio, 3)} ({ends}), {most} {format_factor(limit, 3)}"
+    yield reported, f"ratio {format_factor(ratio, 3)} ({ends}), {most} {format_factor(limit, 3)}"

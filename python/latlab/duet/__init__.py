@@ -156,7 +156,7 @@ def duet(
     longest_s: float | None = None,
     watched: bool = False,
     output: int | None = None,
-    told: Callable[[str], None] | None = None,
+    report: Callable[[str], None] | None = None,
     seed: int | None = None,
 ) -> Duet:
     """Runs two programs in turn, in pairs of random order, and compares them.
@@ -172,7 +172,7 @@ def duet(
         longest_s: A run may take so long.
         watched: Whether each run is explained, for where its time goes.
         output: Where the programs' output goes; None: nowhere.
-        told: Is given progress.
+        report: Is given progress.
         seed: Of the order; None: another one each time.
 
     Raises:
@@ -187,17 +187,17 @@ def duet(
     # Without the signals' exceptions a program would go on when this process is asked to end.
     with signals.raised(), on_cpus(cpus) as used:
         for number in range(warmup):
-            _tell(told, f"warm-up {number + 1} of {warmup}")
+            _tell(report, f"warm-up {number + 1} of {warmup}")
             for side in (first, second):
                 runner.once(side)
         begun = time.perf_counter()
         try:
-            _tell(told, f"pair 1 of {count}")
+            _tell(report, f"pair 1 of {count}")
             for pair in pairs(runner, first, second, a_first):
                 done.append(pair)
                 if len(done) < count:
                     left = (time.perf_counter() - begun) / len(done) * (count - len(done))
-                    _tell(told, f"pair {len(done) + 1} of {count}, about {left:.0f} s left")
+                    _tell(report, f"pair {len(done) + 1} of {count}, about {left:.0f} s left")
         except KeyboardInterrupt:
             if len(done) < FEWEST:
                 raise
@@ -237,9 +237,9 @@ def judged(
     )
 
 
-def _tell(told: Callable[[str], None] | None, text: str) -> None:
-    if told is not None:
-        told(text)
+def _tell(report: Callable[[str], None] | None, text: str) -> None:
+    if report is not None:
+        report(text)
 
 
 def _differs(a: str, b: str, low: float, high: float) -> str:

@@ -125,7 +125,7 @@ def figures(pairs: Sequence[Pair], same: float) -> tuple[Figure, ...]:
         known.append((Figure(name, unit, a, b, "cannot-tell"), _paired(logs, step / min(a, b))))
     known += _categories(pairs)
     contrasts = [contrast for _, contrast in known]
-    told = [
+    reported = [
         *verdicts(contrasts[:1], same, together=True),
         *verdicts(contrasts[1:], same, together=False),
     ]
@@ -140,7 +140,7 @@ def figures(pairs: Sequence[Pair], same: float) -> tuple[Figure, ...]:
             verdict,
             each.is_category,
         )
-        for (each, contrast), verdict in zip(known, told, strict=True)
+        for (each, contrast), verdict in zip(known, reported, strict=True)
     ]
     whole = [each for each in judged if not each.is_category]
     parts = sorted(

@@ -314,10 +314,12 @@ def _parts(explained: Explained, row: Row) -> Iterator[tuple[str, str, float]]:
         yield from _of_waits(explained, row)
         return
     left = 1.0
-    told = [(row.name, part.name, part.share) for part in row.parts if (row.name, part.name) in ratios.TABLE]
+    reported = [
+        (row.name, part.name, part.share) for part in row.parts if (row.name, part.name) in ratios.TABLE
+    ]
     if row.name == "kernel-cpu":
-        told += [(each.name, "", each.share) for each in row.counted if (each.name, "") in ratios.TABLE]
-    for name, part, share in told:
+        reported += [(each.name, "", each.share) for each in row.counted if (each.name, "") in ratios.TABLE]
+    for name, part, share in reported:
         fraction = min(share / row.share, left)
         left -= fraction
         yield name, part, fraction

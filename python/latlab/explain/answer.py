@@ -185,7 +185,7 @@ def narrowing(explained: Explained) -> tuple[int, Share] | None:
         return None
     modelled = {row.name for row in explained.categories if row.method == "modelled" and row.high > 0}
     rows = [group for group in groups_of(explained) if modelled.isdisjoint(GROUPS[group.name])]
-    was_seen = explained.observer.looks + explained.observer.samples > 0
+    was_seen = explained.observer.scans + explained.observer.samples > 0
     widest = max(rows, key=lambda row: row.high - row.low, default=None) if was_seen else None
     share = widest or Share("", 0.0, 0.0, 0.0 if was_seen else 1.0)
     width = share.high - share.low

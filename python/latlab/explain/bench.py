@@ -210,18 +210,18 @@ class _Drain:
 
     def __init__(self) -> None:
         self._reading, self.writing = os.pipe()
-        self._told, self._tell = os.pipe()
+        self._reported, self._tell = os.pipe()
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
 
     def _read(self) -> None:
-        while self._told not in select.select([self._reading, self._told], [], [])[0]:
+        while self._reported not in select.select([self._reading, self._reported], [], [])[0]:
             os.read(self._reading, 1 << 20)
 
     def close(self) -> None:
         os.close(self._tell)
         self._thread.join()
-        for end in (self._told, self._reading, self.writing):
+        for end in (self._reported, self._reading, self.writing):
             os.close(end)
 
 

@@ -24,7 +24,7 @@ class Moved(NamedTuple):
     reading: float
     writing: float
     mapped: float
-    told_apart: bool
+    distinguished: bool
 
 
 def moved(explained: Explained, *rows: Row) -> Moved:

@@ -28,7 +28,7 @@ _MOST_FILES: Final = 256
 _MOST_SEEN: Final = 4096
 _CHUNK: Final = 256 << 20
 _READ: Final = 4 << 20
-_LOOK_S: Final = 0.05
+_SCAN_S: Final = 0.05
 _NO_DISK: Final = frozenset({"proc", "sysfs", "tmpfs", "devtmpfs", "cgroup", "cgroup2", "devpts", "ramfs"})
 
 
@@ -81,7 +81,7 @@ class Watch:
         self._begun_ns = time.time_ns()
         self._found = _named(arguments)
         self._done = threading.Event()
-        self._thread = threading.Thread(target=self._look, daemon=True)
+        self._thread = threading.Thread(target=self._scan, daemon=True)
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -98,9 +98,9 @@ class Watch:
         found = [path for path in seen if not _is_newer(path, self._begun_ns) and _is_data(path)]
         return found[:_MOST_FILES]
 
-    def _look(self) -> None:
+    def _scan(self) -> None:
         own = os.getpid()
-        while not self._done.wait(_LOOK_S):
+        while not self._done.wait(_SCAN_S):
             for path in opened(pid for pid in tree(own) if pid != own):
                 _keep(path, self._found)
 
@@ -150,7 +150,7 @@ def resident(paths: Iterable[Path]) -> float | None:
     """Share of these files' pages that are in memory; `None` where the kernel does not say."""
     inside = pages = 0
     for path in paths:
-        if not _is_told(path):
+        if not _is_reported(path):
             return None
         counted = _pages(path)
         if counted is None:
@@ -201,7 +201,7 @@ def _pages(path: Path) -> tuple[int, int] | None:
     return inside, pages
 
 
-def _is_told(path: Path) -> bool:
+def _is_reported(path: Path) -> bool:
     """Whether mincore tells this user the truth: of files that he may not write it says "all of it"."""
     try:
         return path.stat().st_uid == os.geteuid() or os.access(path, os.W_OK)

@@ -141,7 +141,9 @@ def _file_io(explained: Explained, limits: Limits) -> list[Judged]:
     from_disk = f"; {format_bytes(min(cold, reads[2]))} came from a disk" if cold else ""
     has_pipes = explained.share("pipe") > _VISIBLE
     pipes = " These include reads of pipes: the kernel counts them together." if has_pipes else ""
-    apart = "" if io.told_apart else ", if a byte costs the same both ways (the two were not distinguished)"
+    apart = (
+        "" if io.distinguished else ", if a byte costs the same both ways (the two were not distinguished)"
+    )
     least_s = WORTH_JUDGING * undisturbed(explained) * explained.wall_s
     found = []
     for name, verb, seconds, calls, beside, also, after in (

@@ -197,7 +197,7 @@ def find(
     inputs: Sequence[Path] = (),
     run: Run | None = None,
     calibrate: bool = True,
-    told: Callable[[str], None] | None = None,
+    report: Callable[[str], None] | None = None,
 ) -> Limits:
     """The limits that are wanted.
 
@@ -206,7 +206,7 @@ def find(
         inputs: Files that the program reads: their disk counts, and is calibrated by reading them.
         run: Use this run's figures, whatever machine they are from, and nothing else.
         calibrate: Measure what no run has.
-        told: Called with a sentence before that.
+        report: Called with a sentence before that.
     """
     names = [name for name in wanted if name in _KINDS]
     if not names:
@@ -223,7 +223,7 @@ def find(
     missing = [name for name in names if name not in found.curves]
     if not missing:
         return found
-    more = calibrated(missing, kept, inputs, measure=calibrate, told=told)
+    more = calibrated(missing, kept, inputs, measure=calibrate, report=report)
     return Limits(found.curves | more.curves, (*found.notes, *more.notes))
 
 
@@ -304,7 +304,7 @@ def calibrated(
     inputs: Sequence[Path] = (),
     *,
     measure: bool = True,
-    told: Callable[[str], None] | None = None,
+    report: Callable[[str], None] | None = None,
 ) -> Limits:
     """What was measured and kept; else it is measured now, in 3 seconds for all.
 
@@ -318,7 +318,7 @@ def calibrated(
         if (speeds := tuple(Speed(*point) for point in limit.points))
     }
     missing = [name for name in names if name not in known]
-    now = measured(missing, kept, inputs, told=told) if missing and measure else Limits()
+    now = measured(missing, kept, inputs, report=report) if missing and measure else Limits()
     notes = dict.fromkeys(limit.note for limit in known.values() if limit.note)
     return Limits(curves | now.curves, (*notes, *now.notes))
 
@@ -345,7 +345,7 @@ def measured(
     kept: Kept,
     inputs: Sequence[Path] = (),
     *,
-    told: Callable[[str], None] | None = None,
+    report: Callable[[str], None] | None = None,
 ) -> Limits:
     """Measures what is wanted and keeps it. A disk by reading the largest input; nothing else is written."""
     from latlab.run.conduct import Conductor  # noqa: PLC0415 - only where no run has the figures
@@ -365,8 +365,8 @@ def measured(
     probes = list(dict.fromkeys(_KINDS[name].probe for name in names))
     if not probes:
         return Limits({}, tuple(notes))
-    if told is not None:
-        told(
+    if report is not None:
+        report(
             f"no run of this machine has {', '.join(probes)}: measuring for {format_seconds(CALIBRATION_S)}"
             ", once"
         )

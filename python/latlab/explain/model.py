@@ -116,7 +116,7 @@ class Observer(msgspec.Struct, frozen=True):
     share: float
     watcher_share: float
     recorded_share: float
-    looks: int
+    scans: int = msgspec.field(name="looks")
     samples: int
     lost: int
     allowed_share: float | None = None

@@ -184,7 +184,7 @@ def prove(
     streams: Streams,
     *,
     seed: int | None = None,
-    told: Callable[[str], None] | None = None,
+    report: Callable[[str], None] | None = None,
 ) -> Proof:
     """Runs all rounds; an interrupt ends them early, with what there is."""
     chance = random.Random(seed)  # noqa: S311 - an order, nothing secret
@@ -194,8 +194,8 @@ def prove(
         interrupted = False
         try:
             for at in range(what.rounds):
-                if told is not None:
-                    told(f"round {at + 1} of {what.rounds}")
+                if report is not None:
+                    report(f"round {at + 1} of {what.rounds}")
                 order = list(what.variants)
                 chance.shuffle(order)
                 seen: dict[str, float] = {}

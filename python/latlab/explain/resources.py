@@ -42,7 +42,7 @@ class Files(msgspec.Struct, frozen=True):
     """What the same run read and wrote, as far as it was found open."""
 
     rows: tuple[File, ...] = ()
-    looks: int = 0
+    scans: int = msgspec.field(default=0, name="looks")
     left_out: int = 0
     read_share: float | None = None
     """Of the bytes that the kernel counted."""
@@ -75,7 +75,7 @@ class Lock(msgspec.Struct, frozen=True):
     waited_s: float
     """Of all threads together."""
     threads: int
-    looks: int
+    scans: int = msgspec.field(name="looks")
     name: str | None = None
     """The variable, where its file names one."""
     holders: tuple[Holder, ...] = ()

@@ -107,7 +107,7 @@ def locks(explained: Explained) -> list[str]:
             clean(lock.called, most=48),
             format_ns(1e9 * lock.waited_s),
             _threads(lock.threads).removeprefix("at most "),
-            f"{lock.looks:,}",
+            f"{lock.scans:,}",
             held_by(lock, 2) or "–",
         )
         for lock in shown[:_MOST_LOCKS]
@@ -259,7 +259,7 @@ def facts(explained: Explained) -> list[str]:
     lines.append(_seen(explained))
     lines.append(
         f"observer: {percent(observer.share)} of the program's CPU time{_allowed(observer)},"
-        f" {percent(observer.watcher_share)} of a CPU besides; {observer.looks:,} scans, "
+        f" {percent(observer.watcher_share)} of a CPU besides; {observer.scans:,} scans, "
         f"{observer.samples:,} samples"
     )
     if explained.calibration is not None:

@@ -34,7 +34,7 @@ _SLOWER: Final = 0.1
 """So much less of its time at its pipes than the next, and a stage is the slow one: twice level 3's error."""
 _DISTURBED: Final = 0.1
 """Share of its time that others took, from which on it is worth another run."""
-_LOOKS_ALONE: Final = 3
+_SCANS_ALONE: Final = 3
 """The level at which nothing is recorded."""
 _NONE: Final = 0.0005
 """Prints as nothing."""
@@ -120,9 +120,9 @@ def _disk(explained: Explained, found: Answer) -> str | None:
     high = min(row.high + (unexplained.high if unexplained else 0.0), 1.0)
     share = Share(row.name, row.share, row.low, high)
     if share.low <= SMALL and not share.is_close:
-        looked = explained.level == _LOOKS_ALONE
-        looks = f" from {explained.observer.looks:,} scans of /proc" if looked else ""
-        return f"Whether it waits for the disk cannot be determined{looks}: {span(share)} of the time."
+        scanned = explained.level == _SCANS_ALONE
+        scans = f" from {explained.observer.scans:,} scans of /proc" if scanned else ""
+        return f"Whether it waits for the disk cannot be determined{scans}: {span(share)} of the time."
     if high < _NONE:
         return "It does not wait for the disk: 0 %."
     if high < SMALL:
@@ -218,10 +218,10 @@ def _slow_stage(explained: Explained) -> str | None:
             f"{shares} of their time."
         )
     exact = explained.observer.recorded_share >= _EXACT
-    looks = max(explained.observer.looks / max(explained.runs, 1), 1.0)
+    scans = max(explained.observer.scans / max(explained.runs, 1), 1.0)
     # Looks know a share to about one over the root of their number.
-    if not exact and next_ - least < looks**-0.5:
-        return f"The slow stage of its pipeline cannot be determined from {looks:,.0f} scans ({shares})."
+    if not exact and next_ - least < scans**-0.5:
+        return f"The slow stage of its pipeline cannot be determined from {scans:,.0f} scans ({shares})."
     return (
         f"The slow stage of its pipeline is {clean(slow.name, most=24)} ({slow.pid}): it waits at "
         f"its pipes for {percent(least)} of its time, every other stage for at least {percent(next_)}."

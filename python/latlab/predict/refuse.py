@@ -131,8 +131,8 @@ def _of_system(job: Job, run: Run, here: Machine, place: Place | None) -> Iterat
             f"latlab predict {job.kind} {max(place.on_disk, 1)}",
         )
     options = here.at("dir.file_system.options")
-    told = options if isinstance(options, list) else []
-    if kind in PACKED or any(str(each).startswith(COMPRESSED) for each in told):
+    reported = options if isinstance(options, list) else []
+    if kind in PACKED or any(str(each).startswith(COMPRESSED) for each in reported):
         yield Refused(
             f"{point} is {kind}, which compresses: how many bytes reach the disk is not known",
             "latlab explain -- COMMAND (it runs the job and says where its time goes)",

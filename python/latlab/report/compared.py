@@ -157,7 +157,7 @@ def _verdict(found: Comparison) -> Iterator[tuple[Section, ...]]:
 
 def _tails(found: Comparison) -> Section:
     """Slow operations by cause, where p99 changed."""
-    told = [tail for tail in found.tails if tail.whole is not None]
+    reported = [tail for tail in found.tails if tail.whole is not None]
     listings = tuple(
         Listing(
             f"{tail.figure.title}: {format_ns(tail.least_ns)} or longer, {tail.per}",
@@ -170,9 +170,9 @@ def _tails(found: Comparison) -> Section:
                 ("verdict", "text", lambda rate: words.KINDS[rate.kind]),
             ),
         )
-        for tail in told[:_MOST_TAILS]
+        for tail in reported[:_MOST_TAILS]
     )
-    hidden = len(told) - len(listings)
+    hidden = len(reported) - len(listings)
     return Section(
         id="tails",
         title="Slow operations where p99 changed",

@@ -145,7 +145,7 @@ class Conductor:
         self._round = 0
         self._rounds = 1
         #: What this round has measured.
-        self._told: set[tuple[str, model.Point]] = set()
+        self._reported: set[tuple[str, model.Point]] = set()
         #: The points that workers died on, with the round.
         self._dead: list[tuple[int, str, model.Point]] = []
         self._deaths: dict[str, int] = {}
@@ -200,7 +200,7 @@ class Conductor:
             if worker.ended is not None:
                 self._written_bytes = worker.ended.totals.written_bytes
                 before, self._round = self._round, self._next_round()
-                self._told.clear()
+                self._reported.clear()
                 stopped_by = clean(worker.ended.stopped_by, most=200)
                 if stopped_by != "completed" or (
                     self._round // self._rounds > before // self._rounds and not self._begins_another_pass()
@@ -271,7 +271,7 @@ class Conductor:
             for number, probe, point in self._dead
             if number == self._round or killers.count((probe, point)) >= MOST_DEATHS_OF_A_POINT
         ]
-        return list(dict.fromkeys([*self._told, *dead]))
+        return list(dict.fromkeys([*self._reported, *dead]))
 
     def _hear(self, worker: Worker, line: bytes) -> None:
         """Handles an event; a line that is none is noted."""
@@ -373,8 +373,8 @@ class Conductor:
         """Appends a line to the file, unless a worker before this one measured that point in this round."""
         record = event.record
         key = (record.probe, record.point)
-        if key not in self._told or record.point == model.Point():
-            self._told.add(key)
+        if key not in self._reported or record.point == model.Point():
+            self._reported.add(key)
             self._journal.add(record, bytes(event.raw))
 
     def _conclude(self, stopped_by: str) -> Run:
@@ -403,7 +403,7 @@ class Conductor:
             text = f"while round {self._round + 1} was set up, {text}"
         else:
             self._dead.append((self._round, probe, point))
-        if (probe, point) in self._told:
+        if (probe, point) in self._reported:
             # Of this point nothing is missing.
             point = model.Point()
             text = f"between two points, {text}"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from latlab import units
-from latlab.run.noise import CauseRow, Comb, Explained, Noise, Rung
+from latlab.run.noise import CauseRow, Explained, Noise, PeriodicInterference, Rung
 from latlab.text import clean
 
 if TYPE_CHECKING:
@@ -105,10 +105,10 @@ def _can_be(noise: Noise) -> bool:
     sizes = [noise.seconds, noise.gaps_ns, noise.gaps, noise.threshold_ns]
     for row in noise.causes:
         sizes += [row.count, row.per_s, row.ns_per_s, row.median_ns, row.largest_ns, row.share_time]
-    for comb in _combs(noise):
-        sizes += [comb.hz, comb.period_ns, comb.typical_ns, comb.teeth, comb.hit]
+    for each in _periodic_of(noise):
+        sizes += [each.hz, each.period_ns, each.typical_ns, each.ticks, each.hit]
     for explained in noise.explained:
-        sizes += [explained.gaps, explained.attributed, explained.by_comb]
+        sizes += [explained.gaps, explained.attributed, explained.by_period]
     return 0 < noise.seconds < _LONGEST_S and all(
         math.isfinite(size) and 0 <= size < _LARGEST for size in sizes
     )
@@ -156,13 +156,13 @@ def with_causes(explained: Iterable[Explained]) -> str:
     if row is None:
         return ""
     how = ""
-    if row.by_comb_interrupted:
+    if row.by_period_interrupted:
         how = (
-            f", {percent(row.by_comb / row.gaps)} by their period"
-            f" (an interrupt of this kernel in {percent(row.by_comb_interrupted / row.gaps)})"
+            f", {percent(row.by_period / row.gaps)} by their period"
+            f" (an interrupt of this kernel in {percent(row.by_period_interrupted / row.gaps)})"
         )
-    elif row.by_comb:
-        how = f", {percent(row.by_comb / row.gaps)} by their period alone"
+    elif row.by_period:
+        how = f", {percent(row.by_period / row.gaps)} by their period alone"
     if row.by_interrupt:
         how += f", {percent(row.by_interrupt / row.gaps)} some interrupt by the interrupt flag alone"
     if row.outside:
@@ -180,9 +180,9 @@ def standing_causes(noise: Noise) -> list[Standing]:
     them.
     """
     found = [
-        Standing(comb.cause, comb.hz, comb.typical_ns)
-        for comb in _combs(noise)
-        if comb.hz > 0 and comb.typical_ns > 0
+        Standing(each.cause, each.hz, each.typical_ns)
+        for each in _periodic_of(noise)
+        if each.hz > 0 and each.typical_ns > 0
     ]
     return sorted(found, key=lambda one: -one.share)
 
@@ -194,8 +194,8 @@ def all_gaps(noise: Noise) -> Standing | None:
     return Standing("all gaps", noise.gaps / noise.seconds, noise.gaps_ns / noise.gaps)
 
 
-def _combs(noise: Noise) -> tuple[Comb, ...]:
-    return noise.combs if noise.unprivileged is None else noise.unprivileged.combs
+def _periodic_of(noise: Noise) -> tuple[PeriodicInterference, ...]:
+    return noise.periodic if noise.unprivileged is None else noise.unprivileged.periodic
 
 
 def effect(one: Standing) -> str:

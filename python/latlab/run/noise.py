@@ -50,7 +50,7 @@ class CauseRow(msgspec.Struct, frozen=True):
     who: tuple[tuple[str, int], ...] = ()
 
 
-class Comb(msgspec.Struct, frozen=True):
+class PeriodicInterference(msgspec.Struct, frozen=True):
     """A periodic cause. `phase_ns` is its first expected tick after the first clock read."""
 
     cause: str
@@ -58,7 +58,7 @@ class Comb(msgspec.Struct, frozen=True):
     hz: float
     period_ns: float
     phase_ns: float
-    teeth: int
+    ticks: int = msgspec.field(name="teeth")
     hit: int
     by_chance: float
     typical_ns: float
@@ -70,16 +70,16 @@ class Comb(msgspec.Struct, frozen=True):
 class Explained(msgspec.Struct, frozen=True):
     """How many gaps of a length and more have a cause.
 
-    `by_comb` of them have it from their period, of which `by_comb_interrupted` had an interrupt too; by the
-    interrupt flag alone, `by_interrupt` are some interrupt, and `outside` were not this kernel's.
+    `by_period` of them have it from their period, of which `by_period_interrupted` had an interrupt too; by
+    the interrupt flag alone, `by_interrupt` are some interrupt, and `outside` were not this kernel's.
     """
 
     at_least_ns: float
     gaps: int
     attributed: int
-    by_comb: int
+    by_period: int = msgspec.field(name="by_comb")
     ns: float
-    by_comb_interrupted: int = 0
+    by_period_interrupted: int = msgspec.field(default=0, name="by_comb_interrupted")
     by_interrupt: int = 0
     outside: int = 0
 
@@ -100,7 +100,7 @@ class Unprivileged(msgspec.Struct, frozen=True):
     """
 
     explained: tuple[Explained, ...]
-    combs: tuple[Comb, ...] = ()
+    periodic: tuple[PeriodicInterference, ...] = msgspec.field(default=(), name="combs")
     timer_ticks: Agreement | None = None
     named: dict[str, dict[str, int]] = {}
 
@@ -132,7 +132,7 @@ class Noise(msgspec.Struct, frozen=True):
     gaps: int
     gaps_ns: float
     causes: tuple[CauseRow, ...]
-    combs: tuple[Comb, ...]
+    periodic: tuple[PeriodicInterference, ...] = msgspec.field(name="combs")
     explained: tuple[Explained, ...]
     lost_records: int
     dropped_gaps: int

@@ -84,7 +84,7 @@ def stopped(run: Run, records: Iterable[Record]) -> list[Broken]:
 # ------------------------------------------------------------------------------------------ what probes say
 
 
-def _told(run: Run) -> Iterator[Broken]:
+def _reported(run: Run) -> Iterator[Broken]:
     probes = dict.fromkeys(record.probe for record in run.records if record.kind == "derived")
     for probe in probes:
         for entry in findings(run, probe).sections("sanity"):
@@ -189,7 +189,7 @@ def _one_figure_under_two_names(run: Run) -> Iterator[Broken]:
 
 def _first_unlike_second(run: Run) -> Iterator[Broken]:
     """The first half of a point's repeats against the second: a cache that filled, a first touch, a burst."""
-    told = {(found.probe, found.point) for found in _told(run) if found.point}
+    reported = {(found.probe, found.point) for found in _reported(run) if found.point}
     for record in _timed(run):
         quiet = [block for block in record.blocks if not block.disturbed] or list(record.blocks)
         quiet.sort(key=lambda block: block.at_ns)
@@ -199,7 +199,7 @@ def _first_unlike_second(run: Run) -> Iterator[Broken]:
         first, second = _middle(b.p50 for b in quiet[:half]), _middle(b.p50 for b in quiet[-half:])
         if not first or not second or 1 / _HALVES <= second / first <= _HALVES:
             continue
-        if (record.probe, _fields(record)) in told:
+        if (record.probe, _fields(record)) in reported:
             continue
         detail = (
             f"{record.point.label()}: the first half of its repeats took {units.format_ns(first)} each, the"
@@ -209,7 +209,7 @@ def _first_unlike_second(run: Run) -> Iterator[Broken]:
 
 
 _RULES: Final[tuple[Callable[[Run], Iterator[Broken]], ...]] = (
-    _told,
+    _reported,
     _random_beats_sequential,
     _faster_than_a_device,
     _faster_than_its_link,

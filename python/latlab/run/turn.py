@@ -133,7 +133,7 @@ def turn(
     if user is None:
         user = os.geteuid() if hasattr(os, "geteuid") else 0
     name = lock_name(user) if name is None else name
-    begun, told = now(), 0
+    begun, reported = now(), 0
     found = try_lock(name, user)
     while isinstance(found, Holder):
         left_s = begun + most_s - now()
@@ -142,8 +142,8 @@ def turn(
             say(f"latlab: measuring beside another latlab measure ({found}): the run is marked")
             yield (_mark(found),)
             return
-        if told != found.process:
-            told = found.process
+        if reported != found.process:
+            reported = found.process
             say(
                 f"latlab: waiting for another latlab measure ({found}), at most {format_seconds(left_s)};"
                 " --beside does not wait"

@@ -67,7 +67,7 @@ def file_name(size: int | None) -> str:
 
 
 #: Proofs of which the words say more than that they held.
-_TOLD = ("extents written", "evicted", "direct", "counted by the kernel", "device counted")
+_REPORTED = ("extents written", "evicted", "direct", "counted by the kernel", "device counted")
 
 
 def evidence(run: Run, *probes: str) -> tuple[str, ...]:
@@ -76,12 +76,12 @@ def evidence(run: Run, *probes: str) -> tuple[str, ...]:
     for probe in probes:
         lines += [f"{probe}: {line}" if len(probes) > 1 else line for line in of_any.evidence(run, probe)]
     records = [record for probe in probes for record in timed(run, probe)]
-    told: dict[str, str] = {}
+    reported: dict[str, str] = {}
     for record in records:
         for check in record.checks:
-            if check.ok and check.name in _TOLD:
-                told.setdefault(check.name, check.detail)
-    lines += [_told(name, told[name]) for name in _TOLD if name in told]
+            if check.ok and check.name in _REPORTED:
+                reported.setdefault(check.name, check.detail)
+    lines += [_reported(name, reported[name]) for name in _REPORTED if name in reported]
     engines: dict[str, int] = {}
     for record in records:
         if engine := record.engine or record.point.engine:
@@ -95,7 +95,7 @@ def evidence(run: Run, *probes: str) -> tuple[str, ...]:
     return (*lines, *device_words(run, *probes))
 
 
-def _told(name: str, detail: str) -> str:
+def _reported(name: str, detail: str) -> str:
     start = "" if detail.startswith(name) else f"{name}: "
     text = start + detail
     return sentence(text[:1].upper() + text[1:])

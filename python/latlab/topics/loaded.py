@@ -209,16 +209,16 @@ def _evidence(run: Run) -> Iterator[str]:
 
 def surprise(found: MemoryLoaded | None) -> Surprise | None:
     """The curve on which a load becomes slowest."""
-    told = []
+    reported = []
     for curve in found.curves if found else ():
         idle, full = of_estimate(curve.idle_ns, "ns"), of_estimate(curve.saturated_ns, "ns")
         peak, factor = of_estimate(curve.peak_bytes_per_s, "bytes_per_s"), full / idle
         if isinstance(peak, Measured) and isinstance(factor, Measured) and factor.value >= _LEAST_FACTOR:
             text = Prose(_SURPRISE, idle=idle, full=full, peak=peak, factor=factor).sentences[0]
-            told.append((factor.value, text))
-    if not told:
+            reported.append((factor.value, text))
+    if not reported:
         return None
-    most, text = max(told)
+    most, text = max(reported)
     return Surprise("load-makes-memory-slow", 1.5 * math.log2(most), text)
 
 

@@ -126,8 +126,8 @@ def _picture(own: Sides) -> Beside:
         for probe, side in own.items()
     ]
     about = "Two line charts, axes logarithmic: bandwidth of the disk against the size of a block."
-    told = ". ".join(f"{plane.title}, {plane.ends}" for plane in planes)
-    return Beside(planes, f"{about} {told}.", own_colours=True)
+    reported = ". ".join(f"{plane.title}, {plane.ends}" for plane in planes)
+    return Beside(planes, f"{about} {reported}.", own_colours=True)
 
 
 def _marks(side: Side, ends: Ends) -> list[Mark]:
@@ -195,11 +195,11 @@ def _job(curves: Mapping[str, Sequence[Spot]]) -> Iterator[str]:
     direct = [spot for spot in curves.get(_DIRECT, ()) if spot.x >= _JOBS[0]]
     cold = curves.get(_COLD)
     if len(direct) > 1:
-        told = " and ".join(map(_seconds, (direct[0], direct[-1])))
+        reported = " and ".join(map(_seconds, (direct[0], direct[-1])))
         best = max(cold, key=lambda spot: spot.value) if cold else None
         empty = f", through an empty page cache {_seconds(best)}" if best else ""
         yield (
-            f"At these rates reading 30 GB would take {told}{empty}; brackets give the fastest and "
+            f"At these rates reading 30 GB would take {reported}{empty}; brackets give the fastest and "
             "the slowest repeat."
         )
 
@@ -247,8 +247,8 @@ def _thirty(run: Run, name: str, curve: Iterable[Spot]) -> str:
     if name == _WARM and (run.machine.number("memory.total_bytes") or 0.0) < _JOB:
         return "more than memory holds"
     *others, last = curve
-    told = [*(spot for spot in others if spot.x in _JOBS), last]
-    return "; ".join(f"{format_bytes(spot.x)}: {format_seconds(_JOB / spot.value)}" for spot in told)
+    reported = [*(spot for spot in others if spot.x in _JOBS), last]
+    return "; ".join(f"{format_bytes(spot.x)}: {format_seconds(_JOB / spot.value)}" for spot in reported)
 
 
 def _rules(run: Run) -> list[tuple[Cell, ...]]:
@@ -283,13 +283,13 @@ def reading_beats_writing(run: Run) -> tuple[str, str]:
     elif 2 * behind >= len(common) and not ahead:
         verdict = "false"
     best = max(common, key=lambda size: max(reading[size].value, writing[size].value))
-    told = " and ".join(
+    reported = " and ".join(
         f"{format_rate(side[best].value)} {verb}"
         f" ({format_rate(side[best].low)} to {format_rate(side[best].high)} in single repeats)"
         for side, verb in ((reading, "read"), (writing, "written"))
     )
     return verdict, (
-        f"direct, blocks of {format_bytes(best)}: {told}; reading is faster, beyond the spread of "
+        f"direct, blocks of {format_bytes(best)}: {reported}; reading is faster, beyond the spread of "
         f"the repeats, in {ahead} of {len(common)} block sizes, writing in {behind}"
     )
 

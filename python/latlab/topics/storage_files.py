@@ -26,7 +26,7 @@ _ENGINES: Final = {"psync": "native", "python": "Python"}
 _TITLES: Final = {"psync": "Native", "python": "Python, as the lesson does it"}
 _PHASES: Final = ("create", "open", "write", "read", "fsync", "close", "stat", "rename", "unlink")
 #: What is told first, and from where it reads.
-_TOLD: Final = {
+_REPORTED: Final = {
     "write": ("Writing", ""),
     "read-cold": ("Reading", " from the disk"),
     "read-warm": ("Reading", " from the page cache"),
@@ -194,7 +194,7 @@ def prose(run: Run) -> list[str]:
     """A thousand files against one, written and read; of what breaks no rule."""
     trusted = _trusted(run)
     out = []
-    for operation, (verb, where) in _TOLD.items():
+    for operation, (verb, where) in _REPORTED.items():
         for each in trusted:
             # Of one large file the rule may be broken as well.
             one = next((other for other in trusted if other.twin_of(each)), None)

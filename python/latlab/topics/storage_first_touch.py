@@ -54,8 +54,8 @@ def prose(run: Run) -> tuple[str, ...]:
     """What the probe concluded, where no rule is broken."""
     if disk.notices(run, PROBE) or not readings(run):
         return ()
-    told = [entry.text("detail") for entry in findings(run, PROBE).sections("ratios")]
-    lines = tuple(_said(text) for text in told if text)
+    reported = [entry.text("detail") for entry in findings(run, PROBE).sections("ratios")]
+    lines = tuple(_said(text) for text in reported if text)
     return lines or ("Too few blocks were read twice to compare.",)
 
 

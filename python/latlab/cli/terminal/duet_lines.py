@@ -60,7 +60,7 @@ def _rows(found: Duet) -> Iterator[tuple[str, ...]]:
     for mark, own in zip("AB", found.itself, strict=True):
         if own is not None:
             ratio = f"{format_factor(own.ratio, 3)} ({_ends(own.verdict)})"
-            yield (f"{mark} against itself", "", "", ratio, _told(own.verdict.kind, own.verdict))
+            yield (f"{mark} against itself", "", "", ratio, _reported(own.verdict.kind, own.verdict))
 
 
 def _value(value: float | None, unit: Unit) -> str:
@@ -89,10 +89,10 @@ def _signed(share: float) -> str:
 
 
 def _verdict(figure: Figure) -> str:
-    return f"{_WORDS[figure.kind]}: {figure.why}" if figure.why else _told(figure.kind, figure.verdict)
+    return f"{_WORDS[figure.kind]}: {figure.why}" if figure.why else _reported(figure.kind, figure.verdict)
 
 
-def _told(kind: Kind, verdict: Verdict | None) -> str:
+def _reported(kind: Kind, verdict: Verdict | None) -> str:
     below = kind == "cannot-tell" and verdict is not None
     return (
         f"{_WORDS[kind]} below {format_percent(verdict.smallest_visible)}"

@@ -81,14 +81,14 @@ def _slow(rung: Rung) -> str:
 def _rates(run: Run, rungs: Mapping[str, Rung]) -> str:
     """What one thread moves in a second."""
     ram = rungs.get("RAM")
-    told = [] if ram is None or not ram.bandwidth else [f"RAM read {format_rate(ram.bandwidth)}"]
+    reported = [] if ram is None or not ram.bandwidth else [f"RAM read {format_rate(ram.bandwidth)}"]
     for probe, verb in ((READ, "read"), (WRITE, "written")):
         spots = lines(run, probe).get("direct")
         if spots:
-            told.append(f"disk {verb} {format_rate(max(spot.value for spot in spots))}")
-    return f"Bandwidth, one thread: {', '.join(told)}." if told else ""
+            reported.append(f"disk {verb} {format_rate(max(spot.value for spot in spots))}")
+    return f"Bandwidth, one thread: {', '.join(reported)}." if reported else ""
 
 
 def _here(run: Run) -> str:
-    told = [f"{what} {time}" for what, time in usual(run)]
-    return f"Here: {'; '.join(told)}." if told else ""
+    reported = [f"{what} {time}" for what, time in usual(run)]
+    return f"Here: {'; '.join(reported)}." if reported else ""

@@ -29,13 +29,13 @@ def fleet_lines(survey: Survey, screen: Screen, *, verbose: bool = False) -> lis
     lines = [styled(line.text, "bold") for line in screen.wrapped(_verdict(survey), rest="  ")]
     for text in _basis(survey):
         lines += screen.wrapped(text, rest="  ")
-    told = [own for own in survey.standings if own.because or verbose]
-    for own in told if verbose else told[:_MOST]:
+    reported = [own for own in survey.standings if own.because or verbose]
+    for own in reported if verbose else reported[:_MOST]:
         lines += [Line(), styled(screen.fit(f"{own.host.name}: {_WORDS[own.kind]}"), "bold")]
         for text in (*map(reason, own.because), *own.differs):
             lines += screen.wrapped(text, first="  ", rest="    ")
-    if len(told) > _MOST and not verbose:
-        lines += [Line(), *screen.wrapped(f"{len(told) - _MOST} more hosts: -v lists all.")]
+    if len(reported) > _MOST and not verbose:
+        lines += [Line(), *screen.wrapped(f"{len(reported) - _MOST} more hosts: -v lists all.")]
     return lines
 
 

@@ -29,11 +29,11 @@ def list_lines(lessons: Sequence[tuple[str, Lesson]], screen: Screen) -> list[Li
     for name, lesson in lessons:
         lines.append(styled(screen.fit(name), "bold"))
         lines += screen.wrapped(lesson.QUESTION, first="    ", rest="    ")
-    told = (
+    reported = (
         "latlab lesson NAME runs one, in under a minute; --guess asks first what you expect. "
         "--original uses the published sizes, and prints first how long they take."
     )
-    return [*lines, Line(), *screen.wrapped(told)]
+    return [*lines, Line(), *screen.wrapped(reported)]
 
 
 def lesson_lines(result: Result, screen: Screen, *, full: bool = False) -> list[Line]:
@@ -122,9 +122,9 @@ def _fitting(parts: Sequence[Part], room: int) -> list[Line]:
 def _rest(result: Result) -> str:
     """What else there is, and how it is seen."""
     missing = len(result.missing)
-    told = f"{missing} of its parts could not be measured. " if missing else ""
+    reported = f"{missing} of its parts could not be measured. " if missing else ""
     return (
-        f"{told}--full shows all tables and pictures, the programs, every reason, what was not "
+        f"{reported}--full shows all tables and pictures, the programs, every reason, what was not "
         "measured, and exercises; -o FILE.html writes them as a page."
     )
 
@@ -148,8 +148,8 @@ def _programs(result: Result, screen: Screen) -> list[Line]:
     lines += [Line(screen.fit(f"    {text}".rstrip())) for text in first.text.splitlines()]
     if others:
         names = ", ".join(f"{each.name} ({len(each.text.splitlines())} lines)" for each in others)
-        told = f"and {names}: latlab lesson {result.name} --out FILE.html shows them"
-        lines += screen.wrapped(told, first="  ", rest="  ")
+        reported = f"and {names}: latlab lesson {result.name} --out FILE.html shows them"
+        lines += screen.wrapped(reported, first="  ", rest="  ")
     return lines
 
 

@@ -8,7 +8,7 @@ from latlab import units
 from latlab.cli.terminal.screen import Line, Screen, styled
 from latlab.run import disturbances
 from latlab.run.disturbances import UNEXPLAINED, cause_name, percent, rate, with_causes
-from latlab.run.noise import CauseRow, Comb, Confusion, Noise, Rung, Score, Stalls
+from latlab.run.noise import CauseRow, Confusion, Noise, PeriodicInterference, Rung, Score, Stalls
 from latlab.text import clean
 
 #: Kinds of interrupts that are told, the most frequent.
@@ -28,10 +28,10 @@ def noise_lines(noise: Noise, screen: Screen) -> list[Line]:
     lines = _bold(screen.wrapped(disturbances.verdict(noise)))
     if noise.causes:
         lines += [Line(), *_causes(noise.causes, screen)]
-    if noise.combs:
+    if noise.periodic:
         lines += [Line(), styled(screen.fit("found by their period alone"), "bold")]
-        for comb in noise.combs:
-            lines += screen.wrapped(_comb(comb), first="  ", rest="    ")
+        for source in noise.periodic:
+            lines += screen.wrapped(_period(source), first="  ", rest="    ")
     lines.append(Line())
     for sentence in [*_shares(noise), *_doubts(noise)]:
         lines += screen.wrapped(sentence)
@@ -130,20 +130,20 @@ def _causes(rows: tuple[CauseRow, ...], screen: Screen) -> list[Line]:
     return lines
 
 
-def _comb(comb: Comb) -> str:
+def _period(source: PeriodicInterference) -> str:
     return (
-        f"{cause_name(comb.cause)}, {comb.hz:.3f} Hz: every {comb.period_ns / 1e6:.5f} ms from"
-        f" {comb.phase_ns / 1e6:.3f} ms on, {comb.hit:,} of {comb.teeth:,} expected ticks"
-        f" ({comb.by_chance:,.0f} by chance), usually {units.format_ns(comb.typical_ns)},"
-        f" {percent(comb.share_time)} of the time in gaps; {comb.reason}"
+        f"{cause_name(source.cause)}, {source.hz:.3f} Hz: every {source.period_ns / 1e6:.5f} ms from"
+        f" {source.phase_ns / 1e6:.3f} ms on, {source.hit:,} of {source.ticks:,} expected ticks"
+        f" ({source.by_chance:,.0f} by chance), usually {units.format_ns(source.typical_ns)},"
+        f" {percent(source.share_time)} of the time in gaps; {source.reason}"
     )
 
 
 def _shares(noise: Noise) -> list[str]:
-    said = [told] if (told := with_causes(noise.explained)) else []
+    said = [reported] if (reported := with_causes(noise.explained)) else []
     if noise.unprivileged is not None:
-        if told := with_causes(noise.unprivileged.explained):
-            said.append(f"for an ordinary user of this machine: {told}")
+        if reported := with_causes(noise.unprivileged.explained):
+            said.append(f"for an ordinary user of this machine: {reported}")
         ticks = noise.unprivileged.timer_ticks
         if ticks is not None:
             said.append(

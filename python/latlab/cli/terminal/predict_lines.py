@@ -35,8 +35,8 @@ def predict_lines(found: Prediction, run: Run, screen: Screen) -> list[Line]:
         return [*first, *screen.wrapped(f"To lift that: {found.refused.lifted_by}", rest="  ")]
     lines = []
     for branch in found.branches:
-        told = f"no answer, the range is {time_of(branch.range)}" if branch.wide else answer(branch)
-        text = f"{found.job}{' ' + branch.when if branch.when else ''}: {told}"
+        reported = f"no answer, the range is {time_of(branch.range)}" if branch.wide else answer(branch)
+        text = f"{found.job}{' ' + branch.when if branch.when else ''}: {reported}"
         lines += [styled(line.text, "bold") for line in screen.wrapped(text, rest="  ")]
     for text in (*_details(found, run), *found.notes):
         lines += screen.wrapped(f"{text[:1].upper()}{text[1:]}.", rest="  ")
@@ -59,12 +59,12 @@ def _details(found: Prediction, run: Run) -> Iterator[str]:
             shares: dict[str, float] = {}
             for part in branch.parts:
                 shares[part.name] = shares.get(part.name, 0.0) + part.seconds / total
-            told = [
+            reported = [
                 f"{name} {format_percent(share)}" for name, share in shares.items() if share > _WORTH_SAYING
             ]
-            if len(told) < 2:  # noqa: PLR2004 - all but nothing
+            if len(reported) < 2:  # noqa: PLR2004 - all but nothing
                 continue
-            yield f"{branch.when + ': ' if branch.when else 'of that, '}{listed(told)}"
+            yield f"{branch.when + ': ' if branch.when else 'of that, '}{listed(reported)}"
     wide = max((branch.widest for branch in found.branches), key=lambda part: part.spread[0])
     yield (
         "most of the range is how well the path is known"

@@ -98,7 +98,7 @@ def locks(explained: Explained) -> Table:
     for lock in explained.locks:
         held = held_by(lock, len(lock.holders))
         name = shortened(lock.called)
-        rows.append((name, lock.waited_s, lock.threads, lock.looks, held or None, str(lock.process)))
+        rows.append((name, lock.waited_s, lock.threads, lock.scans, held or None, str(lock.process)))
     return Table(columns, tuple(rows))
 
 
@@ -365,7 +365,7 @@ def files_statements(explained: Explained) -> tuple[str, ...]:
     files, counters = explained.files, explained.counters
     apart = f", every {format_ns(1e9 * files.every_s)} on average" if files.every_s else ""
     lines = [
-        f"Source: {files.looks:,} scans of descriptor positions in /proc{apart}. Files that were "
+        f"Source: {files.scans:,} scans of descriptor positions in /proc{apart}. Files that were "
         "open for less than the time between two scans may be missing, as may the last bytes before a "
         "file was closed.",
         "Bytes a call come from times in which the process used nothing else. Inferred: no position "

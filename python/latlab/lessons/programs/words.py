@@ -122,7 +122,7 @@ elif __name__ == "__main__":
 
     sample = " ".join(random.choices(["the", "The", "cat", "sat", "mat."], k=10_000)).encode()
     for each in WAYS:
-        told = subprocess.run(  # noqa: S603 - this file
+        reported = subprocess.run(  # noqa: S603 - this file
             [sys.executable, __file__, each], input=sample, capture_output=True, check=True
         )
-        print(each, *told.stderr.decode().split())
+        print(each, *reported.stderr.decode().split())

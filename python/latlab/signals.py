@@ -32,5 +32,26 @@ def raised() -> Iterator[None]:
                 signal.signal(number, handler)
 
 
+@contextlib.contextmanager
+def deferred() -> Iterator[None]:
+    """Inside, signals that would raise an exception are kept; they are handled at the end.
+
+    A program that is started inside has them as outside: only handlers are replaced, no signal is blocked.
+    """
+    kept: list[tuple[int, FrameType | None]] = []
+    before: dict[int, Any] = {}
+    for number in (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
+        if number not in before and callable(signal.getsignal(number)):
+            with contextlib.suppress(ValueError):
+                before[number] = signal.signal(number, lambda number, frame: kept.append((number, frame)))
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for number, frame in kept[:1]:
+            before[number](number, frame)
+
+
 def _ended(number: int, _: FrameType | None) -> NoReturn:
     raise SystemExit(128 + number)

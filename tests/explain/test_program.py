@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -125,3 +127,19 @@ def test_its_environment_is_what_it_was_given_and_no_descriptor_is_left_open() -
     before = sorted(Path("/proc/self/fd").iterdir())
     python("import os, sys; sys.exit(os.environ.get('OWN') != '1' or 'PATH' in os.environ)")
     assert sorted(Path("/proc/self/fd").iterdir()) == before
+
+
+def test_an_interrupt_at_its_start_leaves_nothing_running(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[subprocess.Popen[bytes]] = []
+    start = subprocess.Popen.__init__
+
+    def interrupted(running: subprocess.Popen[bytes], *arguments: Any, **options: Any) -> None:  # noqa: ANN401 - its own
+        start(running, *arguments, **options)
+        started.append(running)
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(subprocess.Popen, "__init__", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        python("import time; time.sleep(600)")
+    assert [running.returncode for running in started] == [-signal.SIGKILL]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from latlab import signals
 from latlab.errors import UserError
 from latlab.text import clean
 from latlab.units import format_cpus
@@ -78,34 +79,23 @@ def run(
             held.callback(os.close, reading)
             os.set_blocking(reading, False)
         writing = stderr if reading is not None else None
-        begun = time.perf_counter()
+        running: subprocess.Popen[bytes] | None = None
         try:
-            running = subprocess.Popen(  # noqa: S603 - the user's own command
-                arguments,
-                stdin=stdin,
-                stdout=stdout,
-                stderr=stderr,
-                env=environment,
-                # Ours are closed by themselves; those that the caller gave are the program's.
-                close_fds=False,
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise ProgramError(
-                f"cannot be started: {clean(error.strerror or error, most=_LONGEST_WORDS)}"
-            ) from None
-        except ValueError as error:
-            raise ProgramError(f"cannot be started: {clean(error, most=_LONGEST_WORDS)}") from None
-        finally:
-            if writing is not None:
-                os.close(writing)
-        started = time.perf_counter()
-        try:
+            try:
+                # A Ctrl-C between its start and this process's knowledge of it would leave it running.
+                with signals.deferred():
+                    begun = time.perf_counter()
+                    running = _started(arguments, environment, stdin, stdout, stderr)
+                    started = time.perf_counter()
+            finally:
+                if writing is not None:
+                    os.close(writing)
             said = _until_it_ends(running.pid, reading, None if longest_s is None else begun + longest_s)
             ended = time.perf_counter()
             waited_s = _waited_s(running.pid)
         except BaseException:
-            stop(running)
+            if running is not None:
+                stop(running)
             raise
         # It has not been waited for, so the number is still its own.
         _kill(running.pid)
@@ -121,6 +111,32 @@ def run(
         usage.ru_maxrss << 10,
         waited_s,
     )
+
+
+def _started(
+    arguments: Sequence[str],
+    environment: Mapping[str, str] | None,
+    stdin: int | None,
+    stdout: int | None,
+    stderr: int | None,
+) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(  # noqa: S603 - the user's own command
+            arguments,
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            env=environment,
+            # Ours are closed by themselves; those that the caller gave are the program's.
+            close_fds=False,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise ProgramError(
+            f"cannot be started: {clean(error.strerror or error, most=_LONGEST_WORDS)}"
+        ) from None
+    except ValueError as error:
+        raise ProgramError(f"cannot be started: {clean(error, most=_LONGEST_WORDS)}") from None
 
 
 @contextlib.contextmanager

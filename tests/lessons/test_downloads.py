@@ -310,10 +310,10 @@ except Cannot as error:
     print(error)
 with distance.loopback(0.0, core=True, wait_s=0.005) as way, Bench() as bench:
     ten = downloads.ten_files(bench, downloads.PLANS["small"], way, None)
-    told = downloads.say(downloads.Found(downloads.PLANS["small"], way, ten=ten))
-    cell = told.tables[0].cell("pool", "python")
+    reported = downloads.say(downloads.Found(downloads.PLANS["small"], way, ten=ten))
+    cell = reported.tables[0].cell("pool", "python")
     print(cell.number >= 0.01, cell.why)
-    print(told.misled[-1].says)
+    print(reported.misled[-1].says)
 """
 
 

@@ -350,7 +350,7 @@ def table_of(
 
 
 @pytest.mark.parametrize(
-    ("level", "samples", "told"), [(1, 50, True), (1, 40, False), (2, 50, False), (3, 50, False)]
+    ("level", "samples", "reported"), [(1, 50, True), (1, 40, False), (2, 50, False), (3, 50, False)]
 )
 def test_what_reading_is_made_of_is_reported_by_samples_in_it_and_without_waits_for_a_cpu(
     level: int, samples: int, *, reported: bool

@@ -144,7 +144,7 @@ def test_a_round_trip_knows_what_a_stream_carries_and_what_it_takes_beside_strea
     assert found["loopback"].bandwidth == stream
     loaded = found["loopback-loaded"]
     assert value(loaded) == p50(run, "network.loaded", path="loopback", streams=4)
-    assert loaded.note.startswith("TCP; 4 other streams carry ")
+    assert loaded.note.startswith("TCP; other streams: 4, with ")
     assert loaded.note.endswith(" without them")
 
 

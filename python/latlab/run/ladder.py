@@ -441,14 +441,24 @@ def _fitting(records: list[Record], level: _Level) -> list[Record]:
 
 
 def _inside(records: list[Record], level: _Level) -> Record | None:
-    """The record in the middle of a level's plateau; of several page draws there, the median one."""
+    """The record in the middle of a level's plateau; of several page draws there, the median one.
+
+    Where the plateau reaches the middle of the size that the CPU reports, it is that one. It is the same in
+    every run, so runs are compared at one point; the end that a run finds differs from run to run.
+    """
     fitting = _fitting(records, level)
     if not fitting or level.inside is None:
         return None
-    middle = math.log(math.sqrt(max(level.above, level.inside / 4) * level.inside))
-    best = min((_bytes(record) for record in fitting), key=lambda size: abs(math.log(size) - middle))
+    middle = _middle(level, level.reported or level.inside)
+    if middle > level.inside:
+        middle = _middle(level, level.inside)
+    best = min((_bytes(record) for record in fitting), key=lambda size: abs(math.log(size / middle)))
     draws = sorted((record for record in fitting if _bytes(record) == best), key=_median)
     return draws[len(draws) // 2]
+
+
+def _middle(level: _Level, size: float) -> float:
+    return math.sqrt(max(level.above, size / 4) * size)
 
 
 def _poke_inside(run: Run, level: _Level) -> Record | None:

@@ -232,8 +232,8 @@ def _beside_streams(rung: Rung, records: list[Record]) -> Rung:
         return replace(rung, note="not measured: its points have no streams")
     idle = next((record for record in records if record.point.streams == 0), None)
     carried = positive(found(most), "load_bytes_per_s")
-    note = f"TCP; {streams} other streams"
-    note += f" carry {units.format_rate(carried)}" if carried else ""
+    note = f"TCP; other streams: {streams}"
+    note += f", with {units.format_rate(carried)}" if carried else ""
     note += f"; {units.format_ns(idle.value)} without them" if idle else ""
     return replace(_of(rung, most), note=note)
 

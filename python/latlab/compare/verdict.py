@@ -14,6 +14,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, Literal, TypeAlias
 
 from latlab import _core
@@ -97,11 +98,15 @@ def _discovered(contrasts: Sequence[Contrast]) -> int:
     return max((place for place, tail in enumerate(tails, 1) if tail <= ALARMS * place / count), default=0)
 
 
+#: Figures of one comparison have few degrees of freedom between them.
+_t_quantile = lru_cache(maxsize=1 << 12)(_core.t_quantile)
+
+
 def _verdict(contrast: Contrast, same: float, level: float) -> Verdict:
     limit = math.log1p(same)
-    reach = _core.t_quantile(1 - level / 2, contrast.degrees)
+    reach = _t_quantile(1 - level / 2, contrast.degrees)
     half = reach * contrast.error
-    visible = max(half, limit) + _core.t_quantile(_POWER, contrast.degrees) * contrast.error
+    visible = max(half, limit) + _t_quantile(_POWER, contrast.degrees) * contrast.error
     changed = abs(contrast.ratio) > max(half, limit)
     return Verdict(
         kind="changed" if changed else "same" if is_same(contrast, same) else "cannot-tell",
@@ -114,7 +119,7 @@ def _verdict(contrast: Contrast, same: float, level: float) -> Verdict:
 
 def is_same(contrast: Contrast, same: float) -> bool:
     """Whether two one-sided tests say that the change is smaller than `same`."""
-    reach = _core.t_quantile(0.95, contrast.degrees) * contrast.error
+    reach = _t_quantile(0.95, contrast.degrees) * contrast.error
     return abs(contrast.ratio) + reach < math.log1p(same)
 
 
@@ -123,7 +128,7 @@ def _more_runs(contrast: Contrast, limit: float, level: float) -> int | None:
 
     def enough(runs: int) -> bool:
         degrees = contrast.degrees + sides * (runs - contrast.runs)
-        reach = _core.t_quantile(1 - level / 2, degrees) + _core.t_quantile(_POWER, degrees)
+        reach = _t_quantile(1 - level / 2, degrees) + _t_quantile(_POWER, degrees)
         return reach * contrast.between * math.sqrt(variance / runs) <= limit
 
     # More runs always show more.

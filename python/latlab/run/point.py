@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Final
 
 from latlab import units
@@ -59,10 +60,16 @@ class Point(Model, frozen=True, kw_only=True, omit_defaults=True):
 
     def label(self) -> str:
         """A short name for tables and progress: `16 MiB, 4k pages, random`."""
-        own = self.fields()
-        if "from_cpu" in own and "to_cpu" in own:
-            own["to_cpu"] = f"CPU {own.pop('from_cpu')} and {own['to_cpu']}"
-        return ", ".join(text(own[name]) for name, text in _LABEL.items() if name in own)
+        return _label(self)
+
+
+@lru_cache(maxsize=1 << 13)
+def _label(point: Point) -> str:
+    """Of each point once: runs that are compared have the same ones."""
+    own = point.fields()
+    if "from_cpu" in own and "to_cpu" in own:
+        own["to_cpu"] = f"CPU {own.pop('from_cpu')} and {own['to_cpu']}"
+    return ", ".join(text(own[name]) for name, text in _LABEL.items() if name in own)
 
 
 def _counted(word: str) -> Callable[[Any], str]:

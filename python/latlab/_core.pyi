@@ -161,6 +161,12 @@ def min_samples(q: float, level: float = 0.95) -> int:
 def moments(samples: Samples) -> tuple[float, float | None, float, float] | None:
     """`(mean, standard deviation with n - 1, smallest, largest)`; None when there are no samples."""
 
+def centre(values: list[float]) -> float | None:
+    """The centre of runs, as two sides of them are compared; None where no value is finite and positive.
+
+    On the logarithm the median of the means of all pairs (Hodges and Lehmann 1963).
+    """
+
 def contrast_groups(points: list[list[list[float]]]) -> list[tuple[float, float, float, float] | None]:
     """Of each point `(log ratio, standard error, deviation between runs, degrees of freedom)`.
 

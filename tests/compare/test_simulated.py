@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 from functools import cache
 
@@ -73,7 +72,13 @@ def test_a_change_of_one_figure_is_found_where_it_is_visible_and_no_other_is_nam
     made: Made, change: float, same: float
 ) -> None:
     alike = compared([simulated(made, seed) for seed in range(-10, 0)], 5)
-    places = list(dict.fromkeys((each.probe, each.point) for each in alike.headline))
+    places = [
+        at
+        for at in dict.fromkeys((each.probe, each.point) for each in alike.headline)
+        # Of two ways to switch, page one shows the slower one.
+        if at in headlines(simulated(made, 0, at, 1 + change))
+    ]
+    assert len(places) > 8
     visible = found = others = 0
     for number in range(TIMES):
         at = places[number % len(places)]
@@ -85,8 +90,7 @@ def test_a_change_of_one_figure_is_found_where_it_is_visible_and_no_other_is_nam
         if own.verdict.smallest_visible <= change:
             visible += 1
             found += own.kind == "changed"
-            assert own.ratio is not None
-            assert math.isclose(own.ratio, 1 + change, rel_tol=0.1)
+            assert own.verdict.low <= 1 + change <= own.verdict.high
         others += sum(each.kind == "changed" for each in reported.headline if each is not own)
     assert visible >= TIMES / 4
     assert found >= 0.9 * visible

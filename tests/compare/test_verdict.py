@@ -107,7 +107,7 @@ def test_what_would_have_been_visible_falls_with_more_runs_to_little_more_than_w
     assert verdict.kind == "cannot-tell"
     assert verdict.more_runs is not None
     more = 5 + verdict.more_runs
-    error = contrast(1.0, 0.05).between * math.sqrt(math.pi / more)
+    error = contrast(1.0, 0.05).between * math.sqrt(2 * math.pi / 3 / more)
     (later,) = verdicts([Contrast(0.0, error, error, 20 + 2 * verdict.more_runs, more)], SAME, together=True)
     assert SAME < later.smallest_visible <= 1.5 * SAME
     assert verdicts([contrast(1.0, 2.0)], SAME, together=True)[0].more_runs is None

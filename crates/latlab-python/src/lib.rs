@@ -41,8 +41,8 @@ mod _core {
     use crate::stages::{Stage, stage, stages_environment, stages_file, stages_heard, stages_start};
     #[pymodule_export]
     use crate::statistics::{
-        contrast_groups, digamma, min_samples, moments, order_statistic_interval, quantile, t_quantile,
-        t_tail, trigamma_inverse,
+        centre, contrast_groups, digamma, min_samples, moments, order_statistic_interval, quantile,
+        t_quantile, t_tail, trigamma_inverse,
     };
 
     use super::{Bound, PyModule, PyModuleMethods as _, PyResult};

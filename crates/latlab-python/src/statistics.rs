@@ -55,6 +55,13 @@ pub(crate) fn moments(py: Python<'_>, samples: Samples) -> Option<(f64, Option<f
     parts(py.detach(|| latlab_stats::moments(&samples.0)))
 }
 
+/// The centre of runs, as two sides of them are compared; `None` where no value is finite and positive.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 hands over what it converted")]
+pub(crate) fn centre(values: Vec<f64>) -> Option<f64> {
+    latlab_stats::centre(&values)
+}
+
 /// Of each point how its second group of runs compares with its first: `(log ratio, standard error, deviation between runs, degrees of freedom)`.
 #[pyfunction]
 pub(crate) fn contrast_groups(points: Vec<Vec<Vec<f64>>>) -> Vec<Option<(f64, f64, f64, f64)>> {

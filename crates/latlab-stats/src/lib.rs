@@ -37,6 +37,6 @@ pub use moments::{Moments, mean, moments};
 pub use order::{min_samples, order_statistic_interval};
 pub use quantile::{median, median_of, quantile};
 pub use refusal::Refusal;
-pub use rounds::{Contrast, Folded, contrast_groups, fold_rounds};
+pub use rounds::{Contrast, Folded, centre, contrast_groups, fold_rounds};
 pub use seek::{Medium, Seeking, seeking};
 pub use special::{digamma, t_quantile, t_tail, trigamma_inverse};

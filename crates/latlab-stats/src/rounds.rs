@@ -11,7 +11,7 @@
 //! prior is fitted to the *others*: with few kin its own variance would count twice, and intervals of two or three kin held the truth in 90 %. And
 //! the prior's degrees of freedom hold how well its centre is known: of two others with one degree each nothing else could know more than two.
 
-use crate::quantile::median;
+use crate::quantile::{median, median_of};
 use crate::special::{beta_inc, digamma, t_quantile, trigamma, trigamma_inverse};
 
 /// Kin that tell by themselves how far their rounds lie apart, without which a point that does not tell has no interval: one alone says
@@ -41,6 +41,11 @@ const MEDIAN_VARIANCE: [f64; 12] = [
     0.137_162_434,
     0.117_516_187,
 ];
+
+/// The same of the centre of runs (see [`centre`]): simulated, three million draws each, as its difference from their mean, which is
+/// independent of the mean.
+const CENTRE_VARIANCE: [f64; 12] =
+    [1.0, 0.5, 0.340_5, 0.273_7, 0.215_1, 0.179_3, 0.154_5, 0.134_1, 0.119_4, 0.107_4, 0.097_2, 0.089_0];
 
 /// What a point's rounds say together.
 #[derive(Debug, Clone, PartialEq)]
@@ -83,7 +88,7 @@ pub fn fold_rounds(points: &[Vec<Vec<f64>>], level: f64) -> Vec<Option<Folded>> 
 /// How a point's second group of runs compares with its first.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Contrast {
-    /// Logarithm of the ratio of the second group's median to the first's.
+    /// Logarithm of the ratio of the second group's centre to the first's (see [`centre`]).
     pub ratio: f64,
     /// Standard deviation of a run's logarithm between runs, kin included.
     pub between: f64,
@@ -103,8 +108,9 @@ pub fn contrast_groups(points: &[Vec<Vec<f64>>]) -> Vec<Option<Contrast>> {
     of.iter()
         .enumerate()
         .map(|(index, centre)| {
-            let centre = centre.as_ref().filter(|centre| centre.positive)?;
-            let [first, second] = [0, 1].map(|group| *centre.by_cpu.get(group).unwrap_or(&None));
+            centre.as_ref().filter(|centre| centre.positive)?;
+            let [first, second] =
+                [0, 1].map(|group| points[index].get(group).and_then(|own| log_centre(own)));
             let own = kin.iter().position(|kin| kin.point == index);
             let prior = Prior::fit(&kin, own, all.apart);
             if own.is_none() && prior.kin < LEAST_KIN {
@@ -114,16 +120,31 @@ pub fn contrast_groups(points: &[Vec<Vec<f64>>]) -> Vec<Option<Contrast>> {
             let worth = prior.worth_beside(variance, degrees);
             let together = degrees + worth;
             let posterior = (worth * prior.variance + degrees * variance) / together;
-            let of_medians =
-                median_variance(points[index][0].len()) + median_variance(points[index][1].len());
+            let of_centres =
+                centre_variance(points[index][0].len()) + centre_variance(points[index][1].len());
             Some(Contrast {
                 ratio: second? - first?,
                 between: posterior.sqrt(),
                 degrees: together,
-                error: (posterior * of_medians).sqrt(),
+                error: (posterior * of_centres).sqrt(),
             })
         })
         .collect()
+}
+
+/// The centre of positive values, of which a few may be far off: on the logarithm the median of the means of all pairs, each with itself
+/// included (Hodges and Lehmann, Annals of Mathematical Statistics 34, 1963). Its standard error is a fifth smaller than the median's. `None`
+/// where no value is finite and positive.
+pub fn centre(values: &[f64]) -> Option<f64> {
+    log_centre(values).map(f64::exp)
+}
+
+fn log_centre(values: &[f64]) -> Option<f64> {
+    let logs: Vec<f64> =
+        values.iter().filter(|value| **value > 0.0 && value.is_finite()).map(|v| v.ln()).collect();
+    let pairs =
+        logs.iter().enumerate().flat_map(|(i, a)| logs[i..].iter().map(move |b| f64::midpoint(*a, *b)));
+    median_of(pairs)
 }
 
 /// A point without its interval.
@@ -210,6 +231,14 @@ fn median_variance(n: usize) -> f64 {
         .get(n.saturating_sub(1))
         .copied()
         .unwrap_or_else(|| std::f64::consts::FRAC_PI_2 / (n as f64 + 0.45))
+}
+
+/// Of so many runs; beyond the table that of many, which is 2 % off at most.
+fn centre_variance(n: usize) -> f64 {
+    CENTRE_VARIANCE
+        .get(n.saturating_sub(1))
+        .copied()
+        .unwrap_or_else(|| std::f64::consts::FRAC_PI_3 / (n as f64 - 0.25))
 }
 
 /// A point whose rounds tell how far they lie apart.
@@ -336,7 +365,7 @@ struct Weighed {
 
 #[cfg(test)]
 mod tests {
-    use super::{Contrast, Folded, contrast_groups, fold_rounds, median_variance};
+    use super::{Contrast, Folded, centre, centre_variance, contrast_groups, fold_rounds, median_variance};
 
     fn cpus(of: &[&[f64]]) -> Vec<Vec<f64>> {
         of.iter().map(|rounds| rounds.to_vec()).collect()
@@ -355,8 +384,11 @@ mod tests {
         ];
         let found = contrast_groups(&points);
         let Contrast { ratio, between, degrees, error } = found[0].expect("both groups are there");
-        near(ratio, (205.0_f64 / 105.0).ln());
-        near(error, between * (2.0 * median_variance(3)).sqrt());
+        near(
+            ratio,
+            (centre(&points[0][1]).expect("it has runs") / centre(&points[0][0]).expect("it has runs")).ln(),
+        );
+        near(error, between * (2.0 * centre_variance(3)).sqrt());
         assert!(degrees > 4.0, "kin add to the four of its own: {degrees}");
         assert!((0.01..0.06).contains(&between), "{between}");
     }
@@ -382,6 +414,17 @@ mod tests {
         let wild = contrast_groups(&points)[8].expect("both groups are there");
         assert!((8.0..8.1).contains(&wild.degrees), "{}", wild.degrees);
         assert!((0.35..0.45).contains(&wild.between), "{}", wild.between);
+    }
+
+    #[test]
+    fn the_centre_is_the_median_of_the_means_of_pairs_and_one_value_does_not_move_it_far() {
+        // Of logarithms 0, 1, 4 the means of pairs are 0, 0.5, 1, 2, 2.5, 4.
+        near(centre(&[1.0, 1.0_f64.exp(), 4.0_f64.exp()]).expect("three values"), 1.5_f64.exp());
+        near(centre(&[2.0, 8.0]).expect("two values"), 4.0);
+        assert_eq!(centre(&[]), None);
+        assert_eq!(centre(&[f64::NAN, 0.0, -1.0]), None);
+        let wild = centre(&[10.0, 10.1, 9.9, 10.05, 1e6]).expect("five values");
+        assert!((9.9..10.2).contains(&wild), "{wild}");
     }
 
     #[test]

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from latlab import _core
 from latlab.compare.contrast import contrasts
 from latlab.compare.sides import Objections, Side, both, environment, is_like, side
 from latlab.compare.tails import Tail, tails
@@ -47,7 +48,7 @@ _NAMES: Final = {"context-switch": "two context switches", "file-create": "small
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """A figure of one side: the median over its runs.
+    """A figure of one side: the centre of its runs.
 
     Attributes:
         value: The figure, in its unit.
@@ -340,7 +341,7 @@ def _values(samples: Sequence[Sample]) -> Values | None:
     values = [sample.value for sample in own]
     ends = own[0].ends if len(own) == 1 else None
     low, high = ends or (min(values), max(values))
-    return Values(statistics.median(values), low, high, len(_sound(samples)))
+    return Values(_core.centre(values) or statistics.median(values), low, high, len(_sound(samples)))
 
 
 def _distinguished(figures: Sequence[Figure]) -> Iterator[Figure]:

@@ -62,20 +62,24 @@ def contrasts(figures: Sequence[Sequence[Sequence[Sample]]]) -> list[Contrast]:
 def _contrast(
     groups: Sequence[Sequence[Sample]], known: tuple[float, float, float, float] | None
 ) -> Contrast:
-    first, second = ([math.log(sample.value) for sample in group] for group in groups[:2])
+    first, second = groups[:2]
     runs = min(len(first), len(second))
-    own = math.hypot(_own_error(groups[0]), _own_error(groups[1]))
+    own = math.hypot(_own_error(first), _own_error(second))
     if known is None:
         probe = groups[0][0].key.probe
         usual = next(spread for beginning, spread in _USUAL if probe.startswith(beginning))
-        ratio = statistics.median(second) - statistics.median(first)
+        ratio = math.log(_centre(second) / _centre(first))
         error = usual * math.sqrt(1 / len(first) + 1 / len(second))
         return Contrast(ratio, max(error, own), usual, _USUAL_DEGREES, runs)
     ratio, error, between, degrees = known
     if runs >= _SEVERAL:
         # How precise each run is shows in how far they lie apart.
-        own = math.hypot(_step(groups[0]), _step(groups[1]))
+        own = math.hypot(_step(first), _step(second))
     return Contrast(ratio, max(error, own), between, degrees, runs)
+
+
+def _centre(samples: Sequence[Sample]) -> float:
+    return _core.centre([sample.value for sample in samples]) or math.nan
 
 
 def _own_error(samples: Sequence[Sample]) -> float:
@@ -83,7 +87,7 @@ def _own_error(samples: Sequence[Sample]) -> float:
     errors = [error for sample in samples if (error := sample.error) is not None]
     if not errors:
         return _step(samples)
-    # A side is the median of its runs: one that is not precise does not move it.
+    # One run that is not precise hardly moves a side's centre.
     return math.hypot(statistics.median(errors) / math.sqrt(len(samples)), _step(samples))
 
 

@@ -29,8 +29,8 @@ _POWER: Final = 0.9
 SHOWN: Final = 1.5
 #: More runs than so many a side are no advice.
 MOST_RUNS: Final = 50
-#: Variance of the median of many normals, in units of their mean's.
-_MEDIAN: Final = math.pi / 2
+#: Variance of the centre of many runs (`latlab._core.centre`), in units of their mean's.
+_CENTRE: Final = math.pi / 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ def is_same(contrast: Contrast, same: float) -> bool:
 
 
 def _more_runs(contrast: Contrast, limit: float, level: float) -> int | None:
-    sides, variance = (1, 1.0) if contrast.paired else (2, 2 * _MEDIAN)
+    sides, variance = (1, 1.0) if contrast.paired else (2, 2 * _CENTRE)
 
     def enough(runs: int) -> bool:
         degrees = contrast.degrees + sides * (runs - contrast.runs)

@@ -450,7 +450,7 @@ def _inside(records: list[Record], level: _Level) -> Record | None:
     if not fitting or level.inside is None:
         return None
     middle = _middle(level, level.reported or level.inside)
-    if middle > level.inside:
+    if not 0 < middle <= level.inside:
         middle = _middle(level, level.inside)
     best = min((_bytes(record) for record in fitting), key=lambda size: abs(math.log(size / middle)))
     draws = sorted((record for record in fitting if _bytes(record) == best), key=_median)

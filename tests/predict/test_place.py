@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from latlab.errors import UserError
+from latlab.predict import place
 from latlab.predict.place import limits, place_of
 
 
@@ -55,3 +56,17 @@ def test_writers_wait_from_a_share_of_memory_on() -> None:
     assert found.memory == 10 << 30
     if found.dirty is not None:
         assert 0 < found.dirty < 10 << 30
+
+
+@pytest.mark.parametrize(
+    ("kind", "features", "returned"), [("0x0005", 5, True), ("0x0005", 4, False), ("0x0002", 5, False)]
+)
+def test_a_balloon_that_reports_free_pages_gives_them_back(
+    kind: str, features: int, returned: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device = tmp_path / "virtio0"
+    device.mkdir()
+    (device / "device").write_text(kind + "\n")
+    (device / "features").write_text("".join(str(int(bit == features)) for bit in range(64)) + "\n")
+    monkeypatch.setattr(place, "_VIRTIO", tmp_path)
+    assert limits(1 << 30).returned == returned

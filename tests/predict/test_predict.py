@@ -14,7 +14,7 @@ import pytest
 from tests.golden.cases import FILES
 
 from latlab.predict import copy as copying
-from latlab.predict import files, from_run, read, refuse, transfers, usual, work, write
+from latlab.predict import figures, files, from_run, read, refuse, transfers, usual, work, write
 from latlab.predict.answer import Prediction, Refused, time_of
 from latlab.predict.cases import Known
 from latlab.predict.job import Job, Options, parse
@@ -310,3 +310,27 @@ def test_a_window_grows_until_the_path_is_full() -> None:
     assert waited(1, 1_000_000, 0.1, math.inf, kept=False) == pytest.approx((1 + 1 + 6) * 0.1)
     # A path that is full at once adds its bytes alone.
     assert waited(1, 1_000_000, 0.1, 1e5, kept=False) == pytest.approx(0.2 + 10)
+
+
+def test_memory_that_the_host_has_to_find_is_told_from_slow_first_touches(run: Run) -> None:
+    own = run.select("vm.fault", operation="first-write", pages="huge")
+    (record,) = (each for each in own if each.value is not None)
+    each = figures.found_by_host(run)
+    assert each is not None
+    assert record.value is not None
+    assert each * (2 << 20) > record.value / 1e9
+    assert figures.found_by_host(Run(run.header, (), run.footer)) is None
+
+
+def test_a_job_that_takes_memory_says_where_a_host_has_to_find_it(run: Run) -> None:
+    def notes(own: Job, cached: int | None = None, *, returned: bool = True) -> str:
+        room = dataclasses.replace(ROOM, returned=returned)
+        return " ".join(predict(own, run, room, cached).notes)
+
+    words = "free memory goes back to the host"
+    for own in (job("read", "2GB", cache="cold"), job("copy", "2GB", cache="cached"), job("write", "1GB")):
+        assert words in notes(own)
+        assert words not in notes(own, returned=False)
+    for own in (job("read", "2GB", cache="cached"), job("read", "2GB", direct=True), job("syscalls", "10")):
+        assert words not in notes(own)
+    assert words not in notes(job("read", "2GB"), cached=2_000_000_000)

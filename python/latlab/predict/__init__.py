@@ -9,6 +9,7 @@ from latlab.errors import UserError
 from latlab.predict import kept
 from latlab.predict.answer import Branch, Gain, Prediction, Refused, time_of
 from latlab.predict.cases import Known
+from latlab.predict.figures import FAULT
 from latlab.predict.job import Cache, Connections, Flush, Job, Options, parse
 from latlab.predict.place import Limits, Place, limits, place_of
 from latlab.predict.plan import Step, predict_plan
@@ -112,14 +113,14 @@ def newest(probes: Collection[str], name: str | None = None) -> Run:
     Raises:
         UserError: there is no such run, or none at all.
     """
-    store = Store()
+    store, wanted = Store(), {*probes, FAULT}
     if name is not None or not (entries := store.entries()):
-        return read_file(store.resolve(name or "last"), only=probes)
+        return read_file(store.resolve(name or "last"), only=wanted)
     for entry in entries[: -_MOST_RUNS - 1 : -1]:
         plan = first_line(entry.path)
         if all(b'"id":"%s"' % probe.encode() in plan for probe in probes):
-            return read_file(entry.path, only=probes)
-    return read_file(entries[-1].path, only=probes)
+            return read_file(entry.path, only=wanted)
+    return read_file(entries[-1].path, only=wanted)
 
 
 def from_run(job: Job, run: Run) -> Prediction:

@@ -19,6 +19,9 @@ READ, WRITE = "storage.read.sequential", "storage.write.sequential"
 RANDOM, RANDOM_WRITE, STEADY = "storage.read.random", "storage.write.random", "storage.steady"
 FILES, SYNC = "storage.files", "storage.sync"
 BANDWIDTH, LOAD, CALL = "memory.bandwidth", "memory.load.dependent", "kernel.syscall"
+FAULT = "vm.fault"
+#: A first touch that takes longer than so many others is of memory that the host had to find (`vm.fault`).
+_FOUND: Final = 2.0
 _LINE: Final = 64
 #: From this block on reading ahead decides how fast a cold stream is, and not the call.
 AHEAD: Final = 16 << 10
@@ -165,23 +168,18 @@ def visits_of(run: Run, record: Record) -> Spread:
 
 def singles(record: Record) -> tuple[float, ...]:
     """Single operations over their mean, at even shares of them: each is the mean of its share."""
-    if record.histogram is None:
-        return ()
-    try:
-        bins = _core.decode_histogram(record.histogram.encoding, record.histogram.data)
-    except ValueError:
-        return ()
-    total = sum(count for _, _, count in bins)
-    mean = sum((low + high) / 2 * count for low, high, count in bins) / total if total else 0.0
+    bins = _bins(record)
+    total = sum(count for _, count in bins)
+    mean = sum(middle * count for middle, count in bins) / total if total else 0.0
     if mean <= 0:
         return ()
     share = total / _SHARES
     found, left, own = [], share, 0.0
-    for low, high, count in bins:
+    for middle, count in bins:
         rest = float(count)
         while rest > 0:
             taken = min(rest, left)
-            own += taken * (low + high) / 2
+            own += taken * middle
             rest -= taken
             left -= taken
             if left <= share * 1e-9:
@@ -256,6 +254,33 @@ def memory_pokes(run: Run, size: float) -> Part | None:
     spread = visits_of(run, record)
     name, each = "reading memory at random", size / _LINE * mean / 1e9
     return Part(name, each, source_of(record), spread, size, size, "cpu")
+
+
+def found_by_host(run: Run) -> float | None:
+    """Seconds for each byte of memory that the host has to find first; None where no touch was of such.
+
+    By the first touches of huge pages, of which a host without memory behind them has to find all.
+    """
+    for record in sound(run, FAULT):
+        point, usual = record.point, (record.summary.p50 if record.summary else None) or 0.0
+        if point.operation != "first-write" or point.pages != "huge" or not point.size_bytes:
+            continue
+        slow = [(bin_ns, count) for bin_ns, count in _bins(record) if bin_ns > _FOUND * usual]
+        if slow:
+            mean = sum(bin_ns * count for bin_ns, count in slow) / sum(count for _, count in slow)
+            return (mean - usual) / 1e9 / point.size_bytes
+    return None
+
+
+def _bins(record: Record) -> list[tuple[float, int]]:
+    """The middles of a histogram's bins, and their counts; none where it is damaged."""
+    if record.histogram is None:
+        return []
+    try:
+        bins = _core.decode_histogram(record.histogram.encoding, record.histogram.data)
+    except ValueError:
+        return []
+    return [((low + high) / 2, count) for low, high, count in bins]
 
 
 def _largest(run: Run, probe: str, **point: object) -> Record | None:

@@ -24,6 +24,8 @@ _WHOLE: Final = 0.9
 _CACHESTAT: Final = 451
 #: Of larger files the page cache is looked through in windows of so many bytes.
 _WINDOW: Final = 1 << 30
+#: Number of the device, and of its feature; both are shown to everybody.
+_VIRTIO, _BALLOON, _REPORTING = Path("/sys/bus/virtio/devices"), 5, 5
 #: Kinds of file systems whose files are in memory, and beginnings of those behind a network or a program.
 MEMORY: Final = frozenset({"tmpfs", "ramfs", "devtmpfs", "hugetlbfs"})
 REMOTE: Final = (
@@ -173,10 +175,12 @@ class Limits:
     Attributes:
         memory: Bytes that the page cache may grow to: what is available, and what the cgroup leaves.
         dirty: Bytes that may be written before writers wait for the disk; None where unknown.
+        returned: Free memory goes back to the host, which has to find it again when it is used.
     """
 
     memory: int
     dirty: int | None
+    returned: bool = False
 
 
 def limits(memory: int) -> Limits:
@@ -195,4 +199,15 @@ def limits(memory: int) -> Limits:
         for kind in ("dirty", "dirty_background")
     ]
     known = [end for end in ends if end is not None]
-    return Limits(memory, int(sum(known) / 2) if len(known) == 2 else None)  # noqa: PLR2004 - both
+    dirty = int(sum(known) / 2) if len(known) == 2 else None  # noqa: PLR2004 - both
+    return Limits(memory, dirty, _is_returned())
+
+
+def _is_returned() -> bool:
+    """Whether a balloon gives free memory back (virtio 1.2, 5.5.3: `VIRTIO_BALLOON_F_REPORTING`)."""
+    for device in _VIRTIO.glob("*"):
+        with contextlib.suppress(OSError):
+            kind, features = ((device / name).read_text(encoding="utf-8") for name in ("device", "features"))
+            if int(kind, 16) == _BALLOON and features[_REPORTING : _REPORTING + 1] == "1":
+                return True
+    return False

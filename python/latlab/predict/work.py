@@ -12,7 +12,7 @@ from latlab.predict.cases import Case, Known, NotGivenError, NotMeasuredError, m
 from latlab.predict.job import BLOCK, ON_DISK, Job, Kind
 from latlab.predict.kept import Calibration
 from latlab.predict.transfers import PROBE, transfers
-from latlab.units import format_bytes_as_asked
+from latlab.units import format_bytes_as_asked, format_seconds
 
 #: Less gain is none.
 _LEAST_GAIN: Final = 1.2
@@ -159,8 +159,10 @@ def _notes(job: Job, known: Known) -> Iterator[str]:
     """What an answer says besides."""
     options = job.options
     room = format_bytes_as_asked(known.limits.memory)
-    if job.reads and options.cache != "cached" and known.run.machine.text("virtualisation.hypervisor"):
-        yield "the host may cache this disk: what nobody read lately can take several times as long"
+    if known.limits.returned and (taken := _taken(job, known)):
+        each = figures.found_by_host(known.run)
+        more = "longer" if each is None else f"up to {format_seconds(each * taken)} longer"
+        yield f"free memory goes back to the host here: where it has to be found again, this takes {more}"
     unknown = options.cache is None and not options.direct and known.cached is None
     if job.kind in {"read", "copy"} and unknown and job.bytes > known.limits.memory:
         yield f"more than the page cache holds ({room}): it comes from the disk"
@@ -169,6 +171,15 @@ def _notes(job: Job, known: Known) -> Iterator[str]:
         yield "without a flush the disk goes on writing afterwards: --fsync end waits for it"
     if job.kind == "transfers" and not options.https:
         yield "without TLS: --https adds its round trip"
+
+
+def _taken(job: Job, known: Known) -> int:
+    """Bytes of memory that the page cache takes for a job."""
+    options = job.options
+    if job.kind not in ON_DISK or options.direct or job.kind == "random":
+        return 0
+    read = job.bytes - (known.cached or 0) if job.reads or job.kind == "copy" else 0
+    return (0 if options.cache == "cached" else read) + (job.bytes if job.writes else 0)
 
 
 def typed(size: int) -> str:

@@ -29,11 +29,11 @@ sys.path.insert(0, str(ROOT))
 
 from tools import evidence  # noqa: E402 - as above
 
-from latlab.elsewhere.prediction import Prediction, span  # noqa: E402 - as above
-from latlab.elsewhere.program import elsewhere  # noqa: E402 - as above
+from latlab.elsewhere.program import Elsewhere, elsewhere  # noqa: E402 - as above
 from latlab.elsewhere.ratios import COMPUTING  # noqa: E402 - as above
 from latlab.explain.model import Explained  # noqa: E402 - after the path
 from latlab.explain.run import explain  # noqa: E402 - after the path
+from latlab.predict.answer import span  # noqa: E402 - as above
 from latlab.run.run import Run, load  # noqa: E402 - as above
 from latlab.run.store import Store  # noqa: E402 - as above
 
@@ -229,7 +229,7 @@ def here(program: Program, times: int) -> Explained:
 
 
 def row(
-    setting: str, program: Program, explained: Explained, found: Prediction, seconds: Sequence[float]
+    setting: str, program: Program, explained: Explained, found: Elsewhere, seconds: Sequence[float]
 ) -> dict[str, object]:
     """A line of the table."""
     actual = min(seconds)

@@ -17,13 +17,13 @@ from tests.predict.machines import HERE, machine
 
 from latlab import _core
 from latlab.elsewhere import ratios, what_if
-from latlab.elsewhere.prediction import Answer, Prediction
-from latlab.elsewhere.program import Options, elsewhere, kept_ledger, lines, predicted, refusal
+from latlab.elsewhere.program import Elsewhere, Options, elsewhere, kept_ledger, lines, predicted, refusal
 from latlab.errors import UserError
 from latlab.explain.limits import Curve, Limits, Speed
 from latlab.explain.model import Within
 from latlab.explain.words import CATEGORIES
 from latlab.predict.answer import Refused
+from latlab.predict.model import Range
 from latlab.run.model import Record
 from latlab.run.run import Run
 
@@ -33,17 +33,17 @@ READS = {"read_chars": 4e9, "read_calls": 32_000.0, "device_read_bytes": 4e9}
 WAITS = {"storage-wait": 0.8}
 
 
-def part(found: Prediction, name: str) -> str:
+def part(found: Elsewhere, name: str) -> str:
     (own,) = (part for part in found.parts if part.name == name)
     return own.by
 
 
-def answer(found: Prediction) -> Answer:
+def answer(found: Elsewhere) -> Range:
     assert found.answer is not None, found.refused
     return found.answer
 
 
-def most_likely(found: Prediction) -> float:
+def most_likely(found: Elsewhere) -> float:
     seconds = answer(found).seconds
     assert seconds is not None
     return seconds
@@ -71,7 +71,8 @@ def test_on_the_same_machine_it_takes_what_it_takes_here() -> None:
     found = elsewhere(ledger(WAITS | {"page-faults": 0.1}, counters=READS), HERE, HERE)
     assert most_likely(found) == pytest.approx(10.0)
     assert answer(found).low < 10.0 < answer(found).high
-    assert answer(found).level == 0.9
+    # Nothing is promised of programs.
+    assert answer(found).level is None
 
 
 def test_a_slower_disk_makes_what_waited_for_it_slower() -> None:
@@ -80,7 +81,7 @@ def test_a_slower_disk_makes_what_waited_for_it_slower() -> None:
     assert 2.0 + 8.0 + 2 * 4.0 < most_likely(found) < 2.0 + 3 * 8.0
     assert answer(found).low < 24.0
     assert answer(found).high > 24.0
-    assert {probe for probe, _ in found.sources} >= {"storage.read.sequential", "cpu.mix"}
+    assert {source.probe for source in found.sources} >= {"storage.read.sequential", "cpu.mix"}
 
 
 def test_what_a_disk_did_beside_other_work_is_hidden_no_longer_than_here() -> None:
@@ -136,7 +137,7 @@ def test_much_computing_has_a_bracket_only_where_kernels_of_the_mix_differ() -> 
     faster = machine(cpu__mix=0.5)
     found = elsewhere(ledger({"sleep": 0.2}), HERE, mixed_with(faster, "float-chain"))
     assert answer(found).seconds is None
-    assert answer(found).level is None
+    assert answer(found).bounds
     assert answer(found).low == pytest.approx(2.0 + 4.0, rel=0.1)
     assert answer(found).high == pytest.approx(10.0, rel=0.15)
     little = elsewhere(ledger({"sleep": 0.8}), HERE, mixed_with(faster, "float-chain"))
@@ -217,17 +218,18 @@ def test_threads_that_find_fewer_cpus_take_turns() -> None:
 def test_what_was_cached_here_has_a_branch_and_more_than_the_memory_there_is_read_from_the_disk() -> None:
     cached = ledger({"file-io-cpu": 0.5}, wall_s=1.0, counters=READS | {"device_read_bytes": 0.0})
     found = elsewhere(cached, HERE, HERE)
-    ((name, cold),) = found.branches
-    assert "not in the page cache" in name
+    _, other = found.branches
+    cold = other.range
+    assert "not in the page cache" in other.when
     assert cold.low > 2 * answer(found).high
     small = elsewhere(cached, HERE, machine(memory=1e9))
-    assert small.branches == ()
+    assert [own.when for own in small.branches] == [""]
     assert most_likely(small) == pytest.approx(cold.seconds, rel=0.02)
     assert any("more than the other machine" in note for note in small.notes)
     # Read from a disk here: the branch is the other one.
-    ((name, warm),) = elsewhere(ledger(WAITS, counters=READS), HERE, HERE).branches
-    assert "is in the page cache" in name
-    assert warm.seconds == pytest.approx(2.0)
+    _, other = elsewhere(ledger(WAITS, counters=READS), HERE, HERE).branches
+    assert "is in the page cache" in other.when
+    assert other.range.seconds == pytest.approx(2.0)
 
 
 def test_a_range_of_four_times_is_refused() -> None:
@@ -288,8 +290,8 @@ LIMITS = Limits(
 SMALL = {"read_chars": 1e9, "read_calls": 1e9 / 4096, "device_read_bytes": 0.0}
 
 
-def answered(found: Answer | Refused) -> Answer:
-    assert isinstance(found, Answer), found
+def answered(found: Range | Refused) -> Range:
+    assert isinstance(found, Range), found
     return found
 
 
@@ -321,7 +323,6 @@ def test_if_cached_is_the_bound_of_explain() -> None:
     found = answered(what_if.cached(explained, LIMITS))
     # All waiting is gone, and 32,000 reads of 125 kB take 8 µs each.
     assert found.low < 2.0 + 0.25 < found.high
-    assert found.level == 0.95
     assert isinstance(what_if.cached(ledger({"sleep": 0.5}), LIMITS), Refused)
     assert isinstance(what_if.cached(explained, Limits()), Refused)
 

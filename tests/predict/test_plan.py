@@ -24,33 +24,33 @@ COLD, CALLS = job("read", "3GB", cache="cold"), job("syscalls", "30000000")
 
 
 def seconds(*jobs: Job) -> list[float]:
-    return [predict(own, KNOWN).branches[0].range.seconds for own in jobs]
+    return [predict(own, KNOWN).branches[0].range.middle for own in jobs]
 
 
 def test_steps_add() -> None:
     (only,) = predict_plan([Step((COLD,)), Step((CALLS,))], KNOWN, 2).branches
-    assert only.range.seconds == pytest.approx(sum(seconds(COLD, CALLS)))
+    assert only.range.middle == pytest.approx(sum(seconds(COLD, CALLS)))
 
 
 def test_what_needs_different_things_overlaps() -> None:
     (only,) = predict_plan([Step((COLD, CALLS), at_once=True)], KNOWN, 2).branches
-    assert only.range.seconds == pytest.approx(max(seconds(COLD, CALLS)))
+    assert only.range.middle == pytest.approx(max(seconds(COLD, CALLS)))
 
 
 def test_two_jobs_share_one_disk_and_one_cpu() -> None:
     (disk,) = predict_plan([Step((COLD, COLD), at_once=True)], KNOWN, 2).branches
     (alone,) = seconds(COLD)
-    assert alone < disk.range.seconds <= 2 * alone
+    assert alone < disk.range.middle <= 2 * alone
     (one,) = predict_plan([Step((CALLS, CALLS), at_once=True)], KNOWN, 1).branches
     (two,) = predict_plan([Step((CALLS, CALLS), at_once=True)], KNOWN, 2).branches
-    assert one.range.seconds == pytest.approx(2 * two.range.seconds)
+    assert one.range.middle == pytest.approx(2 * two.range.middle)
 
 
 def test_the_page_cache_holds_what_all_of_them_read_or_nothing() -> None:
     found = predict_plan([Step((job("read", "3GB"),)), Step((CALLS,))], KNOWN, 2)
     cached, not_cached = found.branches
     assert "page cache" in cached.when
-    assert cached.range.seconds < not_cached.range.seconds
+    assert cached.range.middle < not_cached.range.middle
 
 
 def test_a_step_that_cannot_be_answered_is_named() -> None:

@@ -15,7 +15,7 @@ from tests.golden.cases import FILES
 
 from latlab.predict import copy as copying
 from latlab.predict import figures, files, from_run, read, refuse, transfers, usual, work, write
-from latlab.predict.answer import Prediction, Refused, time_of
+from latlab.predict.answer import Prediction, Refused, span
 from latlab.predict.cases import Known
 from latlab.predict.job import Job, Options, parse
 from latlab.predict.kept import LEAST_HALF, Calibration
@@ -60,7 +60,7 @@ def test_reading_has_an_answer_for_each_state_of_the_page_cache(run: Run) -> Non
     assert warm.range.high < cold.range.low
     printed = found.as_json()
     assert printed["answer"] is None
-    assert printed["branches"] == [{"if": own.when, "answer": own.answer} for own in (warm, cold)]
+    assert printed["branches"] == [{"if": own.when, "answer": own.as_json()} for own in (warm, cold)]
 
 
 def test_what_does_not_fit_into_memory_comes_from_the_disk(run: Run) -> None:
@@ -80,7 +80,7 @@ def test_what_of_a_file_is_cached_is_read_from_the_cache(run: Run) -> None:
 
 def test_seconds_grow_with_bytes(run: Run) -> None:
     one, ten = (predict(job("read", size, cache="cold"), run, ROOM).branches[0] for size in ("1GB", "10GB"))
-    assert ten.range.seconds == pytest.approx(10 * one.range.seconds)
+    assert ten.range.middle == pytest.approx(10 * one.range.middle)
 
 
 def test_larger_blocks_past_the_cache_are_a_gain_that_is_said(run: Run) -> None:
@@ -124,8 +124,8 @@ def test_a_path_of_which_nobody_said_anything_is_asked_for(run: Run) -> None:
 
 def test_kept_connections_wait_for_fewer_round_trips(run: Run) -> None:
     new, kept = predict(job("requests", "100", rtt_s=0.08), run, ROOM).branches
-    assert new.range.seconds == pytest.approx(100 * 2 * 0.08, rel=0.05)
-    assert kept.range.seconds == pytest.approx(100 * 0.08, rel=0.05)
+    assert new.range.middle == pytest.approx(100 * 2 * 0.08, rel=0.05)
+    assert kept.range.middle == pytest.approx(100 * 0.08, rel=0.05)
 
 
 def test_memory_that_is_not_there_is_not_scanned(run: Run) -> None:
@@ -225,7 +225,7 @@ def test_an_answer_is_printed_as_is_promised(run: Run) -> None:
 def test_page_one_has_the_answers_of_three_jobs(run: Run) -> None:
     found = dict(usual(run))
     (cold,) = from_run(job("read", "30GB", cache="cold"), run).branches
-    assert found["reading 30 GB from the disk"] == time_of(cold.range)
+    assert found["reading 30 GB from the disk"] == span(cold.range.low, cold.range.high)
     assert found["a million system calls"]
     assert not dict(usual(Run(run.header, (), run.footer)))
 
@@ -268,14 +268,14 @@ def test_a_calibrated_answer_says_what_share_it_holds(run: Run) -> None:
     known = Known(run, ROOM)
     (bare,) = work.predict(own, known).branches
     (wide,) = work.predict(own, known, Calibration(19, 2.0, 0.9, {}, {})).branches
-    assert (bare.level, wide.level) == (None, 0.9)
+    assert (bare.range.level, wide.range.level) == (None, 0.9)
     assert wide.range.half == pytest.approx(2 * max(bare.range.half, LEAST_HALF))
     # What the longest job of the calibration moved is measured, too.
     far = {"reading from the disk": 3e9}
     (near,) = work.predict(
         own, known, Calibration(19, 2.0, 0.9, far, {"reading from the disk": math.log(2)})
     ).branches
-    assert near.range.seconds == pytest.approx(2 * bare.range.seconds)
+    assert near.range.middle == pytest.approx(2 * bare.range.middle)
     assert bare.extrapolated
     assert not near.extrapolated
 
@@ -287,7 +287,7 @@ def test_blocks_at_random_places_gain_by_depth(run: Run) -> None:
     deep = predict(
         job("random", "20000", "4KiB", reading=True, cache="cold", depth=int(gain.how.split()[1])), run, ROOM
     )
-    assert deep.branches[0].range.seconds == pytest.approx(found.branches[0].range.seconds / gain.factor)
+    assert deep.branches[0].range.middle == pytest.approx(found.branches[0].range.middle / gain.factor)
 
 
 def test_a_folder_of_small_files_costs_what_its_files_cost(run: Run) -> None:

@@ -18,16 +18,16 @@ from typing import Final
 import msgspec
 
 from latlab.elsewhere import what_if
-from latlab.elsewhere.prediction import Answer, Prediction, span
 from latlab.elsewhere.ratios import PROBES
-from latlab.elsewhere.scaling import MATTERS, Scaled
+from latlab.elsewhere.scaling import MATTERS, Category, Scaled
 from latlab.errors import UserError
 from latlab.explain.answer import percent
 from latlab.explain.limits import Limits, find, own_runs
 from latlab.explain.model import Explained
 from latlab.explain.words import CATEGORIES
 from latlab.paths import checked_file
-from latlab.predict.answer import Refused
+from latlab.predict.answer import Branch, Prediction, Refused, span
+from latlab.predict.model import Range, Source
 from latlab.run.core import describe
 from latlab.run.run import Run
 from latlab.run.store import Store
@@ -36,8 +36,6 @@ from latlab.units import format_bytes, format_ns
 
 _UNKNOWN: Final = 0.15
 """With more unexplained than this, the categories say too little."""
-_WIDEST: Final = 4.0
-"""A range from one time to four times as much helps nobody."""
 _VISIBLE: Final = 0.1
 """A branch is shown where it differs by more than this."""
 _MOST_BYTES: Final = 64 << 20
@@ -78,7 +76,20 @@ class Options:
         return self
 
 
-def predicted(words: Sequence[str], options: Options) -> Prediction:
+@dataclass(frozen=True, slots=True)
+class Elsewhere(Prediction):
+    """What is known of a program elsewhere or otherwise.
+
+    Attributes:
+        wall_s: What it took here, watched.
+        parts: What the answer is the sum of.
+    """
+
+    wall_s: float = 0.0
+    parts: tuple[Category, ...] = ()
+
+
+def predicted(words: Sequence[str], options: Options) -> Elsewhere:
     """Runs a program here, or reads what `latlab explain --json` kept of it, and predicts.
 
     Args:
@@ -101,7 +112,7 @@ def predicted(words: Sequence[str], options: Options) -> Prediction:
     if here is None:
         why = "no run of this machine has the figures to compare with"
         refused = Refused(why, "latlab measure --profile quick")
-        return Prediction(job_of(explained), explained.wall_s, refused=refused)
+        return Elsewhere(job_of(explained), refused=refused, wall_s=explained.wall_s)
     return elsewhere(explained, here, options.on)
 
 
@@ -132,10 +143,10 @@ def _newest() -> Run | None:
     return Run(runs[0].header, tuple(record for run in reversed(runs) for record in run.records))
 
 
-def _otherwise(explained: Explained, options: Options) -> Prediction:
+def _otherwise(explained: Explained, options: Options) -> Elsewhere:
     """On this machine, with one thing changed."""
-    whole = Prediction(job_of(explained), explained.wall_s)
-    found: Answer | Refused | None = refusal(explained)
+    whole = Elsewhere(job_of(explained), wall_s=explained.wall_s)
+    found: Range | Refused | None = refusal(explained)
     if found is None:
         limits: Limits = find(what_if.LIMITS, run=options.here, calibrate=False)
         if options.if_cached:
@@ -146,7 +157,9 @@ def _otherwise(explained: Explained, options: Options) -> Prediction:
             found = what_if.disk(explained, limits, options.disk or 0.0)
     if isinstance(found, Refused):
         return replace(whole, refused=found)
-    return replace(whole, answer=found, sources=tuple((probe, "") for probe in what_if.PROBES))
+    return replace(
+        whole, branches=(Branch("", found),), sources=tuple(Source(probe, "") for probe in what_if.PROBES)
+    )
 
 
 def job_of(explained: Explained) -> str:
@@ -178,7 +191,7 @@ def _once_more(explained: Explained) -> str:
     return f"latlab predict --runs {max(10, 10 * explained.runs)}"
 
 
-def elsewhere(explained: Explained, here: Run, there: Run) -> Prediction:
+def elsewhere(explained: Explained, here: Run, there: Run) -> Elsewhere:
     """What a program takes on another machine.
 
     Args:
@@ -186,7 +199,7 @@ def elsewhere(explained: Explained, here: Run, there: Run) -> Prediction:
         here: Figures of this machine.
         there: Figures of the other one.
     """
-    whole = Prediction(job_of(explained), explained.wall_s)
+    whole = Elsewhere(job_of(explained), wall_s=explained.wall_s)
     refused = refusal(explained)
     if refused is not None:
         return replace(whole, refused=refused)
@@ -197,22 +210,21 @@ def elsewhere(explained: Explained, here: Run, there: Run) -> Prediction:
     fits = scaled.fits_memory
     answer = cached if fits else cold
     notes = list(scaled.notes)
-    branches = []
+    branches = [Branch("", answer)]
     if not fits:
         notes.append(
             f"It reads {format_bytes(explained.counters.read_chars)}, more than the other machine's memory"
             f" ({format_bytes(scaled.memory)}): taken as read from the disk."
         )
     elif _differ(cached, cold):
-        branches.append(("what it reads is not in the page cache there", cold))
+        branches.append(Branch("if what it reads is not in the page cache there", cold))
     warm = scaled.total(waits=False)
     if fits and _differ(warm, cached):
-        branches.append(("what it reads is in the page cache there", warm))
-    if answer.high > _WIDEST * answer.low:
+        branches.append(Branch("if what it reads is in the page cache there", warm))
+    if answer.is_wide:
         return replace(whole, refused=scaled.too_wide(answer), sources=scaled.sources)
     return replace(
         whole,
-        answer=answer,
         branches=tuple(branches),
         parts=scaled.parts,
         sources=scaled.sources,
@@ -220,21 +232,20 @@ def elsewhere(explained: Explained, here: Run, there: Run) -> Prediction:
     )
 
 
-def _differ(one: Answer, other: Answer) -> bool:
+def _differ(one: Range, other: Range) -> bool:
     first, second = (math.sqrt(answer.low * answer.high) for answer in (one, other))
     return max(first, second) > (1 + _VISIBLE) * min(first, second)
 
 
-def lines(found: Prediction) -> Iterator[str]:
+def lines(found: Elsewhere) -> Iterator[str]:
     """What the terminal shows."""
     yield f"{found.job}: {format_ns(found.wall_s * 1e9)} here"
     if found.refused is not None:
         yield f"No prediction: {found.refused.why}."
         yield f"Lifted by: {found.refused.lifted_by}"
         return
-    yield f"predicted: {found.answer}"
-    for name, answer in found.branches:
-        yield f"if {name}: {answer}"
+    for branch in found.branches:
+        yield f"{branch.when or 'predicted'}: {branch}"
     for part in found.parts:
         if max(part.here_s, part.there.high) >= MATTERS * found.wall_s:
             name = CATEGORIES[part.name][0]

@@ -10,14 +10,13 @@ from typing import Final
 import numpy as np
 
 from latlab.elsewhere import ratios
-from latlab.elsewhere.prediction import Answer, Part, span
 from latlab.elsewhere.ratios import DRAWS, Draws, Missing, Ratio
 from latlab.explain.answer import percent
 from latlab.explain.file_io import moved
 from latlab.explain.model import WAITS, Explained, Row
 from latlab.explain.words import CATEGORIES
-from latlab.predict.answer import Refused
-from latlab.predict.model import LEVEL
+from latlab.predict.answer import Refused, span
+from latlab.predict.model import LEVEL, Range, Source
 from latlab.run.run import Run
 
 _COMPUTES: Final = 0.3
@@ -37,6 +36,23 @@ _WORTH_READING: Final = 16 << 20
 """Bytes from a disk that are not left out where nothing waited for them."""
 _SMALL_READ: Final = 16 << 10
 """A read at a random place is a small one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Category:
+    """One category here and there.
+
+    Attributes:
+        name: Of the ledger.
+        here_s: Its wall time here.
+        there: The range of what it becomes.
+        by: Which probes, or why it is not scaled.
+    """
+
+    name: str
+    here_s: float
+    there: Range
+    by: str
 
 
 @dataclass(slots=True)
@@ -61,7 +77,7 @@ class Scaled:
     refused: Refused | None = None
     notes: list[str] = field(default_factory=list)
     pieces: list[_Piece] = field(default_factory=list)
-    used: dict[tuple[str, str], None] = field(default_factory=dict)
+    used: dict[Source, None] = field(default_factory=dict)
     bracket: tuple[float, float] = (1.0, 1.0)
     cold_s: Draws = field(default_factory=lambda: np.zeros(DRAWS))
     cold_mid_s: float = 0.0
@@ -233,10 +249,10 @@ class Scaled:
             self.cold_s = self.cold_mid_s * ratios.drawn(found, self.rng)
 
     def _use(self, found: Sequence[Ratio]) -> None:
-        self.used |= {(ratio.probe, ratio.point): None for ratio in found}
+        self.used |= {Source(ratio.probe, ratio.point): None for ratio in found}
 
     @property
-    def sources(self) -> tuple[tuple[str, str], ...]:
+    def sources(self) -> tuple[Source, ...]:
         """Probes and points."""
         return tuple(self.used)
 
@@ -252,16 +268,16 @@ class Scaled:
         cached = (counters.read_chars or 0.0) - (counters.device_read_bytes or 0.0)
         return self.memory is None or cached <= self.memory
 
-    def total(self, *, cached: bool = True, waits: bool = True) -> Answer:
+    def total(self, *, cached: bool = True, waits: bool = True) -> Range:
         """All parts together, with what was cached here cached there or not, and with waits or none."""
         pieces = [piece for piece in self.pieces if waits or not _is_reading(piece)]
         extra, extra_mid = (np.zeros(DRAWS), 0.0) if cached else (self.cold_s, self.cold_mid_s)
         total: Draws = np.sum([piece.then_s for piece in pieces], axis=0) + extra
         low, high = (float(end) for end in np.quantile(total, ((1 - LEVEL) / 2, (1 + LEVEL) / 2)))
         if self.is_bracket:
-            return Answer(None, low, high, None)
+            return Range(None, low, high, bounds=True)
         mid = sum(piece.then_mid_s for piece in pieces) + extra_mid
-        return Answer(mid, min(low, mid), max(high, mid))
+        return Range(mid, min(low, mid), max(high, mid))
 
     @property
     def is_bracket(self) -> bool:
@@ -270,7 +286,7 @@ class Scaled:
         return self.explained.share(*ratios.COMPUTING) > _COMPUTES and high / low > _WIDE
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[Category, ...]:
         """By category, the largest first."""
         found = []
         for name in dict.fromkeys(piece.row for piece in self.pieces):
@@ -280,10 +296,10 @@ class Scaled:
             mid = sum(piece.then_mid_s for piece in own)
             by = ", ".join(dict.fromkeys(each for piece in own for each in piece.by.split(", ")))
             now = sum(float(np.mean(piece.now_s)) for piece in own)
-            found.append(Part(name, now, Answer(mid, low, high), by))
+            found.append(Category(name, now, Range(mid, low, high), by))
         return tuple(sorted(found, key=lambda part: -max(part.here_s, part.there.high)))
 
-    def too_wide(self, answer: Answer) -> Refused:
+    def too_wide(self, answer: Range) -> Refused:
         """Why so wide a range is none, with what narrows the part that most of it comes from."""
         part = max(self.parts, key=lambda part: part.there.high - part.there.low)
         own = [piece for piece in self.pieces if piece.row == part.name]

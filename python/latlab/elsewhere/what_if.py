@@ -4,34 +4,32 @@ from __future__ import annotations
 
 from typing import Final
 
-from latlab.elsewhere.prediction import Answer
 from latlab.explain.bounds import mean
 from latlab.explain.file_io import moved
 from latlab.explain.judge import judge
 from latlab.explain.limits import Limits, Speed
 from latlab.explain.model import Explained
 from latlab.predict.answer import Refused
+from latlab.predict.model import Range
 
 LIMITS: Final = ("read-memory", "read-disk")
 PROBES: Final = ("storage.read.sequential",)
 """Whose figures these limits are."""
-_LEVEL: Final = 0.95
-"""Of the intervals of a ledger's shares."""
 _MEASURE: Final = "latlab measure --only storage.read.sequential"
 _FROM_DISK: Final = "run it once with its files out of the page cache"
 
 
-def cached(explained: Explained, limits: Limits) -> Answer | Refused:
+def cached(explained: Explained, limits: Limits) -> Range | Refused:
     """If all that it reads had been in memory: explain's bound of that name."""
     if limits.at("read-memory") is None:
         return _no_limit("read-memory")
     bound = judge(explained, limits).limit("read-memory")
     if bound is None:
         return Refused("it read nothing that could have been cached", _FROM_DISK)
-    return Answer((bound.low_s + bound.high_s) / 2, bound.low_s, bound.high_s, _LEVEL)
+    return Range((bound.low_s + bound.high_s) / 2, bound.low_s, bound.high_s)
 
 
-def block(explained: Explained, limits: Limits, size: int) -> Answer | Refused:
+def block(explained: Explained, limits: Limits, size: int) -> Range | Refused:
     """If it read in calls of so many bytes: its time in reads, scaled by this machine's curves."""
     counters = explained.counters
     now, count, total = mean(counters.read_chars, counters.read_calls)
@@ -56,10 +54,10 @@ def block(explained: Explained, limits: Limits, size: int) -> Answer | Refused:
     rest = explained.wall_s - reading
     # Blocks of one machine vary together: the range is that of the new size alone.
     low, mid, high = (rest + reading * each / before.mid for each in (after.low, after.mid, after.high))
-    return Answer(mid, low, high, None)
+    return Range(mid, low, high)
 
 
-def disk(explained: Explained, limits: Limits, rate: float) -> Answer | Refused:
+def disk(explained: Explained, limits: Limits, rate: float) -> Range | Refused:
     """If its disk read so many bytes a second.
 
     From all of the disk's time beside what else it does, to none; most likely is that as much of it stays
@@ -75,10 +73,10 @@ def disk(explained: Explained, limits: Limits, rate: float) -> Answer | Refused:
     size, _, _ = mean(explained.counters.read_chars, explained.counters.read_calls)
     speed = limits.at("read-disk", size or 1 << 17)
     if speed is None:
-        return Answer(None, low, high, None)
+        return Range(None, low, high, bounds=True)
     here = device / speed.size_bytes * speed.mid / 1e9
     hidden = max(here - waited, 0.0)
-    return Answer(min(max(rest + max(then - hidden, 0.0), low), high), low, high, None)
+    return Range(min(max(rest + max(then - hidden, 0.0), low), high), low, high, bounds=True)
 
 
 def _no_limit(name: str) -> Refused:

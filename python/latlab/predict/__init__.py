@@ -7,7 +7,7 @@ from typing import Final
 
 from latlab.errors import UserError
 from latlab.predict import kept
-from latlab.predict.answer import Branch, Gain, Prediction, Refused, time_of
+from latlab.predict.answer import Branch, Gain, Prediction, Refused, span
 from latlab.predict.cases import Known
 from latlab.predict.figures import FAULT
 from latlab.predict.job import Cache, Connections, Flush, Job, Options, parse
@@ -145,8 +145,8 @@ def usual(run: Run) -> Iterator[tuple[str, str]]:
         ("a million system calls", ("syscalls", "1000000"), Options()),
     ):
         for branch in from_run(parse(words, options, _no_path), run).branches:
-            if not branch.wide:
-                yield what, time_of(branch.range)
+            if branch.answer:
+                yield what, span(branch.answer.low, branch.answer.high)
 
 
 def read(
@@ -219,10 +219,10 @@ def _cache(direct: bool, cached: bool) -> Cache | None:
 
 def _figure(run: Run, words: Sequence[str], options: Options) -> Figure:
     found = from_run(parse([word.replace(" ", "") for word in words], options, _no_path), run)
-    if found.refused is not None or len(found.branches) != 1 or found.branches[0].wide:
+    own = found.answer
+    if own is None:
         return Absent(found.refused.why if found.refused else "it depends on what is in the page cache")
-    own = found.branches[0].range
-    return Measured(own.seconds * 1e9, "ns", (own.low * 1e9, own.high * 1e9))
+    return Measured(own.middle * 1e9, "ns", (own.low * 1e9, own.high * 1e9))
 
 
 def _no_path(name: str) -> tuple[int, int]:

@@ -9,11 +9,19 @@ from typing import Final
 
 from latlab.predict.cases import Case
 from latlab.predict.kept import Calibration
-from latlab.predict.model import EXTRAPOLATED, Part, Range, Source, largest, longest, together
-from latlab.units import format_ns, format_seconds, format_span
+from latlab.predict.model import (
+    EXTRAPOLATED,
+    LEVEL,
+    WIDEST,
+    Part,
+    Range,
+    Source,
+    largest,
+    longest,
+    together,
+)
+from latlab.units import format_ns, format_percent, format_seconds, format_span
 
-#: A wider range is no answer.
-_WIDEST: Final = 4.0
 _LONG_S: Final = 1000.0
 
 
@@ -30,25 +38,22 @@ class Branch:
     """A case.
 
     Attributes:
-        when: `if it is in the page cache`; empty where there is only one.
-        parts: What is done.
-        range: How long that takes.
+        when: `if it is in the page cache`; empty where nothing else decides.
+        range: How long it takes.
+        parts: What is done, of a job.
         half: Half of the width that the model gives, on a logarithm, before calibration.
-        level: What share of kinds of jobs the range holds; None where it is not calibrated.
     """
 
     when: str
-    parts: tuple[Part, ...]
     range: Range
-    half: float
-    level: float | None = None
+    parts: tuple[Part, ...] = ()
+    half: float = 0.0
 
     @property
     def extrapolated(self) -> bool:
         """Whether far more is asked for than was measured."""
-        return (
-            max(part.beyond for part in self.parts if part.resource == "disk" or not part.single)
-            > EXTRAPOLATED
+        return any(
+            part.beyond > EXTRAPOLATED for part in self.parts if part.resource == "disk" or not part.single
         )
 
     @property
@@ -59,15 +64,25 @@ class Branch:
     @property
     def wide(self) -> bool:
         """Whether the range is too wide to be an answer."""
-        return self.range.high > _WIDEST * self.range.low or math.exp(self.half) > _WIDEST
+        return self.range.is_wide or math.exp(self.half) > WIDEST
 
     @property
-    def answer(self) -> dict[str, float | None] | None:
-        """`{"seconds": 33.0, "low": 28.0, "high": 41.0, "level": 0.9}`; no level uncalibrated."""
+    def answer(self) -> Range | None:
+        """The range, where it is an answer."""
+        return None if self.wide else self.range
+
+    def as_json(self) -> dict[str, float | None] | None:
+        """Its answer as `--json` prints it."""
+        return None if self.wide else self.range.as_json()
+
+    def __str__(self) -> str:
+        """`28–41 s (90 %), most likely 33 s`; `2.4–2.9 s (at least and at most)`."""
         own = self.range
-        if self.wide:
-            return None
-        return {"seconds": own.seconds, "low": own.low, "high": own.high, "level": self.level}
+        words = ["at least and at most"] if own.bounds else [format_percent(own.level or LEVEL)]
+        words += ["uncalibrated"] * (own.level is None and not own.bounds)
+        words += ["extrapolated"] * self.extrapolated
+        most = "" if own.seconds is None else f", most likely {_time(own.seconds, long=own.high >= _LONG_S)}"
+        return f"{span(own.low, own.high)} ({', '.join(words)}){most}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +102,7 @@ class Gain:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """An answer.
+    """What is answered of a job, or of a program elsewhere.
 
     Attributes:
         job: What was asked.
@@ -95,26 +110,32 @@ class Prediction:
         refused: Why there is none.
         gains: What would make it faster, the most first.
         notes: What the answer leaves out.
+        sources: The figures that it comes from.
     """
 
     job: str
-    branches: tuple[Branch, ...]
+    branches: tuple[Branch, ...] = ()
     refused: Refused | None = None
     gains: tuple[Gain, ...] = ()
     notes: tuple[str, ...] = ()
+    sources: tuple[Source, ...] = ()
 
     @property
-    def sources(self) -> tuple[Source, ...]:
-        """The figures that it comes from."""
-        return tuple(dict.fromkeys(part.source for branch in self.branches for part in branch.parts))
+    def only(self) -> Branch | None:
+        """The one branch that holds whatever else is so; None where something else decides."""
+        return next((own for own in self.branches if not own.when), None)
+
+    @property
+    def answer(self) -> Range | None:
+        """The one answer; None where it is refused, or something else decides."""
+        return self.only.answer if self.only else None
 
     def as_json(self) -> dict[str, object]:
         """As `latlab predict --json` prints it."""
-        only = self.branches[0] if len(self.branches) == 1 else None
         return {
             "job": self.job,
-            "answer": only.answer if only else None,
-            "branches": [] if only else [{"if": own.when, "answer": own.answer} for own in self.branches],
+            "answer": self.only.as_json() if self.only else None,
+            "branches": [{"if": own.when, "answer": own.as_json()} for own in self.branches if own.when],
             "from": [source.as_json() for source in self.sources],
             "refused": None
             if self.refused is None
@@ -133,14 +154,15 @@ def answered(
     """The prediction of some cases; refused where every range is too wide to be of use."""
     branches = tuple(branch_of(case, calibrated) for case in cases)
     if not all(own.wide for own in branches):
-        return Prediction(job, branches, None, tuple(gains), tuple(notes))
+        sources = dict.fromkeys(part.source for branch in branches for part in branch.parts)
+        return Prediction(job, branches, None, tuple(gains), tuple(notes), tuple(sources))
     wide = branches[-1]
-    part = wide.widest
+    part, told = wide.widest, span(wide.range.low, wide.range.high)
     return Prediction(
         job,
         (),
         Refused(
-            f"the range is {time_of(wide.range)}: {part.name} differed too much between repeats",
+            f"the range is {told}: {part.name} differed too much between repeats",
             f"latlab measure --only {part.source.probe} --profile thorough",
         ),
     )
@@ -162,16 +184,22 @@ def branch_of(case: Case, calibrated: Calibration | None) -> Branch:
     own = together(parts, case.join)
     # Jobs of the calibration are about disks and files: they say nothing of a path, memory or the kernel.
     if calibrated is None or not longest(parts).source.probe.startswith("storage."):
-        return Branch(case.when, parts, own, own.half)
-    return Branch(case.when, parts, calibrated.widened(own), own.half, calibrated.level)
+        return Branch(case.when, own, parts, own.half)
+    return Branch(case.when, calibrated.widened(own), parts, own.half)
 
 
-def time_of(own: Range) -> str:
+def span(low_s: float, high_s: float) -> str:
     """`28–41 s`, `12 min 5 s – 14 min 2 s`."""
-    if own.high >= _LONG_S:
-        low, high = format_seconds(own.low), format_seconds(own.high)
-        return low if low == high else f"{low} – {high}"
-    low, high = format_ns(own.low * 1e9, digits=2), format_ns(own.high * 1e9, digits=2)
-    return (
-        low if low == high else format_span(own.low * 1e9, own.high * 1e9, lambda ns: format_ns(ns, digits=2))
-    )
+    long = high_s >= _LONG_S
+    low, high = (_time(seconds, long=long) for seconds in (low_s, high_s))
+    if low == high:
+        return low
+    return f"{low} – {high}" if long else format_span(low_s * 1e9, high_s * 1e9, _ns)
+
+
+def _time(seconds: float, *, long: bool) -> str:
+    return format_seconds(seconds) if long else _ns(seconds * 1e9)
+
+
+def _ns(ns: float) -> str:
+    return format_ns(ns, digits=2)

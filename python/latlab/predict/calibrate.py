@@ -97,7 +97,7 @@ def calibrate(
                 kind.run(folder)
                 times.append(time.perf_counter() - begun)
         for kind, found, times in zip(kinds, answers, took, strict=True):
-            if found.refused is not None or len(found.branches) != 1:
+            if found.only is None:
                 say(f"{kind.name}: left out, {found.refused.why if found.refused else 'two answers'}")
                 continue
             outcomes.append(outcome_of(found, statistics.median(times), kept.identity(here), kind.name))
@@ -115,7 +115,7 @@ def outcome_of(
         source="verify" if command else "calibrate",
         kind=kind,
         job=found.job,
-        predicted=branch.range.seconds,
+        predicted=branch.range.middle,
         low=branch.range.low,
         high=branch.range.high,
         half=branch.half,

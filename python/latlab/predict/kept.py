@@ -106,7 +106,7 @@ class Calibration:
     def widened(self, own: Range) -> Range:
         """A range of the model as it holds."""
         half = self.factor * believed(own.half)
-        return Range(own.seconds, own.seconds * math.exp(-half), own.seconds * math.exp(half))
+        return Range(own.middle, own.middle * math.exp(-half), own.middle * math.exp(half), self.level)
 
 
 def believed(half: float) -> float:

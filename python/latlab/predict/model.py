@@ -21,6 +21,8 @@ from latlab import _core
 
 #: Of times that are predicted, so many lie within the range.
 LEVEL: Final = 0.9
+#: From one time to so many times as much helps nobody: such a range is no answer.
+WIDEST: Final = 4.0
 #: Beyond so many times what was measured, an answer is labelled, and its range widens.
 EXTRAPOLATED: Final = 4.0
 #: Standard deviation of a logarithm that each doubling beyond it adds: ten make a factor of two.
@@ -178,14 +180,32 @@ class Range:
     """An answer.
 
     Attributes:
-        seconds: The most likely time.
+        seconds: The most likely time; None where nothing tells it.
         low: Lower end of the range.
         high: Upper end.
+        level: What share of kinds of jobs it holds; None where it is not calibrated.
+        bounds: Its ends are the time at least and at most, and no share of anything.
     """
 
-    seconds: float
+    seconds: float | None
     low: float
     high: float
+    level: float | None = None
+    bounds: bool = False
+
+    @property
+    def middle(self) -> float:
+        """The most likely time, or the one between both ends."""
+        return math.sqrt(self.low * self.high) if self.seconds is None else self.seconds
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether it is too wide to be of use."""
+        return self.high > WIDEST * self.low
+
+    def as_json(self) -> dict[str, float | None]:
+        """`{"seconds": 33.0, "low": 28.0, "high": 41.0, "level": 0.9}`."""
+        return {"seconds": self.seconds, "low": self.low, "high": self.high, "level": self.level}
 
     @property
     def half(self) -> float:

@@ -32,7 +32,7 @@ def verify(found: Prediction, command: Sequence[str], directory: str | None) -> 
     Raises:
         UserError: the program cannot be started, failed, or there is not one answer.
     """
-    if found.refused is not None or len(found.branches) != 1:
+    if found.only is None:
         why = found.refused.why if found.refused else "name --cold or --cached"
         raise UserError(f"{found.job}: there is not one answer to verify: {why}")
     begun = time.perf_counter()

@@ -139,7 +139,7 @@ def _changed(job: Job, known: Known) -> Iterator[tuple[str, Job]]:
 
 def _gains(job: Job, known: Known, cases: list[Case], calibrated: Calibration | None) -> Iterator[Gain]:
     """What is faster by a fifth, the best of each kind of change."""
-    before = branch_of(cases[-1], calibrated).range.seconds
+    before = branch_of(cases[-1], calibrated).range.middle
     best: dict[str, Gain] = {}
     for words, other in _changed(job, known):
         try:
@@ -147,7 +147,7 @@ def _gains(job: Job, known: Known, cases: list[Case], calibrated: Calibration | 
         except (NotMeasuredError, NotGivenError):
             continue
         after = branch_of(case, calibrated).range
-        gain = Gain(words, after, before / after.seconds)
+        gain = Gain(words, after, before / after.middle)
         lever = words.split()[0]
         # Deeper or larger is worth its price only where it gains another fifth.
         if gain.factor > _LEAST_GAIN * (best[lever].factor if lever in best else 1.0):

@@ -6,17 +6,16 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from latlab.cli.terminal.screen import Line, Screen, styled
-from latlab.predict.answer import time_of
+from latlab.predict.answer import span
 from latlab.predict.job import KINDS
-from latlab.predict.model import LEVEL
 from latlab.text import listed
-from latlab.units import format_factor, format_ns, format_percent, format_seconds
+from latlab.units import format_factor, format_percent
 
 if TYPE_CHECKING:
-    from latlab.predict.answer import Branch, Prediction
+    from latlab.predict.answer import Prediction
+    from latlab.predict.model import Range
     from latlab.run.run import Run
 
-_LONG_S = 1000.0
 #: A smaller share of a job is not named.
 _WORTH_SAYING = 0.01
 
@@ -35,21 +34,12 @@ def predict_lines(found: Prediction, run: Run, screen: Screen) -> list[Line]:
         return [*first, *screen.wrapped(f"To lift that: {found.refused.lifted_by}", rest="  ")]
     lines = []
     for branch in found.branches:
-        reported = f"no answer, the range is {time_of(branch.range)}" if branch.wide else answer(branch)
+        reported = f"no answer, the range is {_span(branch.range)}" if branch.wide else branch
         text = f"{found.job}{' ' + branch.when if branch.when else ''}: {reported}"
         lines += [styled(line.text, "bold") for line in screen.wrapped(text, rest="  ")]
     for text in (*_details(found, run), *found.notes):
         lines += screen.wrapped(f"{text[:1].upper()}{text[1:]}.", rest="  ")
     return lines
-
-
-def answer(branch: Branch) -> str:
-    """`28–41 s (90 %), most likely 33 s`."""
-    own = branch.range
-    likely = format_seconds(own.seconds) if own.high >= _LONG_S else format_ns(own.seconds * 1e9, digits=2)
-    words = [format_percent(LEVEL if branch.level is None else branch.level)]
-    words += ["uncalibrated"] * (branch.level is None) + ["extrapolated"] * branch.extrapolated
-    return f"{time_of(own)} ({', '.join(words)}), most likely {likely}"
 
 
 def _details(found: Prediction, run: Run) -> Iterator[str]:
@@ -74,7 +64,11 @@ def _details(found: Prediction, run: Run) -> Iterator[str]:
     sources = [f"{source.probe} ({source.point})" for source in found.sources]
     yield f"from {listed(sources)}; measured {run.header.started[:16].replace('T', ' ')}"
     for gain in found.gains:
-        yield f"with {gain.how}: {time_of(gain.range)}, {format_factor(gain.factor, 2)} times as fast"
+        yield f"with {gain.how}: {_span(gain.range)}, {format_factor(gain.factor, 2)} times as fast"
+
+
+def _span(own: Range) -> str:
+    return span(own.low, own.high)
 
 
 def list_lines(screen: Screen) -> list[Line]:

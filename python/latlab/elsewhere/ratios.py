@@ -15,6 +15,8 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from latlab.predict.figures import each_s
+from latlab.predict.model import ONCE
 from latlab.run.model import Record
 from latlab.run.point import Point
 from latlab.run.run import Run
@@ -24,8 +26,6 @@ Draws: TypeAlias = NDArray[np.float64]
 DRAWS: Final = 4000
 _TO_EITHER_SIDE: Final = 1.96
 """Standard deviations from the middle of a 95 % interval to its ends."""
-_ONCE: Final = 0.15
-"""Deviation of the logarithm of what one round measured: what two runs of one machine differ by."""
 _OF_A_CORE: Final = 0.03
 """The same of `cpu.mix`."""
 _LEAST: Final = 0.005
@@ -242,19 +242,16 @@ def _ratio(mine: Record, theirs: Record) -> Ratio:
 def cost_ns(record: Record) -> float | None:
     """What one operation takes, ns: of a disk all time by all operations, else the median.
 
-    A disk that is held to a rate serves most operations at once and keeps few for long: no median shows that.
     Of what no disk does, the slow operations are mostly kept by other programs, which a ledger has apart.
     None where the record has no figure, or one that a failed proof discards.
     """
-    value, rate = record.value, record.finding("bytes_per_s")
+    value = record.value
     if value is None or not math.isfinite(value) or value <= 0:
         return None
     if not _is_disk(record):
         return 1e9 / value if record.unit == "bytes_per_s" else value
-    if isinstance(rate, int | float) and rate > 0 and record.point.block_bytes:
-        return 1e9 * record.point.block_bytes / rate
-    mean = record.summary.mean if record.summary is not None else None
-    return mean if mean is not None and math.isfinite(mean) and mean > 0 else value
+    each = each_s(record)
+    return value if each is None else 1e9 * each
 
 
 def _is_disk(record: Record) -> bool:
@@ -271,8 +268,8 @@ def deviation(record: Record) -> float:
     # Ends that are one: of a single block.
     if len(ends) < 2 or min(ends) == max(ends):  # noqa: PLR2004 - of a range
         # A core's own speed does not change from round to round as what others use does.
-        return _OF_A_CORE if record.probe == MIX[0].probe else _ONCE
+        return _OF_A_CORE if record.probe == MIX[0].probe else ONCE
     own_deviation = math.log(max(ends) / min(ends)) / (2 * _TO_EITHER_SIDE)
     # Of the few blocks of a disk two may agree by chance.
-    least = _ONCE / math.sqrt(max(len(record.rounds), 1)) if is_disk else _LEAST
+    least = ONCE / math.sqrt(max(len(record.rounds), 1)) if is_disk else _LEAST
     return max(own_deviation, least)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -13,7 +13,7 @@ from latlab import _core
 from latlab.predict.model import Part, Resource, Source, Spread
 from latlab.run.findings import found, positive
 from latlab.run.model import Record
-from latlab.run.run import Run
+from latlab.run.run import Records, Run
 
 READ, WRITE = "storage.read.sequential", "storage.write.sequential"
 RANDOM, RANDOM_WRITE, STEADY = "storage.read.random", "storage.write.random", "storage.steady"
@@ -68,13 +68,11 @@ def rates(run: Run, probe: str, path: str, *, alone: bool = False) -> list[Rate]
         alone: The calls alone, without the flush at the end.
     """
     curve = []
-    for record in sound(run, probe):
-        rate = positive(found(record), "bytes_per_s")
-        mean = record.summary.mean if record.summary else None
-        if alone:
-            rate = (record.point.block_bytes or 0) * 1e9 / mean if mean else None
-        if record.point.path != path or not record.point.block_bytes or rate is None:
+    for record in run.select(probe, path=path).measured():
+        each = _mean_s(record) if alone else each_s(record)
+        if not record.point.block_bytes or each is None:
             continue
+        rate = record.point.block_bytes / each
         done = float(record.work.bytes)
         curve.append(Rate(record.point.block_bytes, rate, done, source_of(record), visits_of(run, record)))
     # A few visits to one block size say little: how far they lie apart is said by all of the curve.
@@ -116,24 +114,20 @@ def best_block(curve: Sequence[Rate]) -> Rate:
     return max(curve, key=lambda own: own.rate)
 
 
-def operation(run: Run, probe: str, name: str, resource: Resource = "disk", **point: object) -> Part | None:
-    """The mean of one operation whose point has these fields; None where it was not measured."""
-    for record in sound(run, probe):
-        fields: Mapping[str, object] = record.point.fields()
-        if any(fields.get(field) != value for field, value in point.items()):
-            continue
-        if record.summary is not None and record.summary.mean and record.summary.mean > 0:
-            return of_record(run, record, name, resource)
-    return None
+def operation(run: Run, records: Records, name: str, resource: Resource = "disk") -> Part | None:
+    """The mean of one operation, of the first of these records that has it; None where none has."""
+    return next(
+        (of_record(run, record, name, resource) for record in records.measured() if _mean_s(record)),
+        None,
+    )
 
 
 def of_record(run: Run, record: Record, name: str, resource: Resource = "disk") -> Part:
     """One operation of a figure in time, by its mean."""
-    mean = record.summary.mean if record.summary else None
     ops = float(record.work.ops or record.samples)
     return Part(
         name,
-        (mean or 0.0) / 1e9,
+        _mean_s(record) or 0.0,
         source_of(record),
         visits_of(run, record),
         1.0,
@@ -141,6 +135,20 @@ def of_record(run: Run, record: Record, name: str, resource: Resource = "disk") 
         resource,
         singles(record) if record.kind == "per_op" else (),
     )
+
+
+def each_s(record: Record) -> float | None:
+    """What one operation of a disk takes, seconds: all time by all operations, else their mean.
+
+    A disk that is held to a rate serves most operations at once and keeps few for long: no median shows that.
+    """
+    rate = positive(found(record), "bytes_per_s")
+    return record.point.block_bytes / rate if rate and record.point.block_bytes else _mean_s(record)
+
+
+def _mean_s(record: Record) -> float | None:
+    mean = record.summary.mean if record.summary is not None else None
+    return mean / 1e9 if mean is not None and 0 < mean < math.inf else None
 
 
 def visits_of(run: Run, record: Record) -> Spread:
@@ -206,14 +214,11 @@ class Depth:
 def depths(run: Run, probe: str, name: str) -> list[Depth]:
     """Reads or writes at random places, by block and depth: of many under way by their rate together."""
     found_ = []
-    for record in sound(run, probe):
-        point, summary = record.point, record.summary
-        if point.path != "direct" or not point.block_bytes or not point.queue_depth or summary is None:
+    for record in run.select(probe, path="direct").measured():
+        point, each = record.point, each_s(record)
+        if not point.block_bytes or not point.queue_depth or each is None:
             continue
-        depth, rate = point.queue_depth, positive(found(record), "bytes_per_s")
-        each = point.block_bytes / rate if depth > 1 and rate else (summary.mean or 0.0) / 1e9 / depth
-        if each <= 0:
-            continue
+        depth = point.queue_depth
         shape = singles(record) if depth == 1 else ()
         done = float(record.work.ops or record.samples)
         spread = visits_of(run, record)
@@ -237,7 +242,7 @@ def between(line: Sequence[Depth], size: int) -> Part:
 
 def memory_stream(run: Run, size: float) -> Part | None:
     """Reading memory from front to back with one thread: the largest array that was measured."""
-    record = _largest(run, BANDWIDTH, operation="read", threads=1)
+    record = _largest(run.select(BANDWIDTH, operation="read", threads=1))
     if record is None or record.unit != "bytes_per_s" or not record.value:
         return None
     spread = visits_of(run, record)
@@ -247,12 +252,12 @@ def memory_stream(run: Run, size: float) -> Part | None:
 
 def memory_pokes(run: Run, size: float) -> Part | None:
     """Reading a byte of each line of memory, each where the one before says."""
-    record = _largest(run, LOAD, pages="4k", order="random")
-    mean = record and record.summary and record.summary.mean
-    if record is None or not mean:
+    record = _largest(run.select(LOAD, pages="4k", order="random"))
+    mean_s = record and _mean_s(record)
+    if record is None or not mean_s:
         return None
     spread = visits_of(run, record)
-    name, each = "reading memory at random", size / _LINE * mean / 1e9
+    name, each = "reading memory at random", size / _LINE * mean_s
     return Part(name, each, source_of(record), spread, size, size, "cpu")
 
 
@@ -261,14 +266,12 @@ def found_by_host(run: Run) -> float | None:
 
     By the first touches of huge pages, of which a host without memory behind them has to find all.
     """
-    for record in sound(run, FAULT):
-        point, usual = record.point, (record.summary.p50 if record.summary else None) or 0.0
-        if point.operation != "first-write" or point.pages != "huge" or not point.size_bytes:
-            continue
+    for record in run.select(FAULT, operation="first-write", pages="huge").measured():
+        usual, size = record.value or 0.0, record.point.size_bytes
         slow = [(bin_ns, count) for bin_ns, count in _bins(record) if bin_ns > _FOUND * usual]
-        if slow:
+        if slow and size:
             mean = sum(bin_ns * count for bin_ns, count in slow) / sum(count for _, count in slow)
-            return (mean - usual) / 1e9 / point.size_bytes
+            return (mean - usual) / 1e9 / size
     return None
 
 
@@ -283,20 +286,7 @@ def _bins(record: Record) -> list[tuple[float, int]]:
     return [((low + high) / 2, count) for low, high, count in bins]
 
 
-def _largest(run: Run, probe: str, **point: object) -> Record | None:
+def _largest(records: Records) -> Record | None:
     """The figure of the largest working set."""
-    own = [
-        record
-        for record in sound(run, probe)
-        if record.point.working_set_bytes
-        and all(record.point.fields().get(name) == value for name, value in point.items())
-    ]
+    own = [record for record in records.measured() if record.point.working_set_bytes]
     return max(own, key=lambda each: each.point.working_set_bytes or 0, default=None)
-
-
-def sound(run: Run, probe: str) -> Iterator[Record]:
-    """Measured figures of a probe that no failed proof discards."""
-    records: Iterable[Record] = run.records
-    for record in records:
-        if record.probe == probe and record.value is not None and record.summary is not None:
-            yield record

@@ -33,7 +33,7 @@ _NORMAL: Final = 1e6
 #: Visits of one run are not of one mind: more degrees of freedom are not believed.
 _MOST_DEGREES: Final = 10
 #: Deviation of a figure that was visited once: what runs of one machine differ by.
-_ONE: Final = 0.15
+ONCE: Final = 0.15
 #: Mean range of so many normals, in standard deviations (Tippett 1925).
 _RANGES: Final = {2: 1.128, 3: 1.693, 4: 2.059, 5: 2.326, 6: 2.534, 8: 2.847, 10: 3.078, 15: 3.472, 20: 3.735}
 #: What lasts longer than a run, and differs from hour to hour: no range is narrower.
@@ -72,7 +72,7 @@ class Spread:
         degrees: Degrees of freedom of the deviation; one fewer than visits where it is 0.
     """
 
-    deviation: float = _ONE
+    deviation: float = ONCE
     visits: int = 1
     visit_s: float = math.inf
     degrees: int = 0
@@ -126,14 +126,9 @@ class Part:
     resource: Resource = "disk"
     single: tuple[float, ...] = ()
 
-    def times(self, factor: float, name: str = "") -> Part:
+    def times(self, factor: float) -> Part:
         """So many of them."""
-        return replace(
-            self,
-            seconds=self.seconds * factor,
-            amount=self.amount * factor,
-            name=name or self.name,
-        )
+        return replace(self, seconds=self.seconds * factor, amount=self.amount * factor)
 
     @property
     def sort(self) -> str:

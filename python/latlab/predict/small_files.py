@@ -29,12 +29,12 @@ def phases(known: Known, what: str, sync: str | None = None) -> tuple[Part, Part
         what: `write`, `read-warm` or `read-cold`.
         sync: `fsync` where each is flushed.
     """
-    for record in figures.sound(known.run, FILES):
-        point, own = record.point, found(record)
+    for record in known.run.select(
+        FILES, operation=what, file_bytes=_BYTES, sync=sync, engine="psync"
+    ).measured():
+        own = found(record)
         mean = positive(own, "mean_ns")
-        if (point.operation, point.file_bytes, point.sync, point.engine) != (what, _BYTES, sync, "psync"):
-            continue
-        if (point.files or 0) < _MANY or mean is None:
+        if (record.point.files or 0) < _MANY or mean is None:
             continue
         moving = sum(
             positive(phase, "mean_ns") or 0.0

@@ -133,7 +133,7 @@ def durable(known: Known, *ways: tuple[str, str]) -> Part:
         NotMeasuredError: none was.
     """
     for how, sync in ways:
-        part = figures.operation(known.run, SYNC, DURABLE, operation=how, sync=sync)
+        part = figures.operation(known.run, known.run.select(SYNC, operation=how, sync=sync), DURABLE)
         if part is not None:
             return part
     return missing("making a write durable", SYNC)

@@ -100,14 +100,16 @@ def software(known: Known, connections: str, size: int) -> Part:
     """What client and server compute for one transfer: the loopback's, of the nearest measured size."""
     own = [
         record
-        for record in figures.sound(known.run, PROBE)
-        if (point := record.point).path == "loopback"
-        and (point.connections, point.concurrency, point.protocol) == (connections, 1, "http/1.1")
-        and point.engine == "latlab"
-        and point.operation == "transfers"
-        and point.file_bytes
-        and record.summary is not None
-        and record.summary.mean
+        for record in known.run.select(
+            PROBE,
+            path="loopback",
+            connections=connections,
+            concurrency=1,
+            protocol="http/1.1",
+            engine="latlab",
+            operation="transfers",
+        ).measured()
+        if record.point.file_bytes and record.summary is not None and record.summary.mean
     ]
     if not own:
         missing("transfers", PROBE)

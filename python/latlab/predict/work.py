@@ -73,7 +73,9 @@ def _scan(job: Job, known: Known) -> list[Case]:
 
 
 def _syscalls(job: Job, known: Known) -> list[Case]:
-    call = figures.operation(known.run, figures.CALL, "system calls", "cpu", operation="getppid")
+    call = figures.operation(
+        known.run, known.run.select(figures.CALL, operation="getppid"), "system calls", "cpu"
+    )
     return [Case.of([(call or missing("a system call", figures.CALL)).times(job.count)])]
 
 

@@ -6,9 +6,10 @@
 Each job is a command of a tool that others made, and what is asked of `latlab predict` for it. First all are
 listed with their answers; then each is run `--times` times, in rounds of all of them, so that no job has a
 minute of its own. Files are put out of the page cache, or read once, before each; what was written before is
-on the disk. None of them is a job of `latlab predict --calibrate`, whose jobs are loops of its own. Beside
-the answers stand those of the best bandwidth of the same run, and of the table of sirupsen/napkin-math (at
-02ac5c9). A kind of job is one row: its time is the median of its repeats.
+on the disk, and the memory that a job takes was in use just before: no host has to find it. None of them is
+a job of `latlab predict --calibrate`, whose jobs are loops of its own. Beside the answers stand those of the
+best bandwidth of the same run, and of the table of sirupsen/napkin-math (at 02ac5c9). A kind of job is one
+row: its time is the median of its repeats.
 
 Of a job whose programs compute for more than 30 % of its time (user CPU time), input and output are not most:
 the sums are of all jobs, and of all others.
@@ -45,6 +46,7 @@ from tools import evidence  # noqa: E402 - after the path
 
 from latlab.lessons.distance import path  # noqa: E402 - as above
 from latlab.predict import figures, newest  # noqa: E402 - as above
+from latlab.predict.calibrate import in_use  # noqa: E402 - as above
 from latlab.predict.figures import READ, WRITE  # noqa: E402 - as above
 
 MIB, MB = 1 << 20, 10**6
@@ -82,6 +84,7 @@ class Job:
         napkin: Seconds by the table.
         at_once: The lines of the plan run at once.
         far: It runs at the client's end of the emulated path.
+        holds: Bytes of memory that its programs take.
     """
 
     name: str
@@ -95,6 +98,7 @@ class Job:
     napkin: float = 0.0
     at_once: bool = False
     far: bool = False
+    holds: float = 0.0
     took: list[float] = field(default_factory=list)
     computed: list[float] = field(default_factory=list)
     off: dict[str, float | None] = field(default_factory=dict)
@@ -236,11 +240,11 @@ def jobs(python: str, url: str) -> Iterator[Job]:
     yield Job(
         "git clone, from the disk",
         "git clone -q --no-hardlinks repo out",
-        (f"copy {_TREE} --cached", f"files {_FILES} {_FILE}"),
+        ("copy repo/.git --cached", "read repo/.git --cached", f"files {_FILES} {_FILE}"),
         warm=("repo",),
         made=("out",),
         write=2 * _TREE,
-        napkin=2 * _TREE / out,
+        napkin=2 * _TREE / memory + 2 * _TREE / out,
     )
     yield Job(
         "sqlite3, 1,500 commits, write-ahead log",
@@ -274,8 +278,14 @@ def jobs(python: str, url: str) -> Iterator[Job]:
         read=3000 * 4096,
         napkin=3000 * seek,
     )
-    yield reading(
-        "pyarrow, a Parquet scan, cold", f"{python} scan.py", "read 600MB --cold", 600 * MB, "table.parquet"
+    yield Job(
+        "pyarrow, a Parquet scan, cold",
+        f"{python} scan.py",
+        ("read 600MB --cold",),
+        cold=("table.parquet",),
+        read=600 * MB,
+        napkin=600 * MB / seq,
+        holds=1500 * MB,
     )
     yield Job(
         "cmp, two files, cold",
@@ -434,6 +444,8 @@ def prepare(job: Job, folder: Path) -> None:
             with file.open("rb", buffering=0) as opened_:
                 while opened_.read(MIB):
                     pass
+    if "--direct" not in job.asked[0]:
+        in_use(int(job.read + job.write + job.holds))
 
 
 # ----------------------------------------------------------------------------------------------- the answers

@@ -322,6 +322,13 @@ def test_memory_that_the_host_has_to_find_is_told_from_slow_first_touches(run: R
     assert figures.found_by_host(Run(run.header, (), run.footer)) is None
 
 
+def test_the_page_cache_takes_what_is_read_and_what_is_written() -> None:
+    assert work.taken(job("read", "2GB"), cached=500_000_000) == 1_500_000_000
+    assert work.taken(job("copy", "2GB")) == 4_000_000_000
+    assert work.taken(job("copy", "2GB", cache="cached")) == 2_000_000_000
+    assert work.taken(job("random", "100", "4KiB", reading=True)) == 0
+
+
 def test_a_job_that_takes_memory_says_where_a_host_has_to_find_it(run: Run) -> None:
     def notes(own: Job, cached: int | None = None, *, returned: bool = True) -> str:
         room = dataclasses.replace(ROOM, returned=returned)

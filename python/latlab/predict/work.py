@@ -161,9 +161,9 @@ def _notes(job: Job, known: Known) -> Iterator[str]:
     """What an answer says besides."""
     options = job.options
     room = format_bytes_as_asked(known.limits.memory)
-    if known.limits.returned and (taken := _taken(job, known)):
+    if known.limits.returned and (size := taken(job, known.cached or 0)):
         each = figures.found_by_host(known.run)
-        more = "longer" if each is None else f"up to {format_seconds(each * taken)} longer"
+        more = "longer" if each is None else f"up to {format_seconds(each * size)} longer"
         yield f"free memory goes back to the host here: where it has to be found again, this takes {more}"
     unknown = options.cache is None and not options.direct and known.cached is None
     if job.kind in {"read", "copy"} and unknown and job.bytes > known.limits.memory:
@@ -175,12 +175,12 @@ def _notes(job: Job, known: Known) -> Iterator[str]:
         yield "without TLS: --https adds its round trip"
 
 
-def _taken(job: Job, known: Known) -> int:
-    """Bytes of memory that the page cache takes for a job."""
+def taken(job: Job, cached: int = 0) -> int:
+    """Bytes of memory that the page cache takes for a job, of which so many are cached."""
     options = job.options
     if job.kind not in ON_DISK or options.direct or job.kind == "random":
         return 0
-    read = job.bytes - (known.cached or 0) if job.reads or job.kind == "copy" else 0
+    read = job.bytes - cached if job.reads or job.kind == "copy" else 0
     return (0 if options.cache == "cached" else read) + (job.bytes if job.writes else 0)
 
 

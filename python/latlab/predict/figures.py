@@ -69,10 +69,12 @@ def rates(run: Run, probe: str, path: str, *, alone: bool = False) -> list[Rate]
     """
     curve = []
     for record in run.select(probe, path=path).measured():
-        each = _mean_s(record) if alone else each_s(record)
-        if not record.point.block_bytes or each is None:
+        rate = positive(found(record), "bytes_per_s")
+        if alone:
+            mean_s = _mean_s(record)
+            rate = (record.point.block_bytes or 0) / mean_s if mean_s else None
+        if not record.point.block_bytes or rate is None:
             continue
-        rate = record.point.block_bytes / each
         done = float(record.work.bytes)
         curve.append(Rate(record.point.block_bytes, rate, done, source_of(record), visits_of(run, record)))
     # A few visits to one block size say little: how far they lie apart is said by all of the curve.

@@ -25,6 +25,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -109,10 +110,13 @@ class Disk:
         (self.group / "cgroup.procs").write_text("0\n")
 
     def close(self) -> None:
-        """Takes everything away."""
-        self.group.rmdir()
-        subprocess.run(["umount", self.mount], check=True)
+        """Takes everything away, also while a measurement that was ended still goes."""
+        subprocess.run(["umount", "--lazy", self.mount], check=True)
         subprocess.run(["losetup", "--detach", self.loop], check=True)
+        deadline = time.monotonic() + 30
+        while (self.group / "cgroup.procs").read_text() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        self.group.rmdir()
 
 
 @contextlib.contextmanager

@@ -82,7 +82,7 @@ impl Clock {
         let rate = Rate { ticks_per_ns: SimulatedClock::TICKS_PER_NS, error_ppm: 0.0 };
         let about = About {
             kind: ClockKind::Simulated,
-            fences: "none: simulated time moves only when it is told to".into(),
+            fences: "none: simulated time advances only on request".into(),
             invariant: None,
             why_not_hardware: None,
         };

@@ -14,7 +14,7 @@ pub enum Unusable {
     Missing(&'static str),
     /// `prctl(PR_SET_TSC)` made reading the counter a fault.
     #[error(
-        "reading the counter is switched off for this process (prctl PR_SET_TSC): it would be killed by SIGSEGV"
+        "this process may not read the counter (prctl PR_SET_TSC): SIGSEGV would kill it"
     )]
     Forbidden,
     /// The kernel does not keep time with the counter although it could see it.
@@ -24,7 +24,7 @@ pub enum Unusable {
     )]
     RejectedByKernel(String),
     /// Nobody promises that the counter's rate is constant.
-    #[error("neither CPUID nor the kernel promises that the time stamp counter runs at a constant rate")]
+    #[error("neither CPUID nor the kernel guarantees a constant rate of the time stamp counter")]
     NotInvariant,
     /// The counter stands still.
     #[error("the counter did not advance during calibration")]

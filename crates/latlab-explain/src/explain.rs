@@ -179,7 +179,7 @@ impl Runs<'_> {
         }
         while self.seen.len() < times as usize {
             if let Some(why) = self.again(first, go_on())? {
-                return Ok(Some(format!("Of {times} runs {} could be made: {why}.", self.seen.len())));
+                return Ok(Some(format!("Only {} of {times} runs were possible: {why}.", self.seen.len())));
             }
         }
         Ok(None)
@@ -196,12 +196,12 @@ impl Runs<'_> {
             Stdin::Nothing => None,
             Stdin::Gone => {
                 return Ok(Some(
-                    "the first run has read its input, which is no file (< FILE can be read again)",
+                    "the first run consumed its input, which is not a file; use < FILE",
                 ));
             }
         };
         let Ok(nowhere) = File::options().write(true).open("/dev/null") else {
-            return Ok(Some("/dev/null cannot be opened, which takes the output of further runs"));
+            return Ok(Some("/dev/null cannot be opened to take the output of further runs"));
         };
         let again = self.once(Streams::Repeated(from, nowhere.as_raw_fd()))?;
         let ended = |watched: &Watched| watched.ended.map(|ended| (ended.exit_code, ended.signal));
@@ -209,7 +209,7 @@ impl Runs<'_> {
             return Ok(INTERRUPTED);
         }
         if ended(&again) != ended(first) {
-            return Ok(Some("the next run did not end as the first"));
+            return Ok(Some("the next run ended differently from the first"));
         }
         self.seen.push(Run::of(&again.tally));
         self.after_first.add(&again.tally);

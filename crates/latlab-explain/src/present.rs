@@ -95,10 +95,10 @@ fn about_symbols(tally: &Tally) -> String {
     let of = if tally.sees_kernel {
         "the program and the kernel"
     } else {
-        "the program's own code; the kernel's part is known from what they leave of the time on the CPU, and not divided"
+        "the program's own code; the kernel's part is the rest of the time on the CPU, and is not divided"
     };
     let left_out = if tally.names_left_out {
-        " Not all names were read: those of one of its files take too much memory or time."
+        " Some names are missing: one file's symbols take too much memory or time to read."
     } else {
         ""
     };
@@ -106,13 +106,13 @@ fn about_symbols(tally: &Tally) -> String {
         Some(share) if share > 0.0 => {
             let share = 100.0 * share;
             format!(
-                " Of those in the program's code {share:.1} % fell in functions without a name: the file has none for them."
+                " {share:.1} % of those in the program's code are in functions without a symbol."
             )
         }
         _ => String::new(),
     };
     format!(
-        "By {samples} samples on the CPU, of {of}. They divide what each category took, so no function has more than its categories.{nameless}{left_out}"
+        "From {samples} samples on the CPU, of {of}. They divide each category's time, so no function exceeds its categories.{nameless}{left_out}"
     )
 }
 
@@ -122,7 +122,7 @@ fn about_lines(lines: &[model::Line], dwarf: &Dwarf) -> String {
         return "Source lines are unknown: no code of the program was sampled.".to_owned();
     };
     let left = match dwarf.left_out.first() {
-        Some(file) => format!(" Some tables take too much memory or time to read, as that of {file}."),
+        Some(file) => format!(" Some tables take too much memory or time to read, such as that of {file}."),
         None => String::new(),
     };
     if !dwarf.found() {
@@ -132,7 +132,7 @@ fn about_lines(lines: &[model::Line], dwarf: &Dwarf) -> String {
     }
     let share = 100.0 * lineless;
     format!(
-        "By the line tables of the files that ran; for {share:.1} % of the time in the program's code there is none.{left}"
+        "From the line tables of the files that ran; they do not cover {share:.1} % of the time in the program's code.{left}"
     )
 }
 
@@ -144,12 +144,12 @@ fn about_path(first: &Watched) -> String {
     };
     let share = 100.0 * path.recorded_share;
     let found = if path.steps.is_empty() {
-        "There is no critical path: the end of the program was not recorded, or it went on."
+        "There is no critical path: the end of the program was not recorded, or it is still running."
     } else {
-        "A thread whose wait another one of the program ended hung on that one; the path is what the end of the main thread hung on."
+        "A thread depends on the thread of this program that ended its wait; the path is what the end of the main thread depended on."
     };
     format!(
-        "{found} {share:.0} % of the time was recorded. Waits that an interrupt ended are nobody's, also where a thread caused it."
+        "{found} {share:.0} % of the time was recorded. Waits that an interrupt ended belong to no thread, even if a thread caused it."
     )
 }
 
@@ -172,38 +172,38 @@ fn notes(tally: &Tally, first: &Watched, heard: &Heard, tracing: Tracing) -> Vec
     let allowed = 100.0 * tracing.overhead;
     if let Some(reason) = &first.unrecorded {
         notes.push(format!(
-            "Not everything could be recorded of this program, which was looked at instead: {reason}."
+            "This program could not be recorded fully; its threads were scanned instead: {reason}."
         ));
     }
     let recorded = tally.recorded.wall as f64 / (tally.wall_ns as f64).max(1.0);
     let (bound, within) = if tracing.overhead.is_finite() {
         (
             format!(", or recording would have slowed it by more than {allowed} %"),
-            format!(": as much as slows the program by no more than {allowed} %"),
+            format!(": as much as slows the program by at most {allowed} %"),
         )
     } else {
         (String::new(), String::new())
     };
     if tracing.recording.is_some() && first.unrecorded.is_none() && tally.recorded.wall == 0 {
         notes.push(format!(
-            "Nothing was recorded of this program: it was over before it was known how often it switches{bound}; it was looked at instead."
+            "This program was not recorded: it ended before its rate of switches was known{bound}. Its threads were scanned instead."
         ));
     } else if tally.recorded.wall > 0 && recorded < 0.9 {
         notes.push(format!(
-            "{:.0} % of the time was recorded{within}. The rest of the time its threads were looked at.",
+            "{:.0} % of the time was recorded{within}. During the rest, its threads were scanned.",
             100.0 * recorded
         ));
     }
     let unlike = tally.unlike.of_cpu();
     if unlike > estimate::LEAST_UNLIKE {
         notes.push(format!(
-            "Of parts with {:.0} % of the CPU time nothing was recorded, nor of any that switch as often: what the program's own code did in them is not \
-             divided, and the kernel's work is known from its counters.",
+            "Parts with {:.0} % of the CPU time were not recorded, nor was any part that switches as often. The program's own code in \
+             them is not divided; the kernel's work is known from its counters.",
             100.0 * unlike
         ));
     }
     if tally.lost > 0 {
-        notes.push(format!("{} records were lost, as the watcher did not get a CPU in time.", tally.lost));
+        notes.push(format!("{} records were lost because latlab did not get a CPU in time.", tally.lost));
     }
     if heard.lost > 0 {
         notes.push(format!(
@@ -229,13 +229,13 @@ fn notes(tally: &Tally, first: &Watched, heard: &Heard, tracing: Tracing) -> Vec
     }
     if first.by_scans > 0 {
         notes.push(format!(
-            "{} processes ended and the program had not waited for them: what they read and wrote is counted as far as the last scan of them \
-             saw it.",
+            "{} processes ended without the program waiting for them: what they read and wrote is counted up to \
+             their last scan.",
             first.by_scans
         ));
     }
     if first.overflown {
-        notes.push("There were more threads than are followed.".to_owned());
+        notes.push("The program had more threads than latlab follows.".to_owned());
     }
     notes
 }

@@ -20,7 +20,7 @@ pub enum ProbeError {
     #[error("{0}")]
     Proof(String),
     /// A probe was asked for a point that it does not have: the one with this label.
-    #[error("{0} is no point of this probe")]
+    #[error("{0} is not a point of this probe")]
     NoPoint(String),
     /// The place of files on the disk, its budget or its file system refused.
     #[error(transparent)]

@@ -53,7 +53,7 @@ pub(crate) fn read(root: &Root, notes: &mut Notes) -> Boot {
         notes.or("boot.options", root.text("/proc/cmdline")).map(|line| options(&line)).unwrap_or_default();
     let names = root.names(FOLDER);
     if names.is_empty() {
-        notes.say("boot.mitigations", format!("{FOLDER} is not there"));
+        notes.say("boot.mitigations", format!("{FOLDER} does not exist"));
     }
     let mitigations = names
         .into_iter()

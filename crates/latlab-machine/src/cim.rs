@@ -133,8 +133,8 @@ fn os(answer: &Answer, notes: &mut Notes) -> Os {
         name: Some("Windows".to_owned()),
         kernel_release: said(system, "Version"),
         kernel_version: None,
-        distribution: notes.must("os.distribution", product, "Win32_OperatingSystem does not say it"),
-        arch: notes.must("os.arch", arch, "Win32_Processor does not say it").map(str::to_owned),
+        distribution: notes.must("os.distribution", product, "Win32_OperatingSystem does not report it"),
+        arch: notes.must("os.arch", arch, "Win32_Processor does not report it").map(str::to_owned),
         libc: None,
         host_name: said(answer.first("computer"), "Name"),
     }
@@ -202,7 +202,7 @@ fn cpu(answer: &Answer, registers: Option<&Registers>, guest: Option<bool>, note
             ("cpu.max", cpu.max.is_none()),
             ("cpu.governor", cpu.governor.is_none()),
         ],
-        "neither CIM nor CPUID says it",
+        "neither CIM nor CPUID reports it",
     );
     cpu
 }
@@ -217,8 +217,8 @@ fn memory(answer: &Answer, calls: &Calls, notes: &mut Notes) -> Memory {
     let total = number(answer.first("computer"), "TotalPhysicalMemory");
     let free = kib("FreePhysicalMemory");
     Memory {
-        total_bytes: notes.must("memory.total_bytes", total, "Win32_ComputerSystem does not say it"),
-        available_bytes: notes.must("memory.available_bytes", free, "Win32_OperatingSystem does not say it"),
+        total_bytes: notes.must("memory.total_bytes", total, "Win32_ComputerSystem does not report it"),
+        available_bytes: notes.must("memory.available_bytes", free, "Win32_OperatingSystem does not report it"),
         swap_total_bytes: mib("AllocatedBaseSize"),
         swap_used_bytes: mib("CurrentUsage"),
         page_bytes: calls.page_bytes,

@@ -228,7 +228,7 @@ fn read_rates(root: &Root, cpu: &mut Cpu, notes: &mut Notes) {
     cpu.max = rate("cpuinfo_max_freq").or_else(|| cpu.max.take());
     notes.missing(
         [("cpu.base", cpu.base.is_none()), ("cpu.max", cpu.max.is_none())],
-        "neither cpufreq nor the CPU says it (usual in virtual machines)",
+        "neither cpufreq nor the CPU reports it (usual in virtual machines)",
     );
     let governors: Result<BTreeSet<String>, Why> =
         cpu.online.iter().map(|n| root.line(&format!("{CPUS}/cpu{n}/cpufreq/scaling_governor"))).collect();
@@ -243,7 +243,7 @@ fn read_rates(root: &Root, cpu: &mut Cpu, notes: &mut Notes) {
         .or_else(|| switch(&format!("{CPUS}/cpufreq/boost"), "1"))
         .or_else(|| switch(&format!("{folder}/boost"), "1"));
     if cpu.boost.is_none() {
-        notes.say("cpu.boost", "no driver tells it (usual in virtual machines)");
+        notes.say("cpu.boost", "no driver reports it (usual in virtual machines)");
     }
     cpu.idle_driver = root.line(&format!("{CPUS}/cpuidle/current_driver")).ok();
     cpu.idle_governor = root.line(&format!("{CPUS}/cpuidle/current_governor_ro")).ok();
@@ -298,11 +298,11 @@ pub(crate) fn name_it(cpu: &mut Cpu, guest: Option<bool>, notes: &mut Notes) {
     }
     notes.missing(
         [("cpu.vendor", cpu.vendor.is_none()), ("cpu.features", cpu.features.is_empty())],
-        "neither the kernel nor the CPU says it",
+        "neither the kernel nor the CPU reports it",
     );
     // Arm CPUs carry no name; the part number stands for it.
     if cpu.model_name.is_none() && cpu.parts.is_empty() {
-        notes.say("cpu.model_name", "neither the kernel nor the CPU says it");
+        notes.say("cpu.model_name", "neither the kernel nor the CPU reports it");
     }
 }
 

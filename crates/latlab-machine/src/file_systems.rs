@@ -119,7 +119,7 @@ pub(crate) fn directory(
         Some(system) if system.total_bytes.is_none() => {
             ask_space(system, calls);
             if system.total_bytes.is_none() {
-                notes.say("dir.file_system.total_bytes", "the file system does not tell its size");
+                notes.say("dir.file_system.total_bytes", "the file system does not report its size");
             }
         }
         Some(_) => {}

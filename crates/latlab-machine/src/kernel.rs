@@ -63,7 +63,7 @@ pub(crate) fn read(root: &Root, os: &Os, boot: &Boot, notes: &mut Notes) -> Kern
     if preemption.model.is_none() {
         notes.say(
             "kernel.preemption.model",
-            "the kernel's build line does not say it, and its configuration is not readable",
+            "the kernel's build line does not report it, and its configuration is not readable",
         );
     }
     Kernel { tick_hz: notes.must("kernel.tick_hz", tick_hz, why), preemption }

@@ -126,7 +126,7 @@ pub(crate) fn read(
         [("limits.capabilities", limits.capabilities.is_none()), ("limits.seccomp", limits.seccomp.is_none())]
     {
         if missing && !status.is_empty() {
-            notes.say(what, "/proc/self/status does not say it");
+            notes.say(what, "/proc/self/status does not report it");
         }
     }
     let used = |key| text::kib_field(&status, key);

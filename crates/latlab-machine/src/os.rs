@@ -45,7 +45,7 @@ pub(crate) fn read(root: &Root, calls: &Calls, notes: &mut Notes) -> Os {
         libc: calls.libc.clone(),
     };
     if os.libc.is_none() {
-        notes.say("os.libc", "the C library does not tell its name");
+        notes.say("os.libc", "the C library does not report its name");
     }
     let release = root.text("/etc/os-release").or_else(|_| root.text("/usr/lib/os-release"));
     os.distribution = notes.or("os.distribution", release).and_then(|release| distribution(&release));

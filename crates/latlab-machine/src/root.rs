@@ -14,7 +14,7 @@ pub struct Root(PathBuf);
 /// Why a file gave no value.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Why {
-    #[error("{0} is not there")]
+    #[error("{0} does not exist")]
     Absent(String),
     #[error("no permission to read {0}")]
     Forbidden(String),

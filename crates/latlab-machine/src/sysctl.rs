@@ -95,7 +95,7 @@ pub fn describe_mac(texts: &MacText, calls: &Calls, dir: &Path) -> Machine {
     limits::set_usable(&mut limits, &memory, None, None);
     notes.say("limits.allowed_cpus", "macOS has no affinity: the system places threads");
     notes.say("disks", "macOS does not describe its disks to sysctl");
-    notes.say("numa", "macOS does not tell");
+    notes.say("numa", "macOS does not report it");
     let (file_systems, dir) = file_systems(&texts.mounts, calls, dir, &mut notes);
     Machine {
         os: os(&keys, calls, &mut notes),
@@ -121,10 +121,10 @@ fn os(keys: &Keys, calls: &Calls, notes: &mut Notes) -> Os {
         kernel_release: notes.must(
             "os.kernel_release",
             keys.text("kern.osrelease"),
-            "sysctl does not say it",
+            "sysctl does not report it",
         ),
         kernel_version: keys.text("kern.version"),
-        distribution: notes.must("os.distribution", product, "sysctl does not say it"),
+        distribution: notes.must("os.distribution", product, "sysctl does not report it"),
         arch: uname.and_then(|uname| text::said(&uname.arch)).or_else(|| keys.text("hw.machine")),
         libc: calls.libc.clone(),
         host_name: keys.text("kern.hostname"),
@@ -223,7 +223,7 @@ fn cpu(keys: &Keys, registers: Option<&Registers>, guest: Option<bool>, notes: &
             ("cpu.base", cpu.base.is_none()),
             ("cpu.max", cpu.max.is_none()),
         ],
-        "sysctl does not say it (clock rates: never on Apple silicon)",
+        "sysctl does not report it (clock rates: never on Apple silicon)",
     );
     cpu
 }
@@ -274,7 +274,7 @@ fn memory(keys: &Keys, vm_stat: &str, calls: &Calls, notes: &mut Notes) -> Memor
     let swap = keys.text("vm.swapusage");
     Memory {
         total_bytes: notes.must("memory.total_bytes", keys.number("hw.memsize"), "sysctl has no hw.memsize"),
-        available_bytes: notes.must("memory.available_bytes", available(vm_stat), "vm_stat does not tell it"),
+        available_bytes: notes.must("memory.available_bytes", available(vm_stat), "vm_stat does not report it"),
         swap_total_bytes: swap.as_deref().and_then(|swap| swap_part(swap, "total")),
         swap_used_bytes: swap.as_deref().and_then(|swap| swap_part(swap, "used")),
         page_bytes: notes.must("memory.page_bytes", page_bytes, "sysctl has no hw.pagesize"),

@@ -187,15 +187,15 @@ fn container(root: &Root, calls: &Calls, mounts: &[Mount], remarks: &mut Vec<Str
     let mut found: Vec<(&str, String)> = Vec::new();
     for (mark, kind) in [("/.dockerenv", "docker"), ("/run/.containerenv", "podman")] {
         if root.exists(mark) && built_by_an_engine(mounts) {
-            found.push((kind, format!("{mark} is there")));
+            found.push((kind, format!("{mark} exists")));
         } else if root.exists(mark) {
             remarks.push(format!(
-                "{mark} is there, but no container engine mounted this root: made from an image"
+                "{mark} exists, but no container engine mounted this root: it was made from an image"
             ));
         }
     }
     if root.exists("/var/run/secrets/kubernetes.io") {
-        found.push(("kubernetes", "/var/run/secrets/kubernetes.io is there".to_owned()));
+        found.push(("kubernetes", "/var/run/secrets/kubernetes.io exists".to_owned()));
     }
     let reported = root.line("/run/systemd/container").ok();
     if let Some(kind) = &reported {
@@ -227,7 +227,7 @@ fn container(root: &Root, calls: &Calls, mounts: &[Mount], remarks: &mut Vec<Str
     let mut evidence: Vec<String> = found.into_iter().map(|(_, evidence)| evidence).collect();
     let status = root.text("/proc/self/status").unwrap_or_default();
     if text::field(&status, "NSpid", ':').is_some_and(|ids| ids.split_whitespace().count() > 1) {
-        evidence.push("this process has another number outside".to_owned());
+        evidence.push("this process has another id outside".to_owned());
     }
     match kind {
         Some(kind) => Some(Container { kind, evidence }),

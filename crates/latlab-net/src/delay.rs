@@ -98,7 +98,7 @@ pub fn keep(
     };
     let [client, server] = [&namespaces.client, &namespaces.server].map(|end| namespaces.entry(end));
     ready(&Established { kind, client, server, least_rtt_ns, why_not_better })
-        .map_err(NetError::system("telling of the path"))?;
+        .map_err(NetError::system("reporting the path"))?;
     line::wait_for(&[stop], None).map(drop).map_err(NetError::system("waiting"))
 }
 

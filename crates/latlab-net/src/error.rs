@@ -42,7 +42,7 @@ pub enum NetError {
         of: usize,
     },
     /// The contents do not belong to the request.
-    #[error("answer {number} is not that of its request: {detail}")]
+    #[error("answer {number} does not match its request: {detail}")]
     Wrong {
         /// Which answer, from 1.
         number: u64,

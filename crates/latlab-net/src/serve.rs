@@ -59,10 +59,10 @@ pub enum ServeError {
         source: io::Error,
     },
     /// Beyond the loopback nobody is served without a challenge.
-    #[error("{0} can be reached by others: listening there wants a shared secret")]
+    #[error("{0} can be reached by others: listening there requires a shared secret")]
     Open(SocketAddr),
     /// A secret that can be guessed is none.
-    #[error("the shared secret is {0} bytes long; it takes {LEAST_SECRET_BYTES} or more")]
+    #[error("the shared secret is {0} bytes long; it needs {LEAST_SECRET_BYTES} or more")]
     ShortSecret(usize),
     /// The certificate could not be made.
     #[error("the certificate could not be made: {0}")]
@@ -181,7 +181,7 @@ impl Server {
             });
             runtime.shutdown_timeout(PARTING);
         })?;
-        started.recv().map_err(|_| io::Error::other("its thread ended at once"))?;
+        started.recv().map_err(|_| io::Error::other("its thread ended immediately"))?;
         Ok(Self {
             listening: Listening {
                 address,

@@ -100,7 +100,7 @@ fn answers_are_right_faults_are_named_within_their_time_and_nothing_stays() {
             assert!(error.contains(expected), "{transport:?} {waiting:?}: {error}");
         };
         failed(Reply::Nothing, SHORT, "no answer came within 0.15 s");
-        failed(Reply::Twice, LONG, "answer 4 is not that of its request");
+        failed(Reply::Twice, LONG, "answer 4 does not match its request");
         if transport == Transport::Udp {
             failed(Reply::Part(40), LONG, "an answer of 40 bytes came to a message of 64");
         } else {

@@ -449,7 +449,7 @@ fn name_interference(
                 _ if interrupted == Some(false) => (
                     if is_tick(hz) { Cause::HostTick } else { Cause::Periodic },
                     format!(
-                        "{}this kernel had no interrupt in these gaps: it comes from outside",
+                        "{}this kernel had no interrupt in these gaps: its cause is outside this kernel",
                         if is_tick(hz) { "the rate of a kernel's tick, and " } else { "" }
                     ),
                 ),
@@ -459,11 +459,11 @@ fn name_interference(
                 ),
                 (Some(_), _) if is_tick(hz) && own.is_some() && interrupted.is_some() => (
                     Cause::Periodic,
-                    "the rate of a kernel's tick, but this CPU's own tick is another and these gaps have an interrupt: perhaps a timer that somebody set".to_owned(),
+                    "the rate of a kernel's tick, but this CPU's own tick is another and these gaps have an interrupt: perhaps a timer that a program set".to_owned(),
                 ),
                 (Some(_), _) if is_tick(hz) && own.is_some() => (
                     Cause::HostTick,
-                    "the rate of a kernel's tick, and this CPU's own tick is another: it comes from outside".to_owned(),
+                    "the rate of a kernel's tick, and this CPU's own tick is another: its cause is outside this kernel".to_owned(),
                 ),
                 (Some(left), _) if is_tick(hz) && left >= 0.9 * hz => (
                     Cause::Periodic,
@@ -474,12 +474,12 @@ fn name_interference(
                 (Some(left), _) if is_tick(hz) => (
                     Cause::HostTick,
                     format!(
-                        "the rate of a kernel's tick, but this kernel counts only {left:.0} more timer interrupts a second: it comes from outside"
+                        "the rate of a kernel's tick, but this kernel counts only {left:.0} more timer interrupts a second: its cause is outside this kernel"
                     ),
                 ),
                 (Some(left), _) if left >= 0.9 * hz => (
                     Cause::Periodic,
-                    "no kernel's tick; this kernel counts so many timer interrupts: perhaps a timer that somebody set".to_owned(),
+                    "not a rate of kernel ticks; this kernel counts as many timer interrupts: perhaps a timer that a program set".to_owned(),
                 ),
                 (Some(_), _) => (Cause::Periodic, "no interrupt of this kernel has this rate".to_owned()),
                 (None, _) if is_tick(hz) => (

@@ -59,7 +59,7 @@ impl Evidence {
         let interrupts = if highest < Level::InterruptFlag {
             Err("not asked for".to_owned())
         } else if wanted.sleeps || !wanted.faults {
-            Err("what is timed enters the kernel itself".to_owned())
+            Err("the timed operation enters the kernel itself".to_owned())
         } else {
             InterruptFlag::open()
         };

@@ -260,7 +260,7 @@ impl Confusion {
             let tried: u64 = not_injected.values().sum();
             self.unseen(
                 cause,
-                format!("none of the {tried} that were tried came about while the loop listened"),
+                format!("none of the {tried} attempts took effect while the loop was recording"),
             );
             return Ok(());
         }
@@ -485,7 +485,7 @@ impl Bench<'_> {
 
     fn switches(&mut self) -> Result<Phase, Unmade> {
         if !self.listener.is_pinned() {
-            return Err(Unmade::Reason("two threads cannot be kept on one CPU here".to_owned()));
+            return Err(Unmade::Reason("two threads cannot be pinned to one CPU here".to_owned()));
         }
         let clock = self.clock;
         self.with_partner(self.test.cpu, 6e6, |tried| {

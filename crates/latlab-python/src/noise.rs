@@ -116,7 +116,7 @@ pub(crate) fn noise(
     let (seconds, highest) = (checked_seconds(seconds)?, self::level(level)?);
     if !(100.0..=1e9).contains(&threshold_ns) {
         return Err(PyValueError::new_err(format!(
-            "threshold_ns: {threshold_ns} is not between 100 (below it, looking at the clock is the noise) and 1e9"
+            "threshold_ns: {threshold_ns} is not between 100 (below it, reading the clock is the noise) and 1e9"
         )));
     }
     heard(py, in_worker, |clock, go_on| {

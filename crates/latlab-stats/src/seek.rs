@@ -72,7 +72,7 @@ pub fn seeking(near: &[f64], far: &[f64]) -> Option<Seeking> {
     let spread_ns = quantile(&far, 0.9) - quantile(&far, 0.1);
     let within = |value: f64, [low, high]: [f64; 2]| (low..=high).contains(&value);
     let (medium, reason) = if far_ns < MEMORY_NS {
-        (Medium::Undecided, "memory answered, no disk")
+        (Medium::Undecided, "memory answered, not a disk")
     } else if interval_ns[0] >= MOVES_NS && 2.0 * near_ns <= far_ns {
         if within(spread_ns, ROTATION_NS) && within(far_ns, FAR_NS) {
             (Medium::Spinning, "the distance adds milliseconds, spread as a rotation spreads them")

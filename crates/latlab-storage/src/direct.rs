@@ -86,7 +86,7 @@ impl DirectEvidence {
     pub fn is_direct(&self) -> Result<String, String> {
         if self.resident_bytes > 0 {
             return Err(format!(
-                "this file system took O_DIRECT and put {} bytes into the page cache all the same",
+                "this file system accepted O_DIRECT but put {} bytes into the page cache",
                 self.resident_bytes
             ));
         }

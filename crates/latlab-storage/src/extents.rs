@@ -157,7 +157,7 @@ fn by_seeking(file: std::os::fd::BorrowedFd<'_>, size: u64) -> Result<Extents, S
         extents.written_bytes += hole - data;
         extents.pieces += 1;
         if hole <= at {
-            return Err(StorageError::Refused("this file system's map of a file makes no sense".to_owned()));
+            return Err(StorageError::Refused("this file system's map of a file is inconsistent".to_owned()));
         }
         at = hole;
     }

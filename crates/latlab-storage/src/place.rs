@@ -88,7 +88,7 @@ impl Place {
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
         let directory = rustix::fs::open(path, flags, Mode::empty()).map_err(|errno| match errno {
             Errno::NOTDIR | Errno::LOOP => {
-                StorageError::Refused("scratch files need a directory, and a symbolic link is none: name the directory itself with --dir".to_owned())
+                StorageError::Refused("scratch files need a directory, not a symbolic link: name the directory itself with --dir".to_owned())
             }
             other => StorageError::asking("opening the directory for scratch files")(other),
         })?;
@@ -190,7 +190,7 @@ pub fn open_existing(path: &Path) -> Result<OwnedFd, StorageError> {
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => Ok(file),
         other => Err(StorageError::Refused(format!(
-            "only regular files are measured, and that is {}",
+            "only regular files can be measured, and this is {}",
             match other {
                 FileType::Directory => "a directory",
                 FileType::BlockDevice | FileType::CharacterDevice => "a device",

@@ -189,7 +189,7 @@ fn write_whole(file: &OwnedFd, bytes: &[u8], offset: u64) -> Result<(), StorageE
     let mut written = 0;
     while written < bytes.len() {
         match rustix::io::pwrite(file, &bytes[written..], offset + written as u64) {
-            Ok(0) => return Err(StorageError::Refused("the disk takes no more bytes".to_owned())),
+            Ok(0) => return Err(StorageError::Refused("the disk accepts no more bytes".to_owned())),
             Ok(more) => written += more,
             Err(Errno::INTR) => {}
             Err(errno) => return Err(StorageError::asking("writing the test file")(errno)),

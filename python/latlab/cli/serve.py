@@ -68,7 +68,7 @@ def _started(address: str | None, secret: bytes | None) -> Server:
     try:
         server: Server = core().Server(address, secret)
     except ValueError as error:
-        hint = "; --secret-file names it" if "wants a shared secret" in str(error) else ""
+        hint = "; --secret-file names it" if "requires a shared secret" in str(error) else ""
         raise UserError(f"{error}{hint}") from None
     return server
 

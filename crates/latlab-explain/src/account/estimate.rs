@@ -171,8 +171,8 @@ fn contradiction(tally: &Tally) -> Option<String> {
     (cpu > most * (1.0 + CLOCKS) + cpus * TICK_NS + TWO_COUNTS_NS).then(|| {
         let seconds = |ns: f64| ns / 1e9 / f64::from(tally.runs.max(1));
         format!(
-            "The kernel counted {:.3} s of CPU time, more than {cpus} CPUs have in {:.3} s: where threads were sampled, nothing can be said \
-             of their time.",
+            "The kernel counted {:.3} s of CPU time, more than {cpus} CPUs have in {:.3} s: the time of sampled threads \
+             is unknown.",
             seconds(cpu),
             seconds(tally.wall_ns as f64)
         )

@@ -41,7 +41,7 @@ pub(crate) fn kept_apart(runs: &[Run]) -> Option<String> {
         said.push(faults.said("page faults that waited for a disk", |faults| faults.to_string()));
     }
     Some(format!(
-        "The first of {} runs is in none of these figures, as its caches may have been cold: {}.",
+        "These figures leave out the first of {} runs, whose caches may have been cold: {}.",
         runs.len(),
         said.join(", ")
     ))

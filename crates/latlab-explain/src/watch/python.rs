@@ -620,7 +620,7 @@ impl Python {
                     return;
                 }
                 Some(Err(version)) => {
-                    let reason = format!("how Python {version} lays out its memory is not known here");
+                    let reason = format!("the memory layout of Python {version} is unknown");
                     self.read.refused.get_or_insert(reason);
                 }
                 None => {}

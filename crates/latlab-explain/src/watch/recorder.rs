@@ -30,7 +30,7 @@ const MOST_BYTES: usize = 2 << 20;
 pub(crate) const MOST_STACK: u16 = 8 << 10;
 /// Samples with such a copy that a ring has room for: an eighth of a second's, of one CPU.
 const SAMPLES: usize = 128;
-/// What an ordinary user may lock for each CPU where the kernel does not say it, KiB: its own default with pages of 4 KiB.
+/// What an ordinary user may lock for each CPU where the kernel does not report it, KiB: its own default with pages of 4 KiB.
 const USUAL_LOCK_KIB: usize = 516;
 
 /// Threads times CPUs that events may be opened for: three descriptors each, of the usual 1024.
@@ -85,7 +85,7 @@ impl Wakes {
         let namespace = std::fs::read_link("/proc/self/ns/pid");
         if namespace.is_ok_and(|namespace| namespace.as_os_str() != FIRST_NAMESPACE) {
             return Err(
-                "in a container with process ids of its own, tracepoints number threads otherwise".to_owned()
+                "in a container with its own process ids, tracepoints use other thread ids".to_owned()
             );
         }
         let tracefs = Tracefs::open()?;

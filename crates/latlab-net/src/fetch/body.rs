@@ -96,7 +96,7 @@ impl<'a> Reader<'a> {
 
     fn data(&mut self, came: &[u8]) -> Result<(), FetchError> {
         if !(self.expected)(self.bytes, came) {
-            return Err(garbage("the body is not the one that was expected"));
+            return Err(garbage("the body differs from the expected one"));
         }
         self.bytes += came.len() as u64;
         Ok(())
@@ -107,7 +107,7 @@ impl<'a> Reader<'a> {
         self.chunk = match (self.chunk, byte) {
             (Chunk::Size { size, .. }, digit) if digit.is_ascii_hexdigit() => {
                 let digit = char::from(digit).to_digit(16).unwrap_or_default();
-                let size = size.checked_mul(16).ok_or_else(|| garbage("a chunk longer than any"))?;
+                let size = size.checked_mul(16).ok_or_else(|| garbage("a chunk is too long"))?;
                 Chunk::Size { size: size + u64::from(digit), any: true }
             }
             (Chunk::Extension { size: 0 } | Chunk::Trailer { any: true }, b'\n') => {
@@ -121,7 +121,7 @@ impl<'a> Reader<'a> {
             (Chunk::Trailer { any: false }, b'\n') => return Ok(true),
             (Chunk::Trailer { any }, b'\r') => Chunk::Trailer { any },
             (Chunk::Trailer { .. }, _) => Chunk::Trailer { any: true },
-            _ => return Err(garbage("a chunk that is none")),
+            _ => return Err(garbage("a chunk is invalid")),
         };
         Ok(false)
     }

@@ -23,7 +23,7 @@ pub fn pass(url: &Url, trust: &Trust, secret: &[u8], deadline: Instant) -> Resul
     connection.get("/challenge", None, deadline, &mut |_| {}, &keep)?;
     let text = String::from_utf8(text.into_inner()).map(|text| text.trim().to_owned()).unwrap_or_default();
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
-        return Err(FetchError::Garbage("a challenge that is none".to_owned()));
+        return Err(FetchError::Garbage("a challenge is invalid".to_owned()));
     }
     Ok(Pass::new(secret, &text))
 }

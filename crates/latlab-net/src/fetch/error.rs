@@ -44,10 +44,10 @@ pub enum FetchError {
         got: u64,
     },
     /// What came is not what was asked for.
-    #[error("what came is no answer: {0}")]
+    #[error("the response is invalid: {0}")]
     Garbage(String),
     /// Time was up.
-    #[error("time was up before this ended: {0:?}")]
+    #[error("timed out in this phase: {0:?}")]
     TimedOut(Phase),
     /// The server is not who it should be.
     #[error("the certificate is not trusted: {0}")]

@@ -79,7 +79,7 @@ impl<'a> Incoming<'a> {
         let so_far = if self.head.is_empty() { read } else { &self.head };
         let Some((head, length)) = Head::parse(so_far)? else {
             if so_far.len() > LONGEST_HEAD {
-                return Err(FetchError::Garbage("a head without an end".to_owned()));
+                return Err(FetchError::Garbage("the response header has no end".to_owned()));
             }
             if self.head.is_empty() {
                 self.head.extend_from_slice(read);
@@ -111,7 +111,7 @@ impl Head {
         let length = match answer.parse(bytes) {
             Ok(httparse::Status::Complete(length)) => length,
             Ok(httparse::Status::Partial) => return Ok(None),
-            Err(error) => return Err(FetchError::Garbage(format!("no answer of HTTP: {error}"))),
+            Err(error) => return Err(FetchError::Garbage(format!("not an HTTP response: {error}"))),
         };
         let named = |name: &str| {
             answer
@@ -128,7 +128,7 @@ impl Head {
                 .filter(|digits| digits.bytes().all(|digit| digit.is_ascii_digit()))
                 .and_then(|digits| digits.parse().ok())
                 .map(body::Length::Bytes)
-                .ok_or_else(|| FetchError::Garbage("a length that is no number".to_owned()))?,
+                .ok_or_else(|| FetchError::Garbage("a length is not a number".to_owned()))?,
             (None, None) => body::Length::UntilClosed,
         };
         let closing = named("connection").is_some_and(|value| value.eq_ignore_ascii_case(b"close"));

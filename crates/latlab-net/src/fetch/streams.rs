@@ -69,7 +69,7 @@ impl Streams {
                 .map_err(|error| FetchError::of(error, Phase::Tls))?;
             ended(Phase::Tls);
             if stream.get_ref().1.alpn_protocol() != Some(b"h2") {
-                return Err(FetchError::Garbage("the server speaks no HTTP/2".to_owned()));
+                return Err(FetchError::Garbage("the server does not speak HTTP/2".to_owned()));
             }
             shake_hands(stream).await
         }))?;
@@ -151,7 +151,7 @@ async fn read(mut body: Incoming, expected: &dyn Fn(u64, &[u8]) -> bool) -> Resu
         let frame = frame.map_err(|error| of_hyper(&error, Phase::LastByte).after(bytes))?;
         let Some(data) = frame.data_ref() else { continue };
         if !expected(bytes, data) {
-            return Err(FetchError::Garbage("the body is not the one that was expected".to_owned()));
+            return Err(FetchError::Garbage("the body differs from the expected one".to_owned()));
         }
         bytes += data.len() as u64;
     }

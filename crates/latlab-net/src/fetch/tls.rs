@@ -113,7 +113,7 @@ impl Stream {
 /// What the certificate is compared with.
 pub(super) fn name_of(host: &str) -> Result<ServerName<'static>, FetchError> {
     ServerName::try_from(host.to_owned())
-        .map_err(|_| FetchError::Url(format!("{host:?} is no name that a certificate can have")))
+        .map_err(|_| FetchError::Url(format!("{host:?} is not a name that a certificate can have")))
 }
 
 /// A connection on which nobody has shaken hands yet.

@@ -48,7 +48,7 @@ impl Url {
         let host = uri.host().unwrap_or_default();
         // `Uri` gives no port where the text after the colon is no number.
         let port = match authority[host.len()..].strip_prefix(':') {
-            Some(port) => port.parse().map_err(|_| wrong("its port is none"))?,
+            Some(port) => port.parse().map_err(|_| wrong("its port is invalid"))?,
             None => usual_port(tls),
         };
         let target = uri.path_and_query().map_or("/", |target| target.as_str());

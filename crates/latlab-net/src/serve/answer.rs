@@ -48,14 +48,14 @@ impl State {
         }
         if !self.admits(&request, place) {
             self.totals.refused.fetch_add(1, Ordering::Relaxed);
-            let mut refusal = said(StatusCode::UNAUTHORIZED, "a shared secret is wanted: GET /challenge\n");
+            let mut refusal = said(StatusCode::UNAUTHORIZED, "a shared secret is required: GET /challenge\n");
             refusal.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("latlab"));
             return Ok(refusal);
         }
         let Some(under_way) = place.begin() else {
             return Ok(said(
                 StatusCode::SERVICE_UNAVAILABLE,
-                "as many connections as can be are served already\n",
+                "the server has reached its limit of connections\n",
             ));
         };
         if !self.answers_after.is_zero() {
@@ -99,7 +99,7 @@ impl State {
         }
         match &self.guard {
             Some(guard) => said(StatusCode::OK, guard.challenge(place.address())),
-            None => said(StatusCode::NOT_FOUND, "nothing has to be proven here\n"),
+            None => said(StatusCode::NOT_FOUND, "no proof is required here\n"),
         }
     }
 

@@ -160,7 +160,7 @@ A preload of the user's own is taken away for these processes. Timed by the syst
             .cpus(if env.cpus.len() > 1 { 2 } else { 1 });
         if !heap::can_keep() {
             return plan.degraded(
-                "this C library has no malloc_trim: what it keeps of freed memory is its own affair",
+                "this C library has no malloc_trim: it decides itself which freed memory it keeps",
             );
         }
         if largest < LARGEST {
@@ -378,7 +378,7 @@ impl Processes<'_> {
 }
 
 fn confused() -> ProbeError {
-    ProbeError::Other("the measuring child answered something else".to_owned())
+    ProbeError::Other("the measuring child sent an unexpected answer".to_owned())
 }
 
 impl Session<Malloc> for Processes<'_> {

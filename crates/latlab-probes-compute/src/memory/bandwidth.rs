@@ -231,8 +231,8 @@ fn most_threads(cpus: usize, machine: &Machine, settings: &Settings) -> Result<u
     let quota = u32::try_from(levels::cpus_at_once(machine)).unwrap_or(u32::MAX);
     let why = match (settings.gentle, allowed, quota) {
         (true, ..) => "--gentle: one thread only, within its caches",
-        (_, 1, _) => "one CPU is allowed: several threads would only take turns",
-        (_, _, 1) => "the CPU quota is less than two CPUs: several threads would only take turns",
+        (_, 1, _) => "one CPU is allowed: several threads would only alternate",
+        (_, _, 1) => "the CPU quota is less than two CPUs: several threads would only alternate",
         _ => return Ok(allowed.min(quota)),
     };
     Err(why.to_owned())

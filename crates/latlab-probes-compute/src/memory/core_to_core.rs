@@ -136,7 +136,7 @@ Clusters come from the latencies alone (single linkage, cut at the widest gap if
 A virtual machine may run two of its CPUs on one core, and move them: what was measured holds for the time of the run.",
         method_version: 1,
         convention: "one round trip: a line from one CPU to the other and back",
-        needs: &["two CPUs", "threads that can be kept on a CPU"],
+        needs: &["two CPUs", "threads that can be pinned to a CPU"],
         touches: &["two CPUs at a time, busy; memory: a page for each CPU"],
         ..USUAL
     };
@@ -373,7 +373,7 @@ impl Session<CoreToCore> for Talking<'_> {
         let windows = &done[0].result.windows;
         if windows.is_empty() {
             return Err(ProbeError::Other(format!(
-                "CPU {} and {} did not get to talk: something else keeps one of them busy",
+                "CPU {} and {} could not exchange messages: something else keeps one of them busy",
                 cpus[0], cpus[1]
             )));
         }

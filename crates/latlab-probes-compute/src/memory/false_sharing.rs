@@ -79,7 +79,7 @@ Afterwards both counters must hold exactly the number of writes asked for, and b
 A store that waits for its line is buffered, the core goes on and reads its own count back from the buffer, and the core that has the line may write to it many times before it must hand it over. So both threads doing nothing else is the kindest case for plain stores: some cores hide nearly all of it. An atomic addition waits for its line every time and shows what the traffic costs.",
         method_version: 1,
         convention: "one write of one thread",
-        needs: &["two CPUs", "threads that can be kept on a CPU"],
+        needs: &["two CPUs", "threads that can be pinned to a CPU"],
         touches: &["two CPUs, busy; memory: two pages"],
         ..USUAL
     };

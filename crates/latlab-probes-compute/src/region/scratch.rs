@@ -114,7 +114,7 @@ impl Scratch {
         match (advised, self.cached()?) {
             (Ok(()), 1) => Ok(()),
             (_, pages) => Err(ProbeError::Other(format!(
-                "a touch of one page of an evicted file left {pages} of its pages in the page cache: reading ahead cannot be turned off here (MADV_RANDOM), so not every touch would be a fault"
+                "a touch of one page of an evicted file left {pages} of its pages in the page cache: read-ahead cannot be turned off here (MADV_RANDOM), so not every touch would be a fault"
             ))),
         }
     }
@@ -142,7 +142,7 @@ fn in_the_folder(error: StorageError) -> ProbeError {
 fn is_on_a_device(env: &Env, place: &Place, file: &File) -> Result<()> {
     let known = path_of(place).and_then(|path| env.machine.file_system_of(&path));
     let reason = if known.is_some_and(|system| system.in_memory) {
-        "lives in memory: nothing there is read from a device"
+        "is in memory: nothing there is read from a device"
     } else if known.is_some_and(|system| system.network) {
         "is on another machine: the network would be measured"
     } else if known.is_some_and(|system| system.user_space) {

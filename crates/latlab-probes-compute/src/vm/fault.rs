@@ -9,7 +9,7 @@ use latlab_probes_shared::prelude::*;
 mod system;
 
 #[cfg(not(target_os = "linux"))]
-const ELSEWHERE: &str = "page faults are counted and pages are looked at as Linux lets them; no other system's ways are written yet";
+const ELSEWHERE: &str = "page faults are measured on Linux only, so far";
 
 /// The probe.
 pub struct Fault;

@@ -10,7 +10,7 @@ mod system;
 
 #[cfg(not(target_os = "linux"))]
 const ELSEWHERE: &str =
-    "memory is mapped and looked at as Linux does it; no other system's calls are written yet";
+    "memory mappings are measured on Linux only, so far";
 
 /// The probe.
 pub struct Zero;

@@ -144,7 +144,7 @@ A block in which others had the shared CPU for more than a fifth of the time is 
         if two {
             return plan.cpus(2);
         }
-        plan.degraded("this process may use one CPU: what an exchange between CPUs costs is not measured")
+        plan.degraded("this process may use one CPU: exchanges between CPUs are not measured")
     }
 
     fn open<'env>(&'env self, env: &'env Env, _group: &[Exchanged]) -> Result<work::Session<'env>> {

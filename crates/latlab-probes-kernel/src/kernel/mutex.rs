@@ -81,10 +81,10 @@ All threads are at work for 0.3 ms before the first window. Afterwards the count
         let plan = Plan::of(counts.iter().map(|threads| planned(env, *threads)).collect())
             .cpus(counts.last().copied().unwrap_or(1));
         if env.cpus.len() < 2 {
-            return plan.degraded("only the free lock: this run may use one CPU");
+            return plan.degraded("only the uncontended lock: this run may use one CPU");
         }
         if !CAN_PIN {
-            return plan.degraded("threads choose their CPUs themselves here");
+            return plan.degraded("threads cannot be pinned here");
         }
         plan
     }

@@ -113,7 +113,7 @@ Proof: each thread and each forked child ends with a code computed from its numb
 
     fn plan(&self, env: &Env) -> Plan<Started> {
         if !work::HERE {
-            return Plan::no("threads and processes are started by POSIX calls, which this system has not");
+            return Plan::no("this system lacks the POSIX calls that start threads and processes");
         }
         if Stamps::of(&env.clock).is_none() {
             return Plan::no("processes do not run in simulated time");
@@ -121,7 +121,7 @@ Proof: each thread and each forked child ends with a code computed from its numb
         let here = What::ALL.into_iter().filter(|operation| operation.is_here(env));
         let plan = Plan::of(here.map(|operation| planned(env, operation)).collect());
         if program_true().is_none() {
-            return plan.degraded("there is no program true in /usr/bin or /bin to start");
+            return plan.degraded("/usr/bin and /bin have no program `true` to start");
         }
         plan
     }

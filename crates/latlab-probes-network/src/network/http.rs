@@ -177,12 +177,12 @@ fn supported(env: &Env) -> Support {
         work::HERE,
         env,
         "a child process that answers",
-        "the server and its client take turns on it",
+        "the server and its client share it",
     );
     if !matches!(usual, Support::No(_)) && matches!(path_asked(&env.settings), Ok(Some(_))) {
         return Support::Degraded(
-            "the path of --delay, --rate or --distance is not put under this probe: one thread of the measuring process holds all of \
-its connections and opens them again when they are closed, and that process has threads and can enter no path; its requests go over the loopback"
+            "--delay, --rate and --distance do not apply to this probe: its requests go over the loopback. \
+The measuring process holds its connections; it has several threads and so cannot enter an emulated path"
                 .to_owned(),
         );
     }

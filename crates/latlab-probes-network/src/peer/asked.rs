@@ -34,7 +34,7 @@ pub(crate) fn named_by_tls(settings: &Settings) -> Option<bool> {
 pub(crate) fn path_asked(settings: &Settings) -> Result<Option<PathSpec>, String> {
     let mut spec = match (&settings.distance, settings.delay_ms) {
         (Some(name), _) => {
-            PathSpec::preset(name).ok_or_else(|| format!("there is no distance with the name {name:?}"))?
+            PathSpec::preset(name).ok_or_else(|| format!("no distance is named {name:?}"))?
         }
         (None, Some(ms)) => PathSpec { rtt_us: nearest(ms * 1e3), rate_bit_per_s: None, queue_bytes: None },
         (None, None) if settings.rate_mbit.is_none() => return Ok(None),
@@ -62,7 +62,7 @@ pub(crate) fn support(here: bool, env: &Env) -> Support {
     if let Err(reason) = path_asked(&env.settings) {
         return Support::No(reason);
     }
-    support_beside(here, env, "child processes", "client and server share it, and take turns")
+    support_beside(here, env, "child processes", "client and server share it")
 }
 
 /// Whether probes with these child processes can run, and what is lost on one CPU.

@@ -31,7 +31,7 @@ pub(crate) fn reported(error: &FetchError, patience: Duration) -> ProbeError {
             format!("the server answered with status {status}, a redirection: name the URL that it leads to")
         }
         FetchError::Status(401) => {
-            "the server answered with status 401: it wants a secret (--secret-file)".to_owned()
+            "the server answered with status 401: it requires a secret (--secret-file)".to_owned()
         }
         other => other.to_string(),
     })

@@ -27,8 +27,8 @@ impl Interpreter {
             .interpreter
             .as_ref()
             .and_then(|interpreter| interpreter.executable())
-            .ok_or("there is no interpreter that could run it")?;
-        let packages = env.packages.clone().ok_or("where the user's packages are is not known")?;
+            .ok_or("no interpreter can run it")?;
+        let packages = env.packages.clone().ok_or("the folder of the user's packages is unknown")?;
         let package = engine.package();
         if !packages.join(package).join("__init__.py").is_file() {
             return Err(format!("{package} is not installed"));

@@ -57,7 +57,7 @@ pub fn no_two_cpus(env: &Env) -> Option<&'static str> {
         return Some("simulated memory has no second CPU");
     }
     if !CAN_PIN {
-        return Some("this system does not let a program keep threads on a CPU");
+        return Some("this system cannot pin threads to a CPU");
     }
     (env.cpus.len() < 2).then_some("needs two CPUs; this run may use one")
 }

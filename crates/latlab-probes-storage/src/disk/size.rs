@@ -85,13 +85,13 @@ pub(crate) fn support(env: &Env) -> Support {
     let (bytes, wanted) = (file_bytes(env), wanted_bytes(env));
     if let Some(cut) = env.disk.cut_short() {
         let text = format!(
-            "the test file has {} and not {}: writing it was given {:.1} s, and the disk was slower",
+            "the test file has {} instead of {}: the disk was too slow to write it in {:.1} s",
             binary_size(bytes),
             binary_size(cut.wanted_bytes),
             cut.within.as_secs_f64()
         );
         return if bytes < SMALLEST_FILE {
-            Support::No(format!("{text}; a longer profile or --budget gives it more"))
+            Support::No(format!("{text}; use a longer --profile or --budget"))
         } else {
             Support::Degraded(text)
         };
@@ -100,16 +100,16 @@ pub(crate) fn support(env: &Env) -> Support {
         let least = binary_size(SMALLEST_FILE);
         let left = binary_size(bytes);
         return Support::No(if of_budget(env) < SMALLEST_FILE {
-            format!("a test file of {least} is the least, and --max-bytes leaves {left} for one: raise it")
+            format!("the test file needs at least {least}, and --max-bytes leaves {left}: raise it")
         } else {
             format!(
-                "a test file of {least} is the least, and {left} are left for one: 5 % of the file system, at least 1 GiB, stay free for others, and no file may be larger than ulimit -f says; free some space, or name another directory with --dir"
+                "the test file needs at least {least}, and {left} are left: 5 % of the file system, at least 1 GiB, stay free for others, and ulimit -f limits a file; free some space, or name another directory with --dir"
             )
         });
     }
     if bytes < wanted {
         return Support::Degraded(format!(
-            "the test file has {} and not {}: no more may be written, or there is no room",
+            "the test file has {} instead of {}: the limit on writes or the free space allows no more",
             binary_size(bytes),
             binary_size(wanted)
         ));
@@ -117,10 +117,10 @@ pub(crate) fn support(env: &Env) -> Support {
     Support::Yes
 }
 
-/// [`support`] for a probe that writes: a file of the user's is only read.
+/// [`support`] for a probe that writes: a user's file is only read.
 pub(crate) fn support_writing(env: &Env) -> Support {
     if env.settings.file.is_some() {
-        return Support::No("a file of the user's (--file) is only read".to_owned());
+        return Support::No("a user's file (--file) is only read".to_owned());
     }
     support(env)
 }

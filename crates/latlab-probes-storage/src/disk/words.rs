@@ -172,7 +172,7 @@ pub(crate) const FASTEST_DEVICE_NS: f64 = 2_000.0;
 /// The sanity rule for direct transfers: their median is not below what any device needs.
 pub(crate) fn answered_by_a_device(median_ns: f64) -> Check {
     let [median, fastest] = [median_ns, FASTEST_DEVICE_NS].map(|ns| ns / 1e3);
-    let detail = format!("median {median:.1} µs; below {fastest:.0} µs nothing but memory answers");
+    let detail = format!("median {median:.1} µs; below {fastest:.0} µs only memory answers");
     check("answered by a device", median_ns >= FASTEST_DEVICE_NS, detail)
 }
 

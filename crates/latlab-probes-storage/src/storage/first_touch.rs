@@ -119,7 +119,7 @@ impl Survey {
             ));
         }
         if !self.direct {
-            let why = "no direct I/O there: read through the page cache, put out of it before each reading";
+            let why = "no direct I/O there: read through the page cache, and evicted before each reading";
             return Support::Degraded(why.to_owned());
         }
         Support::Yes
@@ -231,17 +231,17 @@ First means first by latlab in this run. Whether anything else, or an earlier ru
 fn judge(block_bytes: u64, ratio: f64, interval: Option<[f64; 2]>) -> (Verdict, String) {
     let size = binary_size(block_bytes);
     let Some([low, high]) = interval else {
-        let why = "as long the first time, of too few regions for an interval";
+        let why = "as long the first time, from too few regions for an interval";
         return (Verdict::Undecided, format!("blocks of {size}: {ratio:.2} times {why}"));
     };
     let (verdict, why) = if low > MORE {
-        let why = "what is below fetches them when they are first asked for, or keeps what was read";
+        let why = "the storage below fetches them on first access, or caches what was read";
         (Verdict::CostsMore, why)
     } else if low > 1.0 / ALIKE && high < ALIKE {
-        let why = "nothing is fetched here, or something has read them since the machine was started";
+        let why = "nothing is fetched here, or they have been read since the machine was started";
         (Verdict::Alike, why)
     } else {
-        (Verdict::Undecided, "too wide to say")
+        (Verdict::Undecided, "the interval is too wide to decide")
     };
     let figures = format!("{ratio:.2} times ({low:.2} to {high:.2})");
     (verdict, format!("blocks of {size} take {figures} as long the first time: {why}"))

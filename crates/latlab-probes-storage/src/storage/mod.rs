@@ -31,7 +31,7 @@ fn not_asked_for(env: &Env) -> Option<String> {
     if matches!(env.clock.source, Source::Simulated(_)) {
         return Some(crate::disk::SIMULATED.to_owned());
     }
-    let only_read = "a file of the user's (--file) is only read, and this makes files of its own";
+    let only_read = "a user's file (--file) is only read, and this probe writes its own files";
     env.settings.file.as_ref().map(|_| only_read.to_owned())
 }
 

@@ -158,7 +158,7 @@ A cache below that holds the whole file answers from its second round on; then t
     fn plan(&self, env: &Env) -> Plan<Stream> {
         if env.settings.profile != Profile::Thorough {
             return Plan::no(
-                "whether a disk is steady takes its time to see: only in the thorough profile (--profile thorough), without a short --budget",
+                "steady bandwidth takes time to confirm: measured only in the thorough profile (--profile thorough), without a short --budget",
             );
         }
         if env.settings.file.is_some() && disk::users_bytes(env) < BLOCK {

@@ -368,7 +368,7 @@ fn concluded(machine: &Machine, figures: &[Figure<Durable>]) -> Option<Findings>
     )];
     if let Some((_, flush_ns, ..)) = overwritten(Way::DirectFdatasync) {
         evidence.push(format!(
-            "fdatasync after a direct write, which has nothing but the device's cache to flush: median {:.0} µs",
+            "fdatasync after a direct write, which has only the device's cache to flush: median {:.0} µs",
             flush_ns / 1e3
         ));
     }
@@ -393,7 +393,7 @@ fn concluded(machine: &Machine, figures: &[Figure<Durable>]) -> Option<Findings>
 
     if let Some(share) = reported.cpu_pressure.filter(|share| *share > BUSY) {
         evidence.push(format!(
-            "some program waited for a CPU in {:.0} % of the time: slow syncs may be the scheduler's, so only fast ones say something",
+            "programs waited for a CPU {:.0} % of the time: slow syncs may be due to that, so only fast ones are judged",
             share * 100.0
         ));
     }
@@ -413,7 +413,7 @@ fn guest(machine: &Machine) -> String {
             let hypervisor = machine.virtualisation.hypervisor.as_deref().unwrap_or("unknown hypervisor");
             format!("this is a virtual machine ({hypervisor}): a flush may end in its host's memory")
         }
-        Some(false) => "this is no virtual machine".to_owned(),
+        Some(false) => "this is not a virtual machine".to_owned(),
         None => "whether this is a virtual machine is not known".to_owned(),
     }
 }

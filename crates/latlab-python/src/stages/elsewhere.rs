@@ -24,7 +24,7 @@ pub(crate) fn ring() -> Option<&'static Ring> {
 }
 
 pub(crate) fn start() -> io::Result<()> {
-    Err(io::Error::new(io::ErrorKind::Unsupported, "stages are listened to on Linux only"))
+    Err(io::Error::new(io::ErrorKind::Unsupported, "stages are recorded on Linux only"))
 }
 
 pub(crate) fn heard() -> Option<()> {

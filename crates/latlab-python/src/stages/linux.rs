@@ -28,7 +28,7 @@ pub(crate) fn ring() -> Option<&'static Ring> {
 pub(crate) fn start() -> io::Result<()> {
     let process = PROCESS.load(Ordering::Relaxed);
     if process != 0 && process != std::process::id() {
-        return Err(io::Error::other("the parent of this process listens to its stages"));
+        return Err(io::Error::other("the parent of this process records its stages"));
     }
     let mut listening = LISTENER.lock().unwrap_or_else(PoisonError::into_inner);
     if listening.is_some() {

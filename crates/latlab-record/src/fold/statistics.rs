@@ -22,9 +22,9 @@ const STATISTICS: [(&str, Option<f64>); 6] = [
     ("mean", None),
 ];
 /// Why what one round measured has no interval.
-const NO_KIN: &str = "and too few kin tell how far rounds lie apart";
+const NO_KIN: &str = "and too few similar points show how much rounds vary";
 const TOO_WIDE: &str =
-    "it would reach beyond ten times the figure: rounds, or those of its kin, differ too much";
+    "it would exceed ten times the figure: its rounds, or those of similar points, differ too much";
 
 /// Gives each figure its statistics with their intervals, what its rounds say alone, and what they differ by.
 pub(super) fn complete(figures: &mut [Record], points: &[PointLines]) {

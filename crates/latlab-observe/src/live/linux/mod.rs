@@ -42,7 +42,7 @@ const CPU_BYTES: usize = 4 << 20;
 
 /// Room for the requests that one CPU handed over or saw ended: 4,000 of them.
 const REQUEST_BYTES: usize = 512 << 10;
-/// On more CPUs than this requests are not watched: half a mebibyte for each would be memory that the run does not say it takes.
+/// On more CPUs than this requests are not watched: half a mebibyte for each would be memory that the run does not report it takes.
 const MOST_CPUS: u32 = 64;
 
 /// Keep the tracepoints of requests in use from the first probe of a disk to the end of the process, so that the kernel waits for their end once,
@@ -146,7 +146,7 @@ impl Sources {
         };
         let tracepoints = match cpu {
             _ if highest < Level::Tracepoints => Rung::missing(Level::Tracepoints, "not asked for"),
-            None => Rung::missing(Level::Tracepoints, "the thread is not kept on one CPU"),
+            None => Rung::missing(Level::Tracepoints, "the thread is not pinned to one CPU"),
             Some(_) if sources.bridge.is_none() => {
                 Rung::missing(Level::Tracepoints, "CLOCK_MONOTONIC_RAW cannot be read")
             }

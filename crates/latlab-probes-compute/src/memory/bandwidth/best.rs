@@ -247,8 +247,8 @@ fn at_level(machine: &Machine, level: Level, figure: &Figure<Bandwidth>) -> AtLe
     let best = known.and_then(|known| known.best(operation, level));
     let share = bytes_per_cycle.zip(best).map(|(own, best)| own.map(|bytes| bytes / best));
     let (best, share, source) = match (known, best, share) {
-        (None, ..) => (None, None, "no document of this CPU's widths is known here".to_owned()),
-        (_, None, _) => (None, None, "what this level can give a core cycle is not documented".to_owned()),
+        (None, ..) => (None, None, "no vendor document of this CPU's widths is known".to_owned()),
+        (_, None, _) => (None, None, "the maximum of this level per core cycle is not documented".to_owned()),
         (Some(known), Some(best), Some(share)) if share.value > MOST_SHARE => {
             (None, None, format!("measured more than the {best} bytes of: {}", known.source))
         }

@@ -313,7 +313,7 @@ fn note(level: &Level, reported: Option<u64>, number: Option<u8>, machine: &Mach
     let upper = level.upper_end_bytes.filter(|end| *end >= FAR_BELOW * whole);
     Some(if shared {
         let why = if machine.virtualisation.hypervisor.is_some() {
-            "it is shared with cores of other guests that this machine cannot see, or only a share of it is ours"
+            "cores of other guests share it, or this machine has only a part of it"
         } else {
             "it is shared with other cores, or split between clusters of them"
         };

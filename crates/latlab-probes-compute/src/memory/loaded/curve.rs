@@ -144,7 +144,7 @@ fn note(
         None => Some("the idle point is missing, so there is no knee".to_owned()),
         Some(_) if has_knee => None,
         Some(_) if busy => Some(
-            "no knee is looked for: others used the CPUs, and points that lost theirs are marked as disturbed".to_owned(),
+            "no knee is determined: other programs used the CPUs, and the points that they affected are marked as disturbed".to_owned(),
         ),
         Some(_) if points.len() < LEAST_POINTS => Some("too few loads for a knee".to_owned()),
         Some(idle_ns) => {

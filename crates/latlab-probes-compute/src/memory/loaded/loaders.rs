@@ -321,7 +321,7 @@ impl Loaders {
         while !self.team.iter().all(is_done) {
             if begun.elapsed() > self.patience {
                 return Err(ProbeError::Other(format!(
-                    "a load thread did not {what} within {} s: its CPU is taken by others",
+                    "a load thread did not {what} within {} s: other programs use its CPU",
                     self.patience.as_secs()
                 )));
             }

@@ -383,7 +383,7 @@ impl<'env> Session<'env> {
         })?;
         scratch.evict()?;
         let region = Region::shared_file(scratch.file(), scratch.bytes())?;
-        let failed = |error| refused("turning reading ahead off (MADV_RANDOM)", error);
+        let failed = |error| refused("turning read-ahead off (MADV_RANDOM)", error);
         region.advise(Advice::Random).map_err(failed)?;
         // Without repetition, and never the neighbour of a page that was just read: devices and hosts read ahead too.
         let pages = scratch.bytes() / page;

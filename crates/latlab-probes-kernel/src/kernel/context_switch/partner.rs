@@ -72,7 +72,7 @@ impl Partner {
                 "the other process did not answer in time".to_owned()
             }
             (Task::Thread(_), _) if patience_ended => "the other thread did not answer in time".to_owned(),
-            _ => "what came was no answer".to_owned(),
+            _ => "the response is not an answer".to_owned(),
         }
     }
 }

@@ -134,7 +134,7 @@ impl<'env> Session<'env> {
                 let begun = *begun.get_or_insert_with(Instant::now);
                 if shared.id.load(Ordering::Acquire) < 0 {
                     return Err(ProbeError::Other(format!(
-                        "the sleeper could not be kept on CPU {}",
+                        "the sleeper could not be pinned to CPU {}",
                         self.sleeper.cpu
                     )));
                 }

@@ -50,7 +50,7 @@ impl latlab_harness::Session<Connect> for Session<'_> {
         let route = &self.pairs.on(point.path)?.route;
         if point.path == PathKind::Emulated && !route.delays_packets() {
             return Err(ProbeError::Other(format!(
-                "a server that waits before it answers delays no handshake, and no path can be had: {}",
+                "no path can be emulated, and a server that waits before it answers does not delay handshakes: {}",
                 route.details.why_not_better().unwrap_or_default()
             )));
         }

@@ -160,7 +160,7 @@ impl<'env, A: Runs> Far<'env, A> {
             Err(refused) => {
                 let v6 = Ipv6Addr::LOCALHOST.into();
                 let opened = at(self, v6).map_err(|also| {
-                    ProbeError::Other(format!("there is no loopback address that answers: {refused}; {also}"))
+                    ProbeError::Other(format!("no loopback address answers: {refused}; {also}"))
                 })?;
                 (v6, opened)
             }

@@ -220,7 +220,7 @@ impl<'env, P: Copy + PartialEq> Load<'env, P> {
         self.receivers.give_up();
         match error {
             NetError::Silent { seconds } => {
-                ProbeError::Other(format!("the receivers took nothing for {seconds} s"))
+                ProbeError::Other(format!("the receivers read nothing for {seconds} s"))
             }
             error => failed(error),
         }

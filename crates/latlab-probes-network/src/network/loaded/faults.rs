@@ -47,7 +47,7 @@ fn a_load_that_is_none_fails_the_proof_or_the_point() {
     let planned = points.iter().find(|planned| planned.point.streams == 1).expect("one stream");
     for (fault, patience, expected) in [
         (Fault::Spoils, testing::LONG, &["both ends of every stream say the same"][..]),
-        (Fault::Stops(1 << 20), WAITED, &["took nothing for 1 s", "have not arrived after 1 s"]),
+        (Fault::Stops(1 << 20), WAITED, &["read nothing for 1 s", "have not arrived after 1 s"]),
     ] {
         let open = || {
             let pace = Pace::of(env.settings.profile, None);

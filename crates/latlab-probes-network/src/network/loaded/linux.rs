@@ -28,7 +28,7 @@ pub(super) fn open<'env>(env: &'env Env, group: &[Beside]) -> Result<Session<'en
     let spec = if path == PathKind::Loopback { None } else { asked()? };
     if spec.is_some() && !route.delays_packets() {
         return Err(ProbeError::Other(format!(
-            "a queue needs a path that delays packets, and none can be had here: {}",
+            "a queue needs a path that delays packets, and none can be emulated here: {}",
             route.details.why_not_better().unwrap_or("no reason is known")
         )));
     }

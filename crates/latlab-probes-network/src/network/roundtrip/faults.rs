@@ -66,7 +66,7 @@ fn what_a_server_does_wrong_is_named_and_never_waited_for_too_long() {
     for (fault, patience, named) in [
         (Reply::Nothing, WAITED, "no answer came within 1 s"),
         (Reply::Part(10), WAITED, "no answer came within 1 s"),
-        (Reply::Twice, testing::LONG, "answer 4 is not that of its request"),
+        (Reply::Twice, testing::LONG, "answer 4 does not match its request"),
         (Reply::Reset, testing::LONG, "reset the connection"),
         (Reply::Close, testing::LONG, "closed the connection"),
     ] {

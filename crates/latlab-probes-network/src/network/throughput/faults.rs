@@ -33,7 +33,7 @@ fn what_receivers_do_wrong_is_named_or_fails_the_proof() {
     let env = testing::env_of_one_cpu(64 << 20);
     let differs = &["both ends of every stream say the same"][..];
     // A sender that had ended its message in time waits for what is left of it.
-    let stuck = &["took nothing for 0.3 s", "have not arrived after 0.3 s"][..];
+    let stuck = &["read nothing for 0.3 s", "have not arrived after 0.3 s"][..];
     for (fault, patience, named) in [
         (Fault::Spoils, testing::LONG, differs),
         (Fault::OneMore, testing::LONG, differs),

@@ -481,7 +481,7 @@ fn bend(known: &Known<'_>, kind: Fetch, by_rounds: Option<Estimate>) -> Option<B
         at_least: (!found).then_some(concurrency.value),
         not_found: rise.map(|rise| {
             format!(
-                "the goodput still rises, {:.2}-fold from {} at once to {}: there is no plateau yet",
+                "the goodput still rises, {:.2}-fold from {} concurrent transfers to {}: there is no plateau yet",
                 rise.times, rise.from, rise.to
             )
         }),

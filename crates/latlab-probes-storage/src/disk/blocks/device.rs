@@ -94,7 +94,7 @@ impl DeviceTime {
 
     fn reported(&self, asked: Asked, operations: u64, ns: f64, bytes: u64) -> Result<DevicePart, String> {
         let Some(sum) = self.sum.filter(|_| operations > 0) else {
-            return Err("nothing here counts the time of the device's requests".to_owned());
+            return Err("no counter here has the time of the device's requests".to_owned());
         };
         let reads = [sum.reads, sum.read_ns, sum.read_bytes];
         let writes = [sum.writes, sum.write_ns, sum.write_bytes];

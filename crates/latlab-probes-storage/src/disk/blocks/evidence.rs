@@ -160,7 +160,7 @@ fn reaches_the_device(path: Access) -> bool {
 /// No byte of the file is a hole or only reserved.
 fn written_extents(extents: &Extents) -> Check {
     let Extents { written_bytes, pieces, exact, .. } = extents;
-    let as_reported = if *exact { "" } else { " as far as this file system tells" };
+    let as_reported = if *exact { "" } else { " as far as this file system reports" };
     let all = || format!("{written_bytes} bytes in {pieces} pieces, none only reserved{as_reported}");
     reported("extents written", extents.all_written().map(|()| all()))
 }

@@ -132,7 +132,7 @@ impl Flow {
     /// for how many.
     pub(crate) fn prepare(&mut self, budget: &Budget, operations: u64) -> Result<u64, ProbeError> {
         let Some(contents) = self.contents else {
-            return Err(ProbeError::Other("a file of the user's is only read".to_owned()));
+            return Err(ProbeError::Other("a user's file is only read".to_owned()));
         };
         let wanted = usize::try_from(operations).unwrap_or(usize::MAX);
         // What is ready already was paid for.

@@ -28,7 +28,7 @@ fn a_ratio_is_called_what_its_interval_allows() {
     assert_eq!(verdict, Verdict::CostsMore);
     assert_eq!(
         detail,
-        "blocks of 4 KiB take 1.90 times (1.40 to 2.60) as long the first time: what is below fetches them when they are first asked for, or keeps what was read"
+        "blocks of 4 KiB take 1.90 times (1.40 to 2.60) as long the first time: the storage below fetches them on first access, or caches what was read"
     );
     let (verdict, detail) = judge(1 << 20, 1.01, Some([0.95, 1.08]));
     assert_eq!(verdict, Verdict::Alike);

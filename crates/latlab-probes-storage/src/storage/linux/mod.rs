@@ -21,7 +21,7 @@ pub(super) fn refused<E: Into<std::io::Error>>(what: &str) -> impl FnOnce(E) -> 
         let lifted_by = match Errno::from_io_error(&source) {
             Some(Errno::NOSPC) => "; name a directory on a file system with more room with --dir",
             Some(Errno::DQUOT) => "; the disk quota is used up: name another directory with --dir",
-            Some(Errno::FBIG) => "; this process's limit on the size of a file (ulimit -f) was met",
+            Some(Errno::FBIG) => "; this process's limit on the size of a file (ulimit -f) was reached",
             Some(Errno::MFILE | Errno::NFILE) => "; too many files are open",
             _ => return system(what)(source),
         };

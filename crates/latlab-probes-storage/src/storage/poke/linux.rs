@@ -398,7 +398,7 @@ impl Session<'_> {
 fn moved(found: rustix::io::Result<usize>, wanted: usize) -> Result<()> {
     match found.map_err(system("poking"))? {
         bytes if bytes == wanted => Ok(()),
-        bytes => Err(ProbeError::Proof(format!("a poke moved {bytes} bytes and not {wanted}"))),
+        bytes => Err(ProbeError::Proof(format!("a poke moved {bytes} bytes instead of {wanted}"))),
     }
 }
 
@@ -458,7 +458,7 @@ impl harness::Session<Poke> for Session<'_> {
         if size == 0 {
             let detail = "a file of 0 bytes: no system call is made";
             let nothing = check("nothing to read or write", true, detail);
-            let flag = "the experiment's zero: the instrument alone, without any input or output";
+            let flag = "the experiment's zero: timer overhead alone, without input or output";
             return Proof { flags: vec![flag.to_owned()], ..Proof::of(vec![nothing]) };
         }
         let Some(spot) = self.spots.get(&spot_of(size)) else { return Proof::default() };
@@ -507,7 +507,7 @@ impl Evidence {
         let Self { thrown, pokes, lost, missing, .. } = self;
         let all = thrown + pokes;
         format!(
-            "{thrown} of {all} warm pokes do not count: the kernel had taken pages of the file back, {lost} bytes were fetched during them (/proc/thread-self/io), and of {file_bytes} \
+            "{thrown} of {all} warm pokes do not count: the kernel had reclaimed pages of the file, {lost} bytes were fetched during them (/proc/thread-self/io), and of {file_bytes} \
              bytes up to {missing} were missing right after (mincore); they were brought back before the next pokes"
         )
     }

@@ -340,7 +340,7 @@ fn own_rates(best: &[(u64, f64)]) -> Option<Sanity> {
     let same = others.iter().all(|(_, rate)| (rate / first.1 - 1.0).abs() <= SAME);
     let reported = |(bytes, rate): &(u64, f64)| format!("{} {rate:.0} a second", binary_size(*bytes));
     let reported: Vec<String> = best.iter().map(reported).collect();
-    let detail = format!("{}; one rate for all would be a limiter's", reported.join(", "));
+    let detail = format!("{}; one rate for all would point to a limiter", reported.join(", "));
     Some(Sanity { rule: "each block size has its own rate".into(), holds: !same, detail })
 }
 
@@ -390,7 +390,7 @@ fn solid_state_beats_spinning<M: Marker>(figures: &[Figure<Random<M>>]) -> Optio
         seek.reason,
     );
     let flag = seek.rotational_flag.map_or_else(String::new, |flag| {
-        format!("; the kernel's flag \"rotational\" is {} and counts for nothing", u8::from(flag))
+        format!("; the kernel's flag \"rotational\" is {} and is ignored", u8::from(flag))
     });
     let ([solid, solid_most], [spinning, spinning_most]) = (SOLID_MS, SPINNING_MS);
     let detail = format!(

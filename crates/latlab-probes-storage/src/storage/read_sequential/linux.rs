@@ -92,7 +92,7 @@ impl Session<'_> {
         }
         let gone: u64 = missing()?.iter().map(|gone| gone.end - gone.start).sum();
         Err(ProbeError::Proof(format!(
-            "{} of {bytes} bytes stay in the page cache after {ROUNDS} readings: the kernel takes pages back",
+            "{} of {bytes} bytes stay in the page cache after {ROUNDS} readings: the kernel reclaims pages",
             bytes.saturating_sub(gone)
         )))
     }
@@ -145,7 +145,7 @@ impl Session<'_> {
             self.warm_up(bytes)?;
         }
         Err(ProbeError::Proof(format!(
-            "the kernel takes pages back: each of {TRIES} readings of the same stretch had to fetch some from storage (/proc/thread-self/io)"
+            "the kernel reclaims pages: each of {TRIES} readings of the same stretch had to fetch some from storage (/proc/thread-self/io)"
         )))
     }
 
@@ -220,8 +220,8 @@ impl harness::Session<ReadSequential> for Session<'_> {
         let mut checks = disk.checks(&self.target, point.path, Direction::Read);
         if point.path == WARM {
             let detail = format!(
-                "all of what was read lay in the page cache in {resident} blocks (nothing fetched by /proc/thread-self/io, or cachestat or mincore); {again} readings for which the kernel \
-                     had taken pages back do not count"
+                "everything read was in the page cache in {resident} blocks (nothing fetched by /proc/thread-self/io, or cachestat or mincore); {again} readings for which the \
+                     kernel had reclaimed pages do not count"
             );
             checks.push(check("resident", *resident > 0, detail));
         }

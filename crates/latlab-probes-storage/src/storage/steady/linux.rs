@@ -162,7 +162,7 @@ impl Session<'_> {
 
     fn write(&mut self, seen: &mut Evidence, block: &mut Block) -> Result<(), ProbeError> {
         let (Some(contents), Some((_, stretch))) = (self.target.test.contents, self.allowed) else {
-            return Err(ProbeError::Other("a file of the user's (--file) is only read".to_owned()));
+            return Err(ProbeError::Other("a user's file (--file) is only read".to_owned()));
         };
         let places = Places::in_order(BLOCK, self.target.blocks(BLOCK), 0);
         let filler = match &mut self.filler {

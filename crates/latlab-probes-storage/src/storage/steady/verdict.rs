@@ -79,18 +79,18 @@ fn doubt(slices: &[f64], regimes: &[Regime], trend: bool, bytes_ended_it: bool) 
     let seconds = slices.len() as f64 * SLICE_S;
     let (Some(last), true) = (regimes.last(), seconds >= LEAST_S) else {
         let ended = if bytes_ended_it {
-            "; the bytes that it may write were used up (--max-bytes, or this probe alone, gives it more)"
+            "; its limit on writes was reached (raise --max-bytes, or run this probe alone)"
         } else {
             ""
         };
         return Some(format!(
-            "only {seconds:.1} s were measured and bursts last longer: {LEAST_S:.0} s are the least{ended}"
+            "only {seconds:.1} s were measured and bursts last longer: at least {LEAST_S:.0} s are needed{ended}"
         ));
     };
     let whole = rise(slices) / mean(slices);
     if trend {
         return Some(format!(
-            "it {} all the while: by {:.0} % from the first second to the last",
+            "it {} throughout: by {:.0} % from the first second to the last",
             verb(whole),
             whole.abs() * 100.0
         ));
@@ -107,7 +107,7 @@ fn doubt(slices: &[f64], regimes: &[Regime], trend: bool, bytes_ended_it: bool) 
         let rise = rise(part) / mean(part);
         if rise.abs() > MOST_RISE {
             return Some(format!(
-                "{name} still {} by {:.0} % from its begin to its end",
+                "{name} still {} by {:.0} % from its beginning to its end",
                 verb(rise),
                 rise.abs() * 100.0
             ));
@@ -166,11 +166,11 @@ fn steps(regimes: &[Regime], operation: Way, file_bytes: u64) -> Vec<String> {
                     binary_size(file_bytes)
                 )
             } else if after > before {
-                "whatever held it back ended: other users of the disk, or work that the drive had left over".to_owned()
+                "what had slowed it down ended: other users of the disk, or the drive's own unfinished work".to_owned()
             } else if operation == Way::Write {
-                "as where a write cache is full, or credits for bursts are used up".to_owned()
+                "as when a write cache is full, or burst credits are used up".to_owned()
             } else {
-                "as where credits for bursts are used up, or other users of the disk begin".to_owned()
+                "as when burst credits are used up, or other programs begin to use the disk".to_owned()
             };
             format!(
                 "after {:.1} GB ({:.1} s) from {} to {}: {likely}",
@@ -229,7 +229,7 @@ mod tests {
         assert!(
             after_a_burst.steps[0].starts_with("after 11.9 GB (6.0 s) from 1.99 GB/s to 498 MB/s: ")
                 && after_a_burst.steps[0]
-                    .ends_with("as where a write cache is full, or credits for bursts are used up"),
+                    .ends_with("as when a write cache is full, or burst credits are used up"),
             "{:?}",
             after_a_burst.steps
         );

@@ -166,7 +166,7 @@ fn checks(found: &Found, device: &Device) -> Vec<Check> {
     let blocks = found.read_back.all;
     let waits = match unsettled {
         Some(bytes) => format!("{bytes} bytes still waited to be written after {blocks} blocks (cachestat)"),
-        None => "this kernel does not tell what waits to be written".to_owned(),
+        None => "this kernel does not report what waits to be written".to_owned(),
     };
     let sent = match counted {
         Some(counted) => {

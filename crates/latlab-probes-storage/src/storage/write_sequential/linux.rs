@@ -62,7 +62,7 @@ impl harness::Session<WriteSequential> for Session<'_> {
             .target
             .test
             .contents
-            .ok_or_else(|| ProbeError::Other("a file of the user's (--file) is only read".to_owned()))?;
+            .ok_or_else(|| ProbeError::Other("a user's file (--file) is only read".to_owned()))?;
         let stretch_bytes = stretch(self.env.settings.profile, path, block_bytes);
         let (seed, nth) = (self.env.seed(block_bytes), evidence.begun);
         let begin = nth_stretch(self.target.test.bytes, stretch_bytes, seed, nth);

@@ -99,7 +99,7 @@ impl Evidence {
             return None;
         }
         let why =
-            if leaves_traces && drift > 1.0 { ": the files that earlier blocks left may be why" } else { "" };
+            if leaves_traces && drift > 1.0 { ": files left by earlier blocks may be the cause" } else { "" };
         let [earlier, later] = [earlier, later].map(|half| time(median(half)));
         Some(format!(
             "drift: a file took {later} in the later half of the blocks and {earlier} in the earlier half{why}"
@@ -114,7 +114,7 @@ impl Evidence {
         (all == ONE && blocks > 1 && most > SPREAD * least).then(|| {
             let [least, most] = [least, most].map(time);
             format!(
-                "{blocks} blocks of a single file took {least} to {most}: see the interval, the middle is no typical time"
+                "{blocks} blocks of a single file took {least} to {most}: see the interval; the middle is not a typical time"
             )
         })
     }
@@ -301,7 +301,7 @@ impl Session<'_> {
         if cold {
             make_cold(&names, seen)?;
             if task.operation == Operation::ReadMetadataCold {
-                let what = "emptying the caches of the machine (--drop-caches), which is for root";
+                let what = "emptying the caches of the machine (--drop-caches), which needs root";
                 std::fs::write(DROP_CACHES, "3").map_err(system(what))?;
             }
             let mut device = DeviceCount::default();
@@ -324,7 +324,7 @@ impl Session<'_> {
             }
             tries += 1;
             seen.remark(
-                "some passes were taken again: the kernel had taken pages of these files or of a program out of memory",
+                "some passes were repeated: the kernel had reclaimed pages of these files or of a program",
             );
         }
     }
@@ -442,7 +442,7 @@ fn compare_ends(ends: &[u8], expected: &[u8], file_bytes: u64) -> Check {
     let right = files.zip(ends.chunks(LAST_BYTES)).filter(is_right).count();
     let ok = ends.len() == count * LAST_BYTES && right == count;
     let held = format!("length and last {last} bytes of {count} files as written");
-    let failed = format!("the last bytes of {} of {count} files are others", count - right);
+    let failed = format!("the last bytes of {} of {count} files differ", count - right);
     check("contents verified", ok, if ok { held } else { failed })
 }
 

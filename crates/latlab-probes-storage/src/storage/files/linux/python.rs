@@ -108,7 +108,7 @@ impl<'env> Python<'env> {
             }));
         }
         parse(&result, job, clock, begin).ok_or_else(|| {
-            ProbeError::Proof("the Python program left other time stamps than it should".to_owned())
+            ProbeError::Proof("the Python program wrote unexpected time stamps".to_owned())
         })
     }
 
@@ -123,7 +123,7 @@ impl<'env> Python<'env> {
     fn text(&self, job: Job, folder: &Path) -> Result<String, ProbeError> {
         let folder = folder.to_str().ok_or_else(|| {
             ProbeError::Other(
-                "the scratch folder's path is no UTF-8, which the Python program needs".to_owned(),
+                "the scratch folder's path is not UTF-8, which the Python program needs".to_owned(),
             )
         })?;
         // By the process's number, not as "self": a test's interpreter is another process.

@@ -141,7 +141,7 @@ def inflating(elf: Elf) -> None:
 
 #: How a program is harmed, and what explain says of its symbols.
 HARMS: Final[dict[str, tuple[Callable[[Elf], None], str]]] = {
-    "a table of gigabytes": (of_gigabytes, "Not all names were read"),
+    "a table of gigabytes": (of_gigabytes, "Some names are missing"),
     "sections beyond the file": (beyond_the_file, ""),
     "sections that inflate": (inflating, "Some tables take too much memory or time to read"),
 }

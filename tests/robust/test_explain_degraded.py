@@ -162,7 +162,7 @@ def test_where_nobody_may_attach_waits_are_reported_by_the_kernels_function_and_
 @pytest.mark.parametrize(
     ("asked", "code", "output", "says"),
     [
-        (("--runs", "3"), 5, "shown\n", "Of 3 runs 1 could be made: /dev/null cannot be opened"),
+        (("--runs", "3"), 5, "shown\n", "Only 1 of 3 runs were possible: /dev/null cannot be opened"),
         (("--best-of", "3"), 2, "", "latlab: --best-of: the output of further runs goes to /dev/null"),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else "",

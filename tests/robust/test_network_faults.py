@@ -111,7 +111,7 @@ WRONG: dict[str, tuple[Callable[[socket.socket], None], str]] = {
     "sends a byte now and then": (drip, "did not answer within 5 s: the answer did not end"),
     "resets": (reset, "the connection was reset"),
     "truncates": (truncate, "ended after 3 bytes, before the answer did"),
-    "sends garbage": (garbage, "what came is no answer"),
+    "sends garbage": (garbage, "the response is invalid"),
     "refuses": (refuse, "status 429"),
 }
 

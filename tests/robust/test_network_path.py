@@ -104,7 +104,7 @@ def test_without_the_capabilities_of_a_network_s_root_a_path_is_made_or_its_abse
         if record.get("summary"):
             assert record["summary"]["min"] >= 4_900_000
         else:
-            assert "no path can be had" in record["error"]["text"]
+            assert "no path can be emulated" in record["error"]["text"]
 
 
 def test_where_namespaces_are_refused_the_server_waits_and_every_figure_says_what_it_is_good_for(

@@ -86,7 +86,7 @@ mod tests {
         let runs = [run(412, 12_288, 9), run(101, 0, 0), run(110, 16, 0), run(104, 0, 1)];
         assert_eq!(
             kept_apart(&runs).unwrap(),
-            "The first of 4 runs is in none of these figures, as its caches may have been cold: wall time 412.0 ms (the others 101.0 ms to \
+            "These figures leave out the first of 4 runs, whose caches may have been cold: wall time 412.0 ms (the others 101.0 ms to \
              110.0 ms), read from a disk 12288 KiB (the others 0 KiB to 16 KiB), page faults that waited for a disk 9 (the others 0 to 1)."
         );
         let slow = [run(412, 0, 0), run(101, 0, 0), run(101, 0, 0)];

@@ -66,7 +66,7 @@ mod linux {
         match support(&env) {
             Support::Yes => panic!("nothing was reported"),
             Support::No(text) | Support::Degraded(text) => {
-                assert!(text.contains("the disk was slower") && text.contains("24 MiB"), "{text}");
+                assert!(text.contains("the disk was too slow") && text.contains("24 MiB"), "{text}");
             }
         }
         let target = Target::open(&env).expect("what there is");

@@ -33,7 +33,7 @@ fn a_ratio_is_called_what_its_interval_allows() {
     let (verdict, detail) = judge(1 << 20, 1.01, Some([0.95, 1.08]));
     assert_eq!(verdict, Verdict::Alike);
     assert!(detail.starts_with("blocks of 1 MiB take 1.01 times (0.95 to 1.08) as long"), "{detail}");
-    assert!(detail.contains("has read them since the machine was started"), "{detail}");
+    assert!(detail.contains("have been read since the machine was started"), "{detail}");
     assert_eq!(judge(4096, 1.5, Some([0.9, 2.6])).0, Verdict::Undecided);
     assert_eq!(judge(4096, 1.5, None).0, Verdict::Undecided);
     assert!(SINCE.contains("is not known"));

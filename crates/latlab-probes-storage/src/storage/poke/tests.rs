@@ -79,7 +79,7 @@ mod linux {
         assert!(planned[0] > real, "{planned:?}");
         assert_eq!(size(&env), [real]);
         let support = Poke.plan(&env).support;
-        assert!(matches!(support, Support::No(reason) if reason.contains("the disk was slower")));
+        assert!(matches!(support, Support::No(reason) if reason.contains("the disk was too slow")));
         let points = [COLD, WARM].map(|path| point(real, path));
         let mut session = open(&env, &points).expect("what there is");
         for point in points {
@@ -165,7 +165,7 @@ mod linux {
         let (some, all) = (pokes(proof), pokes(clean));
         assert!(some < all && some >= all / 2, "{some} of {all}");
         let text = proved(&env, WARM, Some(Fault::TakenBack)).expect_err("no figure").to_string();
-        assert!(text.contains("taken pages of the file back") && text.contains("mincore"), "{text}");
+        assert!(text.contains("reclaimed pages of the file") && text.contains("mincore"), "{text}");
     }
 
     #[test]

@@ -106,7 +106,7 @@ fn what_met_pages_that_the_kernel_took_back_does_not_count_and_is_read_again_or_
     assert!(resident.is_some_and(|check| check.detail.contains("; 1 readings")), "{resident:?}");
     session.taken_back = u32::MAX;
     let error = proved_once(&mut session, &env, &point).expect_err("no figure").to_string();
-    assert!(error.contains("the kernel takes pages back"), "{error}");
+    assert!(error.contains("the kernel reclaims pages"), "{error}");
 }
 
 /// How many pages of the file's begin are parts of large folios, of how many that could be asked about; only root may ask.

@@ -256,7 +256,7 @@ mod tests {
             .map(|(nth, rate)| rate * (1.0 - 0.5 * nth as f64 / 96.0))
             .collect();
         let text = why(&falling);
-        assert!(text.starts_with("it falls all the while: by "), "{text}");
+        assert!(text.starts_with("it falls throughout: by "), "{text}");
         let late = why(&slices(&[(2000.0, 18.0), (500.0, 6.0)]));
         assert_eq!(late, "its last level began only 6.0 s before the end of 24 s");
         // A cliff, and then it goes on falling.
@@ -286,7 +286,7 @@ mod tests {
         let twice = judge(&slices(&[(1000.0, 4.25), (3000.0, 20.0)]), Way::Read, 4_250_000_000, false);
         assert!(twice.steps[0].contains("begins again there"), "{:?}", twice.steps);
         let elsewhere = judge(&slices(&[(1000.0, 4.25), (3000.0, 20.0)]), Way::Read, 3_000_000_000, false);
-        assert!(elsewhere.steps[0].contains("held it back"), "{:?}", elsewhere.steps);
+        assert!(elsewhere.steps[0].contains("slowed it down"), "{:?}", elsewhere.steps);
         let down = judge(&slices(&[(1000.0, 4.0), (300.0, 20.0)]), Way::Read, FILE, false);
         assert!(down.steps[0].contains("other users of the disk begin"), "{:?}", down.steps);
     }

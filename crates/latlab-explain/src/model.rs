@@ -580,7 +580,7 @@ pub struct Path {
     /// Of wall time.
     pub recorded_share: f64,
     /// The critical path by who did what, longest first; at most 16, the last of them the rest. They sum to what was recorded; none where the end of
-    the program was not recorded, or it is still running.
+    /// the program was not recorded, or it is still running.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<PathStep>,
     /// Waits that are over, by who ended them, longest first; at most 16.

@@ -2,7 +2,7 @@
 //!
 //! A spinning disk moves its arm over the distance, roughly as its square root, and then waits for the sector to come round: a read just behind
 //! the last one takes some tenths of a millisecond, one far away several milliseconds, spread over a whole rotation (4.0 ms at 15,000 a
-//! minute, 11.1 ms at 5,400). To solid state the distance is nothing. What a kernel says of a disk ("rotational") is no evidence: virtual disks on
+//! minute, 11.1 ms at 5,400). On solid state the distance does not matter. What a kernel says of a disk ("rotational") is no evidence: virtual disks on
 //! flash say yes.
 
 use crate::order::order_statistic_interval;

@@ -34,7 +34,7 @@ const START_S: f64 = 0.015;
 /// Fewer faults than this share of the pages of fresh blocks mean that they were not fresh.
 const NEW_SHARE: f64 = 0.9;
 
-const ACROSS_CONVENTION: &str = "one block: malloc, a word written to each page and the handing over by one thread; a read and free by another, at the same time";
+const ACROSS_CONVENTION: &str = "one block: malloc, a word written to each page and the hand-over by one thread; a read and free by another, concurrently";
 /// What most allocations of programs are like.
 const HEADLINE_BYTES: u64 = 32;
 
@@ -126,21 +126,21 @@ impl Probe for Malloc {
         tier: Tier::Alloc,
         title: "malloc and free by size",
         question: "What do malloc and free cost here, from which size on do their pages come from the system each time, and is another allocator faster?",
-        method: "An operation is malloc, a write of one word to each page of the block (to its beginning where it is smaller), reading the first word back, and free: memory that is never touched costs \
-nothing but its address, which is not why programs allocate. Each value is a window of at least 50 µs, or one operation that takes longer.
+        method: "An operation is malloc, a write of one word to each page of the block (to its beginning where it is smaller), reading the first word back, and free: untouched memory costs only \
+its address, and programs do not allocate for that. Each value is a window of at least 50 µs, or one operation that takes longer.
 
 Reused: one block after the other of the same size, so that free blocks are found where they were put (in glibc's thread cache, up to 1 KiB). Fresh: blocks that make 1 MiB together, or one larger one, are all allocated, then all freed, \
-and their pages are given back to the system before the next round, untimed (malloc_trim), so that they come anew: the page faults are in the figure, and are counted. \
-mimalloc and jemalloc keep pages on purpose, whatever is asked of them: for them each round is the first one of a new process.
+and their pages are given back to the system before the next round, untimed (malloc_trim), so that they are new: the page faults are part of the figure, and are counted. \
+mimalloc and jemalloc keep pages deliberately, even when asked to return them: each of their rounds is the first one of a new process.
 
 glibc gives blocks from 128 KiB on a mapping of their own; freeing one raises that threshold to its size, up to 32 MiB, so that from then on such blocks come from the heap and stay there. Above 32 MiB every block is mapped, faulted in and unmapped again. \
-What a size costs therefore depends on the sizes that were freed before: each size of 128 KiB or more is measured in a process of its own, and both thresholds are looked for in new processes too. \
-The trim cliff is the size from which on at least half of a reused block's pages are faulted in again each time: from there on memory goes back to the system with each free.
+What a size costs therefore depends on the sizes that were freed before: each size of 128 KiB or more is measured in a process of its own, and both thresholds are determined in new processes too. \
+The trim cliff is the size from which on at least half of a reused block's pages are faulted in again each time: from there on each free returns memory to the system.
 
-Across threads: one thread allocates and touches, another one on another CPU reads and frees, handed over through a ring 64 at a time; time until the last block was freed over the number of blocks, with both sides at work.
+Across threads: one thread allocates and touches, and another one on another CPU reads and frees; blocks are handed over through a ring, 64 at a time. A value is the time until the last block was freed, divided by the number of blocks, with both sides working.
 
-Every allocator runs in child processes with its library preloaded. The child says which library the dynamic linker bound malloc to, and that library its version: when it is not the one that was asked for, there is no figure. \
-A preload of the user's own is taken away for these processes. Timed by the system's monotonic clock (20-50 ns a window).",
+Every allocator runs in child processes with its library preloaded. The child reports which library the dynamic linker bound malloc to, and its version: when it is not the requested one, there is no figure. \
+The user's own preload is removed for these processes. Timed by the system's monotonic clock (20-50 ns a window).",
         method_version: 1,
         convention: "one malloc, one word written to each page, one free",
         needs: &["child processes", "Linux"],

@@ -85,13 +85,13 @@ impl Probe for Reuse {
         title: "a buffer allocated each time or kept",
         question: "Does it pay to keep a work buffer instead of allocating one in each iteration?",
         method: "An iteration computes a new array from an old one, as a simulation does from time step to time step: each 8-byte word is the sum of the old one and its two neighbours, so every byte of both arrays is touched. \
-Fresh: the new array comes from malloc, the old one is freed after the step. Swapped: two arrays that were touched before take turns. The work is the same; the difference is the allocator and the page faults.
+Fresh: the new array comes from malloc, the old one is freed after the step. Swapped: two arrays that were touched before alternate. The work is the same; the difference is the allocator and the page faults.
 
 What a fresh array costs depends on where its pages come from. Below 128 KiB they are in the heap. glibc gives larger ones a mapping of their own, but freeing the first raises that threshold to its size, up to 32 MiB, so that from the second iteration on they come from the heap too, \
-which keeps them; above 32 MiB each iteration pays for all pages again. Each size from 128 KiB on therefore has a process of its own, whose thresholds no other size has moved, and which has done two iterations before the first value: a program's steady state. \
-minor_faults_per_iteration says what was paid.
+which keeps them; above 32 MiB each iteration pays for all pages again. Each size from 128 KiB on therefore has a process of its own, whose thresholds no other size has changed, and which has done two iterations before the first value: a program's steady state. \
+minor_faults_per_iteration counts them.
 
-Each iteration triples the sum of all words (modulo 2^64); after every block the sum of the array is compared with that, so a word that was left out is noticed. \
+Each iteration triples the sum of all words (modulo 2^64); after every block the sum of the array is compared with that, so an omitted word is noticed. \
 A value is a window of at least 50 µs, or one iteration that takes longer, timed by the system's monotonic clock.",
         method_version: 1,
         convention: "one iteration: a new array computed from an old one of the same size",

@@ -50,7 +50,7 @@ impl Probe for Mix {
 that the lowest and the highest ratio of two machines bracket what a faster core is worth.
 
 `integer-chain`: a multiplication and an addition of 64 bits, each of which needs the result before: latency. \
-`unpredictable-branch`: a branch on the highest bit of a generator (the same multiplication and addition), so that no history of branches foretells it; half of them are taken, and a barrier on one side keeps the compiler from replacing the branch by a conditional move. \
+`unpredictable-branch`: a branch on the highest bit of a generator (the same multiplication and addition), so that no history of branches predicts it; half of them are taken, and a barrier on one side keeps the compiler from replacing the branch by a conditional move. \
 `interpreter`: one instruction of a byte code, fetched and dispatched to one of eleven places; each pass of its program executes 14 and has one branch on a bit of the generator. \
 `float-chain`: a multiplication and an addition in double precision, each needing the one before. `float-sums`: the same for sixteen sums that do not wait for each other: throughput. \
 Multiplication and addition are two instructions, and a register holds at most two numbers, as in programs that are compiled for every CPU of an architecture: no fused instructions, no wide vectors.

@@ -123,15 +123,15 @@ impl Probe for Alignment {
         id: "memory.alignment",
         tier: Tier::Memory,
         title: "aligned and unaligned accesses",
-        question: "What does it cost to read or write a number that does not begin on its own alignment?",
-        method: "8-byte loads and stores that do not wait for each other, in assembly, within 16 KiB that the first-level cache holds. \
+        question: "What does it cost to read or write an unaligned number?",
+        method: "Independent 8-byte loads and stores, in assembly, within 16 KiB, which the first-level cache holds. \
 An offset below 64 is where each access begins within its line: 0 is aligned, 1 and 4 are not but stay within the line, at 60 the access has four bytes in one line and four in the next. \
 One access is made to each of 256 lines in turn, all at the same place of their lines, of which some CPUs serve two a cycle although they load three neighbours. At 4,092 the access has four bytes in one page and four in the next; there are four such places, visited in turn, because \
 more of them would not fit the two sets of the first-level cache into which the ends and the beginnings of all pages fall. Offset 4,088 is its control: the same four places, aligned.
 
 This is throughput: what such accesses cost in a loop that has plenty of them, most of it hidden by overlap where they are aligned. \
-A load that waits for an unaligned one waits longer than the difference shown here. A store is over for the program when it is in the store buffer; in a long row of them each waits for the one before \
-to leave the buffer, which is what is measured.
+A load that waits for an unaligned one waits longer than the difference shown here. For the program, a store ends when it is in the store buffer; in a long sequence each waits for the one before \
+to leave the buffer. That wait is measured.
 
 Pages are of 4 KiB (huge ones are refused), so that a page's end is one. The memory is read before each block. Loads are added up and the sum is compared with what the bytes there give; stores write a number that changes every eight accesses, and \
 after each block every place must hold the last one that was due there. A value is the mean of a window of about 20 µs; the loop's own instructions are hidden behind the accesses.",

@@ -116,8 +116,8 @@ impl Probe for CoreToCore {
         id: "memory.core_to_core",
         tier: Tier::Memory,
         title: "a cache line from core to core",
-        question: "How long does it take to tell another CPU something, and which CPUs are near each other?",
-        method: "Two threads, each kept on one CPU, answer each other through a cache line. The figure is a ROUND TRIP: there and back; tools that print half of it call it the one-way latency. \
+        question: "How long does it take to pass a message to another CPU, and which CPUs are near each other?",
+        method: "Two threads, each pinned to one CPU, exchange messages through a cache line. The figure is a ROUND TRIP: there and back; tools that print half of it call it the one-way latency. \
 A value is the mean over a window of about 20 µs of exchanges. Every pair of the CPUs that may be used is measured; where there are many, some are chosen, spread over all and each with a near one, \
 and the findings say so (sampled).
 
@@ -125,12 +125,12 @@ Compare-and-swap: one word on one line; each side tries to replace the other's n
 Load-store: each side writes a word of its own and waits until the other's changes, on two lines; the waiting side reads a copy in its own cache, and a change costs an invalidation and a fetch in each direction.
 
 Which path a line takes depends on where it lives: the NUMA node of its memory and the slice of the last-level cache that its address belongs to. So eight lines (sixteen in the thorough profile) are used in turn in every block, \
-half from a page that was touched first on the one CPU, half from a page of the other, never two neighbours; the findings give the median of each. \
-The sides take turns at asking from block to block. Both cores are kept busy for a millisecond before each block, because a core that slept is slow at first, and they start together.
+half from a page that was touched first on the one CPU, half from a page of the other, never two adjacent ones; the findings give the median of each. \
+The asking side alternates from block to block. Both cores are kept busy for a millisecond before each block, because a core that slept is slow at first, and they start together.
 
-Nothing is taken on trust: every exchange carries its number, and both sides add up what they received; the counts and sums of both sides must be those of the exchanges asked for. \
+Every exchange carries its number, and both sides add up what they received; the counts and sums of both sides must be those of the exchanges asked for. \
 Both threads say on which CPU they were. A block in which either thread was switched out, or waited for the other for more than about 0.1 ms (which no running partner needs), is marked and repeated. \
-Who waits that long lets others run on its CPU, and gives up after a second.
+A thread that waits that long yields its CPU, and gives up after a second.
 
 Clusters come from the latencies alone (single linkage, cut at the widest gap if it is at least a factor of 1.5); they are named after a NUMA node or a shared cache only where the machine describes exactly these CPUs. \
 A virtual machine may run two of its CPUs on one core, and move them: what was measured holds for the time of the run.",

@@ -122,9 +122,9 @@ The order is a single cycle by construction: a keyed bijection of the lines, whi
 In memory every pointer is checked (each line is pointed to once), and every block must end at the line where its length puts it.
 
 Page-local order visits all lines of 64 pages in random order, then those of the next 64 pages: translations stay in the first-level TLB, and no \
-page is visited line after line, which would let the prefetcher halve the figure. Even so, adjacent-line prefetching hides part of RAM's latency in this order, and switches itself on and off every millisecond or two: samples there are windows of 16,384 loads, four times the 64 pages, so each one covers that whole. Random order mixes the whole working set, so each \
+page is visited line after line, which would let the prefetcher halve the figure. Even so, adjacent-line prefetching hides part of RAM's latency in this order, and switches itself on and off every millisecond or two: samples there are windows of 16,384 loads, four times the 64 pages, so each one covers all of that. Random order mixes the whole working set, so each \
 access beyond the TLB's reach pays for a translation too. The two, and paired chains of equal length (packed on consecutive lines; spread, one line a page), \
-tell the cost of caches from the cost of translation.
+separate the cost of caches from that of translation.
 
 Before each block the lines are touched in the order of the walk, so the caches hold what an endless walk would have left there. A value is the mean of a \
 window of loads about 20 µs long: its quantiles are quantiles of window means, never of single loads. The clock's own cost is a thousandth of a window and is not subtracted.",

@@ -91,27 +91,27 @@ impl Probe for Loaded {
         title: "latency under load",
         question: "How much longer does an access to memory take while other cores use the memory too?",
         method: "One core follows a chain of pointers while every other allowed CPU of its NUMA node moves data: the chain has a node on every fourth line and goes through those of 512 pages (4 KiB each) in random order, then through those of the next 512, so translations stay in the second-level TLB and cost next to nothing. \
-Nodes on every line of 64 pages, as in memory.load.dependent, would let prefetchers answer up to half of the loads, half a millisecond on and half a millisecond off; the load would be lost in that. The idle latency here is therefore RAM's alone, above the page-local figure there. \
+Nodes on every line of 64 pages, as in memory.load.dependent, would let prefetchers answer up to half of the loads, half a millisecond on and half a millisecond off; that would hide the effect of the load. The idle latency here is therefore RAM's alone, above the page-local figure there. \
 The other threads are pinned, one a CPU, and each passes over memory of its own, larger than its share of the last-level cache, with the loops of memory.bandwidth at the CPU's full width. \
-They work in steps of 4 KiB and wait between two steps for a number of delay steps (a chain of multiplications in registers, about a nanosecond each), so the load goes from none to all that these cores can ask for without long bursts.
+They work in steps of 4 KiB and wait between two steps for a number of delay steps (a chain of multiplications in registers, about a nanosecond each), so the load ranges from none to the most that these cores can request, without long bursts.
 
 A mix is a fixed pattern of reading and writing steps. A line that is written with ordinary stores is read first and written back later, so writing alone is traffic of 50 % reads, two reading steps and one writing step are 75 %. \
-CPUs that notice full lines being overwritten may leave the read out; the share of reads is then smaller than its name. Loads are given as traffic between caches and memory: 64 bytes a line read, 128 a line written.
+CPUs that notice full lines being overwritten may skip the read; the share of reads is then smaller than its name. Loads are given as traffic between caches and memory: 64 bytes a line read, 128 a line written.
 
-The threads are started anew for each block and settle for three milliseconds while the chain is followed untimed; then their counters and the time are read, the chain is timed, counters and time are read again, and they end. \
-The load is thus counted in the very time that the latency is from. A thread that waited for its CPU for more than a tenth of its time, or made no step, marks the block as disturbed; it is taken again. The idle point, without any load thread, is taken between the others like any point, and shows whether the machine drifted. \
+New threads are started for each block and settle for three milliseconds while the chain is followed untimed; then their counters and the time are read, the chain is timed, counters and time are read again, and they end. \
+So the load is counted during the same time as the latency. A thread that waited for its CPU for more than a tenth of its time, or made no step, marks the block as disturbed; it is repeated. The idle point, without any load thread, is taken between the others like any point, and shows whether the machine drifted. \
 A value is the mean of a window of 1,024 loads (0.15 ms when idle). The p99 is that of such means: it shows how steady the latency is under load, not the slowest single load.
 
-The knee of a curve is the load at which the latency crosses 1.5 times the idle latency and stays above, interpolated between the two points around it. Below it an access waits mostly for the memory itself, above it mostly for others; half as much again is far outside of what repeated idle points differ by. \
-A curve that does not get there has no knee: these cores cannot saturate this memory. Where the idle point or points of the curve were disturbed no knee is given either. The saturated end is the point without delay.
+The knee of a curve is the load at which the latency crosses 1.5 times the idle latency and stays above, interpolated between the two points around it. Below it an access waits mostly for the memory itself, above it mostly for others; 1.5 times is far beyond the variation of repeated idle points. \
+A curve that does not reach it has no knee: these cores cannot saturate this memory. Where the idle point or points of the curve were disturbed no knee is given either. The saturated end is the point without delay.
 
-Proof: every pointer is checked once, and each block must end at the line where its length puts it. Each reading step's checksum is compared with that of the known contents; before each block the words that will be written next are spoilt and must be right afterwards; and the steps that were counted must be those that the position in memory tells.",
+Proof: every pointer is checked once, and each block must end at the line where its length puts it. Each reading step's checksum is compared with that of the known contents; before each block the words that will be written next are overwritten with wrong values, and must be right afterwards; and the steps that were counted must be those that the position in memory shows.",
         method_version: 1,
         convention: "one 8-byte load a line, every fourth line; load_bytes_per_s is traffic of the other threads: 64 bytes a line read, 128 a line written (read before, written back)",
         needs: &["two CPUs", "64 MiB of memory"],
         touches: &[
             "memory: up to 256 MiB, and up to 384 MiB for each other CPU, at most a quarter of what may be used",
-            "memory bandwidth of all allowed CPUs at once",
+            "memory bandwidth of all allowed CPUs together",
         ],
         saturates: true,
         ..USUAL

@@ -88,22 +88,22 @@ impl Probe for Parallelism {
         id: "memory.parallelism",
         tier: Tier::Memory,
         title: "misses that overlap",
-        question: "How many accesses to memory can one core have under way at once, and what does each cost then?",
+        question: "How many concurrent memory accesses can one core have, and what does each cost then?",
         method: "Up to 32 chains of pointers are followed side by side by one core: each round takes one step in every chain. Within a chain a load waits for the one before it; \
 between chains nothing waits, so the time for an access falls with the number of chains until the core, its queues of outstanding misses or the memory cannot hold more. \
 One chain's time over the best time is the number of misses that overlap.
 
 All lines of the working set lie on one ring in random order (a keyed bijection, no shuffle). For N chains the ring is cut into N arcs of equal length, each closed to a cycle of its own, \
-so any number of chains together covers the same lines in the same order, and only how many are asked for at once differs. Addresses come out of memory: no prefetcher can follow, and computing them costs nothing.
+so any number of chains together covers the same lines in the same order, and only the number of concurrent requests differs. Addresses come out of memory: no prefetcher can follow, and computing them costs nothing.
 
 The loop for each number of chains is compiled for that number; the pointers are in registers as far as the CPU has them (about a dozen on x86-64, two dozen on aarch64), further ones on the stack, which is in the first-level cache: \
 that adds a nanosecond or so to a step which then waits for a miss, and nothing to overlapped misses, but it bounds the second-level cache's figure from 16 chains on.
 
 A value is the mean of a window of about 60 µs over all accesses of all chains: filling and draining the queues at a window's ends is less than half a percent. Before a visit to a point lines that the walk would have met last are touched \
-(the whole set where a cache is to hold it), and every point of a set goes on where the last one ended, so that no point finds what another one has just brought in. \
-In the caches the chains are first followed for three milliseconds, in which the core's frequency comes to what such work sustains.
+(the whole set where a cache is to hold it), and every point of a set goes on where the last one ended, so that no point finds what another one has just loaded. \
+In the caches the chains are first followed for three milliseconds, in which the core's frequency settles at what such work sustains.
 
-Proof: in memory every line must be pointed to once, and after every block each chain must stand at the line where the number of its steps puts it. \
+Proof: in memory every line must be pointed to once, and after every block each chain must be at the line where the number of its steps puts it. \
 Best is the lowest time; best_chains is the smallest number of chains within 5 % of it.",
         method_version: 1,
         convention: "one 8-byte load a line, all chains together; a line of 64 bytes is moved",

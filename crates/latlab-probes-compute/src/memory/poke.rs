@@ -50,15 +50,15 @@ impl Probe for Poke {
         title: "single random accesses, one by one",
         question: "How long does a single access to a random place take, and how long does the slowest of 100,000 take?",
         method: "Random bytes of an array are read, or read and written back, 20,000 to a block and at least six blocks, each access timed alone between fenced time stamps. \
-The place is drawn before the first stamp. The array is populated, so no access meets a page fault of its own making; faults and switches that happen all the same are counted. \
+The place is drawn before the first stamp. The array is populated, so no access meets a page fault of its own making; faults and switches that still happen are counted. \
 Every access slower than a microsecond keeps its time stamp, so that it can be explained.
 
 An array of zero bytes is the empty poke: everything but the access. It is timer overhead and is shown beside the others, never subtracted from \
 their quantiles: near the clock's step that would invent precision. Subtracting its mean from a mean is right.
 
 Where one access is shorter than the timer overhead (first- and second-level caches), the same pokes are also timed in batches, each place depending on the byte read before it, \
-so that they cannot overlap: the mean is fine there, and the tail is gone. Which is which stands in the point (timing: each or batch). \
-A write is over for the program when it is in the store buffer; draining the buffer is not waited for.",
+so that they cannot overlap: the mean is fine there, but the tail is lost. The point names the method (timing: each or batch). \
+For the program, a write ends when it is in the store buffer; the time to drain the buffer is not included.",
         method_version: 1,
         convention: "one byte at a random place",
         needs: &["1 MB of memory"],

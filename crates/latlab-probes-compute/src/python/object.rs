@@ -268,15 +268,15 @@ impl Probe for Object {
 (python -m timeit switches it off). A value is the mean of a window of about 100 µs.
 
 Each iteration of the loop has short operations sixteen times, on local variables; the loop itself is measured as the operation \"loop\" and is not subtracted: the derived record says what share of each figure it is. \
-Calls hand on what the call before returned; attributes and lookups lead to the next object of a ring, so each waits for the one before it (about a nanosecond more than an attribute \
+Calls pass on what the call before returned; attributes and lookups lead to the next object of a ring, so each waits for the one before it (about a nanosecond more than an attribute \
 of an object that is known), and no step can be left out without changing the result. \
 A function or method takes one argument and returns it. A small object is an instance of a class whose __init__ sets two attributes. \
 The dictionaries have strings as keys; insertion grows one from empty to 1,024, which includes its growing. Strings are hashed with a seed of the process, so dictionaries differ a little from run to run.
 
 A list is one operation, whatever its length, and freeing the one that it replaces is part of it: a literal of constants (copied from a constant), a comprehension, one item multiplied, or appends in a loop. \
-From some 100 KiB on it matters whether the C library gives freed memory back to the kernel and takes it anew, which depends on what was allocated before: figures of large objects then differ by a factor of three or more between runs, \
-and the record's minor faults tell which it was. \
-Strings are joined from existing pieces of eight characters. Concatenation is the favourable case: nobody else holds the string, so CPython extends it in place; where somebody does, every step copies all of it.
+From some 100 KiB on it matters whether the C library gives freed memory back to the kernel and obtains it again, which depends on what was allocated before: figures of large objects then differ by a factor of three or more between runs, \
+and the record's minor faults show which it was. \
+Strings are joined from existing pieces of eight characters. Concatenation is the favourable case: no other reference to the string exists, so CPython extends it in place; with another reference, every step copies all of it.
 
 NumPy is imported from where the user has it, outside anything timed and with one thread. Each array is freed when the next one exists, so memory is mostly recycled: numpy-empty then takes no new page, and numpy-zeros has to clear it. \
 An array that is kept has fresh pages instead, already zero, and the first write pays then (vm.fault). \

@@ -120,19 +120,19 @@ impl Probe for Fault {
 The stamps go to a buffer that was touched before, because a fault of the timer's own would be counted among those that are measured.
 
 first-write: new anonymous memory: the kernel finds a free page, clears it and maps it. first-read: the same memory is only read: the kernel maps its one page of zeros. write-after-read: the write that follows such a read: \
-a page is found and cleared, and the translation that pointed to the zeros is taken back. recycled: memory that was used, given back with MADV_DONTNEED and is used again. copy-on-write: the first write to a page of a private mapping (of a file in memory) that had been read: \
+a page is found and cleared, and the translation that pointed to the zeros is removed. recycled: memory that was used, given back with MADV_DONTNEED and is used again. copy-on-write: the first write to a page of a private mapping (of a file in memory) that had been read: \
 the kernel copies it. That is the copy that a write after fork makes too (within 6 % of it where both were measured), without a second process. \
-Huge pages are refused for all of these (MADV_NOHUGEPAGE): a first touch that clears 2 MiB, among those that clear 4 KiB, would be neither. With huge pages, asked for and aligned, one touch maps and clears 2 MiB.
+Huge pages are refused for all of these (MADV_NOHUGEPAGE): a first touch that clears 2 MiB does not belong among those that clear 4 KiB. With huge pages, asked for and aligned, one touch maps and clears 2 MiB.
 
-file-minor: a read of a mapped file that is in the page cache. The kernel maps neighbours along with the page, 64 KiB at a time (fault-around), so one touch in 64 KiB is a fault: that is measured, and the other pages are touched afterwards to see that they needed none. \
-MADV_RANDOM does not change that. The file was written page by page; of one that the page cache holds in larger pieces, as it does for files written or read in large pieces on newer kernels, one fault maps several times as much, and a page costs less than half. For what one page alone costs, each page is a mapping of its own, where there are no neighbours. \
-file-major: the file was synced, taken out of the page cache (mincore shows that no page is left) and is read in random order with MADV_RANDOM, so that nothing is read ahead. What answers is the device, or a cache below the kernel, such as the host's in a virtual machine: this is not known here. \
+file-minor: a read of a mapped file that is in the page cache. The kernel maps adjacent pages along with the page, 64 KiB at a time (fault-around), so one touch in 64 KiB is a fault: that is measured, and the other pages are touched afterwards to see that they needed none. \
+MADV_RANDOM does not change that. The file was written page by page; where the page cache holds a file in larger pieces, as newer kernels do for files written or read in large pieces, one fault maps several times as much, and a page costs less than half. To measure one page alone, each page is a mapping of its own, without adjacent pages. \
+file-major: the file was synced, evicted from the page cache (mincore shows that no page is left) and is read in random order with MADV_RANDOM, so that nothing is read ahead. What answers is the device, or a cache below the kernel, such as the host's in a virtual machine: which one is unknown. \
 The files are small, hold incompressible data, have no name, and lie in the folder that is measured or else the user's cache.
 
-Proof: no page had memory before (mincore), and the thread's own count of page faults (getrusage) rose by one for each touch, never by less, and by more only for a stray fault of the thread's own. A page that was there already, or two pages mapped by one fault, fail the record. Where the system's counts fail a trial on known pages, this is said.
+Proof: no page had memory before (mincore), and the thread's own count of page faults (getrusage) rose by one for each touch, never by less, and by more only for a stray fault of the thread's own. A page that was there already, or two pages mapped by one fault, fail the record. Where the system's counts fail a trial on known pages, the record says so.
 
 The distribution often has several modes. They are found on the logarithmic axis: groups of at least 0.5 % of the touches, their medians a factor of 1.4 or more apart, with a valley between them that is half as deep as the lower one is high; low and high are a group's 5 % and 95 % quantiles. \
-What a mode is likely to be is said only as far as its operation, its share and whether this is a virtual machine tell it.",
+The likely cause of a mode is derived only from its operation, its share and whether this is a virtual machine.",
         method_version: 1,
         convention: "one touch; size_bytes is what its fault maps",
         needs: &[

@@ -110,19 +110,19 @@ impl Probe for ContextSwitch {
         tier: Tier::Kernel,
         title: "switching between threads and processes",
         question: "What does it cost to hand work to another thread or process and to get the answer back?",
-        method: "A number of 4 bytes goes to a partner, which adds one and sends it back; then the next number goes. Both sides block while they wait, never watch. \
+        method: "A number of 4 bytes goes to a partner, which adds one and sends it back; then the next number goes. Both sides block while they wait and never poll. \
 A value is the mean round trip in a window of some of them. Each answer is compared with the number sent: one that is missing, late or doubled fails the proof.
 
-same-cpu: both are kept on one CPU, so each round trip holds two switches, and nothing runs at the same time. That the CPU did switch is proved by the kernel's count of switches. \
+same-cpu: both are pinned to one CPU, so each round trip includes two switches, and nothing runs at the same time. That the CPU did switch is proved by the kernel's count of switches. \
 across-blocking: the partner is on another CPU, so each round trip wakes an idle CPU twice; that usually costs more than two switches, and most of all on a virtual machine, where an idle CPU is given back to the host.
 
 pipe: two pipes, the figure that `perf bench sched pipe` gives. eventfd: two counters in the kernel. futex: words in memory that both see, with a sleep when there is nothing yet; the least that a lock or a queue between threads can cost. \
 threads share their memory; processes do not, so a switch also changes the address space. The other process is a fork that does nothing but answer, and ends with this one.
 
-pipe-alone is the same four calls, two writes and two reads, by one thread to itself: nobody is woken and nothing is switched. Half of what a round trip costs beyond that is the switch with its wake-up (switch_only_ns): \
-so does lmbench's lat_ctx subtract its own overhead. switch_ns is half of the cheapest round trip on one CPU, with its calls.
+pipe-alone is the same four calls, two writes and two reads, by one thread to itself: no thread is woken and nothing is switched. Half of what a round trip costs beyond that is the switch with its wake-up (switch_only_ns): \
+lmbench's lat_ctx subtracts its own overhead in the same way. switch_ns is half of the cheapest round trip on one CPU, with its calls.
 
-A block in which others had the shared CPU for more than a fifth of the time is marked and repeated. A partner that does not answer for seconds, or was killed, ends the point with a reason.",
+A block in which other programs had the shared CPU for more than a fifth of the time is marked and repeated. A partner that does not answer for seconds, or was killed, ends the point with a reason.",
         method_version: 1,
         convention: "one round trip: two switches when both sides share a CPU",
         touches: &["threads, and processes that end with this one; a second CPU"],

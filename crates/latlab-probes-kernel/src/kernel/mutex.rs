@@ -54,16 +54,16 @@ impl Probe for Mutex {
     const SPEC: Spec = Spec {
         id: "kernel.mutex",
         tier: Tier::Kernel,
-        title: "a lock, free and fought over",
+        title: "a lock, uncontended and contended",
         question: "What does it cost to take a lock, and how much more when other threads want it too?",
-        method: "The mutex of Rust's standard library: on Linux a futex, as the C library's is. A thread locks it, increments the counter inside, unlocks it, and does so again at once. \
-With one thread the lock is free: two atomic operations, and the kernel is never called. With more threads, each on a CPU of its own, all do the same without pause: the line with the lock moves from core to core, \
-who finds the lock taken spins for a while (100 iterations) and then sleeps in the kernel until it is woken.
+        method: "The mutex of Rust's standard library: on Linux a futex, as the C library's is. A thread locks it, increments the counter inside, unlocks it, and repeats this immediately. \
+With one thread the lock is free: two atomic operations, and the kernel is never called. With more threads, each on a CPU of its own, all do the same without pause: the line with the lock moves from core to core, and \
+a thread that finds the lock taken spins for a while (100 iterations) and then sleeps in the kernel until it is woken.
 
 A value is the time for one lock and unlock of ONE thread, the mean over a window of about 20 µs for one thread and 200 µs for more; the others work from before the first window until after the last, and windows that their time stamps do not cover are left out. \
-The timed thread is another one in each block. Such a lock is not fair: who has it takes it again more easily, in bursts. So the findings give the share that each thread got and the time between any two acquisitions (together_ns), which is what the lock lets through.
+The timed thread is another one in each block. Such a lock is not fair: its last owner takes it again more easily, in bursts. So the findings give the share that each thread got and the time between any two acquisitions (together_ns), which is what the lock lets through.
 
-All threads are at work for 0.3 ms before the first window. Afterwards the counter must hold the sum of all increments asked for. Going to sleep is part of the work; a block in which a thread was made to leave its CPU for somebody else is marked and repeated.",
+All threads run for 0.3 ms before the first window. Afterwards the counter must hold the sum of all increments asked for. Going to sleep is part of the work; a block in which another program took a thread's CPU is marked and repeated.",
         method_version: 1,
         convention: "one lock and unlock of one thread, with one addition inside",
         needs: &["two CPUs for more than the free lock"],

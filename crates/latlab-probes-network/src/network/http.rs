@@ -103,18 +103,18 @@ impl Probe for Http {
         tier: Tier::Network,
         title: "HTTP requests at a fixed rate",
         question: "When requests come at their own rate, how long does each wait for its answer, counted from when it was due?",
-        method: "GET requests (HTTP/1.1, kept connections) are sent at a rate: the times at which they are due are drawn before (a Poisson process, as of many independent users), and nothing moves them. A value is one request from its due time until the last byte of its answer was read; \
-the channel service holds the same requests from when they were sent. That is what a client reports that waits for its answers before it asks again: while the server stalls it asks nothing, and its quantiles hide the stall (coordinated omission). \
-While a server stood still for 2 of 10 seconds, p99 was 1.9 s counted from the due times and below 10 ms counted from the sending: both are shown, the first is the users'.
+        method: "GET requests (HTTP/1.1, kept connections) are sent at a rate: the due times are drawn in advance (a Poisson process, as of many independent users) and never change. A value is one request from its due time until the last byte of its answer was read; \
+the channel service holds the same requests from when they were sent. A client that waits for each answer before its next request reports only that: while the server stalls it sends nothing, and its quantiles hide the stall (coordinated omission). \
+While a server stalled for 2 of 10 seconds, p99 was 1.9 s counted from the due times and below 10 ms counted from the sending: both are shown, and users experience the first.
 
 Up to 32 requests are under way at once, each on a connection of its own, all of one thread. A request that finds 32 of them waits, and its wait counts (held_back). A block that ends while the server stalls goes on until its requests are answered, and each request due by then counts as well: \
-a stall is never cut off by a block's end. The last 120 µs before a due time are spun, because a sleeping thread is woken late; a request that was sent more than 50 µs late although there was room is late by this program's fault: counted (late), no sample, and flagged beyond one in a hundred.
+a stall is never cut off by a block's end. The last 120 µs before a due time are spun, because a sleeping thread is woken late; a request that was sent more than 50 µs late although there was room is late because of this program: it is counted (late) and is not a sample, and more than one in a hundred are flagged.
 
 Without --url the server is latlab's own, in a process and on a CPU of its own, and answers 1 KiB from memory; every byte is compared, and both sides count. With --url requests leave this machine: 10 a second unless --requests says otherwise (50 as well in the thorough profile), to that URL alone, without following redirections. \
 The certificate must be one that this system trusts; --secret-file holds the secret of another latlab's server (latlab serve).
 
 Connections are opened, and some requests sent, before the first that counts. One that the server closes between two requests is opened again by the request that finds it so, and that is part of its time. \
-The first request that fails (refused, reset, truncated, no HTTP, another status than 200, no answer within 5 s) ends the probe with that reason: a server that refuses is not asked again.",
+The first request that fails (refused, reset, truncated, not HTTP, another status than 200, no answer within 5 s) ends the probe with that reason: a server that refuses is not asked again.",
         method_version: 1,
         unit: Unit::Ns,
         convention: "one request, from its due time to the last byte of its answer",

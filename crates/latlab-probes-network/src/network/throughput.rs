@@ -169,19 +169,19 @@ impl Probe for Throughput {
         tier: Tier::Network,
         title: "throughput by streams",
         question: "How many bytes a second go to another process through sockets, and do several connections carry more than one?",
-        method: "Each stream is a connection with a thread at either end: one here that sends messages of one size, one in a process of its own that takes what comes, 128 KiB at once at most. A value is the rate of all streams together in one window of some milliseconds. \
-Counted are bytes that the receiving program has taken out of its sockets, in memory that both processes see, so that nothing is counted that lies in a buffer, and nothing waits to be acknowledged; the time stamps are taken here, beside the counters. \
+        method: "Each stream is a connection with a thread at either end: one here that sends messages of one size, one in a process of its own that reads what arrives, at most 128 KiB at a time. A value is the rate of all streams together in one window of some milliseconds. \
+Counted are bytes that the receiving program has taken out of its sockets, in memory that both processes see, so that nothing is counted that is still in a buffer, and nothing waits to be acknowledged; the time stamps are taken here, beside the counters. \
 A connection is made anew for each visit to a point and sends for some milliseconds before the first window: windows and buffers of TCP grow in that time. \
 Several streams that may go anywhere send for 0.3 seconds first, in which the system spreads them over the CPUs, and go on into the block without a rest: after one they carry less for some hundredths of a second.
 
-Where the two ends run decides the figure and is part of the point. anywhere: the system moves the threads as it likes, as it does with other programs; each stream begins on a CPU of its own, in turn, because the system takes tenths of a second to spread threads that start on one, and four streams carry half as much until then. same-cpu: both ends of a stream share a CPU, streams on one CPU after the other. \
+Where the two ends run decides the figure and is part of the point. anywhere: the system places the threads, as it does with other programs; each stream begins on a CPU of its own, in turn, because the system takes tenths of a second to spread threads that start on one, and four streams carry half as much until then. same-cpu: both ends of a stream share a CPU, streams on one CPU after the other. \
 across-blocking: the sender is on one CPU and the receiver on another. On loopback the sender's call does the work of both sides up to the receiver's buffer, and waking a receiver on an idle CPU costs the sender too.
 
 TCP goes through the loopback interface, 127.0.0.1 or where that is missing ::1, without Nagle's algorithm; a Unix stream socket goes past the network's layers. Message is what one call hands over, not a packet.
 
 Proof: the contents come from a seed that the receiver never learns. Both ends take the first word of each 4 KiB of the stream, and of each MiB one page whole, into a number that depends on every word and on their order; the numbers and the counts of bytes must be the same at both ends of every stream. \
-Comparing every byte would be a second reading of all of them (as in network.roundtrip, where it is not timed). What TCP says of its connections (TCP_INFO) is kept as evidence: round trip, congestion window, segments sent again, and for what share of the time the receiver's or the sender's buffer was the limit. \
-A receiver that takes nothing is not waited for longer than seconds. The receiving process ends with this one, however that ends.",
+Comparing every byte would be a second reading of all of them (as in network.roundtrip, where it is not timed). What TCP reports of its connections (TCP_INFO) is kept as evidence: round trip, congestion window, segments sent again, and for what share of the time the receiver's or the sender's buffer was the limit. \
+A receiver that reads nothing ends the point after some seconds. The receiving process ends with this one, however that ends.",
         method_version: 2,
         unit: Unit::BytesPerS,
         convention: "bytes taken out of the sockets by the receiving program, without any header",

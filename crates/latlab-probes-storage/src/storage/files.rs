@@ -317,17 +317,17 @@ impl Probe for Files {
 one file after the other; a value is one whole file, and each step has its own distribution. A block is one pass over the files; where that would take too long, over a part of them, which the record says. \
 The steps of all files must add up to 95 % of the pass, which another clock times.
 
-A benchmark that deletes its files and begins again measures its own shadow: file systems avoid what was just freed, and creating a file became up to 60 times slower that way. So every block has a fresh directory, which ext4 is asked to put where no others are (as chattr +T does for all directories of a folder), as rounds and runs before have removed theirs; \
-nothing is removed while anything else is measured, and unlinking comes last, of files that earlier blocks left and that were flushed before. How far the later blocks lie from the earlier ones is given as drift, and said where it is more than a quarter and all later blocks lie on one side of all earlier ones.
+A benchmark that deletes its files and begins again affects its own result: file systems avoid what was just freed, and creating a file became up to 60 times slower that way. So every block has a fresh directory, which ext4 is asked to put where no others are (as chattr +T does for all directories of a folder), as rounds and runs before have removed theirs; \
+nothing is removed while anything else is measured, and unlinking comes last, of files that earlier blocks left and that were flushed before. How far the later blocks lie from the earlier ones is given as drift, and reported where it is more than a quarter and all later blocks lie on one side of all earlier ones.
 
 The bytes are random, others for each block, and every file is read back and compared, outside the time. Files are given their contents as they come from a program, without preallocation. \
 Without fsync most of a write's cost is still to come when the file is closed: the disk is reached later.
 
-Warm reads come from the page cache: the kernel's count of bytes fetched from storage must not move; a pass in which it did, because the kernel had taken pages back, is taken again, at most eight times. For cold reads each file is flushed, its pages are dropped, and the kernel is asked whether they are gone; its map must show every byte written, and the kernel's count of bytes fetched must grow by all of them, and the count of the device under the files. \
+Warm reads come from the page cache: the kernel's count of bytes fetched from storage must not move; a pass in which it did, because the kernel had reclaimed pages, is repeated, at most eight times. For cold reads each file is flushed, its pages are dropped, and the kernel is asked whether they are gone; its map must show every byte written, and the kernel's count of bytes fetched must grow by all of them, and the count of the device under the files. \
 That is data cold, metadata warm: names and inodes stay in memory. Making those cold empties the caches of the whole machine and is done only for root with --drop-caches.
 
 The Python variant is the lesson's loop, open(name, \"wb\"), write, close, and back, in the interpreter that latlab runs in, on the same kind of files, its blocks between those of the Rust variant. It makes its names and cuts its data as a program does, and takes its own time stamps (0.2 µs a file). \
-Both use the same absolute paths, so the difference is Python's own, where it is larger than the ups and downs of the file system: its objects, its buffers, and the calls that it makes besides (fstat, ioctl, lseek at each open). It writes through a buffer: files below 8 KiB are handed to the kernel at close.",
+Both use the same absolute paths, so the difference is Python's own, where it is larger than the variation of the file system: its objects, its buffers, and the calls that it makes besides (fstat, ioctl, lseek at each open). It writes through a buffer: files below 8 KiB are handed to the kernel at close.",
         method_version: 2,
         unit: Unit::Ns,
         convention: "one file, all its steps",

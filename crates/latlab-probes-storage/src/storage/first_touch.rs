@@ -163,16 +163,16 @@ impl Probe for FirstTouch {
         id: "storage.first_touch",
         tier: Tier::Storage,
         title: "the first reading of a block against the second",
-        question: "What does it cost to be the first who reads a block?",
-        method: "Only when a directory is named (--first-touch DIR): disks of clouds, images of containers and lazily restored snapshots fetch a block from far away when it is first read, and nobody can measure that twice on the same block. \
+        question: "What does the first read of a block cost?",
+        method: "Only when a directory is named (--first-touch DIR): disks of clouds, images of containers and lazily restored snapshots fetch a block from far away when it is first read, which can be measured only once on the same block. \
 Regular files of at least 2 MiB in that directory and below are opened for reading only, never through a symbolic link, on its own file system only, and without noting the access where the system allows that (O_NOATIME). They are cut into regions of up to 16 MiB in random order; each block of samples takes a region that this run has not read yet, reads \
-random blocks of it (256 of 4 KiB, or 8 of 1 MiB), and then the same blocks again in the same order. The two readings are two points, and each pair is one region apart from all others, because what fetches, fetches megabytes at a time.
+random blocks of it (256 of 4 KiB, or 8 of 1 MiB), and then the same blocks again in the same order. The two readings are two points, and each pair is one region apart from all others, because storage fetches megabytes at a time.
 
-Reading is direct (O_DIRECT), so that the page cache of this machine has no part in it; where that cannot be had, the file is put out of the page cache before each of the two readings, and the kernel is asked whether it is gone. Both readings must bring the same bytes, and the kernel must have counted them as fetched. Files with holes, and files of which more than a tenth lies in the page cache (something has read them), are left out.
+Reading is direct (O_DIRECT), so that the page cache of this machine is not involved; where that is not possible, the file is evicted from the page cache before each of the two readings, and the kernel is asked whether it is gone. Both readings must bring the same bytes, and the kernel must have counted them as fetched. Files with holes, and files of which more than a tenth lies in the page cache (something has read them), are left out.
 
-The ratio is the median over the regions of the first reading's time over the second's, with its distribution-free 95 % interval between regions (six at least). Medians of single blocks hide it: one block in a hundred waits for the fetch, and the others find what it brought; so the ratio is one of total times, and the tails stand side by side.
+The ratio is the median over the regions of the first reading's time over the second's, with its distribution-free 95 % interval between regions (six at least). Medians of single blocks hide it: one block in a hundred waits for the fetch, and the others find what it brought; so the ratio is one of total times, and the tails are shown side by side.
 
-First means first by latlab in this run. Whether anything else, or an earlier run, has read a block since the machine was started cannot be known; where it has, the two readings are alike. What was read is used up; how much is left is said.",
+First means first by latlab in this run. Whether anything else, or an earlier run, has read a block since the machine was started cannot be known; where it has, the two readings take equally long. Each region can be read for the first time only once; the record says how much is left.",
         method_version: 1,
         unit: Unit::Ns,
         convention: "each byte read counts once a reading",

@@ -20,15 +20,15 @@ A closed loop keeps as many reads under way as the queue depth says: when one en
 At depth 1 each is one preadv2 call; deeper queues are io_uring's, or a thread for each read where io_uring is refused, which is flagged. The engine is part of the point, because at depth 1 io_uring is about 11 % slower.
 
 The rate is counted while the depth was kept: filling and draining the queue would lower it in a short block. The achieved depth is the rate times the mean time (Little's law); where it is below nine tenths of what was asked, the figure is flagged: it is this program that was too slow, not the disk. \
-Depth 1 is measured first, by itself: between deep queues it was up to an eighth faster than a program finds it that reads alone. The other depths are interleaved in random order.
+Depth 1 is measured first and separately: between deep queues it was up to an eighth faster than for a program that reads alone. The other depths are interleaved in random order.
 
-Where one read at a time is under way, each visit begins with 0.1 s of such reads that do not count: a CPU that mostly sleeps, and a disk that rests, answer otherwise at first. The median of the first of them (0.02 s, quick 0.012, thorough 0.06) is shown beside the figure.
+Where one read at a time is under way, each visit begins with 0.1 s of such reads that do not count: a CPU that mostly sleeps, and an idle disk, answer differently at first. The median of the first of them (0.02 s, quick 0.012, thorough 0.06) is shown beside the figure.
 
-Every block read is looked at: it must hold its own number and the run's seed. The file was written whole with bytes that cannot be compressed (on a disk whose host detected zeros, they came back 2.5 times as fast), none of its extents is only reserved (such are read at 0.7 µs without the disk), \
-and the kernel's count of bytes fetched from storage must grow by all that was read, and so must the count of the device under the file (others can only add to it; a file system without a device of its own is named). A median below 2 µs is no device's, and gives no figure.
+Every block read is checked: it must hold its own number and the run's seed. The file was written whole with bytes that cannot be compressed (on a disk whose host detected zeros, they came back 2.5 times as fast), none of its extents is only reserved (such are read at 0.7 µs without the disk), \
+and the kernel's count of bytes fetched from storage must grow by all that was read, and so must the count of the device under the file (others can only add to it; a file system without a device of its own is named). A median below 2 µs cannot come from a device, and gives no figure.
 
-Before the blocks of single 4 KiB reads there are a few rounds of a read far away in the file (a quarter of it or more), one 128 KiB behind it and one 4 MiB on. A spinning disk moves its arm and waits for the rotation: the far read takes milliseconds more and spreads over a rotation. To solid state the distance is nothing. \
-Where everything takes milliseconds, or only some far reads do, nothing is concluded (a limit, a network, a cache before a spinning disk); the kernel's flag \"rotational\" is shown and not believed. A cache as large as the file counts as the solid state that it is.",
+Before the blocks of single 4 KiB reads there are a few rounds of a read far away in the file (a quarter of it or more), one 128 KiB behind it and one 4 MiB on. A spinning disk moves its arm and waits for the rotation: the far read takes milliseconds more and spreads over a rotation. On solid state the distance does not matter. \
+Where everything takes milliseconds, or only some far reads do, nothing is concluded (a limit, a network, a cache before a spinning disk); the kernel's flag \"rotational\" is shown but not used. A cache as large as the file counts as solid state.",
         method_version: 2,
         unit: Unit::Ns,
         convention: "one block, from before its submission to its end; bytes as read",

@@ -123,10 +123,10 @@ impl Probe for Steady {
         id: "storage.steady",
         tier: Tier::Storage,
         title: "bandwidth second by second",
-        question: "How fast is the disk after the first second, and does it stay so?",
-        method: "One thread overwrites the test file front to back, round and round, in blocks of 1 MiB past the page cache (O_DIRECT), one system call after the other; then it reads it in the same way. A value is the time of one block; slices are the bandwidth of each quarter of a second of transfers, seconds of each second. \
+        question: "How fast is the disk after the first second, and does it stay that fast?",
+        method: "One thread overwrites the test file from front to back, repeatedly, in blocks of 1 MiB past the page cache (O_DIRECT), one system call after the other; then it reads it in the same way. A value is the time of one block; slices are the bandwidth of each quarter of a second of transfers, seconds of each second. \
 Time between transfers (evidence, references) is not in them; busy_share says how much of the wall time the transfers fill, and what a drive does in its pauses it does there, too. \
-A narrow interval does not end it: it goes on until its time or its bytes are used up.
+It runs until its time or its bytes are used up, even when the interval is narrow.
 
 Levels (regimes) are found in the slices by optimal partitioning (Jackson et al. 2005) of their logarithms, with the sum of distances to a level's median as cost and a penalty in units of the noise, widened where neighbours are alike; no level is shorter than a second, none differs by less than 10 % from the one beside it, \
 and where a straight line is as good as steps it is a trend and has no levels. Of 300 simulated series that do not change, fewer than 1 % show a change when the noise is independent, 7 % when neighbouring slices correlate by 0.6. A level's bandwidth is its bytes over its time, stalls included.
@@ -135,7 +135,7 @@ It is called sustained only when at least 20 s were measured, the last level hol
 Otherwise the reason is given instead. Even then it holds for these seconds and bytes only: caches of drives hold tens of GB, and credits of clouds last half an hour.
 
 Each byte written is taken from the run's budget before, so on a fast disk the bytes end the writing: a whole thorough run leaves it an eighth of them, a run of this probe alone all that the test file does not need. `--only storage.steady --max-bytes 100GB --budget 120s` gives it more of both. What is written is what the file holds, bytes that cannot be compressed, computed ahead by a thread on another CPU where there is one. \
-A cache below that holds the whole file answers from its second round on; then the bandwidth rises by a step there, and that is said. Fewer bytes at a time than a drive with several channels can take: storage.read.random and storage.write.random have depth. fio --rw=read --bs=1M --direct=1 --ioengine=psync --time_based --runtime=20 --write_bw_log=... --log_avg_msec=250 logs the same.",
+A cache below that holds the whole file answers from its second round on; then the bandwidth rises by a step there, and the finding says so. One block at a time may not keep all channels of a drive busy: storage.read.random and storage.write.random vary the queue depth. fio --rw=read --bs=1M --direct=1 --ioengine=psync --time_based --runtime=20 --write_bw_log=... --log_avg_msec=250 logs the same.",
         method_version: 1,
         unit: Unit::Ns,
         convention: "each byte read or written counts once",

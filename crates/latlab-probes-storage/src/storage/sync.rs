@@ -237,7 +237,7 @@ impl Probe for Durable {
         title: "making a write durable",
         question: "How long does it take until a small write is on the disk, and is it really there?",
         method: "4 KiB are written and made durable, one write after the other, on files of the probe's own. Overwriting, growing and creating are different work for a file system, so each is measured: \
-overwrite: blocks of a file that was written before, in order (what a database does with its log); append: the end of a file that grows, so its size and the place of the new block must be stored too; \
+overwrite: blocks of a file that was written before, sequentially (as a database does with its log); append: the end of a file that grows, so its size and the place of the new block must be stored too; \
 create: a new file is made, written and synced, and then the directory that names it, without which the file may be gone after a crash. \
 How it is made durable: fsync, fdatasync (no times are stored), a file opened with O_DSYNC (each write returns when it is durable), and a write past the page cache (O_DIRECT) followed by fdatasync, which has only the device's cache left to flush.
 
@@ -247,7 +247,7 @@ Files that were made stay until the end of the probe: deleting them in between s
 Proof: after each block nothing of the file waits to be written (cachestat), the block written last is read back past the page cache and compared whole, and the kernel and the device under the file counted at least the bytes that were written.
 
 The verdict: flash that has no power-protected cache needs 0.3 to 1 ms for a durable flush, a spinning disk about one rotation (4 to 8 ms). The fastest tenth of the syncs is judged, because a busy machine slows a sync down and nothing makes a medium faster. Below 150 µs it is no flush to such a medium: a cache with a battery or capacitors took the bytes, or the host of a virtual machine did, and durability is not shown. \
-Between 150 and 300 µs, or where programs waited for CPUs in more than a tenth of the time and no sync was fast, nothing is said. The medians, the flushes that the device counted, its cache setting, the file system's options and the virtual machine are given as evidence; none of them proves that bytes survive a power failure. Only pulling the plug does.
+Between 150 and 300 µs, or where programs waited for CPUs in more than a tenth of the time and no sync was fast, no verdict is given. The medians, the flushes that the device counted, its cache setting, the file system's options and the virtual machine are given as evidence; none of them proves that bytes survive a power failure. Only cutting the power does.
 
 Rust's and Python's fsync are the same call on Linux. On macOS they are not: fsync, which Python's os.fsync is, hands the bytes to the drive and does not have it flush its cache; F_FULLFSYNC, which Rust's sync_all is, does. \
 There overwrite and append are measured with both, the bytes are read back, and nothing counts what reached the drive.",

@@ -23,7 +23,7 @@ The rate is counted while the depth was kept; the achieved depth is the rate tim
 
 Each block is overwritten with what it held, bytes that cannot be compressed, so that the file still verifies itself for the probes that read it after; the buffers are filled before the block is timed. \
 Every byte is taken from the run's budget before it is written, so a block has a number of writes and not a time: 45 s of writing would be 100 GB of wear. \
-The kernel's count of bytes sent to storage must grow by all that was written, so must the count of the device under the file, and a median below 2 µs is no device's.",
+The kernel's count of bytes sent to storage must grow by all that was written, so must the count of the device under the file, and a median below 2 µs cannot come from a device.",
         method_version: 1,
         unit: Unit::Ns,
         convention: "one block, from before its submission to its end; bytes as written",

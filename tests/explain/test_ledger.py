@@ -149,7 +149,9 @@ def test_a_program_that_has_read_its_pipe_is_not_run_again_and_that_is_said() ->
     result = explain("--level", "3", "--runs", "5", "--", "cat", stdin=reading)
     os.close(reading)
     assert result.stdout == "once\n"
-    assert "Only 1 of 5 runs were possible: the first run consumed its input" in result.stderr.replace("\n  ", " ")
+    assert "Only 1 of 5 runs were possible: the first run consumed its input" in result.stderr.replace(
+        "\n  ", " "
+    )
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def test_no_answer_has_an_exit_code_of_its_own_and_says_what_lifts_it(printed: P
     code, said = printed("requests", "100")
     assert code == 3
     assert "no answer" in said
-    assert "To lift that:" in said
+    assert "To get an answer:" in said
 
 
 def test_it_is_printed_for_programs(printed: Printed) -> None:
@@ -108,7 +108,7 @@ def test_the_how_to_works_with_its_commands_as_they_stand(
         ("[[step]]\njobs = 3", "each"),
         ("[[step]]\njobs = ['fly 3GB']", "is no job"),
         ("[[step]]\njobs = ['read 3GB --what']", "No such option"),
-        ("[[", "is no TOML"),
+        ("[[", "is not a TOML file"),
     ],
 )
 def test_a_plan_that_is_none_is_one_line(printed: Printed, tmp_path: Path, text: str, said: str) -> None:

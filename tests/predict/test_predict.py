@@ -233,7 +233,7 @@ def test_page_one_has_the_answers_of_three_jobs(run: Run) -> None:
 def test_a_long_write_on_a_disk_that_nobody_wrote_so_long_is_refused(run: Run) -> None:
     found = why(job("write", "40GB"), run, changed(run))
     assert found is not None
-    assert "credits may end before" in found.why
+    assert "credits may end earlier" in found.why
     assert "storage.steady" in found.lifted_by
 
 

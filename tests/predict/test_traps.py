@@ -99,7 +99,7 @@ def test_a_cgroup_smaller_than_the_file(run: Run, group: Path, tmp_path: Path) -
 def test_memory_that_looks_like_a_disk(run: Run) -> None:
     if not os.access("/dev/shm", os.W_OK):
         pytest.skip("no file system in memory here")
-    assert "which is memory and no disk" in why(
+    assert "which is memory, not a disk" in why(
         answer(run, "write", "1GB", options=Options(), directory=Path("/dev/shm"))
     )
 

@@ -40,7 +40,11 @@ _EVERY_S: Final = 10.0
     help="Runs of each program.",
 )
 @click.option(
-    "--same", metavar="SHARE", default="5%", show_default=True, help="Which difference does not matter."
+    "--same",
+    metavar="SHARE",
+    default="5%",
+    show_default=True,
+    help="Treat smaller differences as no difference.",
 )
 @click.option(
     "--warmup",
@@ -48,17 +52,16 @@ _EVERY_S: Final = 10.0
     type=click.IntRange(0, _MOST),
     default=1,
     show_default=True,
-    help="Runs of each before, which do not count.",
+    help="Warm-up runs of each program, not counted.",
 )
 @click.option("--cpus", metavar="LIST", help="Run both on these CPUs: 0,2-3 (default: all allowed ones).")
 @click.option(
     "--prepare",
     metavar="COMMAND",
     multiple=True,
-    help="What a shell runs before each run, not timed; given twice: before the first program's, before the"
-    " second's.",
+    help="Shell command before each run, not timed; given twice: for the first program, then for the second.",
 )
-@click.option("--timeout", metavar="TIME", help="A run that takes longer is a failure: 30s, 5min.")
+@click.option("--timeout", metavar="TIME", help="Fail when a run takes longer: 30s, 5min.")
 @click.option(
     "--explain",
     "watched",
@@ -80,11 +83,11 @@ def command(
     show_output: bool,
     as_json: bool,
 ) -> int:
-    """Run two programs in turn and say which is faster, by how much, and how sure that is.
+    """Run two programs alternately and show which is faster, by how much, and how certain that is.
 
-    Each pair of runs gives one ratio, so what drifts changes both; which program is first is random. Each
-    program against itself shows what chance alone gives. Programs get no input, and their output is thrown
-    away.
+    Each pair of runs gives one ratio, so drift affects both; which program is first is random. Each
+    program against itself shows what chance alone gives. Programs get no input, and their output is
+    discarded.
 
     \b
     Examples:

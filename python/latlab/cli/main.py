@@ -33,7 +33,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Measure what interrupts a CPU, how often and for how long.",
     ),
     "explain": ("latlab.cli.explain", "Run a program and show where its wall time goes."),
-    "duet": ("latlab.cli.duet", "Run two programs in turn and show which is faster."),
+    "duet": ("latlab.cli.duet", "Run two programs alternately and show which is faster."),
     "show": ("latlab.cli.show", "Show a saved run; -v shows all details."),
     "report": ("latlab.cli.report", "Write a run as one HTML, PDF or Markdown file."),
     "chart": ("latlab.cli.chart", "Write one chart of a run as SVG, PNG or PDF."),

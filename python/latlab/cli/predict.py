@@ -22,12 +22,14 @@ _REFUSED = 3
 _REST = "rest"
 
 _OF_JOB = (
-    click.option("--block", metavar="SIZE", help="Bytes a call. [default: 128KiB]"),
-    click.option("--cold", is_flag=True, help="What is read is not in the page cache."),
-    click.option("--cached", is_flag=True, help="What is read is in the page cache."),
-    click.option("--direct", is_flag=True, help="Past the page cache (O_DIRECT)."),
+    click.option("--block", metavar="SIZE", help="Bytes per call. [default: 128KiB]"),
+    click.option("--cold", is_flag=True, help="The data is not in the page cache."),
+    click.option("--cached", is_flag=True, help="The data is in the page cache."),
+    click.option("--direct", is_flag=True, help="Bypass the page cache (O_DIRECT)."),
     click.option(
-        "--fsync", type=click.Choice(["end", "each", "none"]), help="When it is made durable. [default: none]"
+        "--fsync",
+        type=click.Choice(["end", "each", "none"]),
+        help="When writes are made durable. [default: none]",
     ),
     click.option("--read", "reading", is_flag=True, help="Read files or blocks instead of writing them."),
     click.option(
@@ -35,24 +37,24 @@ _OF_JOB = (
         metavar="N",
         type=click.IntRange(1, 4096),
         default=1,
-        help="Random blocks under way at once.",
+        help="Queue depth: concurrent random blocks.",
     ),
-    click.option("--random", is_flag=True, help="Read memory at random instead of in order."),
-    click.option("--rtt", metavar="TIME", help="Round trip to the server: 20ms."),
-    click.option("--rate", metavar="MBIT", type=float, help="What the path carries, 10^6 bits a second."),
+    click.option("--random", is_flag=True, help="Read memory at random instead of sequentially."),
+    click.option("--rtt", metavar="TIME", help="Round-trip time to the server: 20ms."),
+    click.option("--rate", metavar="MBIT", type=float, help="Bandwidth of the path in Mbit/s."),
     click.option(
         "--at-once",
         metavar="N",
         type=click.IntRange(1, 10_000),
         default=1,
-        help="Transfers under way at once.",
+        help="Concurrent transfers.",
     ),
     click.option(
         "--connections",
         type=click.Choice(["new", "kept"]),
-        help="A new connection for each transfer, or kept.",
+        help="A new connection for each transfer, or kept ones.",
     ),
-    click.option("--https", is_flag=True, help="New connections agree on keys first."),
+    click.option("--https", is_flag=True, help="Use TLS on new connections."),
 )
 
 
@@ -101,30 +103,29 @@ _OF_PROGRAM: Final = frozenset({"--", "--on", "--if-cached", "--disk"})
 @click.command("predict", cls=_JobOrProgram)
 @click.argument("words", metavar="JOB...", nargs=-1)
 @click.option(
-    "--run", "name", metavar="RUN", help="By the figures of this run. [default: the newest with them]"
+    "--run", "name", metavar="RUN", help="Use the figures of this run. [default: the newest that has them]"
 )
-@click.option("--dir", "directory", metavar="DIR", help="Where it is done. [default: where the run measured]")
+@click.option("--dir", "directory", metavar="DIR", help="Directory of the job. [default: that of the run]")
 @_job_options
-@click.option("--plan", metavar="FILE", help="The jobs of a TOML file, one after the other or at once.")
+@click.option("--plan", metavar="FILE", help="Predict the jobs of a TOML file, sequential or concurrent.")
 @click.option("--measure", is_flag=True, help="Measure what the job needs first, and keep that run.")
 @click.option(
-    "--calibrate", is_flag=True, help="Run twenty jobs here, three minutes: ranges hold what they show."
+    "--calibrate", is_flag=True, help="Run twenty jobs here for three minutes, and fit ranges to their times."
 )
-@click.option("--verify", is_flag=True, help="Run the program after --, and keep its time beside the answer.")
-@click.option("--record", is_flag=True, help="Show how many verified answers held.")
+@click.option("--verify", is_flag=True, help="Run the program after --, and store its time with the answer.")
+@click.option("--record", is_flag=True, help="Show how many verified predictions were within their range.")
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 @click.pass_context
 def command(context: click.Context, /, words: tuple[str, ...], *, as_json: bool, **options: Any) -> int:  # noqa: ANN401
-    """Say how long a job takes on this machine, as a range, or why that cannot be known.
+    """Predict how long a job takes on this machine, as a range, or say why that is unknown.
 
-    The range holds nine of ten jobs once --calibrate has run; before, it is what the figures of the run
-    differ by from repeat to repeat. Nothing is measured and nothing is written without --measure,
-    --calibrate or --verify.
+    After --calibrate, the range contains nine of ten kinds of jobs. Before, it covers
+    the variation between repeats. Nothing is measured or written without --measure, --calibrate or --verify.
 
     \b
     Examples:
       latlab predict read 30GB
-      latlab predict read ./data                        what of it is cached counts
+      latlab predict read ./data                        checks what is cached
       latlab predict write 5GB --fsync end
       latlab predict files 100000 10KB --read --cold
       latlab predict transfers 500 1MB --rtt 80ms --rate 200 --at-once 6
@@ -132,7 +133,7 @@ def command(context: click.Context, /, words: tuple[str, ...], *, as_json: bool,
       latlab predict read 2GB --cold --verify -- cat data.bin
       latlab predict list                               all jobs
       latlab predict --on other.latlab.jsonl -- ./program
-      latlab predict --if-cached -- ./program           a program elsewhere, or otherwise
+      latlab predict --if-cached -- ./program           programs; also on another machine
 
     Options of programs: latlab predict --help --
     """
@@ -195,7 +196,7 @@ def _options(given: dict[str, Any]) -> Options:
         raise UserError("--cold and --cached: name one of them, or none for both answers")
     rate, block = given["rate"], given["block"]
     if rate is not None and not 0 < rate < 1e9:  # noqa: PLR2004 - no path carries more
-        raise UserError("--rate takes 10^6 bits a second, above zero")
+        raise UserError("--rate takes Mbit/s above zero")
     options = Options(
         block=parse_size(block) if block else None,
         cache="cold" if given["cold"] else "cached" if given["cached"] else None,
@@ -262,7 +263,7 @@ def _steps(name: str) -> list[Step]:
     except OSError as error:
         raise UserError(f"{shown}: {clean(error.strerror)}") from None
     except ValueError as error:
-        raise UserError(f"{shown} is no TOML: {clean(error, most=200)}") from None
+        raise UserError(f"{shown} is not a TOML file: {clean(error, most=200)}") from None
     found = []
     for step in steps if isinstance(steps, list) else ():
         jobs = step.get("jobs") if isinstance(step, dict) else None
@@ -309,7 +310,7 @@ def _calibrate(directory: str | None, name: str | None) -> None:
         raise UserError(f"fewer than {kept.LEAST_KINDS} kinds of jobs could be run: ranges stay uncalibrated")
     sys.stdout.write(
         f"{found.kinds} kinds of jobs: ranges are {found.factor:.2f} times as wide as the model's,"
-        f" and hold {found.level:.0%} of kinds\n"
+        f" and contain {found.level:.0%} of kinds\n"
     )
 
 

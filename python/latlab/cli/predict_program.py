@@ -18,12 +18,14 @@ _RUN, _LAST = "--on", 2
 
 @click.command("predict", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @click.argument("program", nargs=-1, type=click.UNPROCESSED, metavar="[--] PROGRAM [ARGUMENTS]... | LEDGER")
-@click.option("--on", "other", metavar="RUN", help="On the machine of this run (also as the last two words).")
+@click.option(
+    "--on", "other", metavar="RUN", help="Predict for the machine of this run (also as the last two words)."
+)
 @click.option("--run", "here", metavar="RUN", help="Figures of this machine. [default: its newest runs]")
 @click.option("--runs", metavar="N", type=click.IntRange(1, 10_000), default=1, help="Run it N times.")
-@click.option("--if-cached", is_flag=True, help="If all that it reads were in memory.")
-@click.option("--block", metavar="SIZE", help="If it read in calls of this size.")
-@click.option("--disk", metavar="RATE", help="If its disk read this fast: 3GB/s.")
+@click.option("--if-cached", is_flag=True, help="Predict with all that it reads in memory.")
+@click.option("--block", metavar="SIZE", help="Predict with reads in calls of this size.")
+@click.option("--disk", metavar="RATE", help="Predict with a disk that reads this fast: 3GB/s.")
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 @click.pass_context
 def command(
@@ -38,7 +40,7 @@ def command(
     disk: str | None,
     as_json: bool,
 ) -> None:
-    """Run PROGRAM here and say how long it takes on another machine, or with one thing changed.
+    """Run PROGRAM here and predict how long it takes on another machine, or with one thing changed.
 
     LEDGER is a file of `latlab explain --json`. The program's output goes to standard error.
 
@@ -58,7 +60,7 @@ def command(
     rate, unit = parse_value(disk) if disk is not None else (None, "bytes_per_s")
     size = parse_size(block) if block is not None else None
     if unit != "bytes_per_s" or (rate is not None and rate <= 0):
-        raise UserError(f"--disk: {disk!r} is no rate; write it as 3GB/s")
+        raise UserError(f"--disk: {disk!r} is not a rate; write it as 3GB/s")
     if size == 0:
         raise UserError("--block takes a size above zero")
     options = Options(

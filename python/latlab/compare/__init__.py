@@ -81,7 +81,7 @@ class Figure:
         ratio: The second side over the first, with the corrected interval; None where not comparable.
         verdict: The interval, and what would have been seen; None where nothing could be computed.
         why: Why it is not comparable, or not judged.
-        apart: What tells it from another figure of the same name; else empty.
+        apart: What distinguishes it from another figure of the same name; else empty.
     """
 
     probe: str

@@ -121,7 +121,7 @@ class Check:
 
 
 def check(gates: Gates, found: Comparison) -> Check:
-    """Holds figures against their limits.
+    """Checks figures against their limits.
 
     Args:
         gates: A gate file.

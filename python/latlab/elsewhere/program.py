@@ -131,7 +131,7 @@ def kept_ledger(words: Sequence[str]) -> Explained | None:
         return msgspec.json.decode(path.read_bytes(), type=Explained)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         raise UserError(
-            f"{clean(path, most=200)!r} is no ledger: latlab explain --json FILE -- PROGRAM writes one"
+            f"{clean(path, most=200)!r} is not a ledger: latlab explain --json FILE -- PROGRAM writes one"
         ) from None
 
 
@@ -214,7 +214,7 @@ def elsewhere(explained: Explained, here: Run, there: Run) -> Elsewhere:
     if not fits:
         notes.append(
             f"It reads {format_bytes(explained.counters.read_chars)}, more than the other machine's memory"
-            f" ({format_bytes(scaled.memory)}): taken as read from the disk."
+            f" ({format_bytes(scaled.memory)}): assumed to be read from the disk."
         )
     elif _differ(cached, cold):
         branches.append(Branch("if what it reads is not in the page cache there", cold))
@@ -242,7 +242,7 @@ def lines(found: Elsewhere) -> Iterator[str]:
     yield f"{found.job}: {format_ns(found.wall_s * 1e9)} here"
     if found.refused is not None:
         yield f"No prediction: {found.refused.why}."
-        yield f"Lifted by: {found.refused.lifted_by}"
+        yield f"To get an answer: {found.refused.lifted_by}"
         return
     for branch in found.branches:
         yield f"{branch.when or 'predicted'}: {branch}"

@@ -87,10 +87,10 @@ _SPAWN: Final = (Figures("kernel.spawn", lambda p: p.operation in {"posix_spawn"
 COMPUTING: Final = ("compute", "user-cpu", "garbage-collection", "unexplained")
 """Bracketed: between the lowest and the highest ratio of `MIX` and `MEMORY`."""
 UNSCALED: Final[Mapping[str, str]] = {
-    "network": "the other side and the path decide",
-    "sleep": "it asks for that time",
-    "run-queue-wait": "other programs decide",
-    "interrupts-for-others": "other programs decide",
+    "network": "it depends on the other side and the path",
+    "sleep": "the program requests this time",
+    "run-queue-wait": "it depends on other programs",
+    "interrupts-for-others": "it depends on other programs",
 }
 """Taken as it was here, and why."""
 TABLE: Final[Mapping[tuple[str, str], tuple[Figures, ...]]] = {

@@ -104,7 +104,7 @@ class Scaled:
         self._hidden_reads()
         self._uncached()
         if any(piece.row == "storage-wait" for piece in self.pieces):
-            self.notes.append("Its disks are taken to be those that the runs measured.")
+            self.notes.append("Its disks are assumed to be those that the runs measured.")
 
     def _share(self, row: Row) -> Draws:
         """A share of wall time, within its interval: above and below apart, as intervals are lopsided."""
@@ -138,15 +138,17 @@ class Scaled:
             more = cpus > cpus_of(self.here) and most > cpus_of(self.here)
             if more:
                 self.notes.append(
-                    f"Its {most} threads find {cpus:g} CPUs there, {cpus_of(self.here):g} here: what more of"
-                    " them gain is not predicted."
+                    f"Its {most} threads have {cpus:g} CPUs there and {cpus_of(self.here):g} here: the gain"
+                    " from more CPUs is not predicted."
                 )
             return np.ones(DRAWS), 1.0
         # Of n threads that run, n / cpus in turn; the mean of n is known, and that it is from 1 to `most`.
         low = max(1.0, busy / cpus)
         part = (busy - 1) / (most - 1) if most > 1 else 0.0
         high = max(low, part * max(1.0, most / cpus) + (1 - part) * max(1.0, 1 / cpus))
-        self.notes.append(f"It runs {busy:.1f} threads at once here; the other machine has {cpus:g} CPUs.")
+        self.notes.append(
+            f"It runs {busy:.1f} threads concurrently here; the other machine has {cpus:g} CPUs."
+        )
         own: Draws = self.rng.uniform(low, high, DRAWS)
         return own, (low + high) / 2
 
@@ -154,7 +156,7 @@ class Scaled:
         if name in ratios.UNSCALED:
             times, mid, how = np.ones(DRAWS), 1.0, "as here"
             if name == "run-queue-wait":
-                times, how = self.rng.uniform(0.0, 2.0, DRAWS), "from none to twice as much"
+                times, how = self.rng.uniform(0.0, 2.0, DRAWS), "between none and twice as much"
             by = f"{how}: {ratios.UNSCALED[name]}"
         else:
             found = self._times(name, part, now_mid)
@@ -180,7 +182,7 @@ class Scaled:
                     self.refused = _no_figure(found, CATEGORIES[name][0], share)
                     return None
                 logs = self.rng.uniform(-math.log(_LITTLE), math.log(_LITTLE), DRAWS)
-                self._known[key] = np.exp(logs), 1.0, f"no figure of {found.probe}; little of it"
+                self._known[key] = np.exp(logs), 1.0, f"no figure of {found.probe}; a small share"
             else:
                 self._use(found)
                 by = ", ".join(dict.fromkeys(ratio.probe for ratio in found))

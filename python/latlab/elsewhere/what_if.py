@@ -35,7 +35,7 @@ def block(explained: Explained, limits: Limits, size: int) -> Range | Refused:
     now, count, total = mean(counters.read_chars, counters.read_calls)
     reading = moved(explained).reading
     if not count or reading <= 0:
-        return Refused("it reads nothing by calls, so there is no block size", _FROM_DISK)
+        return Refused("it reads nothing with system calls, so there is no block size", _FROM_DISK)
     cold = min((counters.device_read_bytes or 0.0) / total, 1.0)
     names = [name for name, share in (("read-disk", cold), ("read-memory", 1 - cold)) if share > 0]
     missing = next((name for name in names if limits.at(name) is None), None)

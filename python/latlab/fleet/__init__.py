@@ -1,4 +1,4 @@
-"""Which machine of many is slow: each against the others of its kind, at a known rate of false names."""
+"""Which machine of many is slow: each against the others of its kind, at a known rate of false alarms."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class Distances:
 
 
 def distances(values: Floats, errors: Floats) -> Distances:
-    """Holds each host against its peers.
+    """Compares each host with its peers.
 
     Args:
         values: Logarithms of figures of which more is slower, hosts × figures; NaN where there is none.

@@ -127,7 +127,7 @@ def merge(files: Iterable[Path]) -> Survey:
 
 
 def survey(found: Sequence[Host], names: Mapping[Key, str]) -> Survey:
-    """Holds each host against the others of its class.
+    """Compares each host with the others of its class.
 
     Args:
         found: The hosts.

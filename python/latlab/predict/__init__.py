@@ -227,4 +227,4 @@ def _figure(run: Run, words: Sequence[str], options: Options) -> Figure:
 
 def _no_path(name: str) -> tuple[int, int]:
     """No path is looked at for the machine of a run."""
-    raise UserError(f"{name!r} is no size, as 30GB")
+    raise UserError(f"{name!r} is not a size, such as 30GB")

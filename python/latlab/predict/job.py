@@ -135,7 +135,7 @@ KINDS: Final[dict[Kind, tuple[str, str]]] = {
     "copy": ("SIZE|PATH", "copy a file, or all of a folder: --cold or --cached, --fsync"),
     "files": ("COUNT SIZE", "write small files, or read them with --read: --cold or --cached, --fsync each"),
     "random": ("COUNT SIZE", "write blocks at random places of a file, or read them with --read: --depth"),
-    "scan": ("SIZE", "read memory in order, or at random with --random"),
+    "scan": ("SIZE", "read memory sequentially, or at random with --random"),
     "syscalls": ("COUNT", "make the cheapest system call"),
     "transfers": ("COUNT SIZE", "fetch files over HTTP: --rtt, --rate, --at-once, --connections new or kept"),
     "requests": ("COUNT", "ask a server for a byte: --rtt, --at-once, --connections new or kept"),
@@ -182,7 +182,7 @@ def parse(words: Sequence[str], options: Options, size_of: Callable[[str], tuple
     kind = next((own for own in KINDS if own == name), None)
     if kind is None:
         raise UserError(
-            f"{clean(name, most=60)!r} is no job: {listed(list(KINDS))}; `latlab predict list` shows them"
+            f"{clean(name, most=60)!r} is not a job: {listed(list(KINDS))}; `latlab predict list` shows them"
         )
     for field, flag in _FLAGS.items():
         if getattr(options, field) != getattr(Options(), field) and field not in _ALLOWED[kind]:

@@ -84,7 +84,9 @@ def place_of(name: str) -> Place:
         status = Path(name).stat()
     except (OSError, ValueError) as error:
         why = clean(getattr(error, "strerror", None) or error)
-        raise UserError(f"{shown!r} is neither a size, as 30GB, nor a path that can be read: {why}") from None
+        raise UserError(
+            f"{shown!r} is neither a size, such as 30GB, nor a path that can be read: {why}"
+        ) from None
     if stat.S_ISREG(status.st_mode):
         known = [(Path(name), status)]
     elif stat.S_ISDIR(status.st_mode):

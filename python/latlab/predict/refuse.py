@@ -110,11 +110,11 @@ def _of_system(job: Job, run: Run, here: Machine, place: Place | None) -> Iterat
     kind = here.text("dir.file_system.kind") or "unknown"
     point = here.text("dir.file_system.mount_point") or "/"
     if kind in MEMORY or here.flag("dir.file_system.in_memory"):
-        yield Refused(f"{point} is {kind}, which is memory and no disk", f"latlab predict scan {job.bytes}")
+        yield Refused(f"{point} is {kind}, which is memory, not a disk", f"latlab predict scan {job.bytes}")
     flags = ("dir.file_system.network", "dir.file_system.user_space")
     if kind.startswith(REMOTE) or any(here.flag(at) for at in flags):
         yield Refused(
-            f"{point} is {kind}: a server or a program answers there, and what it does is not known",
+            f"{point} is {kind}: a server or a program answers there, and its speed is unknown",
             "latlab explain -- COMMAND (it runs the job and says where its time goes)",
         )
     for name, at in _SYSTEM.items():
@@ -134,7 +134,7 @@ def _of_system(job: Job, run: Run, here: Machine, place: Place | None) -> Iterat
     reported = options if isinstance(options, list) else []
     if kind in PACKED or any(str(each).startswith(COMPRESSED) for each in reported):
         yield Refused(
-            f"{point} is {kind}, which compresses: how many bytes reach the disk is not known",
+            f"{point} is {kind}, which compresses: how many bytes reach the disk is unknown",
             "latlab explain -- COMMAND (it runs the job and says where its time goes)",
         )
     free = here.integer("dir.file_system.available_bytes")
@@ -149,7 +149,7 @@ def _of_system(job: Job, run: Run, here: Machine, place: Place | None) -> Iterat
 
 
 def _of_stream(job: Job, run: Run) -> Iterator[Refused]:
-    """A device that slows down in a long stream, or of which nobody knows whether it does."""
+    """A device that slows down in a long stream, or of which that is unknown."""
     from latlab.topics import storage_steady  # noqa: PLC0415 - only where a run has such streams
 
     probed = [record for record in run.records if record.probe == storage_steady.PROBE]
@@ -165,15 +165,15 @@ def _of_stream(job: Job, run: Run) -> Iterator[Refused]:
         if moved and last < _FALLEN * first and job.bytes > EXTRAPOLATED * moved:
             yield Refused(
                 f"within {format_bytes(moved)} the disk slowed down to {format_percent(last / first)} of its"
-                " rate; how it goes on is not known",
+                " rate; its later rate is unknown",
                 remedy,
             )
     if job.writes and job.bytes > _PROBED_BYTES:
         written = max((r.work.bytes for r in probed if r.point.operation == "write"), default=0)
         if job.bytes > EXTRAPOLATED * written:
             yield Refused(
-                f"nobody has written more than {format_bytes(written)} here: a drive's cache or a cloud's"
-                " credits may end before",
+                f"no run has written more than {format_bytes(written)} here: a drive's cache or a cloud's"
+                " credits may end earlier",
                 remedy,
             )
 

@@ -97,7 +97,8 @@ def read(job: Job, known: Known, count: int, size: float) -> list[Case]:
             parts += _cold(known, count * (1 - share), size)
         cases.append(
             Case.of(
-                parts, when and ("if they are in the page cache" if share else "if not, and their names are")
+                parts,
+                when and ("if they are in the page cache" if share else "if only their names are cached"),
             )
         )
     return cases

@@ -37,8 +37,8 @@ def transfers(job: Job, known: Known) -> list[Case]:
         )
     if job.kind == "transfers" and options.rate is None:
         raise NotGivenError(
-            "the rate of the path is not given: nobody promises a server's speed",
-            "latlab predict … --rate 200 (10^6 bits a second)",
+            "the rate of the path is not given, and the server's speed is unknown",
+            "latlab predict … --rate 200 (Mbit/s)",
         )
     cases = []
     for when, connections in _CASES:

@@ -34,7 +34,7 @@ def verify(found: Prediction, command: Sequence[str], directory: str | None) -> 
     """
     if found.only is None:
         why = found.refused.why if found.refused else "name --cold or --cached"
-        raise UserError(f"{found.job}: there is not one answer to verify: {why}")
+        raise UserError(f"{found.job}: verification needs exactly one answer: {why}")
     begun = time.perf_counter()
     try:
         ended = subprocess.run(command, stdout=_STDERR, check=False)  # noqa: S603 - the user's own
@@ -43,7 +43,7 @@ def verify(found: Prediction, command: Sequence[str], directory: str | None) -> 
     seconds = time.perf_counter() - begun
     if ended.returncode:
         raise UserError(
-            f"{clean(command[0], most=100)!r} ended with {ended.returncode}: its time says nothing"
+            f"{clean(command[0], most=100)!r} ended with {ended.returncode}: its time does not count"
         )
     machine = kept.identity(describe(directory).machine)
     outcome = outcome_of(

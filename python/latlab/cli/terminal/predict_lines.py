@@ -31,7 +31,7 @@ def predict_lines(found: Prediction, run: Run, screen: Screen) -> list[Line]:
     if found.refused is not None:
         lines = screen.wrapped(f"{found.job}: no answer; {found.refused.why}.", rest="  ")
         first = [styled(line.text, "bold") for line in lines]
-        return [*first, *screen.wrapped(f"To lift that: {found.refused.lifted_by}", rest="  ")]
+        return [*first, *screen.wrapped(f"To get an answer: {found.refused.lifted_by}", rest="  ")]
     lines = []
     for branch in found.branches:
         reported = f"no answer, the range is {_span(branch.range)}" if branch.wide else branch
@@ -57,9 +57,9 @@ def _details(found: Prediction, run: Run) -> Iterator[str]:
             yield f"{branch.when + ': ' if branch.when else 'of that, '}{listed(reported)}"
     wide = max((branch.widest for branch in found.branches), key=lambda part: part.spread[0])
     yield (
-        "most of the range is how well the path is known"
+        "most of the range comes from the uncertainty of the path"
         if wide.resource == "path"
-        else f"most of the range is what {wide.name} differed by from repeat to repeat"
+        else f"most of the range is the variation of {wide.name} between repeats"
     )
     sources = [f"{source.probe} ({source.point})" for source in found.sources]
     yield f"from {listed(sources)}; measured {run.header.started[:16].replace('T', ' ')}"

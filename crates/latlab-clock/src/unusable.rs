@@ -13,9 +13,7 @@ pub enum Unusable {
     #[error("the CPU does not offer {0} (CPUID)")]
     Missing(&'static str),
     /// `prctl(PR_SET_TSC)` made reading the counter a fault.
-    #[error(
-        "this process may not read the counter (prctl PR_SET_TSC): SIGSEGV would kill it"
-    )]
+    #[error("this process may not read the counter (prctl PR_SET_TSC): SIGSEGV would kill it")]
     Forbidden,
     /// The kernel does not keep time with the counter although it could see it.
     #[error(

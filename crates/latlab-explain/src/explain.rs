@@ -195,9 +195,7 @@ impl Runs<'_> {
             Stdin::File(at) => Some(at),
             Stdin::Nothing => None,
             Stdin::Gone => {
-                return Ok(Some(
-                    "the first run consumed its input, which is not a file; use < FILE",
-                ));
+                return Ok(Some("the first run consumed its input, which is not a file; use < FILE"));
             }
         };
         let Ok(nowhere) = File::options().write(true).open("/dev/null") else {

@@ -105,9 +105,7 @@ fn about_symbols(tally: &Tally) -> String {
     let nameless = match tally.mix.nameless() {
         Some(share) if share > 0.0 => {
             let share = 100.0 * share;
-            format!(
-                " {share:.1} % of those in the program's code are in functions without a symbol."
-            )
+            format!(" {share:.1} % of those in the program's code are in functions without a symbol.")
         }
         _ => String::new(),
     };

@@ -218,7 +218,11 @@ fn memory(answer: &Answer, calls: &Calls, notes: &mut Notes) -> Memory {
     let free = kib("FreePhysicalMemory");
     Memory {
         total_bytes: notes.must("memory.total_bytes", total, "Win32_ComputerSystem does not report it"),
-        available_bytes: notes.must("memory.available_bytes", free, "Win32_OperatingSystem does not report it"),
+        available_bytes: notes.must(
+            "memory.available_bytes",
+            free,
+            "Win32_OperatingSystem does not report it",
+        ),
         swap_total_bytes: mib("AllocatedBaseSize"),
         swap_used_bytes: mib("CurrentUsage"),
         page_bytes: calls.page_bytes,

@@ -274,7 +274,11 @@ fn memory(keys: &Keys, vm_stat: &str, calls: &Calls, notes: &mut Notes) -> Memor
     let swap = keys.text("vm.swapusage");
     Memory {
         total_bytes: notes.must("memory.total_bytes", keys.number("hw.memsize"), "sysctl has no hw.memsize"),
-        available_bytes: notes.must("memory.available_bytes", available(vm_stat), "vm_stat does not report it"),
+        available_bytes: notes.must(
+            "memory.available_bytes",
+            available(vm_stat),
+            "vm_stat does not report it",
+        ),
         swap_total_bytes: swap.as_deref().and_then(|swap| swap_part(swap, "total")),
         swap_used_bytes: swap.as_deref().and_then(|swap| swap_part(swap, "used")),
         page_bytes: notes.must("memory.page_bytes", page_bytes, "sysctl has no hw.pagesize"),

@@ -26,7 +26,8 @@ impl Server {
     fn new(py: Python<'_>, bind: Option<&str>, secret: Option<Vec<u8>>) -> PyResult<Self> {
         let bind: Option<SocketAddr> = bind
             .map(|text| {
-                text.parse().map_err(|_| PyValueError::new_err(format!("{text} is not an address with a port")))
+                text.parse()
+                    .map_err(|_| PyValueError::new_err(format!("{text} is not an address with a port")))
             })
             .transpose()?;
         let threads = std::thread::available_parallelism().map_or(1, |cpus| cpus.get().min(MOST_THREADS));

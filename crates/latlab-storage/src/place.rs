@@ -87,9 +87,10 @@ impl Place {
     pub fn open(path: &Path, purpose: Purpose) -> Result<Self, StorageError> {
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
         let directory = rustix::fs::open(path, flags, Mode::empty()).map_err(|errno| match errno {
-            Errno::NOTDIR | Errno::LOOP => {
-                StorageError::Refused("scratch files need a directory, not a symbolic link: name the directory itself with --dir".to_owned())
-            }
+            Errno::NOTDIR | Errno::LOOP => StorageError::Refused(
+                "scratch files need a directory, not a symbolic link: name the directory itself with --dir"
+                    .to_owned(),
+            ),
             other => StorageError::asking("opening the directory for scratch files")(other),
         })?;
         let stat =

@@ -110,7 +110,7 @@ _OF_PROGRAM: Final = frozenset({"--", "--on", "--if-cached", "--disk"})
 @click.option("--plan", metavar="FILE", help="Predict the jobs of a TOML file, sequential or concurrent.")
 @click.option("--measure", is_flag=True, help="Measure what the job needs first, and keep that run.")
 @click.option(
-    "--calibrate", is_flag=True, help="Run twenty jobs here for three minutes, and fit ranges to their times."
+    "--calibrate", is_flag=True, help="Run 22 jobs here for three minutes, and fit ranges to their times."
 )
 @click.option("--verify", is_flag=True, help="Run the program after --, and store its time with the answer.")
 @click.option("--record", is_flag=True, help="Show how many verified predictions were within their range.")

@@ -10,8 +10,7 @@ use crate::{heap, no_memory};
 mod system;
 
 #[cfg(not(target_os = "linux"))]
-const ELSEWHERE: &str =
-    "memory mappings are measured on Linux only, so far";
+const ELSEWHERE: &str = "memory mappings are measured on Linux only, so far";
 
 /// The probe.
 pub struct Map;

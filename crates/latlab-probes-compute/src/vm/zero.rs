@@ -9,8 +9,7 @@ use latlab_probes_shared::prelude::*;
 mod system;
 
 #[cfg(not(target_os = "linux"))]
-const ELSEWHERE: &str =
-    "memory mappings are measured on Linux only, so far";
+const ELSEWHERE: &str = "memory mappings are measured on Linux only, so far";
 
 /// The probe.
 pub struct Zero;

@@ -173,12 +173,8 @@ fn supported(env: &Env) -> Support {
     if env.settings.url.is_some() {
         return no_kernel(work::HERE, env).map_or(Support::Yes, Support::No);
     }
-    let usual = support_beside(
-        work::HERE,
-        env,
-        "a child process that answers",
-        "the server and its client share it",
-    );
+    let usual =
+        support_beside(work::HERE, env, "a child process that answers", "the server and its client share it");
     if !matches!(usual, Support::No(_)) && matches!(path_asked(&env.settings), Ok(Some(_))) {
         return Support::Degraded(
             "--delay, --rate and --distance do not apply to this probe: its requests go over the loopback. \

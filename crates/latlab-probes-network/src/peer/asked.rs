@@ -33,9 +33,7 @@ pub(crate) fn named_by_tls(settings: &Settings) -> Option<bool> {
 /// The path that the settings ask for; none when they leave it at the loopback.
 pub(crate) fn path_asked(settings: &Settings) -> Result<Option<PathSpec>, String> {
     let mut spec = match (&settings.distance, settings.delay_ms) {
-        (Some(name), _) => {
-            PathSpec::preset(name).ok_or_else(|| format!("no distance is named {name:?}"))?
-        }
+        (Some(name), _) => PathSpec::preset(name).ok_or_else(|| format!("no distance is named {name:?}"))?,
         (None, Some(ms)) => PathSpec { rtt_us: nearest(ms * 1e3), rate_bit_per_s: None, queue_bytes: None },
         (None, None) if settings.rate_mbit.is_none() => return Ok(None),
         (None, None) => PathSpec { rtt_us: 0, rate_bit_per_s: None, queue_bytes: None },

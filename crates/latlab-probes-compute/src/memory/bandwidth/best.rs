@@ -358,7 +358,7 @@ mod tests {
             for level in levels {
                 assert!(level["share"].is_null() && level["best_bytes_per_cycle"].is_null());
                 assert!(level["bytes_per_cycle"]["value"].is_f64());
-                assert!(level["source"].as_str().is_some_and(|text| text.contains("no document")));
+                assert!(level["source"].as_str().is_some_and(|text| text.contains("no vendor document")));
             }
         }
     }

@@ -152,5 +152,5 @@ fn disturbed_points_are_shown_and_make_no_knee() {
     assert!(found(false)[0]["knee"].is_object());
     let busy = &found(true)[0];
     assert!(busy["knee"].is_null() && busy["points"][1]["disturbed"] == true);
-    assert!(busy["note"].as_str().expect("a reason").contains("others used the CPUs"));
+    assert!(busy["note"].as_str().expect("a reason").contains("other programs used the CPUs"));
 }

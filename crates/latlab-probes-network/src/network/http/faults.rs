@@ -81,7 +81,7 @@ fn ends_with(url: &str, words: &str) {
 #[test]
 fn whatever_a_server_does_wrong_ends_the_probe_with_its_reason() {
     for (right, then, words) in [
-        (4, &b"220 ready\r\n\r\n"[..], "no answer"),
+        (4, &b"220 ready\r\n\r\n"[..], "the response is invalid"),
         (4, b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n", "status 503"),
         (0, b"HTTP/1.1 301 Moved\r\nContent-Length: 0\r\n\r\n", "redirection"),
         (4, b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok", "ended after 2 bytes"),

@@ -175,7 +175,11 @@ fn steps_are_added_where_a_sweep_bends_and_beyond_an_end_that_rises() {
     assert_eq!(added(&sweep(&rising)), [96]);
     let knee = &concluded(&sweep(&rising))["knees"][0];
     assert!(knee["knee"].is_null() && knee["at_least"] == json!(64.0), "{knee}");
-    assert!(knee["not_found"].as_str().is_some_and(|why| why.contains("1.43-fold from 32 at once to 64")));
+    assert!(
+        knee["not_found"]
+            .as_str()
+            .is_some_and(|why| why.contains("1.43-fold from 32 concurrent transfers to 64"))
+    );
 }
 
 #[test]

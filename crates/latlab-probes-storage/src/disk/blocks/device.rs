@@ -247,7 +247,7 @@ mod tests {
     fn what_cannot_be_known_says_why() {
         let time = of_blocks(10, counted(1_000, 40));
         for (time, operations, ns, bytes, why) in [
-            (DeviceTime::default(), 10, 6e8, 10, "nothing here counts"),
+            (DeviceTime::default(), 10, 6e8, 10, "no counter here"),
             (time, 10_000, 6e8, 20_480_000, "others used the device: it moved 2.0 times"),
             (time, 1_000, 6e8, 40_960_000, "10.00 requests"),
             (of_blocks(10, counted(10, 1)), 100, 6e8, 409_600, "milliseconds"),

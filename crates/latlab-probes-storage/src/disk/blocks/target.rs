@@ -100,7 +100,8 @@ impl Target {
 
     /// What a record of this file must say.
     pub(crate) fn flags(&self) -> Vec<String> {
-        let unknown = "a user's file: it is unknown whether its contents compress, and whether the reads returned them";
+        let unknown =
+            "a user's file: it is unknown whether its contents compress, and whether the reads returned them";
         self.test.contents.is_none().then(|| unknown.to_owned()).into_iter().collect()
     }
 }

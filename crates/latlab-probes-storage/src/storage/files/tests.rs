@@ -203,7 +203,7 @@ fn a_warm_pass_whose_files_the_kernel_had_taken_back_is_taken_again_and_fails_wh
         let Some((_own, env)) = python_of("taken-back", Fault::TakenBack(times)) else { return };
         for proof in proofs(&env, &[Task::new(MANY, Operation::ReadWarm, Arm::Python)]) {
             assert_eq!(check(&proof, "read from memory").ok, holds, "{proof:?}");
-            assert!(proof.flags.iter().any(|flag| flag.contains("taken again")), "{proof:?}");
+            assert!(proof.flags.iter().any(|flag| flag.contains("repeated")), "{proof:?}");
         }
     }
 }
@@ -365,7 +365,7 @@ fn blocks_that_go_up_and_down_are_no_drift_and_single_files_far_apart_have_no_ty
 
     let growing = seen([10e3, 11e3, 12e3, 20e3, 21e3, 22e3]);
     let said = growing.drifted(true).expect("all later ones are slower");
-    assert!(said.contains("21.0 µs in the later half") && said.contains("earlier blocks left"), "{said}");
+    assert!(said.contains("21.0 µs in the later half") && said.contains("left by earlier blocks"), "{said}");
     assert!(!growing.drifted(false).expect("also of reads").contains("left"));
     assert_eq!(seen([10e3, 11e3, 12e3, 10e3, 11e3, 12e3]).drifted(true), None);
 }

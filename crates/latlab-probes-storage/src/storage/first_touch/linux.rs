@@ -54,8 +54,7 @@ fn root(env: &Env) -> Result<OwnedFd, String> {
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
     rustix::fs::open(path, flags, Mode::empty()).map_err(|errno| match errno {
         Errno::NOTDIR | Errno::LOOP => {
-            "--first-touch needs a directory, not a symbolic link: name the directory itself"
-                .to_owned()
+            "--first-touch needs a directory, not a symbolic link: name the directory itself".to_owned()
         }
         other => format!("opening the directory (--first-touch): {}", std::io::Error::from(other)),
     })

@@ -71,7 +71,7 @@ mod on_a_disk {
         assert!(env.disk.budget().spent_bytes() <= disk::file_bytes(&env) + stretch);
         let findings = proofs[0].findings.as_ref().expect("findings");
         assert_eq!(findings["sustained"], false, "{findings}");
-        assert!(findings["why"].as_str().expect("a reason").contains("20 s are the least"));
+        assert!(findings["why"].as_str().expect("a reason").contains("at least 20 s are needed"));
     }
 
     #[test]

@@ -239,7 +239,7 @@ mod tests {
     fn a_few_seconds_are_never_sustained_however_steady() {
         assert_eq!(
             why(&slices(&[(1000.0, 19.5)])),
-            "only 19.5 s were measured and bursts last longer: 20 s are the least"
+            "only 19.5 s were measured and bursts last longer: at least 20 s are needed"
         );
         let ended = judge(&slices(&[(2000.0, 1.0)]), Way::Write, FILE, true);
         assert!(!ended.sustained && ended.why.ends_with("gives it more)"), "{ended:?}");
@@ -288,6 +288,6 @@ mod tests {
         let elsewhere = judge(&slices(&[(1000.0, 4.25), (3000.0, 20.0)]), Way::Read, 3_000_000_000, false);
         assert!(elsewhere.steps[0].contains("slowed it down"), "{:?}", elsewhere.steps);
         let down = judge(&slices(&[(1000.0, 4.0), (300.0, 20.0)]), Way::Read, FILE, false);
-        assert!(down.steps[0].contains("other users of the disk begin"), "{:?}", down.steps);
+        assert!(down.steps[0].contains("other programs begin to use the disk"), "{:?}", down.steps);
     }
 }

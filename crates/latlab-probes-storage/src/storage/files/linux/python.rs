@@ -107,9 +107,8 @@ impl<'env> Python<'env> {
                 format!("the Python program moved {bytes} of {expected} bytes")
             }));
         }
-        parse(&result, job, clock, begin).ok_or_else(|| {
-            ProbeError::Proof("the Python program wrote unexpected time stamps".to_owned())
-        })
+        parse(&result, job, clock, begin)
+            .ok_or_else(|| ProbeError::Proof("the Python program wrote unexpected time stamps".to_owned()))
     }
 
     fn result(&self) -> Result<Vec<u8>, ProbeError> {

@@ -105,7 +105,7 @@ or with the line 512 bytes ahead asked for by a prefetch for writing (arena-pref
 from a vector that grows as it is pushed to and links nodes by number (vec).
 
 Each build begins with the same memory, in a child process whose heap nothing else uses: malloc's heap has been freed and given back to the system (malloc_trim; elsewhere than with glibc each block is a new process instead), \
-arenas are mapped anew, untimed, and unmapped afterwards. As much memory as a build needs is touched once before the first one, because a virtual machine's host may have to find it first. \
+arenas are newly mapped, untimed, and unmapped afterwards. As much memory as a build needs is touched once before the first one, because a virtual machine's host may have to find it first. \
 Huge pages are refused for arenas, so that all variants have the same pages.
 
 A request of 32 bytes takes 48 bytes of glibc's heap (8 for its size, in steps of 16), so that a list from malloc has half as many pages again as the arena's. Its parts are measured separately: \

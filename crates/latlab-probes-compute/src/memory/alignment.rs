@@ -126,7 +126,7 @@ impl Probe for Alignment {
         question: "What does it cost to read or write an unaligned number?",
         method: "Independent 8-byte loads and stores, in assembly, within 16 KiB, which the first-level cache holds. \
 An offset below 64 is where each access begins within its line: 0 is aligned, 1 and 4 are not but stay within the line, at 60 the access has four bytes in one line and four in the next. \
-One access is made to each of 256 lines in turn, all at the same place of their lines, of which some CPUs serve two a cycle although they load three neighbours. At 4,092 the access has four bytes in one page and four in the next; there are four such places, visited in turn, because \
+Each of 256 lines is accessed in sequence, always at the same offset; some CPUs serve two such accesses a cycle although they can load three adjacent words. At 4,092 the access has four bytes in one page and four in the next; there are four such places, visited in turn, because \
 more of them would not fit the two sets of the first-level cache into which the ends and the beginnings of all pages fall. Offset 4,088 is its control: the same four places, aligned.
 
 This is throughput: what such accesses cost in a loop that has plenty of them, most of it hidden by overlap where they are aligned. \

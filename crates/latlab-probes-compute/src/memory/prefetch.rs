@@ -173,7 +173,7 @@ Each line holds its own address; the next place is that address, once loaded, pl
 and a load needs the result of the one before it, as with pointers. A pass with a large stride visits few lines; the next pass takes another line within the stride, in random order, until all were visited. \
 So no line is visited while a cache may still hold it, nor right after an adjacent line that may have been fetched with it.
 
-Huge pages are requested, because random order over small ones pays for a translation at each load and strided order hardly does, which is no prefetching. Where they were not obtained the record says so, and where a host maps a \
+Huge pages are requested, because random order over small ones pays for a translation at each load and strided order hardly does, which is not prefetching. Where they were not obtained the record says so, and where a host maps a \
 guest's memory in small pages they do not help: hidden_share then includes what is saved on translations, which are prefetched too. The second working set lies in the third-level cache; its lines are touched before each block in the order of the walk. The large one is not \
 prepared: each order goes on where it ended.
 

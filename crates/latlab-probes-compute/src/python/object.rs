@@ -282,7 +282,7 @@ NumPy is imported from where the user has it, outside anything timed and with on
 An array that is kept has fresh pages instead, already zero, and the first write pays then (vm.fault). \
 numpy-in-place adds to an array of floats where it is; numpy-temporary makes a new array for each sum and frees the old one.
 
-Proof: what every window's run returns is compared with what so many operations must give; for array creation, the same code runs once with a creator that counts.",
+Proof: what every window's run returns is compared with what that number of operations must give; for array creation, the same code runs once with a creator that counts.",
         method_version: 1,
         convention: "one operation; of lists, strings and arrays one whole object made and the one before it freed",
         needs: &["the interpreter; NumPy for the arrays"],

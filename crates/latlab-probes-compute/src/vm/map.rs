@@ -75,12 +75,12 @@ impl Probe for Map {
         tier: Tier::Vm,
         title: "mapping, unmapping, protecting and giving back memory",
         question: "What do the system calls cost that map memory, take it back or change its protection, and how does that grow with its size?",
-        method: "Each call is timed alone, on anonymous private memory in 4 KiB pages. map: mmap, which only notes the mapping; the pages come with their first touch (vm.fault). \
-map-populate: mmap with MAP_POPULATE, which finds, clears and maps all of them. unmap: munmap of memory of which every page was written. protect: mprotect of such memory to read-only. dontneed: madvise(MADV_DONTNEED) of such memory, which takes the pages back and leaves the mapping. \
+        method: "Each call is timed alone, on anonymous private memory in 4 KiB pages. map: mmap, which only records the mapping; pages are allocated at their first touch (vm.fault). \
+map-populate: mmap with MAP_POPULATE, which finds, clears and maps all of them. unmap: munmap of memory of which every page was written. protect: mprotect of such memory to read-only. dontneed: madvise(MADV_DONTNEED) of such memory, which frees the pages and keeps the mapping. \
 Creating and touching the memory is not timed.
 
 Huge pages are refused (MADV_NOHUGEPAGE; for map-populate by PR_SET_THP_DISABLE, for the time of a block): one of them replaces 512 pages. This process has one active thread, so no other CPU has to drop translations; in a program with busy threads unmap, protect and dontneed cost more. \
-The kernel may join a mapping to its neighbour, which makes map and unmap a little cheaper or more expensive.
+The kernel may join a mapping to its neighbour, which makes map and unmap slightly faster or slower.
 
 Proof: after map no page has memory, after map-populate all, after unmap the range is gone, after dontneed none has memory, and after protect the kernel refuses to write to it.
 

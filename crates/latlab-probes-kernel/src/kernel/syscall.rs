@@ -61,7 +61,7 @@ impl Probe for Syscall {
         title: "system calls that do nothing",
         question: "What does the cheapest request to the kernel cost?",
         method: "Calls that the kernel answers immediately, made consecutively through the C library's syscall(), in windows of about 20 µs; a window's mean is one value. \
-What remains is the way into the kernel and back, with what this kernel does on it against attacks that leak memory between the two.
+What remains is the entry into the kernel and the return, including this kernel's mitigations of attacks that leak memory between the two.
 
 getppid is the shortest call: it reads one number, and no library caches it. read-0 reads no bytes from /dev/null: a file descriptor is looked up and the file's own function called. \
 futex-wake looks for a sleeping thread where there is none, as a lock's release does when it has to ask the kernel.

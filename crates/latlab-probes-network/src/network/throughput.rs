@@ -171,7 +171,7 @@ impl Probe for Throughput {
         question: "How many bytes a second go to another process through sockets, and do several connections carry more than one?",
         method: "Each stream is a connection with a thread at either end: one here that sends messages of one size, one in a process of its own that reads what arrives, at most 128 KiB at a time. A value is the rate of all streams together in one window of some milliseconds. \
 Counted are bytes that the receiving program has taken out of its sockets, in memory that both processes see, so that nothing is counted that is still in a buffer, and nothing waits to be acknowledged; the time stamps are taken here, beside the counters. \
-A connection is made anew for each visit to a point and sends for some milliseconds before the first window: windows and buffers of TCP grow in that time. \
+A new connection is opened for each visit to a point and sends for some milliseconds before the first window: windows and buffers of TCP grow in that time. \
 Several streams that may go anywhere send for 0.3 seconds first, in which the system spreads them over the CPUs, and go on into the block without a rest: after one they carry less for some hundredths of a second.
 
 Where the two ends run decides the figure and is part of the point. anywhere: the system places the threads, as it does with other programs; each stream begins on a CPU of its own, in turn, because the system takes tenths of a second to spread threads that start on one, and four streams carry half as much until then. same-cpu: both ends of a stream share a CPU, streams on one CPU after the other. \

@@ -206,14 +206,14 @@ does not count; the record says how many. \
 The range is brought in without read-ahead, as single pages. Where a file was read from front to back, or written in large blocks, it lies in the cache in pieces of up to 2 MiB, and a file system that keeps a list of the blocks of each piece (ext4, Linux 6.16 and later) goes through all 512 to write one byte: 10 to 50 µs here, against 0.7 µs in a single page. \
 That cost comes from how the file was cached, not from the poke. \
 buffered-cold: the file was flushed and evicted, the kernel was asked what is left (nothing may be), and read-ahead is off (FADV_RANDOM, on a descriptor of the probe's own). No page is poked twice between two evictions, so each poke waits for the disk; \
-of a small file, which has few pages, only so many pokes are made before it is evicted again. Otherwise a megabyte is in the cache after 245 misses, and the median is the cache's. \
+of a small file, which has few pages, fewer pokes are made before it is evicted again. Otherwise a megabyte is in the cache after 245 misses, and the median is the cache's. \
 direct: past the page cache; the aligned block that holds the byte is read and written back.
 
 Pages that were dirtied are flushed after each block of samples, untimed: the write of a poke into the page cache ends when the cache has it. storage.sync measures what making it durable costs.
 
 The file of 0 bytes is the experiment's zero: there is nothing to read or write, and no system call is made. It is timer overhead, shown beside the others and never subtracted.
 
-Files of 1 KB and 1 MB are the probe's own, filled up to whole blocks. Larger ones are the first so many bytes of the common test file: 100 MB in the quick profile, 1 GB in the others where the test file is so large, and all of it in the thorough one. \
+Files of 1 KB and 1 MB are the probe's own, filled up to whole blocks. Larger ones are the beginning of the common test file: 100 MB in the quick profile, 1 GB in the others where the test file is so large, and all of it in the thorough one. \
 What is warm is at most a quarter of the memory that may be used. The point says the size that was really poked into.
 
 Proof: the bytes read are those that were laid out, whole blocks are compared after the flush, evictions are checked, and the kernel and the device under the file counted at least a page fetched for each cold or direct poke.",

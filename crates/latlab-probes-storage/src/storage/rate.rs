@@ -74,7 +74,7 @@ impl Probe for Rate {
         title: "random reads at a fixed rate",
         question: "When requests come at their own rate, how long does each wait for its block, counted from when it was due?",
         method: "Random 4 KiB blocks of the run's test file are read past the page cache at a rate: the due times are drawn in advance (a Poisson process, as of many independent users) and never change. A value is one read from its due time until this program learnt that it had ended; \
-the channel service holds the same reads from their submission. Up to 64 are under way at once; a read that finds 64 of them waits, and its wait counts.
+the channel service holds the same reads from their submission. Up to 64 are in flight; a read that finds 64 in flight waits, and its wait counts.
 
 A loop that waits for its answers asks less while the disk stalls, and its quantiles hide the stall (coordinated omission): at the same 14,000 reads a second the p99 was 123 µs asked that way and 741 µs asked in time. fio's lat begins when a request is built, not when it was due.
 

@@ -246,7 +246,7 @@ Files that were made stay until the end of the probe: deleting them in between s
 
 Proof: after each block nothing of the file waits to be written (cachestat), the block written last is read back past the page cache and compared whole, and the kernel and the device under the file counted at least the bytes that were written.
 
-The verdict: flash that has no power-protected cache needs 0.3 to 1 ms for a durable flush, a spinning disk about one rotation (4 to 8 ms). The fastest tenth of the syncs is judged, because a busy machine slows a sync down and nothing makes a medium faster. Below 150 µs it is no flush to such a medium: a cache with a battery or capacitors took the bytes, or the host of a virtual machine did, and durability is not shown. \
+The verdict: flash that has no power-protected cache needs 0.3 to 1 ms for a durable flush, a spinning disk about one rotation (4 to 8 ms). The fastest tenth of the syncs is judged, because a busy machine slows a sync down and nothing makes a medium faster. Below 150 µs it is not a flush to such a medium: a cache with a battery or capacitors took the bytes, or the host of a virtual machine did, and durability is not shown. \
 Between 150 and 300 µs, or where programs waited for CPUs in more than a tenth of the time and no sync was fast, no verdict is given. The medians, the flushes that the device counted, its cache setting, the file system's options and the virtual machine are given as evidence; none of them proves that bytes survive a power failure. Only cutting the power does.
 
 Rust's and Python's fsync are the same call on Linux. On macOS they are not: fsync, which Python's os.fsync is, hands the bytes to the drive and does not have it flush its cache; F_FULLFSYNC, which Rust's sync_all is, does. \

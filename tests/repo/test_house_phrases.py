@@ -64,8 +64,36 @@ PHRASES: Final = (
     House(r"\bfore(?:tell|told)\b", "predict, predicted", "foretold from one transfer"),
     House(r"\b[Rr]eckon(?:s|ed)?\b", "calculate", "reckoned, not measured"),
     House(r"\bput together from\b", "calculated from, combined from", "put together from runs"),
+    House(
+        r"\b(?:few|its|their|of|wrong) kin\b", "similar points", "too few kin tell how far rounds lie apart"
+    ),
+    House(
+        r"\b(?:holds?|held) nine of ten\b",
+        "contains nine of ten",
+        "ranges hold nine of ten jobs",
+    ),
     House(r"\bsays? nothing of how\b", "gives no range", "a single round says nothing of how rounds vary"),
     # What a machine does
+    House(
+        r"\b(?:takes?|taken|took) (?:some )?pages (?:of \w+ (?:\w+ )?)?back\b",
+        "the kernel reclaims pages",
+        "the kernel takes pages back",
+    ),
+    House(
+        r"\b(?:is|are|was|were|and) put out of (?:it|the (?:page )?cache)\b",
+        "evicted",
+        "and put out of the cache",
+    ),
+    House(r"\bspoilt\b", "overwritten with wrong values", "words are spoilt before each block"),
+    House(r"\bround and round\b", "repeatedly", "front to back, round and round"),
+    House(
+        r"\bsomebody (?:set|up|else)\b", "name the subject: a program, a process", "a timer that somebody set"
+    ),
+    House(
+        r"\bthreads? (?:that )?(?:(?:can|cannot|is|are|not|be) )*kept on (?:a|one|its) CPU\b",
+        "pinned to a CPU",
+        "threads that can be kept on a CPU",
+    ),
     House(r"[\d}] us\b(?! ?/)", "µs", "50 us"),
     House(
         r"\b(?:other|to|what the) neighbours\b|\bneighbours (?:are invisible|that you cannot see|do\b)",
@@ -229,8 +257,27 @@ PHRASES: Final = (
     House(r"\ba (?:fixed )?price (?:of its own|whatever)\b", "fixed cost", "A file has a price of its own"),
     # Errors, options and comparisons
     House(
-        r"\bis no (?:URL|regular file|unit|share|TOML file|list of)\b", "is not a", "{} is no list of CPUs"
+        r"(?<!\b[Tt]here )\bis no (?:URL|regular file|unit|share|TOML|list of|job|size"
+        r"|ledger|rate\b|answer|virtual machine|UTF-8|address with|point of|name that|path that)",
+        "is not a",
+        "{} is no list of CPUs",
     ),
+    House(
+        r"\b(?:chunk|challenge|port|link|what came) (?:that )?is (?:none|no answer)\b",
+        "is invalid, is not one",
+        "needs a directory, and a symbolic link is none",
+    ),
+    House(
+        r"\b(?:\w*CPU\w*|kernel|system|sysctl|driver|status) (?:does not (?:say|tell)|tells|says) it\b",
+        "does not report it",
+        "no driver tells it",
+    ),
+    House(
+        r"\b(?:no path|none|no lock) (?:can|could) be had\b", "is not available", "no path can be had: netem"
+    ),
+    House(r"\bcomes? from outside\b", "its cause is outside this kernel", "the tick comes from outside"),
+    House(r"\b[Ll]ifted by: |\bTo lift that\b", "to get an answer; remedy", "Lifted by: latlab measure"),
+    House(r"(?<!such )\bas 30GB\b", "such as 30GB", "neither a size, as 30GB, nor a path"),
     House(r"\bfor want of\b", "for lack of; because buffers were full", "lost for want of room"),
     House(r"\b(?:would lift it|[Tt]o lift (?:it|this))\b", "remedy; how to fix it", "what would lift it"),
     House(

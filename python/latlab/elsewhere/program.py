@@ -97,7 +97,7 @@ def predicted(words: Sequence[str], options: Options) -> Elsewhere:
         options: What is asked.
 
     Raises:
-        UserError: nothing or several things are asked, or the file is no ledger.
+        UserError: nothing or several things are asked, or the file is not a ledger.
         NotStartedError: there is no such program.
     """
     options = options.checked()

@@ -173,7 +173,7 @@ def parse(words: Sequence[str], options: Options, size_of: Callable[[str], tuple
     Args:
         words: `["read", "30GB"]`.
         options: How it is done.
-        size_of: The bytes of a path and its files, asked where a word is no size.
+        size_of: The bytes of a path and its files, asked where a word is not a size.
 
     Raises:
         UserError: they name none, or an option has no meaning for it.

@@ -242,7 +242,7 @@ mod tests {
             "only 19.5 s were measured and bursts last longer: at least 20 s are needed"
         );
         let ended = judge(&slices(&[(2000.0, 1.0)]), Way::Write, FILE, true);
-        assert!(!ended.sustained && ended.why.ends_with("gives it more)"), "{ended:?}");
+        assert!(!ended.sustained && ended.why.ends_with("run this probe alone)"), "{ended:?}");
         let nothing = judge(&[], Way::Read, FILE, false);
         assert!(!nothing.sustained && nothing.regimes.is_empty());
         assert_eq!(judge(&[1e9], Way::Read, FILE, false).regimes.len(), 1);

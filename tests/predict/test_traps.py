@@ -27,7 +27,6 @@ COLD = Options(cache="cold")
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """A kept run, as if it had measured this machine, on the disk of this test."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    monkeypatch.setattr(refuse, "_PRESSURE", tmp_path / "nothing")
     own = load(FILES["standard"])
     machine = describe(str(tmp_path)).machine
     if machine.flag("dir.file_system.in_memory"):

@@ -70,7 +70,7 @@ def test_without_huge_pages_no_figure_bears_their_name_and_the_reason_is_printed
     result = place.run_until(of_huge_pages, *MEMORY, "vm.fault", preexec_fn=forbid)
     assert "huge pages" in calling.warning(result, place.lines()[0]["doctor"], "huge-pages")
     for line in some(of_huge_pages(place.lines())):
-        assert "no figure, because a proof failed: huge pages obtained" in line["error"]["text"]
+        assert "a proof failed: huge pages obtained" in line["error"]["text"]
 
 
 @pytest.mark.parametrize("home", ["/nonexistent", "file", None])

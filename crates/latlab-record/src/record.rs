@@ -179,7 +179,7 @@ impl Absence {
             .collect();
         (!failed.is_empty()).then(|| Self {
             kind: "proof_failed".to_owned(),
-            text: format!("no figure, because a proof failed: {}", failed.join("; ")),
+            text: format!("a proof failed: {}", failed.join("; ")),
         })
     }
 }

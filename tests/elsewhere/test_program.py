@@ -130,7 +130,7 @@ def test_what_others_took_is_taken_as_none_to_twice_as_much() -> None:
     assert most_likely(found) == pytest.approx(10.0)
     assert 7.0 < answer(found).low < 8.0
     assert 12.0 < answer(found).high < 13.5
-    assert part(found, "run-queue-wait").startswith("from none to twice")
+    assert part(found, "run-queue-wait").startswith("between none and twice")
 
 
 def test_much_computing_has_a_bracket_only_where_kernels_of_the_mix_differ() -> None:
@@ -345,7 +345,7 @@ def test_a_ledger_is_read_from_its_file_and_nothing_else_is_taken_for_one(tmp_pa
     assert kept_ledger(["./program"]) is None
     assert kept_ledger([str(file), "more"]) is None
     file.write_text('{"schema": "else"}', encoding="utf-8")
-    with pytest.raises(UserError, match="no ledger"):
+    with pytest.raises(UserError, match="not a ledger"):
         kept_ledger([str(file)])
 
 
@@ -371,7 +371,7 @@ def test_the_command_predicts_a_kept_ledger_and_ends_with_3_where_it_cannot(tmp_
     [
         (["--"], "name a program"),
         (["--", "./program"], "name one of"),
-        (["--disk", "3 s", "./program"], "no rate"),
+        (["--disk", "3 s", "./program"], "not a rate"),
         (["--block", "0", "--", "./program"], "above zero"),
         (["--on", "nowhere.jsonl", "./program"], "nowhere"),
         (["--if-cached", "missing.json"], "there is no file"),

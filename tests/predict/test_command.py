@@ -61,7 +61,7 @@ def test_it_is_printed_for_programs(printed: Printed) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["fly", "3GB"], "is no job"),
+        (["fly", "3GB"], "is not a job"),
         (["read", "3GB", "--cold", "--cached"], "name one of them"),
         (["write", "1GB", "--block", "0"], "--block takes a size above zero"),
         (["transfers", "5", "1MB", "--rate", "0"], "--rate takes"),
@@ -106,7 +106,7 @@ def test_the_how_to_works_with_its_commands_as_they_stand(
     [
         ("step = 5", "has no"),
         ("[[step]]\njobs = 3", "each"),
-        ("[[step]]\njobs = ['fly 3GB']", "is no job"),
+        ("[[step]]\njobs = ['fly 3GB']", "is not a job"),
         ("[[step]]\njobs = ['read 3GB --what']", "No such option"),
         ("[[", "is not a TOML file"),
     ],

@@ -29,8 +29,8 @@ def test_a_job_says_what_it_is() -> None:
 @pytest.mark.parametrize(
     ("words", "options", "said"),
     [
-        ([], Options(), "is no job"),
-        (["fly", "30GB"], Options(), "'fly' is no job"),
+        ([], Options(), "is not a job"),
+        (["fly", "30GB"], Options(), "'fly' is not a job"),
         (["read"], Options(), "latlab predict read takes SIZE|PATH"),
         (["read", "0"], Options(), "a size above zero"),
         (["files", "0", "10KB"], Options(), "a count above zero"),

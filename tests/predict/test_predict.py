@@ -171,7 +171,7 @@ def changed(run: Run, *changes: Change) -> Machine:
         (lambda m: m["cpu"].update(power_source="battery"), "power source"),
         (lambda m: m["cpu"].update(governor="powersave"), "frequency governor"),
         (lambda m: m["limits"]["cgroup"].update(memory_limit_bytes=1 << 28), "cgroup's memory limit"),
-        (lambda m: m["dir"]["file_system"].update(kind="tmpfs", in_memory=True), "memory and no disk"),
+        (lambda m: m["dir"]["file_system"].update(kind="tmpfs", in_memory=True), "memory, not a disk"),
         (lambda m: m["dir"]["file_system"].update(kind="nfs4", network=True), "a server or a program"),
         (lambda m: m["dir"]["file_system"].update(kind="fuse.sshfs"), "a server or a program"),
         (lambda m: m["dir"]["file_system"].update(source="/dev/other"), "another file system"),

@@ -74,7 +74,7 @@ class Figure:
         quantile: `p50`, or `p99` of operations that were timed one by one.
         unit: Of the sides' values.
         name: What people call it, where it is a headline figure; else the point.
-        headline: Whether it stands on page one.
+        headline: Whether it is on page one.
         a: The first side; None where it has none.
         b: The second side.
         kind: The verdict.
@@ -101,7 +101,7 @@ class Figure:
 
     @property
     def title(self) -> str:
-        """What no other figure of the comparison is called: `RAM`, `kernel.spawn: p99 of thread`."""
+        """Its unique name in the comparison: `RAM`, `kernel.spawn: p99 of thread`."""
         name = self.name if self.headline else f"{self.probe}: {self.name}"
         return f"{name}, {self.apart}" if self.apart else name
 
@@ -141,7 +141,7 @@ class Comparison:
         b: The second.
         same: Changes up to this share count as none.
         figures: Headline figures first; of each kind those that changed most first.
-        kept: So many kept runs of the machine helped to say how far its runs lie apart.
+        kept: How many kept runs of the machine contributed to the variation between its runs.
         tails: What the slow operations of each p99 that changed are made of.
         environment: What else differs: `kernel: 6.1 against 6.18`.
         machines: What the machines differ by, where that kept figures from being compared.
@@ -157,7 +157,7 @@ class Comparison:
     machines: tuple[str, ...]
 
     def known_from(self, first: Side, second: Side) -> str:
-        """What says how far runs lie apart, in the order of two sides: `5 and 5 runs`."""
+        """Where the variation between runs comes from, in the order of two sides: `5 and 5 runs`."""
         several = max(len(first.runs), len(second.runs)) > 1
         counts = f"{len(first.runs)} and {len(second.runs)} runs" if several else "rounds of one run a side"
         if self.kept:
@@ -171,12 +171,12 @@ class Comparison:
 
     @property
     def changed(self) -> tuple[Figure, ...]:
-        """Those that did."""
+        """Figures that changed."""
         return tuple(each for each in self.figures if each.kind == "changed")
 
     @property
     def kind(self) -> Kind:
-        """Of the whole: what its headline figures say, or all of them where it has none."""
+        """The overall verdict: that of its headline figures, or of all figures where it has none."""
         kinds = {each.kind for each in self.headline or self.figures} - {"not-comparable"}
         if not kinds:
             return "not-comparable"
@@ -247,7 +247,7 @@ def compare(
         b: The second, whose figures are compared with the first's.
         same: Changes up to this share count as none: 0.1 is 10 %.
         across: The machines are what is compared.
-        kept: Other runs of the same machine, which say how far its runs lie apart.
+        kept: Other runs of the same machine, which show the variation between its runs.
     """
     objections = Objections(a, b, across=across)
     sides = [_samples(own.runs) for own in (a, b, Side("", tuple(kept)))]

@@ -20,7 +20,7 @@ def measured_again(run: Run, probes: Iterable[str]) -> Run:
     """A run of these probes with the settings of another; its file is kept beside runs, and is never `last`.
 
     Raises:
-        UserError: this is not the machine of the run, or something of its settings is not here any more.
+        UserError: this is not the machine of the run, or some of its settings no longer exist.
         WorkerError: nothing could be measured.
         KeyboardInterrupt: it was interrupted.
     """

@@ -27,7 +27,7 @@ class Alarms:
 
     Attributes:
         runs: A side.
-        kept: Other runs that said how far runs lie apart.
+        kept: Other runs that show the variation between runs.
         figures: That were compared, over all comparisons.
         changed: Of these, called changed: false alarms.
         headline: Comparisons in which a headline figure was called changed.
@@ -46,12 +46,12 @@ class Alarms:
 
 
 def alarms(runs: Sequence[Run], a_side: int, same: float = SAME) -> Alarms:
-    """Deals runs of one machine out to two sides at random, :data:`TIMES` times.
+    """Assigns runs of one machine to two sides at random, :data:`TIMES` times.
 
     Args:
         runs: Of one machine and profile, :data:`FEWEST` or more.
-        a_side: So many on each side, half of the runs at most. With one a side, others say how far runs lie
-            apart.
+        a_side: So many on each side, half of the runs at most. With one a side, the other runs show the
+            variation between runs.
         same: Changes up to this share count as none.
     """
     dice = random.Random(1)  # noqa: S311 - deals runs out

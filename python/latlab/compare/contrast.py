@@ -1,7 +1,7 @@
-"""How far two sides of a figure lie apart, and how sure that is: what runs, kept runs and rounds say of it.
+"""The difference between two sides of a figure, and its uncertainty by runs, kept runs and rounds.
 
-Of one run a side nothing says how far runs lie apart, so kept runs of the same machine are asked; where there
-are none, what runs of one machine were found to differ by.
+One run a side does not show the variation between runs. It comes from kept runs of the same machine, or,
+without any, from the usual variation between runs of one machine.
 """
 
 from __future__ import annotations

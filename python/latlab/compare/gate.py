@@ -1,4 +1,4 @@
-"""What a gate file asks: which figures may be how slow, and what follows where that is undecided.
+"""What a gate file sets: the limits of figures, and what follows where they are undecided.
 
 same = "5 %"
 undecided = "pass"

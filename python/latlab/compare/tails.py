@@ -1,4 +1,4 @@
-"""Why a p99 changed: how often operations were slow on both sides, by what kept them.
+"""Why a p99 changed: how often operations were slow on both sides, by what delayed them.
 
 A rate of slow operations is a figure like any other: runs are its unit of variance, and its own precision is
 that of a count (Poisson). Half an operation is added to each count, so that none has a logarithm too
@@ -49,7 +49,7 @@ class Rate:
     """How often operations were slow.
 
     Attributes:
-        name: What kept them: `timer tick`; empty for all of them.
+        name: What delayed them: `timer tick`; empty for all of them.
         a: On the first side, a million operations (a second of listening): the runs together.
         b: On the second side.
         kind: Whether that changed.
@@ -96,7 +96,7 @@ class Tail:
         figure: The p99.
         least_ns: Operations count that took at least so long, ns.
         whole: All of them; None where they cannot be compared.
-        causes: By what kept them, the largest increase first and what nothing explains last.
+        causes: By what delayed them, the largest increase first and what nothing explains last.
         why: Why they cannot be compared.
     """
 

@@ -1,9 +1,9 @@
 """How long a program takes on another machine, by its ledger here.
 
 The program runs once under `latlab explain`. Each category of its wall time is then scaled by the figures
-that speak for it (`ratios.TABLE`), with the uncertainty of the ledger's shares and of the figures, by
+that represent it (`ratios.TABLE`), with the uncertainty of the ledger's shares and of the figures, by
 simulation. What the program computes is only bracketed: between the lowest and the highest ratio of a mix of
-kernels and of memory, for no ledger without hardware counters tells which of them a program is like.
+kernels and of memory, because no ledger without hardware counters shows which of them a program resembles.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How many times as long an operation takes on another machine, by the figures that both runs have.
 
-`TABLE` is the one place that says which figures speak for what a program does. A ratio is of the same point
+`TABLE` alone defines which figures represent what a program does. A ratio is of the same point
 and method in both runs. Its uncertainty is that of both figures: their 95 % intervals where the runs know
 them, and 15 % for figures of one round (3 % of `cpu.mix`).
 """
@@ -35,7 +35,7 @@ _NEAR: Final = 4.0
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Which points of a probe speak for an operation.
+    """Which points of a probe represent an operation.
 
     Attributes:
         probe: Whose points.
@@ -193,7 +193,7 @@ def byte_ns(run: Run, figures: Sequence[Figures]) -> float | None:
 
 
 def ratios(here: Run, there: Run, figures: Sequence[Figures], block: float = 0.0) -> list[Ratio] | Missing:
-    """The ratios that speak for an operation, or what is missing where the runs have none of them in common.
+    """The ratios that represent an operation, or what is missing where the runs have none of them in common.
 
     Args:
         here: This machine's run.

@@ -203,7 +203,7 @@ def transfers(
         size: Bytes of each, `"1 MB"`.
         rtt_s: Round trip to the server, seconds.
         rate: Bytes a second that the path carries.
-        at_once: How many are under way together.
+        at_once: How many run concurrently.
         connections: A new one for each, or one that is kept for each worker.
 
     Returns:

@@ -27,7 +27,7 @@ _LONG_S: Final = 1000.0
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Why there is no answer, and the command that lifts it."""
+    """Why there is no answer, and the command that remedies it."""
 
     why: str
     lifted_by: str

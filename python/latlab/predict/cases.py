@@ -21,7 +21,7 @@ class Known:
     Attributes:
         run: What was measured.
         limits: What bounds the page cache.
-        cached: Bytes of what is read that are in the page cache; None where nobody looked.
+        cached: Bytes of what is read that are in the page cache; None where that was not checked.
     """
 
     run: Run
@@ -63,7 +63,7 @@ class NotMeasuredError(Exception):
 
 
 class NotGivenError(Exception):
-    """Something that only the user knows is not given: what, and the words that give it."""
+    """A fact that only the user knows is missing: which one, and the option that gives it."""
 
     def __init__(self, what: str, lifted_by: str) -> None:
         super().__init__(what)

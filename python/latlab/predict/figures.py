@@ -38,7 +38,7 @@ class Rate:
         rate: Bytes a second, all bytes over all calls' time.
         measured: Bytes that were moved.
         source: The figure.
-        visits: How far the visits to it lie apart.
+        visits: The variation between its visits.
     """
 
     block: int
@@ -154,7 +154,7 @@ def _mean_s(record: Record) -> float | None:
 
 
 def visits_of(run: Run, record: Record) -> Spread:
-    """How far the visits of all rounds to a figure lie apart; of a run without its lines, its rounds."""
+    """The variation between the visits of all rounds to a figure; of a run without its lines, its rounds."""
     visits = []
     for line in run.lines:
         if line.probe != record.probe or line.point != record.point or line.summary is None:

@@ -36,9 +36,9 @@ class Options:
         random: Memory is read at random.
         rtt_s: Round trip to the server, seconds.
         rate: Bytes a second that the path carries.
-        at_once: Transfers under way together.
+        at_once: Concurrent transfers.
         connections: Whether each opens one of its own.
-        https: Whether a connection agrees on keys first.
+        https: Whether connections use TLS.
     """
 
     block: int | None = None

@@ -63,7 +63,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How far the visits to a figure lie apart.
+    """The variation between the visits to a figure.
 
     Attributes:
         deviation: Standard deviation of their rates over the mean, weighted by their time.
@@ -110,7 +110,7 @@ class Part:
         name: `reading from the disk`.
         seconds: The mean.
         source: The figure.
-        visits: How far the visits to that lie apart.
+        visits: The variation between its visits.
         amount: Operations that it has, or bytes where only sums of them were measured.
         measured: How many of those were measured.
         resource: What it keeps busy.

@@ -55,7 +55,7 @@ class Place:
         path: As it was named.
         size: Bytes of its files.
         on_disk: Bytes that they take on the disk.
-        cached: Bytes that are in the page cache; None where nothing tells.
+        cached: Bytes that are in the page cache; None where unknown.
         files: How many.
         device: Number of the device that it is on.
     """
@@ -128,7 +128,7 @@ class _Range(ctypes.Structure):
 
 
 def _cached(file: Path, size: int) -> int | None:
-    """Bytes of a file that are in the page cache; None where it may not be read, or nothing tells.
+    """Bytes of a file that are in the page cache; None where it may not be read, or that is unknown.
 
     By cachestat(2), which maps nothing (Linux 6.5); before it by mincore(2).
     """

@@ -1,4 +1,4 @@
-"""Several jobs, one step after the other; those of a step may run at once, and share what they keep busy.
+"""Several jobs, one step after the other; those of a step may run concurrently and share resources.
 
 Jobs that run at once take as long as the longest alone, or as what they share needs for all: a disk gains by
 several under way what its measured queue depths gain, CPUs are as many as there are, and a path has one rate.
@@ -27,7 +27,7 @@ class Step:
 
     Attributes:
         jobs: At least one.
-        at_once: They run at the same time.
+        at_once: They run concurrently.
     """
 
     jobs: tuple[Job, ...]

@@ -1,4 +1,4 @@
-"""What makes an answer worthless before anything is calculated, each with the command that lifts it."""
+"""What rules out an answer before anything is calculated, each with the command that remedies it."""
 
 from __future__ import annotations
 

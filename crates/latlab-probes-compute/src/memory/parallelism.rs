@@ -99,8 +99,8 @@ so any number of chains together covers the same lines in the same order, and on
 The loop for each number of chains is compiled for that number; the pointers are in registers as far as the CPU has them (about a dozen on x86-64, two dozen on aarch64), further ones on the stack, which is in the first-level cache: \
 that adds a nanosecond or so to a step which then waits for a miss, and nothing to overlapped misses, but it bounds the second-level cache's figure from 16 chains on.
 
-A value is the mean of a window of about 60 µs over all accesses of all chains: filling and draining the queues at a window's ends is less than half a percent. Before a visit to a point lines that the walk would have met last are touched \
-(the whole set where a cache is to hold it), and every point of a set goes on where the last one ended, so that no point finds what another one has just loaded. \
+A value is the mean of a window of about 60 µs over all accesses of all chains: filling and draining the queues at a window's ends is less than half a percent. Before a visit to a point lines that the walk would have visited last are touched \
+(the whole set where a cache is to hold it), and every point of a set continues where the last one ended, so that no point finds what another one has just loaded. \
 In the caches the chains are first followed for three milliseconds, in which the core's frequency settles at what such work sustains.
 
 Proof: in memory every line must be pointed to once, and after every block each chain must be at the line where the number of its steps puts it. \

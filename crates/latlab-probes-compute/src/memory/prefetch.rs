@@ -174,15 +174,15 @@ and a load needs the result of the one before it, as with pointers. A pass with 
 So no line is visited while a cache may still hold it, nor right after an adjacent line that may have been fetched with it.
 
 Huge pages are requested, because random order over small ones pays for a translation at each load and strided order hardly does, which is not prefetching. Where they were not obtained the record says so, and where a host maps a \
-guest's memory in small pages they do not help: hidden_share then includes what is saved on translations, which are prefetched too. The second working set lies in the third-level cache; its lines are touched before each block in the order of the walk. The large one is not \
-prepared: each order goes on where it ended.
+guest's memory in small pages they do not help: hidden_share then includes what is saved on translations, which are prefetched too. The second working set is in the third-level cache; its lines are touched before each block in the order of the walk. The large one is not \
+prepared: each order continues where it ended.
 
 By the program: a list whose nodes (one line each) lie in random order is walked, and a dozen instructions are spent on each node. A node also holds the addresses of the nodes 2, 4, 8, 16 and 32 ahead; one of those is prefetched \
-(prefetcht0, prfm pldl1keep) when the node is met. Distance 0 has no prefetch; 1 prefetches what is about to be loaded. Jump pointers are in the nodes and not in an array beside the list, because a CPU that executes out of order would run ahead through an array while a load waits. \
+(prefetcht0, prfm pldl1keep) when the node is visited. Distance 0 has no prefetch; 1 prefetches what is about to be loaded. Jump pointers are in the nodes and not in an array beside the list, because a CPU that executes out of order would run ahead through an array while a load waits. \
 And an array is written from front to back, eight words of 8 bytes a line, with a prefetch for writing (prefetchw, prfm pstl1keep) some lines ahead of each line; there the CPU's own prefetchers work too, and little may be left to gain. The array has 4 KiB pages, as most programs do.
 
 Proof: walks must end where the number of steps leads; the payloads of the nodes on the way give a sum that is computed again from the order; jump pointers are checked; every line that was written must hold what its block wrote. A value is the mean of a window of about 20 µs. \
-Walks and writing go on where the last block ended, whatever its distance, so all of them visit the least recently used lines.",
+Walks and writing continue where the last block ended, whatever its distance, so all of them visit the least recently used lines.",
         method_version: 1,
         convention: "one dependent 8-byte load, one node, or one written line of 64 bytes",
         needs: &["4 MiB of memory"],

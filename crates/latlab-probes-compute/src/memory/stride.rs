@@ -70,10 +70,10 @@ impl Probe for Stride {
         tier: Tier::Memory,
         title: "sequential, strided and random order",
         question: "What does it cost to access an array in another order than from front to back?",
-        method: "One 8-byte word an access is read and added up, over the same array in each order. No access waits for another one, so the CPU overlaps as many as it can: \
+        method: "One 8-byte word an access is read and added up, over the same array in each order. No access waits for another, so the CPU overlaps as many as it can: \
 this is the cost of a loop over independent elements, several times below the latency that memory.load.dependent shows where the order is random.
 
-Sequential order reads every word (8 bytes on). Strided order reads one word, goes on by the stride to the end of the array, and comes back for another line within the stride until every line was read once: \
+Sequential order reads every word (8 bytes on). Strided order reads one word, advances by the stride to the end of the array, and returns for another line within the stride until every line was read once: \
 a matrix read by columns. The lines within a stride are taken in random order, because after their neighbours they would be found in a cache, fetched along with them. \
 Up to some stride the prefetchers follow; they stop at the page's end, and from 4 KiB on every access needs another translation too.
 
@@ -81,7 +81,7 @@ Random order takes one word of each line, every line once, in a full cycle of ei
 and no prefetcher can follow. Computing an address takes about a nanosecond, which the accesses hide when they leave the caches; in the small array it is part of the figure, and is measured alone (address_ns).
 
 Loads are volatile: the compiler can neither merge, widen nor drop one. The sum of what each block read is compared with the one that the order and the known contents give. \
-A value is the mean of a window of about 20 µs. Before each block the small array is read once; of the large one, which no cache holds, nothing is prepared, and each order goes on where it ended.",
+A value is the mean of a window of about 20 µs. Before each block the small array is read once; the large one, which no cache holds, is not prepared, and each order continues where it ended.",
         method_version: 1,
         convention: "one 8-byte word an access; a line of 64 bytes is moved for each line that is met",
         needs: &["1 MiB of memory"],

@@ -278,7 +278,7 @@ From some 100 KiB on it matters whether the C library gives freed memory back to
 and the record's minor faults show which it was. \
 Strings are joined from existing pieces of eight characters. Concatenation is the favourable case: no other reference to the string exists, so CPython extends it in place; with another reference, every step copies all of it.
 
-NumPy is imported from where the user has it, outside anything timed and with one thread. Each array is freed when the next one exists, so memory is mostly recycled: numpy-empty then takes no new page, and numpy-zeros has to clear it. \
+NumPy is imported from where the user has it, outside anything timed and with one thread. Each array is freed when the next one exists, so memory is mostly recycled: numpy-empty then needs no new page, and numpy-zeros has to clear it. \
 An array that is kept has fresh pages instead, already zero, and the first write pays then (vm.fault). \
 numpy-in-place adds to an array of floats where it is; numpy-temporary makes a new array for each sum and frees the old one.
 

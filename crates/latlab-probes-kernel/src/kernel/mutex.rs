@@ -61,7 +61,7 @@ With one thread the lock is free: two atomic operations, and the kernel is never
 a thread that finds the lock taken spins for a while (100 iterations) and then sleeps in the kernel until it is woken.
 
 A value is the time for one lock and unlock of ONE thread, the mean over a window of about 20 µs for one thread and 200 µs for more; the others work from before the first window until after the last, and windows that their time stamps do not cover are left out. \
-The timed thread is another one in each block. Such a lock is not fair: its last owner takes it again more easily, in bursts. So the findings give the share that each thread got and the time between any two acquisitions (together_ns), which is what the lock lets through.
+The timed thread differs from block to block. Such a lock is not fair: its last owner takes it again more easily, in bursts. So the findings give the share that each thread got and the time between any two acquisitions (together_ns), which is what the lock lets through.
 
 All threads run for 0.3 ms before the first window. Afterwards the counter must hold the sum of all increments asked for. Going to sleep is part of the work; a block in which another program took a thread's CPU is marked and repeated.",
         method_version: 1,

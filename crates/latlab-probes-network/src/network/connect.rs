@@ -149,7 +149,7 @@ impl Probe for Connect {
         tier: Tier::Network,
         title: "opening a connection",
         question: "What does connection set-up cost: the name, the connection, and TLS?",
-        method: "A client in a process of its own opens connections to a server in another one, one after the other, and closes them without a request. A value is one phase, timed alone; the phases before it are kept beside it as channels.
+        method: "A client in a process of its own opens connections to a server in another process, one after the other, and closes them without a request. A value is one phase, timed alone; the phases before it are kept beside it as channels.
 
 resolve asks the system's resolver for `localhost`, as programs do (getaddrinfo in a thread of its own, because it knows no time-out): no name server is asked, so that this is the least that a name costs. \
 tcp is from the first packet of a connection until it is open: one round trip. tls is a whole handshake after that, by TLS 1.3 with a certificate made at the server's start (ECDSA P-256), no session resumed: one round trip and the arithmetic of both sides.

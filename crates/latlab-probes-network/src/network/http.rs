@@ -107,7 +107,7 @@ impl Probe for Http {
 the channel service holds the same requests from when they were sent. A client that waits for each answer before its next request reports only that: while the server stalls it sends nothing, and its quantiles hide the stall (coordinated omission). \
 While a server stalled for 2 of 10 seconds, p99 was 1.9 s counted from the due times and below 10 ms counted from the sending: both are shown, and users experience the first.
 
-Up to 32 requests are in flight, each on its own connection, all from one thread. A request that finds 32 in flight waits, and its wait counts (held_back). A block that ends while the server stalls goes on until its requests are answered, and each request due by then counts as well: \
+Up to 32 requests are in flight, each on its own connection, all from one thread. A request that finds 32 in flight waits, and its wait counts (held_back). A block that ends while the server stalls continues until its requests are answered, and each request due by then counts as well: \
 a stall is never cut off by a block's end. The last 120 µs before a due time are spun, because a sleeping thread is woken late; a request that was sent more than 50 µs late although there was room is late because of this program: it is counted (late) and is not a sample, and more than one in a hundred are flagged.
 
 Without --url the server is latlab's own, in a process and on a CPU of its own, and answers 1 KiB from memory; every byte is compared, and both sides count. With --url requests leave this machine: 10 a second unless --requests says otherwise (50 as well in the thorough profile), to that URL alone, without following redirections. \

@@ -154,9 +154,9 @@ The server is a process of its own with one thread. Both sides are pinned, and w
 same-cpu: both share a CPU, which switches between them; no other CPU is woken. across-blocking: the server is on another CPU and both sleep in their calls, so that each message wakes an idle CPU: twice in a round trip. \
 across-polling: the same two CPUs, but both sides poll instead of sleeping; what remains is the time in the kernel. The difference of the last two is the wake-ups (wake_up_ns); `kernel.wakeup` gives one of them by a futex.
 
-TCP (without Nagle's algorithm) and UDP go through the loopback interface, 127.0.0.1 or where that is missing ::1; a Unix stream socket goes past the network's layers. UDP takes no message above 65,507 bytes. \
+TCP (without Nagle's algorithm) and UDP go through the loopback interface, 127.0.0.1 or where that is missing ::1; a Unix stream socket goes past the network's layers. UDP carries no message above 65,507 bytes. \
 A new connection is opened for each visit to a point, and some round trips warm it up, untimed. \
-Where both sides sleep on CPUs of their own, these go on for a tenth of a second: just after other work a CPU wakes up sooner than one that has been mostly idle (50 against 70 microseconds for a round trip, seen on an otherwise idle machine), and a program that only waits for messages gets the later figure. \
+Where both sides sleep on CPUs of their own, these continue for a tenth of a second: just after other work a CPU wakes up sooner than one that has been mostly idle (50 against 70 microseconds for a round trip, seen on an otherwise idle machine), and a program that only waits for messages gets the later figure. \
 The one just after work is kept beside it (just_after_work_ns).
 
 Each request carries words that only it has, at its begin, each 4 KiB and its end; the server changes them, and the client compares every byte of the answer, untimed. An answer that was lost, doubled, given too early or to another request does not count. \

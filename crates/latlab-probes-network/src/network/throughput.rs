@@ -172,7 +172,7 @@ impl Probe for Throughput {
         method: "Each stream is a connection with a thread at either end: one here that sends messages of one size, one in a process of its own that reads what arrives, at most 128 KiB at a time. A value is the rate of all streams together in one window of some milliseconds. \
 Counted are bytes that the receiving program has taken out of its sockets, in memory that both processes see, so that nothing is counted that is still in a buffer, and nothing waits to be acknowledged; the time stamps are taken here, beside the counters. \
 A new connection is opened for each visit to a point and sends for some milliseconds before the first window: windows and buffers of TCP grow in that time. \
-Several streams that may go anywhere send for 0.3 seconds first, in which the system spreads them over the CPUs, and go on into the block without a rest: after one they carry less for some hundredths of a second.
+Several streams that may go anywhere send for 0.3 seconds first, in which the system spreads them over the CPUs, and continue into the block without a pause: after one they carry less for some hundredths of a second.
 
 Where the two ends run decides the figure and is part of the point. anywhere: the system places the threads, as it does with other programs; each stream begins on a CPU of its own, in turn, because the system takes tenths of a second to spread threads that start on one, and four streams carry half as much until then. same-cpu: both ends of a stream share a CPU, streams on one CPU after the other. \
 across-blocking: the sender is on one CPU and the receiver on another. On loopback the sender's call does the work of both sides up to the receiver's buffer, and waking a receiver on an idle CPU costs the sender too.

@@ -203,7 +203,7 @@ impl Probe for Poke {
 buffered-warm: the whole range was read before, so the page cache answers: this is the cost of system calls, not of a disk; no byte may be fetched from storage meanwhile. \
 A kernel may reclaim pages (DAMON, another program's need): before each block of samples those that are missing (mincore) are read again, a block is taken in eight portions, and a portion in which more than one poke in a hundred was answered by storage \
 does not count; the record says how many. \
-The range is brought in without read-ahead, as single pages. Where a file was read from front to back, or written in large blocks, it lies in the cache in pieces of up to 2 MiB, and a file system that keeps a list of the blocks of each piece (ext4, Linux 6.16 and later) goes through all 512 to write one byte: 10 to 50 µs here, against 0.7 µs in a single page. \
+The range is brought in without read-ahead, as single pages. Where a file was read from front to back, or written in large blocks, it is in the cache in pieces of up to 2 MiB, and a file system that keeps a list of the blocks of each piece (ext4, Linux 6.16 and later) goes through all 512 to write one byte: 10 to 50 µs here, against 0.7 µs in a single page. \
 That cost comes from how the file was cached, not from the poke. \
 buffered-cold: the file was flushed and evicted, the kernel was asked what is left (nothing may be), and read-ahead is off (FADV_RANDOM, on a descriptor of the probe's own). No page is poked twice between two evictions, so each poke waits for the disk; \
 of a small file, which has few pages, fewer pokes are made before it is evicted again. Otherwise a megabyte is in the cache after 245 misses, and the median is the cache's. \

@@ -96,7 +96,7 @@ impl Probe for WriteSequential {
 
 direct goes past the page cache (O_DIRECT); the device has the bytes, its own cache may still hold them. buffered-fsync-each writes into the page cache and flushes after each block: the value is both, the channels write and fsync are the parts. \
 buffered-fsync-end flushes once after a stretch of blocks: values are the writes alone, the flush is the channel fsync and is in bytes_per_s, from which its fit is made. buffered does not flush within the figure: it is a copy into memory, and says nothing about the disk; it is flushed afterwards, untimed. \
-After each block of samples the file's pages are evicted, so that none begins with what another one left.
+After each block of samples the file's pages are evicted, so that no block begins with pages from another.
 
 The file is the shared test file: written whole once, so that no write has to find room or fill a reserved range. It is overwritten with what it holds, incompressible bytes that contain their own position, computed into the one buffer before each write, outside of what is timed: zeros are 2.5 times as fast on some hosts, and random bytes made meanwhile \
 would be part of the time. The first and the last 4 KiB of each stretch are read back and compared. The writes must show in what the kernel counted for this process (/proc/self/io), and, where they were flushed or direct, in what the device under the file counted. A stretch's bytes are taken from the run's budget before they are written, so a run never writes more than it announced; that bounds the number of blocks.

@@ -62,5 +62,5 @@ def test_the_first_screen_has_the_verdict_and_the_headline_figures(browser: Brow
         box = page.locator(selector).first.bounding_box()
         assert box is not None, selector
         assert box["y"] < 450, selector
-    assert page.locator("h1").inner_text().startswith("Nothing demonstrably changed in 12 headline figures")
+    assert page.locator("h1").inner_text().startswith("The same within 10 %: all 12 headline figures")
     page.close()

@@ -144,7 +144,7 @@ def explained(level: int) -> Explained:
         "bounds": [],
         "closure": {"sum": 1.0, "holds": True},
         "observer": dict.fromkeys(
-            ("share", "watcher_share", "recorded_share", "scans", "samples", "switches", "lost"), 0
+            ("share", "watcher_share", "recorded_share", "looks", "samples", "switches", "lost"), 0
         ),
         "threads": {"most": 1, "cpu_s": 0.1, "parallelism": 1.0},
         "processes": [],

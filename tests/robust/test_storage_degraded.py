@@ -213,7 +213,7 @@ def test_a_limit_on_file_sizes_makes_the_test_file_smaller_and_kills_nobody(
             enough=lambda: measured(place),
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limit),
         )
-        assert any("10 MiB and not 96 MiB" in flag for flag in flags(place)), flags(place)
+        assert any("10 MiB instead of 96 MiB" in flag for flag in flags(place)), flags(place)
         place.forget_runs()
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import random
 import re
 import shlex
 import subprocess
@@ -15,18 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import zstandard
 from tests.calling import called
+from tests.fleet.files import Change, run_of
 from tests.pages import ROOT
 
 from latlab.fleet import merge
 
 PAGE = ROOT / "docs/how-to/find-a-slow-host.md"
-QUICK = Path(__file__).parent.parent / "golden/inputs/quick.latlab.jsonl.zst"
 RAM = ("memory.load.dependent", "16 KiB, 4k pages, page-local")
-
-#: Changes a host's header before it is written.
-Change = Callable[[dict[str, Any]], None]
 
 
 @pytest.fixture
@@ -40,31 +35,13 @@ def printed(tmp_path: Path) -> Callable[..., tuple[int, str]]:
     return run
 
 
-@pytest.fixture(scope="module")
-def kept() -> list[str]:
-    """The lines of a kept run."""
-    with QUICK.open("rb") as file:
-        return zstandard.ZstdDecompressor().stream_reader(file).read().decode().splitlines()
-
-
 @pytest.fixture
-def written(tmp_path: Path, kept: list[str]) -> Callable[..., Path]:
+def written(tmp_path: Path) -> Callable[..., Path]:
     """`written("node1", seed=1, slow=2.0, change=...)` writes the run file of a host, and returns it."""
 
     def write(name: str, seed: int, slow: float = 1.0, change: Change = lambda header: None) -> Path:
-        dice = random.Random(seed)
-        header, footer = json.loads(kept[0]), json.loads(kept[-1])
-        header["machine"]["os"]["host_name"] = name
-        header["id"] = f"2026-11-28T000000-{seed:06}"
-        change(header)
-        for figure in footer["figures"]:
-            factor = dice.lognormvariate(0.0, 0.02) * (slow if figure["probe"].startswith("memory") else 1.0)
-            summary = figure.get("summary") or {}
-            if summary.get("p50"):
-                summary["p50"] *= factor
-                summary["intervals"] = {"p50": [summary["p50"] / 1.001, summary["p50"] * 1.001]}
         file = tmp_path / f"{seed}.latlab.jsonl"
-        file.write_text("\n".join([json.dumps(header), *kept[1:-1], json.dumps(footer)]) + "\n")
+        file.write_text(run_of(name, seed, slow, change))
         return file
 
     return write

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from latlab.errors import UserError
+
+if TYPE_CHECKING:
+    from latlab.fleet.survey import Survey
 
 
 @click.group("fleet")
@@ -18,6 +22,7 @@ def command() -> None:
     Examples:
       latlab fleet merge runs/                   one run file per host, in a folder
       latlab fleet merge 'node*.latlab.jsonl' --json
+      latlab fleet survey --scheduler 10.0.0.1:8786
     """
 
 
@@ -40,9 +45,7 @@ def merge(files: tuple[str, ...], *, as_json: bool, verbose: bool) -> int:
 
     Exit code 1: a host is slow.
     """
-    from latlab.cli.terminal.fleet_lines import fleet_lines  # noqa: PLC0415 - not needed for --help
-    from latlab.cli.terminal.screen import say, screen_of  # noqa: PLC0415 - see above
-    from latlab.compare.sides import files as named_by  # noqa: PLC0415 - see above
+    from latlab.compare.sides import files as named_by  # noqa: PLC0415 - not needed for --help
     from latlab.fleet import merge as survey_of  # noqa: PLC0415 - see above
     from latlab.run.store import Store  # noqa: PLC0415 - see above
     from latlab.text import clean  # noqa: PLC0415 - see above
@@ -51,9 +54,84 @@ def merge(files: tuple[str, ...], *, as_json: bool, verbose: bool) -> int:
     found = list(dict.fromkeys(path for word in files for path in named_by(word, store)))
     if not found:
         raise UserError(f"no run file in {clean(' '.join(files), most=100)!r}")
-    survey = survey_of(found)
+    return _shown(survey_of(found), as_json=as_json, verbose=verbose)
+
+
+@command.command("survey")
+@click.option("--scheduler", metavar="ADDRESS", required=True, help="Address of the Dask scheduler.")
+@click.option("--tls-ca-file", metavar="FILE", help="Certificates that may sign the scheduler's certificate.")
+@click.option("--tls-cert", metavar="FILE", help="Client certificate.")
+@click.option("--tls-key", metavar="FILE", help="Key of the client certificate.")
+@click.option(
+    "--profile",
+    type=click.Choice(["quick", "standard", "thorough"]),
+    default="quick",
+    show_default=True,
+    help="How much to measure on each host: about 30 s, 90 s or 10 min.",
+)
+@click.option("--only", metavar="GLOBS", help="Run only these probes.")
+@click.option("--dir", "dir", metavar="DIR", help="Measure the file system of this directory on each host.")
+@click.option("--budget", metavar="SECONDS", help="Wall time on each host, instead of the profile's.")
+@click.option("--out", metavar="FOLDER", help="Keep the run files in this folder.")
+@click.option("--json", "as_json", is_flag=True, help="Print all hosts as JSON.")
+@click.option("-q", "--quiet", is_flag=True, help="Print no progress.")
+@click.option("-v", "--verbose", is_flag=True, help="List every host.")
+def survey(
+    *,
+    scheduler: str,
+    tls_ca_file: str | None,
+    tls_cert: str | None,
+    tls_key: str | None,
+    out: str | None,
+    as_json: bool,
+    quiet: bool,
+    verbose: bool,
+    **asked: Any,  # noqa: ANN401 - click hands over one dict
+) -> int:
+    """Measure every host of a Dask cluster, and find the slow ones.
+
+    One worker of each host starts a measurement; hosts that share a machine measure one after the
+    other. The results are compared as by latlab fleet merge. Hosts that stand out are measured again
+    before they are called slow. The hosts need the same version of latlab.
+
+    \b
+    Examples:
+      latlab fleet survey --scheduler tcp://10.0.0.1:8786
+      latlab fleet survey --scheduler tls://10.0.0.1:8786 --tls-ca-file ca.pem \\
+        --tls-cert cert.pem --tls-key key.pem
+      latlab fleet survey --scheduler 10.0.0.1:8786 --json | jq .named
+
+    Exit code 1: a host is slow, or could not be measured.
+    """
+    from latlab.cli.terminal.screen import talk  # noqa: PLC0415 - not needed for --help
+    from latlab.fleet.cluster import connected  # noqa: PLC0415 - see above
+    from latlab.fleet.cluster import survey as survey_of  # noqa: PLC0415 - see above
+    from latlab.paths import checked_folder  # noqa: PLC0415 - see above
+    from latlab.run.settings import make_settings  # noqa: PLC0415 - see above
+    from latlab.signals import raised  # noqa: PLC0415 - see above
+
+    folder = None if out is None else checked_folder(out)
+
+    # Before anybody is asked.
+    options = {name: f"--{name}" for name in asked}
+    make_settings(options, **asked | {"dir": None})
+
+    def say(text: str) -> None:
+        if not quiet:
+            talk(text)
+
+    with raised(), connected(scheduler, ca_file=tls_ca_file, cert=tls_cert, key=tls_key) as client:
+        surveyed = survey_of(client, folder=folder, say=say, **asked)
+    return _shown(surveyed, as_json=as_json, verbose=verbose)
+
+
+def _shown(survey: Survey, *, as_json: bool, verbose: bool) -> int:
+    """Prints a survey; returns the exit code."""
+    from latlab.cli.terminal.fleet_lines import fleet_lines  # noqa: PLC0415 - not needed for --help
+    from latlab.cli.terminal.screen import say, screen_of  # noqa: PLC0415 - see above
+
     if as_json:
         sys.stdout.write(json.dumps(survey.as_json(), ensure_ascii=False, allow_nan=False, indent=1) + "\n")
     else:
         say(fleet_lines(survey, screen_of(sys.stdout), verbose=verbose))
-    return 1 if survey.named else 0
+    return 1 if survey.named or survey.failed else 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from latlab.fleet.survey import Reason, Standing, Survey, merge, survey
+from latlab.fleet.cluster import survey
+from latlab.fleet.survey import Failure, Reason, Standing, Survey, merge
 
-__all__ = ["Reason", "Standing", "Survey", "merge", "survey"]
+__all__ = ["Failure", "Reason", "Standing", "Survey", "merge", "survey"]

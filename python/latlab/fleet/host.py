@@ -95,11 +95,14 @@ class Host:
     runs: int
 
 
-def hosts(paths: Iterable[Path]) -> tuple[list[Host], dict[Key, str]]:
+def hosts(
+    paths: Iterable[Path], called: Mapping[Path, str] | None = None
+) -> tuple[list[Host], dict[Key, str]]:
     """Reads run files, one after the other; several of one host and class are its repeats.
 
     Args:
         paths: Run files.
+        called: The names of their hosts, where those are not what the files say.
 
     Returns:
         The hosts in the order of their first files, and the names of the figures.
@@ -115,7 +118,8 @@ def hosts(paths: Iterable[Path]) -> tuple[list[Host], dict[Key, str]]:
         if which not in names:
             names[which] = {Key(*at): name for at, name in headlines(load(path)).items()}
         wanted = names[which]
-        name = clean(own.machine.text("os.host_name") or path.name.partition(".")[0], most=60)
+        said = own.machine.text("os.host_name") or path.name.partition(".")[0]
+        name = clean((called or {}).get(path, said), most=60)
         short = brief(path, own, partial(_is_in, wanted))
         found.setdefault((name, which), []).append(short)
     together = {key: name for own in names.values() for key, name in own.items()}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 
@@ -65,6 +65,19 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
+class Failure:
+    """A host that has no figures.
+
+    Attributes:
+        name: The host.
+        reason: Why it has none, in words.
+    """
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Survey:
     """A fleet.
 
@@ -73,44 +86,54 @@ class Survey:
         classes: How many hosts each class has, the largest first.
         tests: How many figures of hosts were compared.
         visible: From which ratio a host would have been named: median over the figures; None without peers.
+        failed: Hosts without figures, by name.
+        notes: What else there is to know, a sentence each.
     """
 
     standings: tuple[Standing, ...]
     classes: tuple[int, ...]
     tests: int
     visible: float | None
+    failed: tuple[Failure, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def named(self) -> tuple[Standing, ...]:
         """The slow hosts."""
         return tuple(own for own in self.standings if own.kind == "slow")
 
-    def as_json(self) -> dict[str, object]:
-        """As `latlab fleet merge --json` prints it."""
+    def as_json(self) -> dict[str, Any]:
+        """As `latlab fleet merge --json` and `latlab fleet survey --json` print it."""
+        hosts: list[dict[str, Any]] = [
+            {
+                "name": own.host.name,
+                "class": own.number,
+                "runs": own.host.runs,
+                "verdict": own.kind,
+                "because": [
+                    {
+                        "probe": reason.key.probe,
+                        "point": reason.key.point,
+                        "ratio": reason.ratio,
+                        "low": reason.low,
+                        "high": reason.high,
+                    }
+                    for reason in own.because
+                ],
+                "differs": list(own.differs),
+            }
+            for own in self.standings
+        ]
+        hosts += [
+            {"name": own.name, "class": None, "verdict": "failed", "because": [], "reason": own.reason}
+            for own in self.failed
+        ]
         return {
-            "hosts": [
-                {
-                    "name": own.host.name,
-                    "class": own.number,
-                    "runs": own.host.runs,
-                    "verdict": own.kind,
-                    "because": [
-                        {
-                            "probe": reason.key.probe,
-                            "point": reason.key.point,
-                            "ratio": reason.ratio,
-                            "low": reason.low,
-                            "high": reason.high,
-                        }
-                        for reason in own.because
-                    ],
-                    "differs": list(own.differs),
-                }
-                for own in self.standings
-            ],
+            "hosts": hosts,
             "links": [],
             "named": [own.host.name for own in self.named],
             "false_naming": naming.ALARMS,
+            "notes": list(self.notes),
         }
 
 
@@ -123,10 +146,10 @@ def merge(files: Iterable[Path]) -> Survey:
     Raises:
         RunFileError: one of them cannot be read as a run.
     """
-    return survey(*hosts(files))
+    return judged(*hosts(files))
 
 
-def survey(found: Sequence[Host], names: Mapping[Key, str]) -> Survey:
+def judged(found: Sequence[Host], names: Mapping[Key, str]) -> Survey:
     """Compares each host with the others of its class.
 
     Args:
@@ -159,11 +182,34 @@ def survey(found: Sequence[Host], names: Mapping[Key, str]) -> Survey:
             )
             differs = why.differences(host, [peer for peer in own if peer is not host]) if reasons else ()
             standings.append(Standing(host, number, kind, tuple(reasons[:MOST_REASONS]), tuple(differs)))
+    return Survey(_in_order(standings), tuple(map(len, classes.values())), tests, _visible(held, tests))
+
+
+def confirmed(first: Survey, second: Survey) -> Survey:
+    """The second of two surveys, for which those that stood out in the first were measured again.
+
+    A host that stood out once only is suspect.
+    """
+    before = {own.host.name: own for own in first.standings}
+    standings: list[Standing] = []
+    for own in second.standings:
+        earlier = before.get(own.host.name, own)
+        if own.kind == "slow" and not earlier.because:
+            own = replace(own, kind="suspect")  # noqa: PLW2901 - the same host
+        elif earlier.because and not own.because:
+            own = replace(own, kind="suspect", because=earlier.because, differs=earlier.differs)  # noqa: PLW2901 - see above
+        standings.append(own)
+    return replace(second, standings=_in_order(standings))
+
+
+def _in_order(standings: Iterable[Standing]) -> tuple[Standing, ...]:
+    """The slow ones first, the clearest of them before the others."""
     order = {"slow": 0, "suspect": 1, "ok": 2, "no-peers": 3}
-    standings.sort(
-        key=lambda own: (order[own.kind], -own.because[0].low if own.because else 0, own.host.name)
-    )
-    return Survey(tuple(standings), tuple(map(len, classes.values())), tests, _visible(held, tests))
+
+    def place(own: Standing) -> tuple[int, float, str]:
+        return order[own.kind], -own.because[0].low if own.because else 0.0, own.host.name
+
+    return tuple(sorted(standings, key=place))
 
 
 _Held: TypeAlias = tuple[list[Key], naming.Distances]
@@ -195,5 +241,6 @@ def _reason(
 
 def _visible(held: Sequence[_Held], tests: int) -> float | None:
     level = naming.level(naming.ALARMS, tests)
-    logs = np.concatenate([distances.visible(level)[np.isfinite(distances.ratio)] for _, distances in held])
+    own = [distances.visible(level)[np.isfinite(distances.ratio)] for _, distances in held]
+    logs = np.concatenate([*own, np.empty(0)])
     return float(np.exp(np.median(logs))) if logs.size else None

@@ -29,6 +29,8 @@ def fleet_lines(survey: Survey, screen: Screen, *, verbose: bool = False) -> lis
     lines = [styled(line.text, "bold") for line in screen.wrapped(_verdict(survey), rest="  ")]
     for text in _basis(survey):
         lines += screen.wrapped(text, rest="  ")
+    for failure in survey.failed if verbose else survey.failed[:_MOST]:
+        lines += screen.wrapped(f"{failure.name}: not measured: {failure.reason}", rest="  ")
     reported = [own for own in survey.standings if own.because or verbose]
     for own in reported if verbose else reported[:_MOST]:
         lines += [Line(), styled(screen.fit(f"{own.host.name}: {_WORDS[own.kind]}"), "bold")]
@@ -62,6 +64,8 @@ def _verdict(survey: Survey) -> str:
         suspects = [own.host.name for own in survey.standings if own.kind == "suspect"]
         if suspects:
             return f"No host is clearly slow; measure again: {_names(suspects)}."
+        if not survey.standings:
+            return "Nothing to compare: no host was measured."
         return "No host is slow." if survey.tests else "Nothing to compare: no class has enough hosts."
     if len(named) == 1:
         return f"{named[0].host.name} is slow: {reason(named[0].because[0])}."
@@ -74,7 +78,7 @@ def _names(names: list[str]) -> str:
 
 
 def _basis(survey: Survey) -> Iterator[str]:
-    hosts = len(survey.standings)
+    hosts = len(survey.standings) + len(survey.failed)
     classes = len(survey.classes)
     runs = sum(own.host.runs for own in survey.standings)
     yield f"{_counted(hosts, 'host')} of {_counted(classes, 'class')}, {_counted(runs, 'run')}."
@@ -84,6 +88,9 @@ def _basis(survey: Survey) -> Iterator[str]:
             f"A host {shown} times slower would have shown in half of the figures."
             f" False alarms: one fleet in {1 / ALARMS:,.0f}."
         )
+    if len(survey.failed) > _MOST:
+        yield f"{len(survey.failed):,} hosts were not measured; --json lists all."
+    yield from survey.notes
     alone = [own for own in survey.standings if own.kind == "no-peers"]
     if alone:
         yield f"Without peers: {_names([own.host.name for own in alone])}; a class needs {LEAST_HOSTS} hosts."

@@ -1,0 +1,171 @@
+"""What a survey runs on a worker of Dask's: where the worker is, and a measurement in a process of its own.
+
+    scheduler ──► async function in the worker's event loop ──► latlab.fleet.measuring ──► run file
+
+The functions only wait. Dask's own process has another allocator setting (its nanny sets
+MALLOC_TRIM_THRESHOLD_, by which 463 page faults became 5,140), a profiler and a heartbeat, so nothing is
+measured in it. The process gets its request on standard input; it stops measuring when that ends, so nothing
+outlives a worker that was killed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import socket
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any, Final
+
+from latlab.installed import version
+from latlab.run.core import core
+from latlab.run.death import last_words
+from latlab.run.process import clean_environment
+
+#: How long the process may take to end when it is told to, s: its worker's grace, and its file.
+_GRACE_S: Final = 10.0
+#: Those of Python's variables by which the process finds the packages that this one uses.
+_PLACES: Final = ("PYTHONHOME", "PYTHONUSERBASE", "PYTHONNOUSERSITE")
+#: By the name of a lease, what ends it.
+_leases: dict[str, asyncio.Event] = {}
+
+
+async def where() -> dict[str, str]:
+    """The version of latlab here, and what tells this host from others.
+
+    `machine` is one start of one kernel: hosts that share it take turns. `host` adds the network namespace
+    and the mount namespace, by which containers and pods on one machine differ.
+    """
+    boot, machine = _text("/proc/sys/kernel/random/boot_id"), _text("/etc/machine-id")
+    own = [_link(f"/proc/self/ns/{kind}") for kind in ("net", "mnt")]
+    name = socket.gethostname()
+    return {
+        "version": f"{version()} ({core().__version__}, figures {core().FOLD_VERSION})",
+        "name": name,
+        "machine": boot or name,
+        "host": "/".join([boot or name, machine, *own]),
+    }
+
+
+async def lease(token: str, most_s: float) -> None:
+    """A task that keeps a worker from being retired as idle, until its host has measured.
+
+    Args:
+        token: A name of its own.
+        most_s: When it ends by itself, seconds.
+    """
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(_lease(token).wait(), most_s)
+    _leases.pop(token, None)
+
+
+def _lease(token: str) -> asyncio.Event:
+    return _leases.setdefault(token, asyncio.Event())
+
+
+async def measure(
+    asked: dict[str, object],
+    most_s: float,
+    token: str,
+    dask_worker: Any = None,  # noqa: ANN401 - a Worker, on a machine where Dask is
+) -> dict[str, Any]:
+    """Measures this host in a process of its own; ends the lease.
+
+    Args:
+        asked: Settings, as `latlab.measure` takes them.
+        most_s: Seconds after which the process is ended.
+        token: The name of the lease.
+        dask_worker: Dask's worker, in whose folder the files are until the end.
+
+    Returns:
+        `{"packed": the run file, by Zstandard}`, or `{"failed": why not}`.
+    """
+    try:
+        folder = getattr(dask_worker or _worker_of_task(), "local_directory", None)
+        with tempfile.TemporaryDirectory(
+            prefix="latlab-survey-", dir=folder, ignore_cleanup_errors=True
+        ) as own:
+            return await _measured(json.dumps(asked), own, most_s)
+    finally:
+        _lease(token).set()
+
+
+def _worker_of_task() -> Any:  # noqa: ANN401 - as above
+    """Dask's worker, for a function that it runs as a task; None outside one."""
+    try:
+        from distributed import get_worker  # noqa: PLC0415 - an extra
+
+        return get_worker()
+    except (ImportError, ValueError):
+        return None
+
+
+async def _measured(request: str, folder: str, most_s: float) -> dict[str, Any]:
+    process = await asyncio.create_subprocess_exec(
+        *command(),
+        folder,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env=_environment(),
+    )
+    try:
+        assert process.stdin is not None  # noqa: S101 - pipes were asked for
+        assert process.stdout is not None  # noqa: S101
+        assert process.stderr is not None  # noqa: S101
+        process.stdin.write(f"{request}\n".encode())
+        async with asyncio.timeout(most_s):
+            packed, err, code = await asyncio.gather(
+                process.stdout.read(), process.stderr.read(), process.wait()
+            )
+    except TimeoutError:
+        return {"failed": f"the measurement did not end within {most_s:.0f} s"}
+    finally:
+        await _ended(process)
+    if code == 0 and packed:
+        return {"packed": packed}
+    ended = f"the process was killed by signal {-code}" if code < 0 else f"exit code {code}, and no run file"
+    return {"failed": last_words(err) or ended}
+
+
+async def _ended(process: asyncio.subprocess.Process) -> None:
+    """Leaves no process: told by the end of its input, then killed."""
+    if process.returncode is not None:
+        return
+    if process.stdin is not None:
+        process.stdin.close()
+    try:
+        async with asyncio.timeout(_GRACE_S):
+            await process.wait()
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+
+
+def command() -> list[str]:
+    """How the process is started; what follows is its folder."""
+    return [sys.executable, "-m", "latlab.fleet.measuring"]
+
+
+def _environment() -> dict[str, str]:
+    """A clean environment in which this very latlab is found."""
+    kept = {name: os.environ[name] for name in _PLACES if name in os.environ}
+    folders = [os.fspath(Path(__file__).resolve().parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return clean_environment() | kept | {"PYTHONPATH": os.pathsep.join(folders)}
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8").strip()
+    except (OSError, ValueError):
+        return ""
+
+
+def _link(path: str) -> str:
+    try:
+        return os.readlink(path)  # noqa: PTH115 - its text is an inode, no path
+    except OSError:
+        return ""

@@ -1,0 +1,76 @@
+"""The process that measures a host for a survey: `python -m latlab.fleet.measuring FOLDER`.
+
+It reads its request, one line of JSON, from standard input, and writes the run file, packed, to standard
+output. It stops measuring when standard input ends before that: the worker that asked has ended. It always
+removes its folder.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sys
+import threading
+from pathlib import Path
+
+from latlab.errors import LatlabError, WorkerError
+
+
+def main() -> int:
+    """Measures once; returns the exit code."""
+    # A worker that was started in the background has it ignored, and this process would not hear of its own.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    folder = Path(sys.argv[1])
+    try:
+        line = sys.stdin.buffer.readline()
+        if not line.endswith(b"\n"):
+            return 1
+        asked = json.loads(line)
+        threading.Thread(target=_watch, daemon=True).start()
+        packed = _measured(asked, folder)
+        # The worker that is to read on may hang.
+        shutil.rmtree(folder, ignore_errors=True)
+        sys.stdout.buffer.write(packed)
+        sys.stdout.buffer.flush()
+    except LatlabError as error:
+        sys.stderr.write(f"{error}\n")
+        return error.exit_code
+    except (OSError, KeyboardInterrupt) as error:
+        sys.stderr.write(f"{type(error).__name__}: {error}\n")
+        return 1
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return 0
+
+
+def _watch() -> None:
+    """Ends the measurement, as Ctrl-C does, when standard input ends."""
+    sys.stdin.buffer.read()
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def _measured(asked: dict[str, object], folder: Path) -> bytes:
+    """The run file, packed.
+
+    Raises:
+        LatlabError: the settings are not possible here, or nothing was measured.
+    """
+    import zstandard  # noqa: PLC0415 - what is asked for is read, and its end watched, before anything is loaded
+
+    from latlab.run.conduct import conduct  # noqa: PLC0415 - see above
+    from latlab.run.settings import make_settings  # noqa: PLC0415 - see above
+
+    file = folder / "run.latlab.jsonl"
+    run = conduct(make_settings(**asked), out=file)
+    if run.stopped_by.startswith("failed") or not run.records:
+        raise WorkerError(run.stopped_by)
+    return zstandard.ZstdCompressor().compress(file.read_bytes())
+
+
+if __name__ == "__main__":
+    # The watching thread waits for input: without the interpreter's tidying up.
+    code = main()
+    sys.stderr.flush()
+    os._exit(code)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -58,7 +61,11 @@ def merge(files: tuple[str, ...], *, as_json: bool, verbose: bool) -> int:
 
 
 @command.command("survey")
-@click.option("--scheduler", metavar="ADDRESS", required=True, help="Address of the Dask scheduler.")
+@click.option("--scheduler", metavar="ADDRESS", help="Address of the Dask scheduler.")
+@click.option("--hosts", metavar="FILE", help="Instead of a scheduler: hosts for ssh, one a line.")
+@click.option(
+    "--run", "run_them", is_flag=True, help="Run the ssh commands of --hosts instead of printing them."
+)
 @click.option("--tls-ca-file", metavar="FILE", help="Certificates that may sign the scheduler's certificate.")
 @click.option("--tls-cert", metavar="FILE", help="Client certificate.")
 @click.option("--tls-key", metavar="FILE", help="Key of the client certificate.")
@@ -78,7 +85,9 @@ def merge(files: tuple[str, ...], *, as_json: bool, verbose: bool) -> int:
 @click.option("-v", "--verbose", is_flag=True, help="List every host.")
 def survey(
     *,
-    scheduler: str,
+    scheduler: str | None,
+    hosts: str | None,
+    run_them: bool,
     tls_ca_file: str | None,
     tls_cert: str | None,
     tls_key: str | None,
@@ -88,7 +97,7 @@ def survey(
     verbose: bool,
     **asked: Any,  # noqa: ANN401 - click hands over one dict
 ) -> int:
-    """Measure every host of a Dask cluster, and find the slow ones.
+    """Measure every host of a Dask cluster, or of a list, and find the slow ones.
 
     One worker of each host starts a measurement; hosts that share a machine measure one after the
     other. The results are compared as by latlab fleet merge. Hosts that stand out are measured again
@@ -100,28 +109,46 @@ def survey(
       latlab fleet survey --scheduler tls://10.0.0.1:8786 --tls-ca-file ca.pem \\
         --tls-cert cert.pem --tls-key key.pem
       latlab fleet survey --scheduler 10.0.0.1:8786 --json | jq .named
+      latlab fleet survey --hosts hosts.txt > survey.sh     without Dask: the commands
+      latlab fleet survey --hosts hosts.txt --run           the same, run here
 
     Exit code 1: a host is slow, or could not be measured.
     """
     from latlab.cli.terminal.screen import talk  # noqa: PLC0415 - not needed for --help
+    from latlab.fleet import ssh  # noqa: PLC0415 - see above
     from latlab.fleet.cluster import connected  # noqa: PLC0415 - see above
     from latlab.fleet.cluster import survey as survey_of  # noqa: PLC0415 - see above
     from latlab.paths import checked_folder  # noqa: PLC0415 - see above
+    from latlab.run.conduct import seconds_of  # noqa: PLC0415 - see above
     from latlab.run.settings import make_settings  # noqa: PLC0415 - see above
     from latlab.signals import raised  # noqa: PLC0415 - see above
 
-    folder = None if out is None else checked_folder(out)
-
-    # Before anybody is asked.
-    options = {name: f"--{name}" for name in asked}
-    make_settings(options, **asked | {"dir": None})
+    if (scheduler is None) == (hosts is None):
+        raise UserError("name the hosts: by --scheduler ADDRESS or by --hosts FILE")
+    # Before anybody is asked; a directory is to be on the hosts.
+    settings = make_settings({name: f"--{name}" for name in asked}, **asked | {"dir": None})
 
     def say(text: str) -> None:
         if not quiet:
             talk(text)
 
-    with raised(), connected(scheduler, ca_file=tls_ca_file, cert=tls_cert, key=tls_key) as client:
-        surveyed = survey_of(client, folder=folder, say=say, **asked)
+    with ExitStack() as made:
+        if hosts is not None:
+            names = ssh.hosts_in(Path(hosts))
+            if not run_them:
+                sys.stdout.write("\n".join(ssh.lines(names, asked, out or "runs")) + "\n")
+                return 0
+        made.enter_context(raised())
+        folder = Path(
+            checked_folder(out)
+            if out is not None
+            else made.enter_context(TemporaryDirectory(prefix="latlab-survey-"))
+        )
+        if scheduler is None:
+            surveyed = ssh.survey(names, asked, folder, seconds_of(settings) + ssh.EXTRA_S, say)
+        else:
+            client = made.enter_context(connected(scheduler, ca_file=tls_ca_file, cert=tls_cert, key=tls_key))
+            surveyed = survey_of(client, folder=folder, say=say, **asked)
     return _shown(surveyed, as_json=as_json, verbose=verbose)
 
 

@@ -1,0 +1,142 @@
+"""A survey of hosts that are reached by ssh: the lines that measure them, printed or run.
+
+ssh decides by its own settings whom it trusts: no check of host keys is turned off.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from latlab.errors import RunFileError, UserError
+from latlab.fleet.host import hosts
+from latlab.fleet.survey import Failure, Survey, judged
+from latlab.run.death import last_words
+from latlab.run.run import load
+from latlab.text import clean
+
+#: Connections at a time: sshd takes ten that are not signed in yet, of one client, before it drops some.
+_AT_ONCE: Final = 64
+#: What a measurement may take besides its own time: signing in, starting, the way back.
+EXTRA_S: Final = 90.0
+_HOST: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@%:+-]*")
+
+
+def hosts_in(file: Path) -> list[str]:
+    """The hosts of a file: one a line, as ssh takes them; what follows # is a comment.
+
+    Raises:
+        UserError: It cannot be read, or has none, or a line is no host.
+    """
+    shown = clean(file, most=200)
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError) as error:
+        raise UserError(f"{shown!r}: {clean(getattr(error, 'strerror', None) or error)}") from None
+    found: dict[str, None] = {}
+    for number, line in enumerate(lines, 1):
+        host = line.partition("#")[0].strip()
+        if host and not _HOST.fullmatch(host):
+            raise UserError(f"{shown!r}, line {number}: {clean(host, most=60)!r} is not a host")
+        if host:
+            found[host] = None
+    if not found:
+        raise UserError(f"{shown!r} names no host")
+    return list(found)
+
+
+def remote_command(asked: Mapping[str, object]) -> str:
+    """What the shell of a host is to run: a measurement whose file comes on standard output.
+
+    Args:
+        asked: Settings by the names of the options of `latlab measure`; None is as if not given.
+    """
+    options = [
+        word for name, value in asked.items() if value is not None for word in (f"--{name}", str(value))
+    ]
+    measure = shlex.join(
+        ["latlab", "measure", *options, "--no-report", "--quiet", "--out", "run.latlab.jsonl"]
+    )
+    return (
+        f'folder=$(mktemp -d) && cd "$folder" && {measure} > /dev/null && cat run.latlab.jsonl;'
+        ' code=$?; rm -r "$folder"; exit $code'
+    )
+
+
+def lines(found: list[str], asked: Mapping[str, object], folder: str) -> list[str]:
+    """The lines of a shell that make a run file of each host in a folder."""
+    command = shlex.quote(remote_command(asked))
+    files = [shlex.quote(f"{folder}/{host}.latlab.jsonl") for host in found]
+    return [
+        f"mkdir -p {shlex.quote(folder)}",
+        *(f"ssh {host} {command} > {file} < /dev/null &" for host, file in zip(found, files, strict=True)),
+        "wait",
+        f"latlab fleet merge {shlex.quote(folder)}",
+    ]
+
+
+def survey(
+    found: list[str],
+    asked: Mapping[str, object],
+    folder: Path,
+    most_s: float,
+    say: Callable[[str], object],
+) -> Survey:
+    """Measures hosts by ssh, and compares each with the others of its class.
+
+    Args:
+        found: The hosts.
+        asked: As :func:`remote_command` takes them.
+        folder: Where the run files go.
+        most_s: How long a host may take, seconds.
+        say: Told of each host.
+    """
+    command = remote_command(asked)
+    failed: dict[str, str] = {}
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        files = {host: folder / f"{host}.latlab.jsonl" for host in found}
+        waiting = {pool.submit(_measured, host, command, files[host], most_s): host for host in found}
+        for number, done in enumerate(as_completed(waiting), 1):
+            host = waiting[done]
+            if reason := done.result():
+                failed[host] = reason
+            say(f"{number} of {len(found)}: {host}: {reason or 'measured'}")
+    called = {file: host for host, file in files.items() if host not in failed}
+    failures = tuple(Failure(host, reason) for host, reason in sorted(failed.items()))
+    return replace(judged(*hosts(called, called)), failed=failures)
+
+
+def _measured(host: str, command: str, file: Path, most_s: float) -> str:
+    """Why a host could not be measured; empty where its run file is there."""
+    try:
+        with file.open("xb") as out:
+            done = subprocess.run(  # noqa: S603 - the user's ssh, and hosts that were checked
+                ["ssh", "-o", "BatchMode=yes", host, command],  # noqa: S607 - see above
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.PIPE,
+                timeout=most_s,
+                check=False,
+            )
+        if done.returncode == 0:
+            load(file)
+            return ""
+        reason = last_words(done.stderr).removeprefix("latlab: ") or f"exit code {done.returncode}"
+    except subprocess.TimeoutExpired:
+        reason = f"no answer within {most_s:.0f} s"
+    except FileExistsError:
+        return f"{clean(file, most=200)} exists already"
+    except FileNotFoundError:
+        reason = "there is no ssh on this machine"
+    except RunFileError as error:
+        reason = f"what it sent is no run file: {error}".replace(f"{file}:", "line ")
+    except OSError as error:
+        reason = clean(error, most=200)
+    file.unlink(missing_ok=True)
+    return reason

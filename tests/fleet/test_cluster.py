@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import gc
 import json
 import os
 import signal
@@ -12,118 +10,24 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import distributed
 import pytest
 import zstandard
 from tests.calling import called
+from tests.fleet.conftest import HOSTS, Fleet, children, worker_process
 from tests.fleet.files import run_of
 
 from latlab.fleet import agent, cluster, survey
-
-distributed = pytest.importorskip("distributed")
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="its hosts are addresses of Linux's loopback"),
     # Dask closes its sockets when they are collected.
     pytest.mark.filterwarnings("ignore"),
 ]
-
-HOSTS = 6
-#: Instead of measuring: the file that the test laid out for the worker whose folder this is.
-FAKE = """
-import os, sys
-folder = os.path.dirname(sys.argv[1])
-with open(os.path.join(folder, "answer"), "rb") as file:
-    sys.stdout.buffer.write(file.read())
-with open(os.path.join(folder, "asked"), "a") as file:
-    file.write("x")
-"""
-
-
-class Fleet:
-    """A scheduler and its workers in this process, each on an address of its own, as hosts of one machine."""
-
-    def __init__(self, folder: Path, forbidden: dict[str, list[str]]) -> None:
-        self.folder = folder
-        blocked = {f"distributed.{where}.blocked-handlers": names for where, names in forbidden.items()}
-        with distributed.dask.config.set(blocked | {"distributed.comm.timeouts.connect": "5s"}):
-            self.cluster = distributed.SpecCluster(
-                workers={number: self.spec(number) for number in range(HOSTS)},
-                scheduler={
-                    "cls": distributed.Scheduler,
-                    "options": {"host": "127.0.0.1", "dashboard_address": ":0"},
-                },
-                silence_logs="CRITICAL",
-            )
-        self.client = distributed.Client(self.cluster, set_as_default=False)
-
-    def spec(self, number: int) -> dict[str, Any]:
-        options = {
-            "host": f"127.0.0.{number + 2}",
-            "name": f"node{number}",
-            "nthreads": 1,
-            "local_directory": str(self.folder / f"node{number}"),
-            "dashboard": False,
-        }
-        return {"cls": distributed.Worker, "options": options}
-
-    @property
-    def workers(self) -> dict[str, Any]:
-        return {own.name: own for own in self.cluster.workers.values()}
-
-    def lay_out(self, slow: dict[str, float]) -> None:
-        """What each worker is to have measured."""
-        for number, (name, worker) in enumerate(self.workers.items()):
-            text = run_of("one machine", number, slow.get(name, 1.0))
-            packed = zstandard.ZstdCompressor().compress(text.encode())
-            Path(worker.local_directory, "answer").write_bytes(packed)
-
-    def asked(self, name: str) -> int:
-        """How often a host was measured."""
-        return len(Path(self.workers[name].local_directory, "asked").read_text())
-
-    def close(self) -> None:
-        self.client.close()
-        self.cluster.close()
-
-
-def listening() -> set[str]:
-    """Sockets of this process that listen, by their inodes."""
-    tables = [Path(f"/proc/self/net/{name}").read_text().splitlines()[1:] for name in ("tcp", "tcp6")]
-    found = {row.split()[9] for table in tables for row in table if row.split()[3] == "0A"}
-    links = (str(entry.readlink()) for entry in Path("/proc/self/fd").iterdir() if entry.is_symlink())
-    return {f"socket:[{inode}]" for inode in found} & set(links)
-
-
-@pytest.fixture
-def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[Fleet]:
-    """Six hosts of one machine that measure nothing."""
-    real = asyncio.run(agent.where())
-
-    async def where(dask_worker: Any = None) -> dict[str, str]:  # noqa: ANN401 - a Worker
-        with contextlib.suppress(ValueError):
-            dask_worker = dask_worker or distributed.get_worker()
-        name = str(dask_worker.name) if dask_worker is not None else ""
-        version = "0.0.1" if name == "older" else real["version"]
-        return {"version": version, "name": name, "machine": "one", "host": name}
-
-    monkeypatch.setattr(agent, "where", where)
-    monkeypatch.setattr(agent, "command", lambda: [sys.executable, "-I", "-S", "-c", FAKE])
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr("tempfile.tempdir", None)
-    before = listening()
-    fleet = Fleet(tmp_path, getattr(request, "param", {}))
-    try:
-        fleet.lay_out({})
-        yield fleet
-    finally:
-        fleet.close()
-    assert listening() <= before
-    assert not list(tmp_path.rglob("latlab-survey-*"))
-    gc.collect()
 
 
 def verdicts(fleet: Fleet, **more: Any) -> dict[str, str]:  # noqa: ANN401 - what survey takes
@@ -172,7 +76,7 @@ def test_who_joins_while_others_measure_is_measured_too_and_another_version_is_r
     fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     joined: list[Any] = []
-    measure = cluster._Cluster._measure
+    measure = cluster.Cluster._measure
 
     async def joining(self: Any, places: Any, folder: Path) -> None:  # noqa: ANN401 - the cluster's own
         if not joined:
@@ -183,7 +87,7 @@ def test_who_joins_while_others_measure_is_measured_too_and_another_version_is_r
                 Path(joined[-1].local_directory, "answer").write_bytes(packed)
         await measure(self, places, folder)
 
-    monkeypatch.setattr(cluster._Cluster, "_measure", joining)
+    monkeypatch.setattr(cluster.Cluster, "_measure", joining)
     found = survey(fleet.client).as_json()["hosts"]
     for worker in joined:
         fleet.client.sync(worker.close)
@@ -257,29 +161,6 @@ def test_with_an_asynchronous_client_it_is_awaited(fleet: Fleet) -> None:
     assert asyncio.run(asked()) == HOSTS
 
 
-@contextlib.contextmanager
-def worker_process(fleet: Fleet, number: int) -> Iterator[subprocess.Popen[bytes]]:
-    """A worker in a process of its own, without a nanny."""
-    command = [
-        *(sys.executable, "-m", "distributed.cli.dask_worker", fleet.cluster.scheduler_address),
-        *("--host", f"127.0.0.{number + 2}", "--no-nanny", "--nthreads", "1", "--no-dashboard"),
-        *("--name", "alone", "--local-directory", str(fleet.folder / "alone")),
-    ]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        fleet.client.wait_for_workers(HOSTS + 1, timeout=60)
-        yield process
-    finally:
-        process.kill()
-        process.wait()
-
-
-def children(process: int) -> list[int]:
-    """The processes that a process has started."""
-    texts = Path(f"/proc/{process}/task").glob("*/children")
-    return [int(child) for text in texts for child in text.read_text().split()]
-
-
 def when_it_measures(process: subprocess.Popen[bytes], number: int, seen: list[int]) -> Callable[[], None]:
     """Sends a signal as soon as the worker measures."""
 
@@ -323,7 +204,7 @@ def test_a_worker_that_is_killed_or_hangs_in_mid_survey_costs_only_its_host(
 def test_a_measurement_that_does_not_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     started = tmp_path / "started"
     program = f"import os, sys; open({str(started)!r}, 'w').write(str(os.getpid())); sys.stdin.read()"
-    monkeypatch.setattr(agent, "command", lambda: [sys.executable, "-I", "-S", "-c", program])
+    monkeypatch.setattr(agent, "command", lambda _: [sys.executable, "-I", "-S", "-c", program])
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
     answer = asyncio.run(agent.measure({}, 2.0, "name"))
@@ -340,7 +221,7 @@ def test_an_agent_measures_in_a_process_with_a_clean_environment(
     monkeypatch.setattr("tempfile.tempdir", None)
     program = "import os, json; os.write(1, json.dumps(dict(os.environ)).encode())"
     with monkeypatch.context() as patched:
-        patched.setattr(agent, "command", lambda: [sys.executable, "-I", "-S", "-c", program])
+        patched.setattr(agent, "command", lambda _: [sys.executable, "-I", "-S", "-c", program])
         seen = json.loads(asyncio.run(agent.measure({}, 60.0, "name"))["packed"])
     assert not any(name.startswith("MALLOC_") for name in seen)
     answer = asyncio.run(

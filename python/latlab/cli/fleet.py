@@ -14,6 +14,7 @@ import click
 from latlab.errors import UserError
 
 if TYPE_CHECKING:
+    from latlab.fleet.links import Links
     from latlab.fleet.survey import Survey
 
 
@@ -66,6 +67,9 @@ def merge(files: tuple[str, ...], *, as_json: bool, verbose: bool) -> int:
 @click.option(
     "--run", "run_them", is_flag=True, help="Run the ssh commands of --hosts instead of printing them."
 )
+@click.option(
+    "--links", "links", is_flag=True, help="Measure the links between hosts, not the hosts: seconds."
+)
 @click.option("--tls-ca-file", metavar="FILE", help="Certificates that may sign the scheduler's certificate.")
 @click.option("--tls-cert", metavar="FILE", help="Client certificate.")
 @click.option("--tls-key", metavar="FILE", help="Key of the client certificate.")
@@ -88,6 +92,7 @@ def survey(
     scheduler: str | None,
     hosts: str | None,
     run_them: bool,
+    links: bool,
     tls_ca_file: str | None,
     tls_cert: str | None,
     tls_key: str | None,
@@ -103,18 +108,24 @@ def survey(
     other. The results are compared as by latlab fleet merge. Hosts that stand out are measured again
     before they are called slow. The hosts need the same version of latlab.
 
+    With --links, hosts measure round trip and throughput to at most six others, over connections of
+    their own with a shared secret. A host whose links are slow and a single slow link are
+    distinguished. Only links that were measured can be named; their number is printed.
+
     \b
     Examples:
       latlab fleet survey --scheduler tcp://10.0.0.1:8786
       latlab fleet survey --scheduler tls://10.0.0.1:8786 --tls-ca-file ca.pem \\
         --tls-cert cert.pem --tls-key key.pem
       latlab fleet survey --scheduler 10.0.0.1:8786 --json | jq .named
+      latlab fleet survey --scheduler 10.0.0.1:8786 --links
       latlab fleet survey --hosts hosts.txt > survey.sh     without Dask: the commands
       latlab fleet survey --hosts hosts.txt --run           the same, run here
 
     Exit code 1: a host is slow, or could not be measured.
     """
     from latlab.cli.terminal.screen import talk  # noqa: PLC0415 - not needed for --help
+    from latlab.fleet import links as links_of  # noqa: PLC0415 - see above
     from latlab.fleet import ssh  # noqa: PLC0415 - see above
     from latlab.fleet.cluster import connected  # noqa: PLC0415 - see above
     from latlab.fleet.cluster import survey as survey_of  # noqa: PLC0415 - see above
@@ -125,6 +136,8 @@ def survey(
 
     if (scheduler is None) == (hosts is None):
         raise UserError("name the hosts: by --scheduler ADDRESS or by --hosts FILE")
+    if links and hosts is not None:
+        raise UserError("--links needs a cluster: --scheduler ADDRESS")
     # Before anybody is asked; a directory is to be on the hosts.
     settings = make_settings({name: f"--{name}" for name in asked}, **asked | {"dir": None})
 
@@ -148,17 +161,23 @@ def survey(
             surveyed = ssh.survey(names, asked, folder, seconds_of(settings) + ssh.EXTRA_S, say)
         else:
             client = made.enter_context(connected(scheduler, ca_file=tls_ca_file, cert=tls_cert, key=tls_key))
+            if links:
+                return _shown(links_of(client, say=say), as_json=as_json, verbose=verbose)
             surveyed = survey_of(client, folder=folder, say=say, **asked)
     return _shown(surveyed, as_json=as_json, verbose=verbose)
 
 
-def _shown(survey: Survey, *, as_json: bool, verbose: bool) -> int:
+def _shown(survey: Survey | Links, *, as_json: bool, verbose: bool) -> int:
     """Prints a survey; returns the exit code."""
     from latlab.cli.terminal.fleet_lines import fleet_lines  # noqa: PLC0415 - not needed for --help
+    from latlab.cli.terminal.link_lines import link_lines  # noqa: PLC0415 - see above
     from latlab.cli.terminal.screen import say, screen_of  # noqa: PLC0415 - see above
+    from latlab.fleet.survey import Survey  # noqa: PLC0415 - see above
 
     if as_json:
         sys.stdout.write(json.dumps(survey.as_json(), ensure_ascii=False, allow_nan=False, indent=1) + "\n")
-    else:
+    elif isinstance(survey, Survey):
         say(fleet_lines(survey, screen_of(sys.stdout), verbose=verbose))
+    else:
+        say(link_lines(survey, screen_of(sys.stdout), verbose=verbose))
     return 1 if survey.named or survey.failed else 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from latlab.fleet.cluster import survey
+from latlab.fleet.linked import links
 from latlab.fleet.survey import Failure, Reason, Standing, Survey, merge
 
-__all__ = ["Failure", "Reason", "Standing", "Survey", "merge", "survey"]
+__all__ = ["Failure", "Reason", "Standing", "Survey", "links", "merge", "survey"]

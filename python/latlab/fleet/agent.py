@@ -31,6 +31,8 @@ _GRACE_S: Final = 10.0
 _PLACES: Final = ("PYTHONHOME", "PYTHONUSERBASE", "PYTHONNOUSERSITE")
 #: By the name of a lease, what ends it.
 _leases: dict[str, asyncio.Event] = {}
+#: By the name of a lease, this host's end of the links, and what ends it in the end.
+_ends: dict[str, tuple[asyncio.subprocess.Process, asyncio.TimerHandle]] = {}
 
 
 async def where() -> dict[str, str]:
@@ -104,14 +106,7 @@ def _worker_of_task() -> Any:  # noqa: ANN401 - as above
 
 
 async def _measured(request: str, folder: str, most_s: float) -> dict[str, Any]:
-    process = await asyncio.create_subprocess_exec(
-        *command(),
-        folder,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env=_environment(),
-    )
+    process = await _started("latlab.fleet.measuring", folder)
     try:
         assert process.stdin is not None  # noqa: S101 - pipes were asked for
         assert process.stdout is not None  # noqa: S101
@@ -131,12 +126,51 @@ async def _measured(request: str, folder: str, most_s: float) -> dict[str, Any]:
     return {"failed": last_words(err) or ended}
 
 
+async def link(token: str, asked: dict[str, Any], most_s: float) -> dict[str, Any]:
+    """Asks this host's end of the links, which is a process of its own; see latlab.fleet.linking.
+
+    Args:
+        token: The name of the end, and of the lease that ends with it.
+        asked: What it is asked. `bind` starts it, `served` ends it.
+        most_s: Seconds after which it is ended, for `bind`.
+
+    Returns:
+        Its answer, or `{"failed": why not}`.
+    """
+    if "bind" in asked:
+        started = await _started("latlab.fleet.linking")
+        # Its input ends by then, if the survey does not end it.
+        timer = asyncio.get_running_loop().call_later(most_s, _close, started)
+        _ends[token] = started, timer
+    end = _ends.get(token)
+    try:
+        if end is None or (process := end[0]).stdin is None or process.stdout is None:
+            return {"failed": "its end of the links has ended"}
+        process.stdin.write(json.dumps(asked).encode() + b"\n")
+        line = await process.stdout.readline()
+        answer: dict[str, Any] = json.loads(line or '{"failed": "its end of the links has ended"}')
+        return answer
+    finally:
+        if "served" in asked and end is not None:
+            _ends.pop(token, None)
+            _lease(token).set()
+            end[1].cancel()
+            await _ended(end[0])
+
+
+async def _started(module: str, *arguments: str) -> asyncio.subprocess.Process:
+    """A process that runs a module of ours, with pipes."""
+    pipe = asyncio.subprocess.PIPE
+    return await asyncio.create_subprocess_exec(
+        *command(module), *arguments, stdin=pipe, stdout=pipe, stderr=pipe, env=_environment()
+    )
+
+
 async def _ended(process: asyncio.subprocess.Process) -> None:
     """Leaves no process: told by the end of its input, then killed."""
     if process.returncode is not None:
         return
-    if process.stdin is not None:
-        process.stdin.close()
+    _close(process)
     try:
         async with asyncio.timeout(_GRACE_S):
             await process.wait()
@@ -145,9 +179,14 @@ async def _ended(process: asyncio.subprocess.Process) -> None:
         await process.wait()
 
 
-def command() -> list[str]:
-    """How the process is started; what follows is its folder."""
-    return [sys.executable, "-m", "latlab.fleet.measuring"]
+def _close(process: asyncio.subprocess.Process) -> None:
+    if process.stdin is not None:
+        process.stdin.close()
+
+
+def command(module: str) -> list[str]:
+    """How a process that runs a module is started; what follows are its arguments."""
+    return [sys.executable, "-m", module]
 
 
 def _environment() -> dict[str, str]:

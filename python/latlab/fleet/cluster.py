@@ -18,7 +18,7 @@ import re
 import secrets
 import tempfile
 import warnings
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -119,7 +119,7 @@ def survey(
     }
     # A directory is a host's: it is looked for there.
     most_s = seconds_of(make_settings(**asked | {"dir": None})) + extra_s
-    cluster = _Cluster(client, asked, most_s, answer_s, say)
+    cluster = Cluster(client, asked, most_s, answer_s, say)
     with contextlib.ExitStack() as made:
         if folder is None and not client.asynchronous:
             # Removed by this thread: Ctrl-C does not reach that of Dask.
@@ -128,8 +128,14 @@ def survey(
         return surveyed
 
 
-class _Cluster:
-    """One survey."""
+class Cluster:
+    """What surveys of a cluster share: its hosts, and what is asked of them.
+
+    Attributes:
+        places: The hosts, by what tells agents that they are different.
+        turns: What a host of a machine holds while it measures.
+        notes: What is to be said of the survey.
+    """
 
     def __init__(
         self,
@@ -143,11 +149,11 @@ class _Cluster:
         self._asked = asked
         self._most_s = most_s
         self._answer_s = answer_s
-        self._say = say
-        self._places: dict[str, Place] = {}
+        self.say = say
+        self.places: dict[str, Place] = {}
         self._seen: set[str] = set()
-        self._turns: dict[str, asyncio.Lock] = {}
-        self._notes: list[str] = []
+        self.turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self.notes: list[str] = []
         #: Whether the cluster forbids functions that are no tasks.
         self._only_tasks = False
 
@@ -159,37 +165,37 @@ class _Cluster:
             return await self._in(Path(own))
 
     async def _in(self, folder: Path) -> Survey:
-        await self._label_work()
+        await self.label_work()
         for _ in range(_MOST_LOOKED):
-            found = await self._new_places()
+            found = await self.new_places()
             if not found:
                 break
             await self._measure(found, folder)
         else:
-            self._notes.append("Workers kept joining; the last to join were not measured.")
+            self.notes.append("Workers kept joining; the last to join were not measured.")
         first = await asyncio.to_thread(self._judged)
         doubtful = {own.host.name for own in first.standings if own.because}
-        again = [own for name, own in self._called().items() if name in doubtful]
+        again = [own for name, own in self.called().items() if name in doubtful]
         if not again:
             return first
-        self._say(f"measuring {len(again)} again that stand out")
+        self.say(f"measuring {len(again)} again that stand out")
         await self._measure(again, folder)
         return confirmed(first, await asyncio.to_thread(self._judged))
 
-    async def _label_work(self) -> None:
+    async def label_work(self) -> None:
         """Notes that the cluster has other work, which makes figures slower."""
         try:
             processing = await self._client.processing()
         except (OSError, ValueError) as error:
-            self._notes.append(f"Whether the cluster was working is not known: {clean(error, most=200)}.")
+            self.notes.append(f"Whether the cluster was working is not known: {clean(error, most=200)}.")
             return
         busy = [len(keys) for keys in processing.values() if keys]
         if busy:
             text = f"The cluster was working: {sum(busy):,} tasks on {len(busy):,} workers at the beginning."
-            self._notes.append(f"{text} Figures may be slower than on an idle one.")
-            self._say(text)
+            self.notes.append(f"{text} Figures may be slower than on an idle one.")
+            self.say(text)
 
-    async def _new_places(self) -> list[Place]:
+    async def new_places(self) -> list[Place]:
         """Hosts that were not known before.
 
         Raises:
@@ -199,9 +205,9 @@ class _Cluster:
             identity = await self._client.scheduler.identity(n_workers=-1)
         except (OSError, ValueError) as error:
             text = f"the scheduler does not list its workers: {clean(error, most=200)}"
-            if not self._places:
+            if not self.places:
                 raise UserError(text) from None
-            self._notes.append(f"At the end {text}.")
+            self.notes.append(f"At the end {text}.")
             return []
         workers: dict[str, list[str]] = {}
         for worker, about in identity["workers"].items():
@@ -211,11 +217,11 @@ class _Cluster:
         found = await asyncio.gather(*(self._where(host, own) for host, own in workers.items()))
         new: list[Place] = []
         for key, place in found:
-            if key not in self._places:
-                self._places[key] = place
+            if key not in self.places:
+                self.places[key] = place
                 new.append(place)
         if new:
-            self._say(f"hosts: {len(new)}, workers: {sum(map(len, workers.values()))}")
+            self.say(f"hosts: {len(new)}, workers: {sum(map(len, workers.values()))}")
         return new
 
     async def _where(self, host: str, workers: list[str]) -> tuple[str, Place]:
@@ -223,7 +229,7 @@ class _Cluster:
         place = Place(host, host, workers[0])
         for worker in workers[:_MOST_ASKED]:
             try:
-                here = await self._ask(worker, self._answer_s, agent.where)
+                here = await self.ask(worker, self._answer_s, agent.where)
             except UnansweredError as error:
                 place.reason = place.reason or str(error)
                 continue
@@ -246,23 +252,22 @@ class _Cluster:
                 except Exception as error:
                     reason = str(error) if isinstance(error, UnansweredError) else _words(error)
                     if place.files:
-                        self._notes.append(f"{place.name} was not measured a second time: {reason}.")
+                        self.notes.append(f"{place.name} was not measured a second time: {reason}.")
                     else:
                         place.reason = reason
             done += 1
-            self._say(f"{done} of {len(places)}: {place.name}: {place.reason or 'measured'}")
+            self.say(f"{done} of {len(places)}: {place.name}: {place.reason or 'measured'}")
 
         await asyncio.gather(*map(one, places))
 
     async def _in_turn(self, place: Place, folder: Path) -> None:
         token = f"latlab-lease-{secrets.token_hex(8)}"
-        lease = self._lease(place, token)
+        sharing = sum(own.machine == place.machine for own in self.places.values())
+        lease = self.lease(place, token, self._most_s * sharing)
         try:
-            async with self._turns.setdefault(place.machine, asyncio.Lock()):
+            async with self.turns[place.machine]:
                 most_s = self._most_s + self._answer_s
-                answer = await self._ask(
-                    place.worker, most_s, agent.measure, self._asked, self._most_s, token
-                )
+                answer = await self.ask(place.worker, most_s, agent.measure, self._asked, self._most_s, token)
             if "failed" in answer:
                 raise UnansweredError(clean(answer["failed"], most=300))
             file = folder / f"{new_id()}-{_file_name(place.name)}.latlab.jsonl"
@@ -271,18 +276,16 @@ class _Cluster:
             if lease is not None:
                 lease.release()
 
-    def _lease(self, place: Place, token: str) -> Future | None:
+    def lease(self, place: Place, token: str, most_s: float) -> Future | None:
         """A task for the time until a host has measured; none where measurements are tasks themselves.
 
         It would take the thread of the worker that they need.
         """
         if self._only_tasks:
             return None
-        sharing = sum(own.machine == place.machine for own in self._places.values())
-        most_s = self._most_s * sharing
         return self._client.submit(agent.lease, token, most_s, key=token, **_pinned(place.worker))
 
-    async def _ask(
+    async def ask(
         self, worker: str, most_s: float, function: Callable[..., Awaitable[T]], *what: object
     ) -> T:
         """What an async function returns on a worker; as a task, where the cluster forbids to run others.
@@ -320,30 +323,30 @@ class _Cluster:
         finally:
             future.release()
 
-    def _called(self) -> dict[str, Place]:
+    def called(self) -> dict[str, Place]:
         """All hosts by name, those of one name with their address or their worker's."""
         called: dict[str, Place] = {}
-        names = Counter(own.name for own in self._places.values())
-        for own in self._places.values():
+        names = Counter(own.name for own in self.places.values())
+        for own in self.places.values():
             name = own.name if names[own.name] == 1 else f"{own.name} ({own.address})"
             called[f"{own.name} ({own.worker})" if name in called else name] = own
         return called
 
     def _judged(self) -> Survey:
         """What the last run file of each host says."""
-        measured = {own.files[-1]: name for name, own in self._called().items() if own.files}
+        measured = {own.files[-1]: name for name, own in self.called().items() if own.files}
         try:
             found = hosts(measured, measured)
         except RunFileError:
-            for own in self._places.values():
+            for own in self.places.values():
                 own.reason = own.reason or (_damage(own.files[-1]) if own.files else "")
             measured = {file: name for file, name in measured.items() if not _damage(file)}
             found = hosts(measured, measured)
-        failed = (Failure(name, own.reason) for name, own in self._called().items() if own.reason)
+        failed = (Failure(name, own.reason) for name, own in self.called().items() if own.reason)
         return replace(
             judged(*found),
             failed=tuple(sorted(failed, key=lambda own: own.name)),
-            notes=tuple(self._notes),
+            notes=tuple(self.notes),
         )
 
 

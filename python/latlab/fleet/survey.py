@@ -13,6 +13,7 @@ import numpy as np
 from latlab import _core
 from latlab.fleet import naming, why
 from latlab.fleet.host import Host, Key, by_class, hosts
+from latlab.run.model import Unit
 
 Kind: TypeAlias = Literal["slow", "suspect", "ok", "no-peers"]
 
@@ -43,6 +44,11 @@ class Reason:
     ratio: float
     low: float
     high: float
+
+    def as_json(self) -> dict[str, object]:
+        """The figure, and the ratio with its interval."""
+        probe, point = self.key
+        return {"probe": probe, "point": point, "ratio": self.ratio, "low": self.low, "high": self.high}
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +172,7 @@ def judged(found: Sequence[Host], names: Mapping[Key, str]) -> Survey:
         for place, host in enumerate(own):
             shown = slow[place] if slow[place].any() else suspect[place]
             reasons = [
-                _reason(host, keys[figure], names, distances, place, figure)
+                _reason(host, keys[figure], names, distances, (place, figure))
                 for figure in map(int, np.flatnonzero(shown))
             ]
             # By how sure it is: the lower end of its interval.
@@ -188,7 +194,7 @@ def judged(found: Sequence[Host], names: Mapping[Key, str]) -> Survey:
 def confirmed(first: Survey, second: Survey) -> Survey:
     """The second of two surveys, for which those that stood out in the first were measured again.
 
-    A host that stood out once only is suspect.
+    A host that was slow once only is suspect.
     """
     before = {own.host.name: own for own in first.standings}
     standings: list[Standing] = []
@@ -196,7 +202,7 @@ def confirmed(first: Survey, second: Survey) -> Survey:
         earlier = before.get(own.host.name, own)
         if own.kind == "slow" and not earlier.because:
             own = replace(own, kind="suspect")  # noqa: PLW2901 - the same host
-        elif earlier.because and not own.because:
+        elif earlier.kind == "slow" and not own.because:
             own = replace(own, kind="suspect", because=earlier.because, differs=earlier.differs)  # noqa: PLW2901 - see above
         standings.append(own)
     return replace(second, standings=_in_order(standings))
@@ -229,14 +235,21 @@ def _held(own: Sequence[Host]) -> _Held:
 
 
 def _reason(
-    host: Host, key: Key, names: Mapping[Key, str], distances: naming.Distances, place: int, figure: int
+    host: Host, key: Key, names: Mapping[Key, str], distances: naming.Distances, at: tuple[int, int]
 ) -> Reason:
     own = host.figures[key]
-    log, error = float(distances.ratio[place, figure]), float(distances.error[place, figure])
-    half = _core.t_quantile(0.975, float(distances.degrees[figure])) * error
-    peers = own.value / math.exp(log) if own.unit == "ns" else own.value * math.exp(log)
+    return reason(key, names.get(key, key.point), own.value, own.unit, distances, at)
+
+
+def reason(
+    key: Key, name: str, value: float, unit: Unit, distances: naming.Distances, at: tuple[int, int]
+) -> Reason:
+    """A figure that is slower than its peers', by the place of both in the distances."""
+    log, error = float(distances.ratio[at]), float(distances.error[at])
+    half = _core.t_quantile(0.975, float(distances.degrees[at[1]])) * error
+    peers = value / math.exp(log) if unit == "ns" else value * math.exp(log)
     ends = (math.exp(log - half), math.exp(min(log + half, 30)))
-    return Reason(key, names.get(key, key.point), own.value, peers, own.unit, math.exp(log), *ends)
+    return Reason(key, name, value, peers, unit, math.exp(log), *ends)
 
 
 def _visible(held: Sequence[_Held], tests: int) -> float | None:

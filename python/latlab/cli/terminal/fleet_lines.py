@@ -33,7 +33,7 @@ def fleet_lines(survey: Survey, screen: Screen, *, verbose: bool = False) -> lis
         lines += screen.wrapped(f"{failure.name}: not measured: {failure.reason}", rest="  ")
     reported = [own for own in survey.standings if own.because or verbose]
     for own in reported if verbose else reported[:_MOST]:
-        lines += [Line(), styled(screen.fit(f"{own.host.name}: {_WORDS[own.kind]}"), "bold")]
+        lines += [Line(), styled(screen.fit(f"{own.host.name}: {WORDS[own.kind]}"), "bold")]
         for text in (*map(reason, own.because), *own.differs):
             lines += screen.wrapped(text, first="  ", rest="    ")
     if len(reported) > _MOST and not verbose:
@@ -41,7 +41,8 @@ def fleet_lines(survey: Survey, screen: Screen, *, verbose: bool = False) -> lis
     return lines
 
 
-_WORDS: Final = {
+#: Verdicts for people.
+WORDS: Final = {
     "slow": "slow",
     "suspect": "suspect; measure it again",
     "ok": "like its peers",
@@ -63,25 +64,26 @@ def _verdict(survey: Survey) -> str:
     if not named:
         suspects = [own.host.name for own in survey.standings if own.kind == "suspect"]
         if suspects:
-            return f"No host is clearly slow; measure again: {_names(suspects)}."
+            return f"No host is clearly slow; measure again: {names(suspects)}."
         if not survey.standings:
             return "Nothing to compare: no host was measured."
         return "No host is slow." if survey.tests else "Nothing to compare: no class has enough hosts."
     if len(named) == 1:
         return f"{named[0].host.name} is slow: {reason(named[0].because[0])}."
-    return f"{len(named)} hosts are slow: {_names([own.host.name for own in named])}."
+    return f"{len(named)} hosts are slow: {names([own.host.name for own in named])}."
 
 
-def _names(names: list[str]) -> str:
-    more = [f"{len(names) - _NAMES} more"] if len(names) > _NAMES else []
-    return listed([*names[:_NAMES], *more])
+def names(of: list[str]) -> str:
+    """The first of them, and how many more there are."""
+    more = [f"{len(of) - _NAMES} more"] if len(of) > _NAMES else []
+    return listed([*of[:_NAMES], *more])
 
 
 def _basis(survey: Survey) -> Iterator[str]:
     hosts = len(survey.standings) + len(survey.failed)
     classes = len(survey.classes)
     runs = sum(own.host.runs for own in survey.standings)
-    yield f"{_counted(hosts, 'host')} of {_counted(classes, 'class')}, {_counted(runs, 'run')}."
+    yield f"{counted(hosts, 'host')} of {counted(classes, 'class')}, {counted(runs, 'run')}."
     if survey.visible is not None:
         shown = format_factor(survey.visible, 3)
         yield (
@@ -93,8 +95,9 @@ def _basis(survey: Survey) -> Iterator[str]:
     yield from survey.notes
     alone = [own for own in survey.standings if own.kind == "no-peers"]
     if alone:
-        yield f"Without peers: {_names([own.host.name for own in alone])}; a class needs {LEAST_HOSTS} hosts."
+        yield f"Without peers: {names([own.host.name for own in alone])}; a class needs {LEAST_HOSTS} hosts."
 
 
-def _counted(many: int, what: str) -> str:
+def counted(many: int, what: str) -> str:
+    """`1 host`, `2 hosts`."""
     return f"{many:,} {what if many == 1 else what + ('es' if what.endswith('s') else 's')}"

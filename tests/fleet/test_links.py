@@ -19,7 +19,7 @@ from tests.fleet.conftest import HOSTS, Fleet, children
 
 from latlab.fleet import links
 from latlab.fleet.linked import _Survey
-from latlab.fleet.links import ROUNDS, Links, Pair, again, confirmed, judged, rounds, without
+from latlab.fleet.pairs import ROUNDS, Links, Pair, again, confirmed, judged, rounds, without
 
 
 class Simulated:

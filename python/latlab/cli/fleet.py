@@ -14,8 +14,8 @@ import click
 from latlab.errors import UserError
 
 if TYPE_CHECKING:
-    from latlab.fleet.links import Links
-    from latlab.fleet.survey import Survey
+    from latlab.fleet.pairs import Links
+    from latlab.fleet.standings import Survey
 
 
 @click.group("fleet")
@@ -172,7 +172,7 @@ def _shown(survey: Survey | Links, *, as_json: bool, verbose: bool) -> int:
     from latlab.cli.terminal.fleet_lines import fleet_lines  # noqa: PLC0415 - not needed for --help
     from latlab.cli.terminal.link_lines import link_lines  # noqa: PLC0415 - see above
     from latlab.cli.terminal.screen import say, screen_of  # noqa: PLC0415 - see above
-    from latlab.fleet.survey import Survey  # noqa: PLC0415 - see above
+    from latlab.fleet.standings import Survey  # noqa: PLC0415 - see above
 
     if as_json:
         sys.stdout.write(json.dumps(survey.as_json(), ensure_ascii=False, allow_nan=False, indent=1) + "\n")

@@ -29,7 +29,7 @@ import zstandard
 from latlab.errors import RunFileError, UserError
 from latlab.fleet import agent
 from latlab.fleet.host import hosts
-from latlab.fleet.survey import Failure, Survey, confirmed, judged
+from latlab.fleet.standings import Failure, Survey, confirmed, judged
 from latlab.run.conduct import seconds_of
 from latlab.run.run import load
 from latlab.run.settings import make_settings

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from latlab.fleet import agent
 from latlab.fleet.cluster import ANSWER_S, Cluster, Place, UnansweredError
-from latlab.fleet.links import Links, Pair, again, confirmed, judged, rounds, without
-from latlab.fleet.survey import Failure
+from latlab.fleet.pairs import Links, Pair, again, confirmed, judged, rounds, without
+from latlab.fleet.standings import Failure
 from latlab.text import clean
 
 if TYPE_CHECKING:

@@ -25,10 +25,10 @@ from typing import Any, Final
 from latlab.run.core import core
 
 #: Round trips of a link. The tenth percentile counts: what delays the processes of both ends is not the link.
-_TRIPS: Final = 200
-_TRIPS_S: Final = 0.3
+_TRIPS: Final = 100
+_TRIPS_S: Final = 0.2
 _SHARE: Final = 0.1
-#: A transfer is four times as large until it takes so long, and so many round trips: TCP has found its rate.
+#: A transfer is twice as large until it takes so long, and so many round trips: TCP has found its rate.
 _TRANSFER_S: Final = 0.02
 _TRANSFER_TRIPS: Final = 10
 #: Of so many transfers the fastest counts: what disturbs one is not the link.
@@ -88,7 +88,7 @@ class Client:
         least_ns = max(_TRANSFER_S * 1e9, _TRANSFER_TRIPS * rtt_ns)
         size = _FIRST_BYTES
         while (took_ns := self._took_ns(size, upload=upload)) < least_ns and size < _MOST_BYTES:
-            size *= 4
+            size *= 2
         others = (self._took_ns(size, upload=upload) for _ in range(_TRANSFERS - 1))
         return size / min(took_ns, *others) * 1e9
 

@@ -16,7 +16,7 @@ from typing import Final
 
 from latlab.errors import RunFileError, UserError
 from latlab.fleet.host import hosts
-from latlab.fleet.survey import Failure, Survey, judged
+from latlab.fleet.standings import Failure, Survey, judged
 from latlab.run.death import last_words
 from latlab.run.run import load
 from latlab.text import clean

@@ -11,7 +11,7 @@ from latlab.text import listed
 from latlab.units import format_factor, format_span, format_value
 
 if TYPE_CHECKING:
-    from latlab.fleet.survey import Reason, Survey
+    from latlab.fleet.standings import Reason, Survey
 
 #: Names in the first line, and hosts that are described.
 _NAMES: Final = 5

@@ -11,7 +11,7 @@ from latlab.fleet.naming import ALARMS
 from latlab.units import format_factor
 
 if TYPE_CHECKING:
-    from latlab.fleet.links import Links, Tested
+    from latlab.fleet.pairs import Links, Tested
 
 _MOST: Final = 20
 

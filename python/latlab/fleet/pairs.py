@@ -17,7 +17,7 @@ import numpy as np
 
 from latlab.fleet import naming
 from latlab.fleet.host import Key
-from latlab.fleet.survey import Failure, Kind, Reason, reason
+from latlab.fleet.standings import Failure, Kind, Reason, reason
 from latlab.run.model import Unit
 
 #: Pairs of a host: one slow pair of six does not move their median, and two do so little.

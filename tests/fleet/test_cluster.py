@@ -253,7 +253,10 @@ def test_without_dask_a_line_says_what_to_install(tmp_path: Path, monkeypatch: p
         (["--scheduler", "127.0.0.1:1"], "no Dask scheduler at tcp://127.0.0.1:1: "),
         (["--scheduler", "nonsense://x"], "no Dask scheduler at nonsense://x: "),
         (["--scheduler", "127.0.0.1:1", "--tls-ca-file", "gone.pem"], "--tls-ca-file: there is no file"),
-        (["--scheduler", "127.0.0.1:1", "--budget", "-3"], "budget"),
+        (["--scheduler", "127.0.0.1:1", "--budget", "-3"], "--budget: "),
+        (["--scheduler", "127.0.0.1:1", "--run"], "--run runs the commands of --hosts FILE"),
+        (["--scheduler", "127.0.0.1:1", "--links", "--only", "memory.*"], "leave out --only"),
+        (["--hosts", "hosts", "--links"], "leave out --hosts"),
     ],
 )
 def test_a_mistake_is_a_line(

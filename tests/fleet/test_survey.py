@@ -75,6 +75,19 @@ def test_the_slow_host_is_named_with_its_figure_and_what_distinguishes_it(
     assert reason["ratio"] == pytest.approx(2.0, rel=0.1)
 
 
+def test_a_page_is_written_beside(
+    written: Callable[..., Path], tmp_path: Path, printed: Callable[..., tuple[int, str]]
+) -> None:
+    for seed in range(6):
+        written(f"node{seed}", seed, slow=3.0 if seed == 2 else 1.0)
+    code, said = printed("merge", tmp_path, "--html", tmp_path / "fleet.html")
+    assert code == 1
+    assert said.startswith("node2 is slow: ")
+    page = (tmp_path / "fleet.html").read_text()
+    assert "Which host is slow?" in page
+    assert page.index("node2") < page.index("node0")
+
+
 def test_hosts_that_are_alike_are_not_named(written: Callable[..., Path]) -> None:
     survey = merge([written(f"node{seed}", seed) for seed in range(12)])
     assert survey.named == ()

@@ -32,9 +32,10 @@ def command() -> None:
 
 @command.command("merge")
 @click.argument("files", metavar="FILE|FOLDER...", nargs=-1, required=True)
+@click.option("--html", "html_file", metavar="FILE", help="Also write an HTML page to FILE.")
 @click.option("--json", "as_json", is_flag=True, help="Print all hosts as JSON.")
 @click.option("-v", "--verbose", is_flag=True, help="List every host.")
-def merge(files: tuple[str, ...], *, as_json: bool, verbose: bool) -> int:
+def merge(files: tuple[str, ...], *, html_file: str | None, as_json: bool, verbose: bool) -> int:
     """Find the slow hosts among those whose run files are given.
 
     Hosts with the same CPU, memory, disk and kernel form a class. Each host's headline figures are
@@ -51,6 +52,7 @@ def merge(files: tuple[str, ...], *, as_json: bool, verbose: bool) -> int:
     """
     from latlab.compare.sides import files as named_by  # noqa: PLC0415 - not needed for --help
     from latlab.fleet import merge as survey_of  # noqa: PLC0415 - see above
+    from latlab.paths import checked_output  # noqa: PLC0415 - see above
     from latlab.run.store import Store  # noqa: PLC0415 - see above
     from latlab.text import clean  # noqa: PLC0415 - see above
 
@@ -58,7 +60,8 @@ def merge(files: tuple[str, ...], *, as_json: bool, verbose: bool) -> int:
     found = list(dict.fromkeys(path for word in files for path in named_by(word, store)))
     if not found:
         raise UserError(f"no run file in {clean(' '.join(files), most=100)!r}")
-    return _shown(survey_of(found), as_json=as_json, verbose=verbose)
+    page = None if html_file is None else checked_output(html_file)
+    return _shown(survey_of(found), page, as_json=as_json, verbose=verbose)
 
 
 @command.command("survey")
@@ -84,6 +87,7 @@ def merge(files: tuple[str, ...], *, as_json: bool, verbose: bool) -> int:
 @click.option("--dir", "dir", metavar="DIR", help="Measure the file system of this directory on each host.")
 @click.option("--budget", metavar="SECONDS", help="Wall time on each host, instead of the profile's.")
 @click.option("--out", metavar="FOLDER", help="Keep the run files in this folder.")
+@click.option("--html", "html_file", metavar="FILE", help="Also write an HTML page to FILE.")
 @click.option("--json", "as_json", is_flag=True, help="Print all hosts as JSON.")
 @click.option("-q", "--quiet", is_flag=True, help="Print no progress.")
 @click.option("-v", "--verbose", is_flag=True, help="List every host.")
@@ -97,6 +101,7 @@ def survey(
     tls_cert: str | None,
     tls_key: str | None,
     out: str | None,
+    html_file: str | None,
     as_json: bool,
     quiet: bool,
     verbose: bool,
@@ -129,17 +134,22 @@ def survey(
     from latlab.fleet import ssh  # noqa: PLC0415 - see above
     from latlab.fleet.cluster import connected  # noqa: PLC0415 - see above
     from latlab.fleet.cluster import survey as survey_of  # noqa: PLC0415 - see above
-    from latlab.paths import checked_folder  # noqa: PLC0415 - see above
+    from latlab.paths import checked_folder, checked_output  # noqa: PLC0415 - see above
     from latlab.run.conduct import seconds_of  # noqa: PLC0415 - see above
     from latlab.run.settings import make_settings  # noqa: PLC0415 - see above
     from latlab.signals import raised  # noqa: PLC0415 - see above
 
     if (scheduler is None) == (hosts is None):
         raise UserError("name the hosts: by --scheduler ADDRESS or by --hosts FILE")
-    if links and hosts is not None:
-        raise UserError("--links needs a cluster: --scheduler ADDRESS")
+    if run_them and hosts is None:
+        raise UserError("--run runs the commands of --hosts FILE")
+    unused = [name for name in ("only", "dir", "budget") if asked[name] is not None] + ["out"] * bool(out)
+    if links and (hosts is not None or unused):
+        raise UserError(f"--links measures links of a cluster only: leave out --{[*unused, 'hosts'][0]}")
     # Before anybody is asked; a directory is to be on the hosts.
     settings = make_settings({name: f"--{name}" for name in asked}, **asked | {"dir": None})
+
+    page = None if html_file is None else checked_output(html_file)
 
     def say(text: str) -> None:
         if not quiet:
@@ -162,18 +172,23 @@ def survey(
         else:
             client = made.enter_context(connected(scheduler, ca_file=tls_ca_file, cert=tls_cert, key=tls_key))
             if links:
-                return _shown(links_of(client, say=say), as_json=as_json, verbose=verbose)
+                return _shown(links_of(client, say=say), page, as_json=as_json, verbose=verbose)
             surveyed = survey_of(client, folder=folder, say=say, **asked)
-    return _shown(surveyed, as_json=as_json, verbose=verbose)
+    return _shown(surveyed, page, as_json=as_json, verbose=verbose)
 
 
-def _shown(survey: Survey | Links, *, as_json: bool, verbose: bool) -> int:
-    """Prints a survey; returns the exit code."""
+def _shown(survey: Survey | Links, page: Path | None, *, as_json: bool, verbose: bool) -> int:
+    """Prints a survey, and writes its page; returns the exit code."""
     from latlab.cli.terminal.fleet_lines import fleet_lines  # noqa: PLC0415 - not needed for --help
     from latlab.cli.terminal.link_lines import link_lines  # noqa: PLC0415 - see above
     from latlab.cli.terminal.screen import say, screen_of  # noqa: PLC0415 - see above
     from latlab.fleet.standings import Survey  # noqa: PLC0415 - see above
 
+    if page is not None:
+        from latlab.report.fleet_page import render  # noqa: PLC0415 - only for a page
+        from latlab.run.saving import save  # noqa: PLC0415 - see above
+
+        save(page, render(survey))
     if as_json:
         sys.stdout.write(json.dumps(survey.as_json(), ensure_ascii=False, allow_nan=False, indent=1) + "\n")
     elif isinstance(survey, Survey):

@@ -154,6 +154,8 @@ class Cluster:
         self._seen: set[str] = set()
         self.turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self.notes: list[str] = []
+        #: How many hosts a machine has.
+        self._sharing: Counter[str] = Counter()
         #: Whether the cluster forbids functions that are no tasks.
         self._only_tasks = False
 
@@ -219,6 +221,7 @@ class Cluster:
         for key, place in found:
             if key not in self.places:
                 self.places[key] = place
+                self._sharing[place.machine] += 1
                 new.append(place)
         if new:
             self.say(f"hosts: {len(new)}, workers: {sum(map(len, workers.values()))}")
@@ -233,10 +236,11 @@ class Cluster:
             except UnansweredError as error:
                 place.reason = place.reason or str(error)
                 continue
-            place = Place(here["name"], host, worker, here["machine"])
+            place = Place(clean(here["name"], most=60), host, worker, here["machine"])
             ours = (await agent.where())["version"]
             if here["version"] != ours:
-                place.reason = f"latlab {here['version']} is installed there, {ours} here; install the same"
+                theirs = clean(here["version"], most=60)
+                place.reason = f"latlab {theirs} is installed there, {ours} here; install the same"
             return here["host"], place
         return host, place
 
@@ -262,8 +266,7 @@ class Cluster:
 
     async def _in_turn(self, place: Place, folder: Path) -> None:
         token = f"latlab-lease-{secrets.token_hex(8)}"
-        sharing = sum(own.machine == place.machine for own in self.places.values())
-        lease = self.lease(place, token, self._most_s * sharing)
+        lease = self.lease(place, token, self._most_s * self._sharing[place.machine])
         try:
             async with self.turns[place.machine]:
                 most_s = self._most_s + self._answer_s

@@ -175,7 +175,8 @@ async def _ended(process: asyncio.subprocess.Process) -> None:
         async with asyncio.timeout(_GRACE_S):
             await process.wait()
     except TimeoutError:
-        process.kill()
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
         await process.wait()
 
 

@@ -56,10 +56,10 @@ class Cluster:
 
     async def run(
         self,
-        function: Any,
-        *arguments: Any,
+        function: Callable[..., Any],
+        *arguments: Any,  # noqa: ANN401 - as Dask's
         workers: list[str],
-        on_error: str,  # noqa: ANN401 - as Dask's
+        on_error: str,
     ) -> dict[str, Any]:
         (worker,) = workers
         self.asked[function.__name__] += 1

@@ -139,6 +139,27 @@ def test_the_host_behind_the_delay_is_named_and_nobody_else(network: Network) ->
     assert not list(network.folder.rglob("latlab-*"))
 
 
+def test_one_slow_link_is_named_beside_the_slow_host(network: Network) -> None:
+    ends = ("192.0.2.10", "192.0.2.11")
+    for own, other in (ends, ends[::-1]):
+        for command in (
+            "qdisc add dev port root handle 1: htb default 1",
+            "class add dev port parent 1: classid 1:1 htb rate 10gbit quantum 60000",
+            "class add dev port parent 1: classid 1:2 htb rate 50mbit quantum 60000",
+            f"filter add dev port parent 1: protocol ip u32 match ip dst {other} flowid 1:2",
+        ):
+            words = ["nsenter", f"--net={network.hosts[own]}", "tc", *command.split()]
+            if subprocess.run(words, check=False).returncode:
+                pytest.skip(f"this kernel has not what makes one link slow: tc {command}")
+    done = network.survey("--links", "--json")
+    for own in ends:
+        network.run(network.hosts[own], "tc qdisc del dev port root")
+    found = json.loads(done.stdout)
+    slow = [{own["from"], own["to"]} for own in found["links"] if own["verdict"] == "slow"]
+    assert [sorted(name.partition("(")[2].rstrip(")") for name in pair) for pair in slow] == [list(ends)]
+    assert [own["name"].endswith(f" ({FAR})") for own in found["hosts"] if own["verdict"] == "slow"] == [True]
+
+
 def test_namespaces_of_one_machine_are_hosts_that_take_turns(network: Network) -> None:
     done = network.survey("--only", "kernel.syscall", "--budget", "2", "--json")
     found = json.loads(done.stdout)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from typing import Any
 import distributed
 import pytest
 import zstandard
+from tests.fleet import loops
 from tests.fleet.files import run_of
 
 from latlab.fleet import agent
@@ -87,7 +87,7 @@ def listening() -> set[str]:
 @pytest.fixture
 def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[Fleet]:
     """Six hosts of one machine that measure nothing."""
-    real = asyncio.run(agent.where())
+    real = loops.run(agent.where())
 
     async def where(dask_worker: Any = None) -> dict[str, str]:  # noqa: ANN401 - a Worker
         with contextlib.suppress(ValueError):

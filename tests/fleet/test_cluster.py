@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import signal
@@ -18,6 +17,7 @@ import distributed
 import pytest
 import zstandard
 from tests.calling import called
+from tests.fleet import loops
 from tests.fleet.conftest import HOSTS, Fleet, children, worker_process
 from tests.fleet.files import run_of
 
@@ -158,7 +158,7 @@ def test_with_an_asynchronous_client_it_is_awaited(fleet: Fleet) -> None:
             surveyed: Any = survey(client)
             return len((await surveyed).standings)
 
-    assert asyncio.run(asked()) == HOSTS
+    assert loops.run(asked()) == HOSTS
 
 
 def when_it_measures(process: subprocess.Popen[bytes], number: int, seen: list[int]) -> Callable[[], None]:
@@ -207,7 +207,7 @@ def test_a_measurement_that_does_not_end_is_ended(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(agent, "command", lambda _: [sys.executable, "-I", "-S", "-c", program])
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
-    answer = asyncio.run(agent.measure({}, 2.0, "name"))
+    answer = loops.run(agent.measure({}, 2.0, "name"))
     assert answer == {"failed": "the measurement did not end within 2 s"}
     assert not Path(f"/proc/{started.read_text()}").exists()
     assert not list(tmp_path.glob("latlab-survey-*"))
@@ -222,9 +222,9 @@ def test_an_agent_measures_in_a_process_with_a_clean_environment(
     program = "import os, json; os.write(1, json.dumps(dict(os.environ)).encode())"
     with monkeypatch.context() as patched:
         patched.setattr(agent, "command", lambda _: [sys.executable, "-I", "-S", "-c", program])
-        seen = json.loads(asyncio.run(agent.measure({}, 60.0, "name"))["packed"])
+        seen = json.loads(loops.run(agent.measure({}, 60.0, "name"))["packed"])
     assert not any(name.startswith("MALLOC_") for name in seen)
-    answer = asyncio.run(
+    answer = loops.run(
         agent.measure({"only": "kernel.syscall", "budget": 5, "profile": "quick"}, 60.0, "name")
     )
     text = zstandard.ZstdDecompressor().decompressobj().decompress(answer["packed"]).decode()
@@ -235,7 +235,7 @@ def test_an_agent_measures_in_a_process_with_a_clean_environment(
 def test_settings_that_are_not_possible_on_the_host_are_its_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answer = asyncio.run(agent.measure({"dir": "/does-not-exist"}, 60.0, "name"))
+    answer = loops.run(agent.measure({"dir": "/does-not-exist"}, 60.0, "name"))
     assert answer == {"failed": "dir: there is no directory '/does-not-exist'"}
 
 

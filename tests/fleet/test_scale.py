@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections import Counter
 from collections.abc import Callable
@@ -10,6 +9,7 @@ from typing import Any
 
 import pytest
 import zstandard
+from tests.fleet import loops
 from tests.fleet.files import run_of
 from tests.fleet.test_links import Simulated
 
@@ -31,10 +31,10 @@ class Cluster:
         self.fleet = Simulated(count, seed=1)
         self.fleet.hosts = slow
         self.scheduler = self
-        self.version = asyncio.run(agent.where())["version"]
+        self.version = loops.run(agent.where())["version"]
 
     def sync(self, function: Callable[..., Any], *arguments: object) -> Any:  # noqa: ANN401 - what it returns
-        return asyncio.run(function(*arguments))
+        return loops.run(function(*arguments))
 
     async def identity(self, n_workers: int) -> dict[str, Any]:
         assert n_workers == -1

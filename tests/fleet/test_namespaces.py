@@ -145,7 +145,7 @@ def test_one_slow_link_is_named_beside_the_slow_host(network: Network) -> None:
         for command in (
             "qdisc add dev port root handle 1: htb default 1",
             "class add dev port parent 1: classid 1:1 htb rate 10gbit quantum 60000",
-            "class add dev port parent 1: classid 1:2 htb rate 50mbit quantum 60000",
+            "class add dev port parent 1: classid 1:2 htb rate 2mbit quantum 60000",
             f"filter add dev port parent 1: protocol ip u32 match ip dst {other} flowid 1:2",
         ):
             words = ["nsenter", f"--net={network.hosts[own]}", "tc", *command.split()]

@@ -88,11 +88,13 @@ def test_a_figure_that_some_hosts_lack_is_compared_between_the_others() -> None:
     assert named(values) == [1]
 
 
-def test_the_variance_of_the_closest_is_scaled_to_that_of_all() -> None:
+@pytest.mark.parametrize("core", [0.75, 0.5])
+def test_the_variance_of_the_closest_is_scaled_to_that_of_all(core: float) -> None:
     dice = np.random.default_rng(8)
     for hosts in (5, 12, 40):
-        scale, degrees = naming._of_normals(hosts)
-        spreads = [float(np.var(naming._closest(dice.normal(0, 1, hosts)))) * scale for _ in range(2000)]
+        scale, degrees = naming._of_normals(hosts, core)
+        closest = (naming._closest(dice.normal(0, 1, hosts), core) for _ in range(2000))
+        spreads = [float(np.var(own)) * scale for own in closest]
         # The mean of the logarithm is that of chi² with so many degrees of freedom.
         expected = float(special.digamma(degrees / 2)) - math.log(degrees / 2)
         assert np.mean(np.log(spreads)) == pytest.approx(expected, abs=0.1)

@@ -80,14 +80,27 @@ def distances(values: Floats, errors: Floats) -> Distances:
         if len(known) < LEAST_HOSTS:
             continue
         own = values[known, figure]
-        peers = _closest(own)
-        scale, own_degrees = _of_normals(min(len(known), _LARGEST))
-        degrees[figure] = min(own_degrees, _MOST_DEGREES)
+        mean, deviation, degrees[figure], peers = spread(own)
         own_error = np.nan_to_num(errors[known, figure])
-        spread = np.maximum(np.sqrt(np.var(peers) * scale), own_error)
-        ratio[known, figure] = own - peers.mean()
-        error[known, figure] = spread * math.sqrt(1 + 1 / len(peers))
+        ratio[known, figure] = own - mean
+        error[known, figure] = np.maximum(deviation, own_error) * math.sqrt(1 + 1 / peers)
     return Distances(ratio, error, degrees)
+
+
+def spread(values: Floats, core: float = _CORE) -> tuple[float, float, float, int]:
+    """Mean and standard deviation of normals, of which a part may be anything, by those closest together.
+
+    Args:
+        values: At least five.
+        core: The share that is taken.
+
+    Returns:
+        Both, the degrees of freedom of the deviation, and how many values were taken.
+    """
+    peers = _closest(values, core)
+    scale, degrees = _of_normals(min(len(values), _LARGEST), core)
+    deviation = math.sqrt(float(np.var(peers)) * scale)
+    return float(peers.mean()), deviation, min(degrees, _MOST_DEGREES), len(peers)
 
 
 def level(alarms: float, tests: int) -> float:
@@ -95,11 +108,11 @@ def level(alarms: float, tests: int) -> float:
     return alarms / max(tests, 1)
 
 
-def _closest(values: Floats) -> Floats:
-    """The three quarters of them that lie closest together, in order; along the last axis."""
+def _closest(values: Floats, core: float) -> Floats:
+    """The share of them that lie closest together, in order; along the last axis."""
     own = np.sort(values, axis=-1)
     size = own.shape[-1]
-    kept = math.ceil(_CORE * size)
+    kept = math.ceil(core * size)
     widths = own[..., kept - 1 :] - own[..., : size - kept + 1]
     first = np.argmin(widths, axis=-1)
     places = np.expand_dims(first, -1) + np.arange(kept)
@@ -107,13 +120,13 @@ def _closest(values: Floats) -> Floats:
 
 
 @lru_cache(maxsize=256)
-def _of_normals(size: int) -> tuple[float, float]:
+def _of_normals(size: int, core: float) -> tuple[float, float]:
     """What the variance of the closest of so many normals is multiplied by, and its degrees of freedom.
 
     The degrees match mean and variance of its inverse: what a ratio has below it decides its tail.
     """
     draws = np.random.default_rng(size).standard_normal((_DRAWS, size))
-    logs = np.log(np.var(_closest(draws), axis=-1))
+    logs = np.log(np.var(_closest(draws, core), axis=-1))
     # Of the logarithm of chi² with ν degrees the variance is ψ'(ν/2), and its mean ψ(ν/2) + log(2/ν).
     degrees = 2 * _core.trigamma_inverse(float(np.var(logs)))
     bias = _core.digamma(degrees / 2) - math.log(degrees / 2)

@@ -2,7 +2,7 @@
 
 Each of at most six rounds pairs all hosts (the circle method, of hosts in random order), so a slow host has
 only slow pairs and a slow link spoils one pair of a host's six. A host's figure is the median of its pairs,
-compared as figures of hosts are (`naming`); then pairs without a slow host are compared with one another.
+compared with all pairs; then pairs without a slow host are compared with one another as hosts are (`naming`).
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ from latlab.run.model import Unit
 ROUNDS: Final = 6
 #: Other hosts that one which stands out is measured with again.
 AGAIN: Final = 3
-#: Of a normal's: a standard deviation from a median distance, and of a median from it.
-_DEVIATION: Final = 1.4826
-_OF_MEDIAN: Final = 1.2533
+#: So many hosts are compared with one another: their closest three quarters have seven degrees of freedom.
+_MANY: Final = 13
+_HALF: Final = 0.5
+_OF_PAIRS: Final = 0.8
 
 _PROBE: Final = "fleet.link"
 
@@ -185,30 +186,53 @@ def without(measured: Sequence[Pair], first: Links) -> list[Pair]:
 
 
 def judged(measured: Sequence[Pair]) -> Links:
-    """Compares each host's pairs with those of the others, then the pairs of hosts that are not slow."""
+    """Compares each host's pairs with all pairs, then pairs without a slow host with one another."""
     pairs: dict[str, list[tuple[float, float, float]]] = {}
     for own in measured:
         for host in (own.a, own.b):
             pairs.setdefault(host, []).append(own.of(host))
     names = [(host,) for host in sorted(pairs)]
-    figures = [np.array(pairs[host]) for (host,) in names]
-    values = np.array([np.median(own, axis=0) for own in figures]).reshape(-1, 3)
-    errors = np.array([_error(_slowness(own)) for own in figures]).reshape(-1, 3)
+    values = np.array([np.median(np.array(pairs[host]), axis=0) for (host,) in names]).reshape(-1, 3)
     tests = 3 * (len(names) + len(measured))
     said = ("round trip", "throughput to it", "throughput from it")
-    hosts, hosts_visible = _tested(names, values, errors, [said] * len(names), tests)
+    hosts, hosts_visible = _tested(names, values, _of_hosts(values, measured), [said] * len(names), tests)
     slow = {own.names[0] for own in hosts if own.because}
     others = [own for own in measured if own.a not in slow and own.b not in slow]
+    figures = _figures(others)
     links, links_visible = _tested(
         [(own.a, own.b) for own in others],
-        np.array([(own.rtt_ns, own.to, own.back) for own in others]).reshape(-1, 3),
-        np.zeros((len(others), 3)),
+        figures,
+        naming.distances(_slowness(figures), np.zeros_like(figures)),
         [("round trip", f"throughput to {own.b}", f"throughput to {own.a}") for own in others],
         tests,
     )
     # Nothing is said of a pair by itself whose host is slow.
     rest = [Tested((own.a, own.b), "ok", ()) for own in measured if own.a in slow or own.b in slow]
     return Links(_in_order(hosts), _in_order([*links, *rest]), hosts_visible, links_visible)
+
+
+def _figures(pairs: Sequence[Pair]) -> naming.Floats:
+    return np.array([(own.rtt_ns, own.to, own.back) for own in pairs]).reshape(-1, 3)
+
+
+def _of_hosts(values: naming.Floats, measured: Sequence[Pair]) -> naming.Distances:
+    """Hosts' medians against one another; of few hosts against all pairs, which are more, and say more.
+
+    Where hosts differ by τ and links by ε, pairs differ by √(2τ² + ε²), and medians of k pairs by less than
+    √(τ² + 1.57 ε²/k): four fifths of the former are more in either case, from three pairs on. Half of the
+    pairs are taken, since a slow host of six has a third of them.
+    """
+    if len(values) >= _MANY:
+        return naming.distances(_slowness(values), np.zeros_like(values))
+    logs = _slowness(_figures(measured))
+    pools = (logs[:, 0], logs[:, 1:].ravel(), logs[:, 1:].ravel())
+    ratio, error, degrees = np.full_like(values, np.nan), np.full_like(values, np.nan), np.zeros(3)
+    if len(values) >= naming.LEAST_HOSTS:
+        for column, pool in enumerate(pools):
+            mean, deviation, degrees[column], count = naming.spread(pool, _HALF)
+            ratio[:, column] = _slowness(values)[:, column] - mean
+            error[:, column] = _OF_PAIRS * deviation * math.sqrt(1 + 1 / count)
+    return naming.Distances(ratio, error, degrees)
 
 
 def confirmed(first: Links, second: Links) -> Links:
@@ -237,25 +261,17 @@ def _slowness(figures: naming.Floats) -> naming.Floats:
     return logs
 
 
-def _error(logs: naming.Floats) -> naming.Floats:
-    """Standard error of the median of a host's pairs, which one of them does not move."""
-    distances = np.median(np.abs(logs - np.median(logs, axis=0)), axis=0)
-    error: naming.Floats = _OF_MEDIAN * _DEVIATION * distances / math.sqrt(len(logs))
-    return error
-
-
 _UNITS: Final[tuple[Unit, ...]] = ("ns", "bytes_per_s", "bytes_per_s")
 
 
 def _tested(
     names: Sequence[tuple[str, ...]],
     values: naming.Floats,
-    errors: naming.Floats,
+    distances: naming.Distances,
     said: Sequence[tuple[str, ...]],
     tests: int,
 ) -> tuple[list[Tested], tuple[float, float] | None]:
     """What is said of each, and from which ratio one would be named."""
-    distances = naming.distances(_slowness(values), errors)
     slow = distances.beyond(naming.level(naming.ALARMS, tests))
     suspect = distances.beyond(naming.level(naming.SUSPICIONS, tests))
     found: list[Tested] = []
